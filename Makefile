@@ -1,0 +1,33 @@
+# `make demo` and `make test` each set up everything they need on a machine with Python 3.11, pip, make and a compiler.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: demo test test-slow lint format clean
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $(READY)
+
+demo: $(READY)  ## train a small network on real digits, score its test points, write a report
+	rm -rf brittle-demo
+	$(BIN)/brittle demo --out brittle-demo
+
+test: $(READY)  ## the whole suite, under ten minutes on two cores
+	$(BIN)/python -m pytest -n 2
+
+test-slow: $(READY)  ## what takes longer than the suite may
+	$(BIN)/python -m pytest -m slow
+
+lint: $(READY)  ## format, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv brittle-demo build dist

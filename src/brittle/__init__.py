@@ -1,0 +1,60 @@
+"""How easily does each prediction of a trained classifier break, how sure is that, and what did it cost to find out.
+
+Example:
+    >>> import torch, brittle
+    >>> from brittle.scores import Moments, Taylor
+    >>> network = torch.nn.Linear(4, 3)
+    >>> classifier = brittle.Classifier(network, bounds=(0, 1))
+    >>> x, y = torch.rand(5, 4), torch.tensor([0, 1, 2, 0, 1])
+    >>> table = brittle.score(classifier, (x, y), [Taylor(sigma=0.1), Moments(sigma=0.1, draws=20)], seed=0)
+    >>> len(table.wide())
+    5
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from brittle._version import __version__
+
+if TYPE_CHECKING:
+    from brittle.classifier import Classifier
+    from brittle.measure.linearize import linearize
+    from brittle.orthant import orthant_probability
+    from brittle.report import write_report
+    from brittle.run import score
+    from brittle.table import Table, read_table
+
+# Where each public name lives; it is imported when first used, so that `import brittle` costs nothing.
+_HOMES = {
+    "Classifier": "brittle.classifier",
+    "Table": "brittle.table",
+    "linearize": "brittle.measure.linearize",
+    "orthant_probability": "brittle.orthant",
+    "read_table": "brittle.table",
+    "score": "brittle.run",
+    "write_report": "brittle.report",
+}
+
+__all__ = [
+    "Classifier",
+    "Table",
+    "__version__",
+    "linearize",
+    "orthant_probability",
+    "read_table",
+    "score",
+    "write_report",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'brittle' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

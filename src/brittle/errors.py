@@ -1,0 +1,49 @@
+"""The few errors that misuse raises.
+
+Every message says what was seen, where, and what to do. A single row that cannot be evaluated is not an error but
+a value with a status (see `brittle.estimate.Status`); what is raised here stops the run before it gives a number.
+"""
+
+from __future__ import annotations
+
+
+class BrittleError(Exception):
+    """What stops a run: a named `code`, one sentence, and the exit code of the command line.
+
+    Attributes:
+        code: short name of the defect, such as `value_range`; stable, so scripts may test it.
+        exit_code: what the command line exits with.
+    """
+
+    exit_code = 3
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.args[0]}"
+
+
+class UsageError(BrittleError):
+    """The command line does not fit together (a missing option, an unknown name)."""
+
+    exit_code = 2
+
+
+class ParameterError(BrittleError, ValueError):
+    """A parameter of a score, a noise family or a run is outside its range."""
+
+
+class ModelError(BrittleError):
+    """The model cannot be scored as it stands."""
+
+
+class DataError(BrittleError):
+    """The data cannot be scored as they stand."""
+
+
+class StorageError(BrittleError):
+    """A run folder cannot be written or read."""
+
+    exit_code = 7

@@ -1,0 +1,91 @@
+"""What a score says of a batch of points, and how it went for each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Status(IntEnum):
+    """How the evaluation of one point ended: one member, one sentence per outcome.
+
+    Members below `NONFINITE_INPUT` come with a number, the others never do (`has_value`).
+    In tables a status is its lower-case name.
+    """
+
+    OK = 0
+    TIE = 1
+    CLASSES_KEPT = 2
+    ILL_CONDITIONED = 3
+    NONFINITE_INPUT = 100
+    DECODE_ERROR = 101
+    IMAGE_MODE = 102
+    IMAGE_TOO_LARGE = 103
+    MULTI_FRAME = 104
+    FORMAT_NOT_ALLOWED = 105
+    LABEL_RANGE = 106
+    NONFINITE_LOGITS = 110
+    NONFINITE_GRADIENT = 111
+    ZERO_GRADIENT = 112
+    NO_VARIATION = 113
+
+    @property
+    def slug(self) -> str:
+        """The name used in tables, such as `nonfinite_input`."""
+        return self.name.lower()
+
+    @property
+    def has_value(self) -> bool:
+        """Whether a number comes with this status."""
+        return self < Status.NONFINITE_INPUT
+
+    @property
+    def sentence(self) -> str:
+        """The status in words."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Status.OK: "Evaluated as described.",
+    Status.TIE: "Two classes share the largest logit, so nothing decides the prediction.",
+    Status.CLASSES_KEPT: "Only the nearest competing classes were integrated; the interval is widened by an estimate "
+    "of what the others could add.",
+    Status.ILL_CONDITIONED: "The margins are almost linearly dependent; the stated error covers the effect.",
+    Status.NONFINITE_INPUT: "The input holds NaN or infinite values.",
+    Status.DECODE_ERROR: "The image could not be decoded.",
+    Status.IMAGE_MODE: "The image's colour mode cannot be converted to that of the data set.",
+    Status.IMAGE_TOO_LARGE: "The image has more pixels than the limit and was not decoded.",
+    Status.MULTI_FRAME: "The image holds more than one frame.",
+    Status.FORMAT_NOT_ALLOWED: "The image format is not on the list of formats that are read.",
+    Status.LABEL_RANGE: "The label is not one of the model's classes.",
+    Status.NONFINITE_LOGITS: "The model returned NaN or infinite logits.",
+    Status.NONFINITE_GRADIENT: "The gradient of the logits holds NaN or infinite values.",
+    Status.ZERO_GRADIENT: "The gradient of every margin is zero, so a linear estimate says nothing.",
+    Status.NO_VARIATION: "The noise changed no margin, so a normal model of the margins says nothing.",
+}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One score for a batch of `B` points.
+
+    Attributes:
+        value: the score, `[B]`, float64; NaN exactly where `status` carries no number.
+        low: lower end of the interval, `[B]`, in the unit of `value`.
+        high: upper end of the interval, `[B]`, in the unit of `value`.
+        status: members of `Status` as integers, `[B]`, int64.
+        passes: passes through the network that this score needs for the point, `[B]`, int64; forward and backward
+            passes count one each.
+        detail: for each point, what was seen, or None.
+    """
+
+    value: Tensor
+    low: Tensor
+    high: Tensor
+    status: Tensor
+    passes: Tensor
+    detail: tuple[str | None, ...] | None = None
