@@ -1,0 +1,259 @@
+"""What is scored: logits out of any model, inputs in declared units, evaluation mode, passes counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from brittle.errors import ModelError, ParameterError
+
+OUTPUTS = ("logits", "probs", "binary-logit")
+"""What a model may return: class scores, class probabilities (their logarithm is taken), or one logit for class 1."""
+
+
+class Classifier:
+    """A trained model with the declaration of its inputs.
+
+    Inputs are given in the units of `bounds`; the model sees `(x - mean) / std`. All noise and all distances are in
+    those same declared units.
+
+    Args:
+        model: a module, or any callable, from `[B, *shape]` to class scores `[B, C]`, or to a mapping or an object
+            that holds them as `logits`.
+        bounds: smallest and largest value of an input.
+        mean: subtracted from the input, one number or one per channel (axis 1), in input units.
+        std: what the difference is divided by, likewise.
+        outputs: one of `OUTPUTS`.
+        device: where the model and its inputs are moved; where the model's parameters are by default.
+        source: where the model comes from (JSON values), for the record of a run.
+
+    Attributes:
+        forward_passes: rows sent forward through the model so far.
+        backward_passes: rows sent backward through the model so far.
+        was_training: whether the model was in training mode before it was last evaluated.
+
+    Raises:
+        ParameterError: bounds that are not increasing, a std that is not positive, or unknown outputs.
+        ModelError: the model's parameters are on several devices.
+    """
+
+    def __init__(
+        self,
+        model: Callable[[Tensor], Any],
+        bounds: tuple[float, float] = (0.0, 1.0),
+        mean: float | Sequence[float] | None = None,
+        std: float | Sequence[float] | None = None,
+        *,
+        outputs: str = "logits",
+        device: str | torch.device | None = None,
+        source: Mapping[str, Any] | None = None,
+    ) -> None:
+        low, high = (float(end) for end in bounds)
+        if not low < high or not torch.tensor([low, high]).isfinite().all():
+            raise ParameterError("bounds", f"bounds must be finite and increasing; found {low:g}, {high:g}")
+        if outputs not in OUTPUTS:
+            raise ParameterError("outputs", f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
+        self.model = model
+        self.bounds = (low, high)
+        self.mean = _channel_numbers("mean", mean)
+        self.std = _channel_numbers("std", std)
+        if self.std is not None and min(self.std) <= 0:
+            raise ParameterError("std", f"every std must be positive; found {list(self.std)}")
+        self.outputs = outputs
+        self.source = dict(source or {})
+        self.device, self.dtype = _place(model, device)
+        self.forward_passes = 0
+        self.backward_passes = 0
+        self.was_training = False
+        self._depth = 0
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Logits `[B, C]` of `inputs`, `[B, *shape]`, in single precision or better; counts `B` forward passes.
+
+        Raises:
+            ModelError: the model fails on this batch, or what it returns are not class scores.
+        """
+        self.forward_passes += len(inputs)
+        moved = inputs.to(self.device, self.dtype or inputs.dtype)
+        # A copy, so that a model that works in place cannot change the caller's data.
+        seen = self._normalise(moved) if self.mean or self.std else moved.clone()
+        try:
+            output = self.model(seen)
+        except torch.OutOfMemoryError as error:
+            raise ModelError(
+                "out_of_memory",
+                f"{len(inputs)} rows do not fit on {self.device}; use a smaller --batch-size (batch_size=)",
+            ) from error
+        except (RuntimeError, ValueError, TypeError, AssertionError, IndexError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            shape = list(inputs.shape)
+            raise ModelError(
+                "forward_failed", f"the model failed on inputs of shape {shape}: {type(error).__name__}: {reason}"
+            ) from error
+        return self._logits(output, len(inputs))
+
+    def gradient(self, values: Tensor, inputs: Tensor, *, keep: bool) -> Tensor:
+        """Gradient of each row's value, `[B]`, with respect to that row's input; counts `B` backward passes.
+
+        Args:
+            values: one number per row, computed from `inputs` row by row.
+            inputs: `[B, *shape]`, with gradients enabled.
+            keep: whether the graph is needed again.
+
+        Raises:
+            ModelError: the model cannot be differentiated.
+        """
+        self.backward_passes += len(inputs)
+        if not values.requires_grad:
+            raise ModelError(
+                "not_differentiable",
+                "the model's output does not depend on its input through operations that PyTorch can differentiate; "
+                "use scores without gradients (moments, monte_carlo, softmax)",
+            )
+        return torch.autograd.grad(values.sum(), inputs, retain_graph=keep)[0]
+
+    @property
+    def passes(self) -> int:
+        """Rows sent forward or backward through the model so far."""
+        return self.forward_passes + self.backward_passes
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Evaluation mode without parameter gradients inside the block; everything is as before afterwards.
+
+        Raises:
+            ModelError: a module stays in training mode after `eval()`.
+        """
+        if not isinstance(self.model, nn.Module) or self._depth:
+            yield
+            return
+        modes = {module: module.training for module in self.model.modules()}
+        trainable = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        was_training = self.model.training
+        exported = not _enter_evaluation(self.model)
+        for parameter in trainable:
+            parameter.requires_grad_(False)
+        self.was_training = was_training and not exported
+        self._depth += 1
+        try:
+            if not exported:
+                _check_evaluation(self.model)
+            yield
+        finally:
+            self._depth -= 1
+            for parameter in trainable:
+                parameter.requires_grad_(True)
+            for module, training in modes.items():
+                module.training = training
+
+    def _normalise(self, inputs: Tensor) -> Tensor:
+        shape = (1, -1) + (1,) * (inputs.dim() - 2)
+        channels = inputs.shape[1] if inputs.dim() > 1 else 1
+        for name, numbers in (("mean", self.mean), ("std", self.std)):
+            if numbers is not None and len(numbers) not in (1, channels):
+                raise ParameterError(
+                    name,
+                    f"{len(numbers)} numbers for {name}, inputs of shape {list(inputs.shape)}; give 1 or {channels}",
+                )
+        mean = inputs.new_tensor(self.mean or (0.0,)).view(shape)
+        std = inputs.new_tensor(self.std or (1.0,)).view(shape)
+        return (inputs - mean) / std
+
+    def _logits(self, output: Any, rows: int) -> Tensor:
+        scores = _scores_of(output)
+        if self.outputs == "binary-logit":
+            scores = scores.reshape(rows, -1) if scores.numel() == rows else scores
+        if scores.dim() == 1 and rows == 1 and scores.numel() > 1:
+            raise ModelError(
+                "batch_dim",
+                f"one input gave a result of shape {list(scores.shape)}; the model drops the batch axis at batch size "
+                f"one, write squeeze(dim) instead of squeeze()",
+            )
+        if scores.dim() != 2 or len(scores) != rows:
+            raise ModelError(
+                "output_shape",
+                f"{rows} inputs gave a result of shape {list(scores.shape)}; [{rows}, classes] is needed",
+            )
+        if self.outputs == "binary-logit":
+            if scores.shape[1] != 1:
+                raise ModelError("output_shape", f"outputs=binary-logit needs one column; found {scores.shape[1]}")
+            scores = torch.cat((torch.zeros_like(scores), scores), dim=1)
+        if scores.shape[1] < 2:
+            raise ModelError(
+                "num_classes",
+                "the model returns 1 number per input, but a classifier has at least 2 classes; for the logit of a "
+                "two-class model use --outputs binary-logit (outputs='binary-logit')",
+            )
+        scores = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
+        return scores.log() if self.outputs == "probs" else scores
+
+
+def _channel_numbers(name: str, numbers: float | Sequence[float] | None) -> tuple[float, ...] | None:
+    if numbers is None:
+        return None
+    values = (numbers,) if isinstance(numbers, int | float) else tuple(float(number) for number in numbers)
+    if not values or not torch.tensor(values).isfinite().all():
+        raise ParameterError(name, f"{name} must be finite numbers; found {list(values)}")
+    return tuple(float(value) for value in values)
+
+
+def _place(
+    model: Callable[[Tensor], Any], device: str | torch.device | None
+) -> tuple[torch.device, torch.dtype | None]:
+    """Where the model is and in which precision it computes; moved if `device` names one."""
+    parameters = [*model.parameters(), *model.buffers()] if isinstance(model, nn.Module) else []
+    if isinstance(model, nn.Module) and device is not None:
+        model.to(device)
+        parameters = [*model.parameters(), *model.buffers()]
+    devices = sorted({str(parameter.device) for parameter in parameters})
+    if len(devices) > 1:
+        raise ModelError("devices", f"the weights are on several devices: {', '.join(devices)}; name one with device")
+    floating = [parameter.dtype for parameter in parameters if parameter.is_floating_point()]
+    found = devices[0] if devices else str(device or "cpu")
+    return torch.device(found), floating[0] if floating else None
+
+
+def _enter_evaluation(model: nn.Module) -> bool:
+    """Switch to evaluation mode; False for an exported program, whose mode was fixed when it was exported."""
+    try:
+        model.eval()
+    except NotImplementedError:
+        return False
+    return True
+
+
+def _check_evaluation(model: nn.Module) -> None:
+    training = [name or type(module).__name__ for name, module in model.named_modules() if module.training]
+    if training:
+        raise ModelError(
+            "train_mode", f"{', '.join(training[:5])} stays in training mode after eval(); its train() is overridden"
+        )
+
+
+def _scores_of(output: Any) -> Tensor:
+    """The class scores in what a model returned."""
+    if isinstance(output, Tensor):
+        return output
+    found = output.get("logits") if isinstance(output, Mapping) else getattr(output, "logits", None)
+    if isinstance(found, Tensor):
+        return found
+    raise ModelError(
+        "output_type",
+        f"the model returned {_describe(output)}; a tensor of class scores, or `logits` in a mapping or object, is "
+        f"needed: wrap the model in a function that picks it",
+    )
+
+
+def _describe(output: Any) -> str:
+    if isinstance(output, Mapping):
+        inside = ", ".join(f"{key!r}: {_describe(value)}" for key, value in output.items())
+        return f"a mapping {{{inside}}}"
+    if isinstance(output, tuple | list):
+        return f"a {type(output).__name__} ({', '.join(_describe(value) for value in output)})"
+    if isinstance(output, Tensor):
+        return f"tensor {list(output.shape)}"
+    return f"an object of type {type(output).__name__}"

@@ -1,0 +1,27 @@
+"""The only code that runs the network.
+
+A measurement is a frozen dataclass, called on a batch of points that the network has already classified (`Clean`).
+Equal measurements are one key in a dictionary, so a run takes each of them once per batch. Measurements that differ
+in the number of draws alone share one stream of passes: `take` measures the largest and reads the others off on the
+way.
+"""
+
+from __future__ import annotations
+
+from brittle.measure.base import Measurement, take
+from brittle.measure.forward import Clean, Forward
+from brittle.measure.linearize import Linearization, Linearize
+from brittle.measure.nearest_margin import NearestMargin
+from brittle.measure.sampling import Sample, Sampled
+
+__all__ = [
+    "Clean",
+    "Forward",
+    "Linearization",
+    "Linearize",
+    "Measurement",
+    "NearestMargin",
+    "Sample",
+    "Sampled",
+    "take",
+]

@@ -1,0 +1,114 @@
+"""One clean forward pass: logits, and the points that all other measurements start from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from brittle.classifier import Classifier
+from brittle.measure.base import Measurement
+
+ALL_CLASSES_UP_TO = 100
+"""With at most this many classes every competitor is kept."""
+
+KEPT_CLASSES = 20
+"""How many of the nearest competitors are kept above that, unless told."""
+
+ROWS = 64
+"""Rows in one pass through the network on a CPU unless told; larger passes are slower there with small inputs."""
+
+NUMBERS = 2**23
+"""Input numbers in one pass through the network, where `ROWS` rows would hold more."""
+
+
+def default_rows(inputs: Tensor, device: torch.device) -> int:
+    """How many rows like `inputs[0]` go through the network at a time: `ROWS`, 8 times as many on an accelerator."""
+    most = ROWS if device.type == "cpu" else 8 * ROWS
+    return max(1, min(most, NUMBERS // max(1, inputs[0].numel())))
+
+
+@dataclass(frozen=True)
+class Clean:
+    """Points as the network sees them without noise.
+
+    Attributes:
+        inputs: `[B, *shape]`, in the declared units, on the classifier's device.
+        ids: the id of each point, `[B]`, which keys its noise.
+        seed: seed of the run.
+        logits: `[B, C]`.
+        rows: most rows in one pass through the network.
+        graph: the inputs and logits of the same pass with the graph between them, until a Jacobian uses it up; or
+            None.
+    """
+
+    inputs: Tensor
+    ids: tuple[str, ...]
+    seed: int
+    logits: Tensor
+    rows: int
+    graph: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def passes(self) -> int:
+        """Passes through the network per point: one forward."""
+        return 1
+
+    @cached_property
+    def predicted(self) -> Tensor:
+        """The predicted class `t`, `[B]`; the first of several with the largest logit."""
+        return self.logits.argmax(dim=1)
+
+    @cached_property
+    def finite(self) -> Tensor:
+        """Whether all logits of a point are finite, `[B]`."""
+        return self.logits.isfinite().all(dim=1)
+
+    @cached_property
+    def tied(self) -> Tensor:
+        """Whether another class has the same largest logit, `[B]`."""
+        top = self.logits.topk(2, dim=1).values
+        return top[:, 0] == top[:, 1]
+
+    def competitors(self, count: int | None = None) -> Tensor:
+        """The `count` classes with the largest logits other than the predicted one, `[B, K]`, in class order.
+
+        All of them by default, or the `KEPT_CLASSES` nearest above `ALL_CLASSES_UP_TO` classes.
+        """
+        classes = self.logits.shape[1]
+        wanted = count or (classes if classes <= ALL_CLASSES_UP_TO else KEPT_CLASSES)
+        others = self.logits.nan_to_num(nan=-torch.inf).scatter(1, self.predicted[:, None], -torch.inf)
+        nearest = others.topk(min(wanted, classes - 1), dim=1).indices
+        return nearest.sort(dim=1).values
+
+
+def look(
+    classifier: Classifier,
+    inputs: Tensor,
+    ids: Sequence[str],
+    seed: int,
+    *,
+    rows: int | None = None,
+    differentiate: bool = False,
+) -> Clean:
+    """Send `inputs` once through the network; with `differentiate` a Jacobian can be taken from the same pass."""
+    inputs = inputs.detach().to(classifier.device)
+    rows = rows or default_rows(inputs, classifier.device)
+    seen = inputs.clone().requires_grad_(True) if differentiate else inputs
+    with classifier.evaluating(), torch.set_grad_enabled(differentiate):
+        logits = classifier(seen)
+    return Clean(inputs, tuple(ids), seed, logits.detach(), rows, (seen, logits) if differentiate else None)
+
+
+@dataclass(frozen=True)
+class Forward(Measurement):
+    """The clean forward pass; it is there before any other measurement is taken."""
+
+    @classmethod
+    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Clean]:
+        """`clean` itself."""
+        return [clean for _ in needs]

@@ -1,0 +1,90 @@
+"""The nearest margin and its gradient, averaged over noise: one backward pass a draw."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from brittle.classifier import Classifier
+from brittle.measure.base import Measurement, check_draws, without_draws
+from brittle.measure.forward import Clean
+from brittle.measure.groups import GROUPS, leave_one_out_weights, noisy_chunks
+from brittle.measure.linearize import contract
+from brittle.noise import Noise
+
+
+@dataclass(frozen=True)
+class SmoothedMargin:
+    """The linearisation of one function, the nearest margin `h = z_t - max_{j != t} z_j`, over noise.
+
+    Attributes:
+        margin: mean of `h` over the draws, `[B]`, float64.
+        variance: `g K g^T` with `g` the mean gradient of `h`, `[B]`, float64.
+        tied: whether the prediction of the clean input was a tie, `[B]`.
+        passes: passes through the network per point, forward and backward.
+        without_group: both without one group of draws each, `([B, G], [B, G])`, or None with one group only.
+    """
+
+    margin: Tensor
+    variance: Tensor
+    tied: Tensor
+    passes: int
+    without_group: tuple[Tensor, Tensor] | None
+
+
+@dataclass(frozen=True)
+class NearestMargin(Measurement):
+    """Mean and mean gradient of the nearest margin over `draws` noisy copies in antithetic pairs.
+
+    Attributes:
+        noise: the noise to average over.
+        draws: number of noisy copies, even.
+    """
+
+    noise: Noise
+    draws: int
+
+    def __post_init__(self) -> None:
+        check_draws(self.draws)
+
+    @property
+    def stream(self) -> Hashable:
+        """All budgets of one noise share their passes."""
+        return without_draws(self)
+
+    @classmethod
+    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[SmoothedMargin]:
+        """Sums by group, read off at the budget of each need."""
+        noise, budgets = needs[0].noise, [need.draws for need in needs]
+        margins = torch.zeros(len(clean.ids), GROUPS, dtype=torch.float64, device=clean.inputs.device)
+        gradients = clean.inputs.new_zeros(len(clean.ids), GROUPS, clean.inputs[0].numel())
+        done: dict[int, SmoothedMargin] = {}
+        for chunk in noisy_chunks(clean, noise, "nearest_margin", budgets):
+            inputs = chunk.inputs.requires_grad_(True)
+            margin = nearest_margin(classifier(inputs), clean.predicted.repeat_interleave(chunk.units * chunk.members))
+            gradient = classifier.gradient(margin, inputs, keep=False)
+            margins.index_add_(1, chunk.groups, chunk.unfold(margin.detach().double()).mean(2))
+            gradients.index_add_(1, chunk.groups, chunk.unfold(gradient.flatten(1)).mean(2))
+            units = chunk.first + chunk.units
+            if 2 * units in budgets:
+                done[2 * units] = _summary(margins, gradients, units, noise, clean)
+        return [done[budget] for budget in budgets]
+
+
+def nearest_margin(logits: Tensor, predicted: Tensor) -> Tensor:
+    """`z_t - max_{j != t} z_j` for each row, `[B]`."""
+    own = logits.gather(1, predicted[:, None])[:, 0]
+    return own - logits.scatter(1, predicted[:, None], -torch.inf).amax(dim=1)
+
+
+def _summary(margins: Tensor, gradients: Tensor, units: int, noise: Noise, clean: Clean) -> SmoothedMargin:
+    weights = leave_one_out_weights(units).to(margins.device)
+    means = margins @ weights.mT
+    crossed = contract(gradients, noise.shape)
+    variances = torch.einsum("ag,bgh,ah->ba", weights, crossed, weights)
+    rest = (means[:, 1:], variances[:, 1:]) if len(weights) > 1 else None
+    return SmoothedMargin(means[:, 0], variances[:, 0], clean.tied, clean.passes + 4 * units, rest)

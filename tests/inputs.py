@@ -1,0 +1,52 @@
+"""Families of scores and inputs over which laws are checked."""
+
+from __future__ import annotations
+
+from brittle.noise import Ball, Laplace, Noise, Sphere, Uniform
+from brittle.scores import (
+    CATALOGUE,
+    MMSE,
+    MMSEMVS,
+    FirstOrderMargin,
+    LogitMargin,
+    MMSEMargin,
+    Moments,
+    MonteCarlo,
+    NoiseScore,
+    Score,
+    Softmax,
+    Taylor,
+    TaylorMVS,
+)
+
+SIGMA = 0.2
+
+EXAMPLES: list[Score] = [
+    MonteCarlo(SIGMA, draws=64),
+    MonteCarlo(SIGMA, draws=64, clip=True),
+    MonteCarlo(noise=Sphere(SIGMA), draws=16),
+    Moments(SIGMA, draws=32),
+    Moments(noise=Laplace(SIGMA), draws=8),
+    Taylor(SIGMA),
+    Taylor(noise=Uniform(SIGMA)),
+    Taylor(SIGMA, classes=2),
+    TaylorMVS(SIGMA),
+    MMSE(SIGMA, draws=6),
+    MMSE(SIGMA, draws=5, antithetic=False),
+    MMSEMVS(SIGMA, draws=6),
+    MMSEMVS(noise=Ball(SIGMA), draws=4),
+    MMSEMargin(SIGMA, draws=6),
+    Softmax(),
+    Softmax(temperature=3.0),
+    LogitMargin(),
+    FirstOrderMargin(),
+]
+"""At least one of every kind; `test_catalogue.py` checks that."""
+
+NOISES: list[type[Noise]] = [Uniform, Laplace, Sphere, Ball]
+
+
+def one_of(name: str, **parameters: object) -> Score:
+    """A score of the catalogue by name, at `SIGMA` where it has one."""
+    kind = CATALOGUE[name]
+    return kind(sigma=SIGMA, **parameters) if issubclass(kind, NoiseScore) else kind(**parameters)

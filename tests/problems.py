@@ -1,0 +1,58 @@
+"""Problems with known answers."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+import brittle
+
+
+def linear_network(classes: int, size: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> nn.Linear:
+    """A linear classifier whose average-case robustness is an orthant probability exactly."""
+    generator = torch.Generator().manual_seed(seed)
+    network = nn.Linear(size, classes, dtype=dtype)
+    with torch.no_grad():
+        network.weight.copy_(torch.randn(classes, size, generator=generator, dtype=dtype))
+        network.bias.copy_(torch.randn(classes, generator=generator, dtype=dtype) * 0.3)
+    return network
+
+
+def small_network(seed: int = 0, classes: int = 4, dtype: torch.dtype = torch.float32) -> nn.Module:
+    """A convolutional network for inputs `[1, 6, 6]` with random weights of a lively scale."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = nn.Sequential(
+            nn.Conv2d(1, 6, 3), nn.ReLU(), nn.Flatten(), nn.Linear(96, 16), nn.ReLU(), nn.Linear(16, classes)
+        )
+        for parameter in network.parameters():
+            nn.init.normal_(parameter, std=0.4)
+    return network.to(dtype).eval()
+
+
+def inputs(count: int, shape: tuple[int, ...] = (1, 6, 6), seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Uniform inputs in [0, 1]."""
+    return torch.rand(count, *shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def small_classifier(seed: int = 0, classes: int = 4) -> brittle.Classifier:
+    """The small network with its declaration."""
+    return brittle.Classifier(small_network(seed, classes), bounds=(0, 1))
+
+
+class Wrapped(nn.Module):
+    """The small network with its output changed by a function of (inputs, logits)."""
+
+    def __init__(self, change, seed: int = 0, classes: int = 4) -> None:
+        super().__init__()
+        self.network = small_network(seed, classes)
+        self.change = change
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.change(x, self.network(x))
+
+
+def nan_under_noise(x: Tensor, logits: Tensor) -> Tensor:
+    """NaN logits wherever an input has left [0, 1]: clean points are fine, noisy ones are not."""
+    outside = ((x < 0) | (x > 1)).flatten(1).any(dim=1)
+    return torch.where(outside[:, None], torch.nan, logits)
