@@ -1,0 +1,50 @@
+"""The catalogue: the only list of scores.
+
+A score is a frozen dataclass that names the measurements it needs and turns them into an `Estimate`. Scores are
+free; only measurements cost passes through the network.
+"""
+
+from __future__ import annotations
+
+from brittle.scores.base import NoiseScore, Score
+from brittle.scores.first_order_margin import FirstOrderMargin
+from brittle.scores.logit_margin import LogitMargin
+from brittle.scores.mmse import MMSE, MMSEMVS, MMSEMargin
+from brittle.scores.moments import Moments
+from brittle.scores.monte_carlo import MonteCarlo, SampledScore
+from brittle.scores.softmax import Softmax
+from brittle.scores.taylor import Taylor, TaylorMVS
+
+CATALOGUE: dict[str, type[Score]] = {
+    score.name: score
+    for score in (
+        MonteCarlo,
+        Moments,
+        Taylor,
+        TaylorMVS,
+        MMSE,
+        MMSEMVS,
+        MMSEMargin,
+        Softmax,
+        LogitMargin,
+        FirstOrderMargin,
+    )
+}
+"""Every score by the name that tables and the command line use."""
+
+__all__ = [
+    "CATALOGUE",
+    "MMSE",
+    "MMSEMVS",
+    "FirstOrderMargin",
+    "LogitMargin",
+    "MMSEMargin",
+    "Moments",
+    "MonteCarlo",
+    "NoiseScore",
+    "SampledScore",
+    "Score",
+    "Softmax",
+    "Taylor",
+    "TaylorMVS",
+]

@@ -1,0 +1,151 @@
+"""What all scores have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from brittle.errors import ParameterError
+from brittle.estimate import Estimate, Status
+from brittle.intervals import jackknife
+from brittle.measure import Measurement
+from brittle.noise import Gaussian, Noise
+from brittle.table import FLIP_PROBABILITY, score_label
+
+
+@dataclass(frozen=True)
+class Score(ABC):
+    """A formula on measurements. Equal scores are equal objects, so they can be keys.
+
+    Class attributes:
+        name: what tables and the command line call it.
+        title: what it is, in a few words.
+        quantity: what its value is: `flip_probability` (`1 - p_robust`), `logit_margin` or `distance_l2`.
+        cost: passes through the network per point, in words.
+        reference: where it comes from.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    quantity: ClassVar[str]
+    cost: ClassVar[str]
+    reference: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def needs(self) -> tuple[Measurement, ...]:
+        """The measurements that the formula reads."""
+
+    @abstractmethod
+    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
+        """The score of every point of a batch, from the results of `needs`."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as the table writes them."""
+        return {}
+
+    @property
+    def label(self) -> str:
+        """The score with its parameters, such as `taylor(sigma=0.1)`."""
+        return score_label(self.name, self.parameters)
+
+
+@dataclass(frozen=True)
+class NoiseScore(Score):
+    """A score of the average case: the probability that the prediction does not survive noise.
+
+    Exactly one of the first two arguments is given; `sigma` alone means isotropic normal noise.
+
+    Attributes:
+        sigma: standard deviation of the noise per input coordinate, in the declared pixel units.
+        noise: the noise family.
+
+    Raises:
+        ParameterError: both or neither are given, or `sigma` is not a positive finite number.
+    """
+
+    sigma: float | None = None
+    noise: Noise = field(default=None, kw_only=True)  # type: ignore[assignment]
+
+    quantity: ClassVar[str] = FLIP_PROBABILITY
+
+    def __post_init__(self) -> None:
+        if self.noise is None and self.sigma is None:
+            raise ParameterError("sigma", f"{type(self).__name__} needs sigma or noise")
+        if self.noise is None:
+            object.__setattr__(self, "noise", Gaussian(float(self.sigma or 0.0)))
+        elif self.sigma not in (None, self.noise.sigma):
+            raise ParameterError("sigma", f"sigma={self.sigma} and noise of sigma={self.noise.sigma}; give one of them")
+        object.__setattr__(self, "sigma", self.noise.sigma)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The noise."""
+        return self.noise.parameters
+
+
+def finish(
+    value: Tensor,
+    low: Tensor,
+    high: Tensor,
+    status: Tensor,
+    passes: int,
+    detail: tuple[str | None, ...] | None = None,
+) -> Estimate:
+    """An `Estimate` whose rows without a number hold NaN, and whose intervals hold their value despite rounding.
+
+    A number that came out as NaN under a status that promises one is a defect of ours, and raises.
+    """
+    low, high = torch.minimum(low, value), torch.maximum(high, value)
+    valued = torch.tensor([Status(code).has_value for code in status.tolist()], device=value.device)
+    missing = torch.full_like(value, torch.nan)
+    value, low, high = (torch.where(valued, number, missing) for number in (value, low, high))
+    if bool(value[valued].isnan().any()):
+        raise AssertionError("a score gave NaN with a status that promises a number")
+    return Estimate(value, low, high, status, torch.full_like(status, passes), detail)
+
+
+def initial_status(tied: Tensor) -> Tensor:
+    """`TIE` or `OK` for each point, `[B]`."""
+    return torch.where(tied, int(Status.TIE), int(Status.OK))
+
+
+def mark(status: Tensor, where: Tensor, member: Status) -> Tensor:
+    """`status` with `member` where `where` holds, unless the row says something graver already.
+
+    A status without a number is graver than one with, and among the former the first one said stays.
+    """
+    graver = status >= int(Status.NONFINITE_INPUT)
+    replaceable = (status == int(Status.OK)) | (~graver & torch.tensor(not member.has_value, device=status.device))
+    return torch.where(where & replaceable, int(member), status)
+
+
+def sampling_interval(odds: Tensor, odds_without_group: Tensor | None, confidence: float) -> tuple[Tensor, Tensor]:
+    """Interval of a flip probability from its log-odds and those without one group of draws each.
+
+    A delete-one-group jackknife on the scale of the log-odds `log(flip / p_robust)`, where the interval cannot leave
+    [0, 1] and small probabilities have a relative error. It covers the sampling error of the estimate, not the
+    error of its model of the network.
+
+    Args:
+        odds: `[B]`.
+        odds_without_group: `[B, G]`, or None where there was one group only: the interval is then [0, 1].
+        confidence: between 0 and 1.
+    """
+    if odds_without_group is None:
+        return torch.zeros_like(odds), torch.ones_like(odds)
+    bounded = odds_without_group.clamp(-LARGEST_ODDS, LARGEST_ODDS)
+    groups = torch.full(odds.shape, bounded.shape[1])
+    half = jackknife(odds.cpu().numpy(), bounded.cpu().numpy(), groups.numpy(), confidence)
+    width = torch.from_numpy(half).to(odds)
+    return torch.sigmoid(odds - width), torch.sigmoid(odds + width)
+
+
+LARGEST_ODDS = 745.0
+"""Log-odds beyond which a probability is 0 or 1 in double precision."""

@@ -1,0 +1,78 @@
+"""From names and numbers, as the command line takes them, to scores."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from brittle.errors import UsageError
+from brittle.noise import FAMILIES, Noise
+from brittle.scores import CATALOGUE, MonteCarlo, NoiseScore, SampledScore, Score
+
+RUNGS = (6, 10, 20, 50, 100, 200, 500)
+"""Budgets of draws, with 100 times their numbers, at which a comparison also reads off what the draws so far say."""
+
+
+def choose(
+    names: Sequence[str],
+    *,
+    sigmas: Sequence[float],
+    family: str = "gaussian",
+    draws: int | None = None,
+    gradient_draws: int | None = None,
+    clip: bool = False,
+    classes: int | None = None,
+    temperature: float | None = None,
+) -> list[Score]:
+    """The scores that `names` stand for, at every sigma.
+
+    Where `monte_carlo` is among several scores, the estimators are compared with it: every score that draws is then
+    also recorded at smaller budgets, which are the first draws of the largest and cost nothing.
+
+    Args:
+        names: keys of the catalogue.
+        sigmas: noise levels in pixel units.
+        family: name of the noise family.
+        draws: noisy copies for the sampled scores; their own default when None.
+        gradient_draws: noisy copies for the scores that differentiate at each; their own default when None.
+        clip: clip noisy copies to the bounds, for the sampled scores.
+        classes: competitors that linear scores keep; their own default when None.
+        temperature: of the softmax; 1 when None.
+
+    Raises:
+        UsageError: an unknown score or noise family.
+        ParameterError: a number out of range.
+    """
+    for given, known, what in ((names, CATALOGUE, "score"), ([family], FAMILIES, "noise family")):
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise UsageError("unknown_name", f"no {what} is called {unknown[0]!r}; there are {', '.join(known)}")
+    noises = [FAMILIES[family](sigma) for sigma in dict.fromkeys(sigmas)]
+    options = {"clip": clip or None, "classes": classes, "temperature": temperature}
+    comparing = MonteCarlo.name in names and len(names) > 1
+    found: list[Score] = []
+    for name in dict.fromkeys(names):
+        kind = CATALOGUE[name]
+        budget = draws if issubclass(kind, SampledScore) else gradient_draws
+        found += _scores(kind, noises, options | {"draws": budget}, comparing)
+    return found
+
+
+def _scores(kind: type[Score], noises: Iterable[Noise], options: dict[str, Any], comparing: bool) -> Iterator[Score]:
+    takes = inspect.signature(kind).parameters
+    given = {name: value for name, value in options.items() if value is not None and name in takes}
+    if not issubclass(kind, NoiseScore):
+        yield kind(**given)
+        return
+    for noise in noises:
+        largest = kind(noise=noise, **given)
+        if comparing and "draws" in takes:
+            for budget in _smaller_budgets(largest.parameters["draws"]):
+                yield kind(noise=noise, **(given | {"draws": budget}))
+        yield largest
+
+
+def _smaller_budgets(draws: int) -> list[int]:
+    rungs = [*RUNGS, *(100 * rung for rung in RUNGS[1:])]
+    return [rung for rung in rungs if rung < draws]

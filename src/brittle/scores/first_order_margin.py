@@ -1,0 +1,58 @@
+"""The distance to the decision boundary of the network linearised at the point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from brittle.estimate import Estimate
+from brittle.measure import Linearization, Linearize, Measurement
+from brittle.scores.base import Score, finish
+from brittle.scores.linear import linear_status, margins
+
+
+@dataclass(frozen=True)
+class FirstOrderMargin(Score):
+    """L2 distance to the nearest boundary of the first-order Taylor model, `min_i g_i / ||grad g_i||_2`.
+
+    In pixel units. Margins without a gradient are no boundary and are left out.
+
+    Validity: exact for linear models; elsewhere neither an upper nor a lower bound. The interval has no width, unless
+    competitors were left out: then its lower end gives them the largest kept gradient norm.
+
+    Source: Moosavi-Dezfooli, Fawzi, Frossard, DeepFool (CVPR 2016), one step.
+
+    Attributes:
+        classes: competitors to keep; by default all up to 100 classes, the 20 nearest by logit above.
+    """
+
+    classes: int | None = None
+
+    name: ClassVar[str] = "first_order_margin"
+    title: ClassVar[str] = "First-order margin (L2)"
+    quantity: ClassVar[str] = "distance_l2"
+    cost: ClassVar[str] = "1 + C"
+    reference: ClassVar[str] = "Moosavi-Dezfooli et al. (CVPR 2016)"
+
+    @property
+    def needs(self) -> tuple[Linearize]:
+        """One Jacobian at the point."""
+        return (Linearize(classes=self.classes),)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """How many competitors were kept, where that was told."""
+        return {} if self.classes is None else {"classes": self.classes}
+
+    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
+        """See the class."""
+        linear: Linearization = measured[self.needs[0]]
+        found = margins(linear)
+        norms = found.covariance.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt()
+        distance = torch.where(norms > 0, found.mean / norms, torch.inf).amin(dim=1)
+        farther = found.left_out.amin(dim=1) / norms.amax(dim=1)
+        status = linear_status(linear, found)
+        return finish(distance, torch.minimum(distance, farther), distance, status, linear.passes)

@@ -1,0 +1,128 @@
+"""What the linear scores share: margins of a linearisation, and the probability that all stay positive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from brittle.estimate import Estimate, Status
+from brittle.measure import Linearization
+from brittle.orthant import orthant_probability
+from brittle.scores.base import finish, initial_status, mark, sampling_interval
+
+ILL_CONDITIONED_ABOVE = 1e12
+"""Condition number of the margins' correlations above which a status says so."""
+
+REPLICATE_TOLERANCE = 1e-3
+"""Error asked of the orthant probabilities that only measure spread."""
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Decision margins `g_i = z_t - z_i` of a linear model at `sigma = 1`.
+
+    Attributes:
+        mean: `[..., K]`.
+        covariance: `[..., K, K]`; its diagonal holds the squared gradient norms of the margins.
+        left_out: margins of the competitors that were not kept, `[..., C]`; infinite elsewhere.
+    """
+
+    mean: Tensor
+    covariance: Tensor
+    left_out: Tensor
+
+    def left_out_flips(self, sigma: float) -> Tensor:
+        """Estimate of what the competitors that were not kept add to the flip probability, `[...]`.
+
+        Each margin is given the largest kept gradient norm; the probabilities are summed (union bound).
+        """
+        norm = self.covariance.diagonal(dim1=-2, dim2=-1).amax(dim=-1).clamp_min(0.0).sqrt()
+        ratios = self.left_out / (sigma * norm[..., None]).clamp_min(torch.finfo(torch.float64).tiny)
+        return torch.special.ndtr(-ratios).sum(dim=-1).clamp_max(1.0)
+
+
+def margins(linear: Linearization) -> Margins:
+    """Margins at the linearisation itself, `[B, …]`."""
+    return _margins(linear, linear.logits[:, None], linear.gram[:, None], squeeze=True)
+
+
+def margins_without_group(linear: Linearization) -> Margins | None:
+    """Margins without one group of draws each, `[B, G, …]`."""
+    return None if linear.without_group is None else _margins(linear, *linear.without_group, squeeze=False)
+
+
+def _margins(linear: Linearization, logits: Tensor, gram: Tensor, squeeze: bool) -> Margins:
+    own = linear.classes == linear.predicted[:, None]
+    order = own.int().argsort(dim=1, stable=True)[:, None].expand(*logits.shape[:2], -1)
+    chosen = logits.gather(2, linear.classes[:, None].expand(*logits.shape[:2], -1)).gather(2, order)
+    square = gram.gather(2, order[..., None].expand_as(gram)).gather(3, order[..., None, :].expand_as(gram))
+    mean = chosen[..., -1:] - chosen[..., :-1]
+    to_own = square[..., :-1, -1]
+    covariance = square[..., -1:, -1:] - to_own[..., :, None] - to_own[..., None, :] + square[..., :-1, :-1]
+    known = linear.classes[:, None].expand(*logits.shape[:2], -1)
+    left_out = (chosen[..., -1:] - logits).scatter(2, known, torch.inf)
+    found = Margins(mean, (covariance + covariance.mT) / 2, left_out)
+    return Margins(*(part[:, 0] for part in (found.mean, found.covariance, found.left_out))) if squeeze else found
+
+
+def linear_status(linear: Linearization, found: Margins) -> Tensor:
+    """How the linearisation of each point went, `[B]`."""
+    status = initial_status(linear.tied)
+    status = mark(status, ~linear.logits.isfinite().all(dim=1), Status.NONFINITE_LOGITS)
+    status = mark(status, ~linear.gram.isfinite().all(dim=(1, 2)), Status.NONFINITE_GRADIENT)
+    status = mark(status, found.covariance.diagonal(dim1=1, dim2=2).amax(dim=1) <= 0, Status.ZERO_GRADIENT)
+    left_out = torch.full_like(linear.tied, linear.classes.shape[1] < linear.logits.shape[1])
+    return mark(status, left_out, Status.CLASSES_KEPT)
+
+
+def orthant_flips(linear: Linearization, sigma: float, confidence: float) -> Estimate:
+    """Probability that a margin of the linear model turns negative: `1 - P(g > 0)`, `g ~ N(D z, s^2 D G D^T)`.
+
+    The interval covers the error of the quadrature, the classes left out, and for a smoothed linearisation the
+    sampling error; not what the network does beyond its linear model.
+    """
+    found, rest = margins(linear), margins_without_group(linear)
+    orthant = orthant_probability(found.mean, found.covariance * sigma**2)
+    status = linear_status(linear, found)
+    status = mark(status, orthant.condition > ILL_CONDITIONED_ABOVE, Status.ILL_CONDITIONED)
+    flips = orthant.complement
+    low, high = flips, flips
+    if linear.smoothed:
+        odds = log_odds(flips, orthant.value)
+        low, high = sampling_interval(odds, None if rest is None else _orthant_odds(rest, sigma), confidence)
+    low = (low - orthant.error).clamp_min(0.0)
+    high = (high + orthant.error + found.left_out_flips(sigma)).clamp_max(1.0)
+    return finish(flips, low, high, status, linear.passes)
+
+
+def sigmoid_flips(linear: Linearization, sigma: float, confidence: float) -> Estimate:
+    """One minus the multivariate sigmoid: `S / (1 + S)`, `S = sum_i exp(-g_i / (s ||grad g_i||))`."""
+    found, rest = margins(linear), margins_without_group(linear)
+    odds = _sigmoid_odds(found, sigma)
+    flips = torch.sigmoid(odds)
+    low, high = flips, flips
+    if linear.smoothed:
+        low, high = sampling_interval(odds, None if rest is None else _sigmoid_odds(rest, sigma), confidence)
+    high = (high + found.left_out_flips(sigma)).clamp_max(1.0)
+    return finish(flips, low, high, linear_status(linear, found), linear.passes)
+
+
+def _orthant_odds(found: Margins, sigma: float) -> Tensor:
+    """Log-odds of every problem of `found`, `[B, G]`, to the precision that measures spread."""
+    orthant = orthant_probability(
+        found.mean.flatten(0, 1), found.covariance.flatten(0, 1) * sigma**2, tolerance=REPLICATE_TOLERANCE
+    )
+    return log_odds(orthant.complement, orthant.value).view(found.mean.shape[:2])
+
+
+def log_odds(flips: Tensor, survives: Tensor) -> Tensor:
+    """`log(flip / p_robust)`, to full relative precision at both ends."""
+    return (flips.log() - survives.log()).clamp(-1e4, 1e4)
+
+
+def _sigmoid_odds(found: Margins, sigma: float) -> Tensor:
+    norms = found.covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0).sqrt()
+    ratios = found.mean / (sigma * norms)
+    return torch.logsumexp(-ratios.nan_to_num(nan=0.0, posinf=torch.inf, neginf=-torch.inf), dim=-1).clamp(-1e4, 1e4)

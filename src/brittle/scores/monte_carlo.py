@@ -1,0 +1,87 @@
+"""Average-case robustness by counting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from brittle.estimate import Estimate, Status
+from brittle.intervals import paired_proportion
+from brittle.measure import Measurement, Sample, Sampled
+from brittle.scores.base import NoiseScore, finish, initial_status, mark
+
+DRAWS = 1000
+"""Noisy copies per point and sigma unless told."""
+
+
+@dataclass(frozen=True)
+class SampledScore(NoiseScore):
+    """A score of noisy forward passes; all of them at one noise share their draws."""
+
+    draws: int = DRAWS
+    clip: bool = False
+
+    cost: ClassVar[str] = "1 + draws per sigma"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.needs  # raises where the number of draws is out of range
+
+    @property
+    def needs(self) -> tuple[Sample]:
+        """Noisy forward passes in antithetic pairs."""
+        return (Sample(self.noise, self.draws, self.clip),)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The noise, the number of draws, and whether noisy copies were clipped."""
+        return super().parameters | {"draws": self.draws} | ({"clip": True} if self.clip else {})
+
+
+def nonfinite_detail(sampled: Sampled) -> tuple[str | None, ...]:
+    """For each point how many of its draws gave no finite logits, where any did."""
+    return tuple(
+        f"{count} of {sampled.draws} noisy copies gave NaN or infinite logits" if count else None
+        for count in sampled.nonfinite.tolist()
+    )
+
+
+@dataclass(frozen=True)
+class MonteCarlo(SampledScore):
+    """Share of noisy copies that lose the predicted class, `1 - p_robust = mean_j 1{argmax z(x + e_j) != t}`.
+
+    The draws are antithetic pairs `(e, -e)`, shared with `Moments`. The interval is exact at any number of draws and
+    for any network: Clopper-Pearson intervals of the shares of pairs with a flip and with two, combined
+    (`brittle.intervals.paired_proportion`). A tie is a flip; a NaN is no vote but a status.
+
+    Validity: unbiased for every model, with or without gradients.
+
+    Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
+    section 3.1.
+
+    Attributes:
+        sigma: standard deviation of the noise per coordinate, in pixel units.
+        noise: the noise family, instead of `sigma`.
+        draws: noisy copies per point, even.
+        clip: clip noisy copies to the bounds.
+
+    Raises:
+        ParameterError: `sigma` is not a positive finite number, or `draws` is out of range.
+    """
+
+    name: ClassVar[str] = "monte_carlo"
+    title: ClassVar[str] = "Monte Carlo"
+    reference: ClassVar[str] = "Han et al. (UAI 2024), section 3.1"
+
+    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
+        """See the class."""
+        sampled: Sampled = measured[self.needs[0]]
+        one, both = sampled.flips[:, 1], sampled.flips[:, 2]
+        flips = (one + 2 * both).double() / sampled.draws
+        ends = paired_proportion(one.cpu().numpy(), both.cpu().numpy(), sampled.draws // 2, confidence)
+        low, high = (torch.from_numpy(end).to(flips) for end in ends)
+        status = mark(initial_status(sampled.tied), sampled.nonfinite > 0, Status.NONFINITE_LOGITS)
+        return finish(flips, low, high, status, sampled.passes, nonfinite_detail(sampled))

@@ -1,0 +1,88 @@
+"""Average-case robustness of the network linearised at the point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from brittle.estimate import Estimate
+from brittle.measure import Linearize, Measurement
+from brittle.scores.base import NoiseScore
+from brittle.scores.linear import orthant_flips, sigmoid_flips
+
+
+@dataclass(frozen=True)
+class _AtPoint(NoiseScore):
+    classes: int | None = None
+
+    cost: ClassVar[str] = "1 + C for all sigma together"
+
+    @property
+    def needs(self) -> tuple[Linearize]:
+        """One Jacobian at the point, shared by every sigma."""
+        return (Linearize(self.noise.shape, classes=self.classes),)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The noise, and how many competitors were kept where that was told."""
+        return super().parameters | ({} if self.classes is None else {"classes": self.classes})
+
+
+@dataclass(frozen=True)
+class Taylor(_AtPoint):
+    """Flip probability of the first-order Taylor model.
+
+    `1 - P(g > 0)` with `g ~ N(g(x), sigma^2 D J K J^T D^T)`, `g_i = z_t - z_i`, `J` the Jacobian at the point.
+
+    Validity: exact for linear models and normal noise. On real networks it can be useless away from small sigma: the
+    interval covers the quadrature error and the classes left out, not the network's curvature.
+
+    Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
+    definition 2.
+
+    Attributes:
+        sigma: standard deviation of the noise per coordinate, in pixel units.
+        noise: the noise family, instead of `sigma`.
+        classes: competitors to keep; by default all up to 100 classes, the 20 nearest by logit above.
+
+    Raises:
+        ParameterError: `sigma` is not a positive finite number.
+    """
+
+    name: ClassVar[str] = "taylor"
+    title: ClassVar[str] = "Taylor"
+    reference: ClassVar[str] = "Han et al. (UAI 2024), definition 2"
+
+    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
+        """See the class."""
+        return orthant_flips(measured[self.needs[0]], self.noise.sigma, confidence)
+
+
+@dataclass(frozen=True)
+class TaylorMVS(_AtPoint):
+    """Flip probability of the first-order Taylor model with the multivariate sigmoid.
+
+    `S / (1 + S)` with `S = sum_i exp(-g_i(x) / (sigma ||grad g_i(x)||))` in the place of the orthant probability.
+
+    Validity: an approximation of `Taylor` without an integral; it ignores how the margins depend on each other. The
+    interval has no width: nothing is sampled, and the error of the formula is not known.
+
+    Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
+
+    Attributes:
+        sigma: standard deviation of the noise per coordinate, in pixel units.
+        noise: the noise family, instead of `sigma`.
+        classes: competitors to keep; by default all up to 100 classes, the 20 nearest by logit above.
+
+    Raises:
+        ParameterError: `sigma` is not a positive finite number.
+    """
+
+    name: ClassVar[str] = "taylor_mvs"
+    title: ClassVar[str] = "Taylor, multivariate sigmoid"
+    reference: ClassVar[str] = "Han et al. (UAI 2024), section 3.2.3"
+
+    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
+        """See the class."""
+        return sigmoid_flips(measured[self.needs[0]], self.noise.sigma, confidence)

@@ -1,0 +1,81 @@
+"""Laws that every score obeys on every input; `test_catalogue.py` runs them over the catalogue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+import brittle
+from brittle.estimate import Estimate, Status
+from brittle.measure import take
+from brittle.measure.forward import look
+from brittle.run import plan
+from brittle.scores import Score
+
+CONFIDENCE = 0.99
+
+
+def estimate(
+    classifier: brittle.Classifier, inputs: Tensor, score: Score, ids: Sequence[str] | None = None
+) -> Estimate:
+    """One score of a batch, by the road that a run takes."""
+    names = tuple(ids) if ids is not None else tuple(str(number) for number in range(len(inputs)))
+    clean = look(classifier, inputs, names, seed=0, differentiate=False)
+    return score.estimate(take(plan([score]), classifier, clean), CONFIDENCE)
+
+
+def check_fields(found: Estimate, count: int) -> None:
+    """Every field is `[B]`; numbers are float64, and NaN exactly where the status carries none."""
+    for numbers in (found.value, found.low, found.high):
+        assert numbers.shape == (count,)
+        assert numbers.dtype == torch.float64
+    assert found.status.shape == found.passes.shape == (count,)
+    valued = torch.tensor([Status(code).has_value for code in found.status.tolist()])
+    assert torch.equal(found.value.isfinite(), valued)
+    assert torch.equal(found.low.isfinite(), valued)
+
+
+def check_interval(found: Estimate) -> None:
+    """`low <= value <= high`."""
+    valued = found.value.isfinite()
+    assert bool((found.low <= found.value)[valued].all())
+    assert bool((found.value <= found.high)[valued].all())
+
+
+def check_probability(found: Estimate) -> None:
+    """Flip probabilities and their intervals lie in [0, 1]."""
+    for numbers in (found.value, found.low, found.high):
+        known = numbers[numbers.isfinite()]
+        assert bool(((known >= 0) & (known <= 1)).all())
+
+
+def check_alone(classifier: brittle.Classifier, inputs: Tensor, score: Score, sizes: Sequence[int]) -> None:
+    """A point's score is the same alone and in batches of `sizes`, to 1e-5."""
+    ids = [str(number) for number in range(len(inputs))]
+    whole = estimate(classifier, inputs, score).value
+    for size in sizes:
+        parts = [
+            estimate(classifier, inputs[start : start + size], score, ids[start : start + size]).value
+            for start in range(0, len(inputs), size)
+        ]
+        assert float((torch.cat(parts) - whole).abs().max()) <= 1e-5
+
+
+def check_passes(classifier: brittle.Classifier, inputs: Tensor, score: Score) -> None:
+    """The passes stated are the passes made, and no more than the clean one on top."""
+    before = classifier.passes
+    found = estimate(classifier, inputs, score)
+    made = (classifier.passes - before) / len(inputs)
+    assert found.passes.unique().numel() == 1
+    assert int(found.passes[0]) == made
+
+
+def check_identity(score: Score) -> None:
+    """A score is its own key, and what the table writes of it is JSON that tells it from its siblings."""
+    assert score == score
+    assert len({score, score}) == 1
+    assert json.loads(json.dumps(score.parameters)) == score.parameters
+    assert score.label.startswith(score.name)

@@ -1,0 +1,145 @@
+"""Every score of the catalogue obeys the laws."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+import torch
+from laws import (
+    check_alone,
+    check_fields,
+    check_identity,
+    check_interval,
+    check_passes,
+    check_probability,
+    estimate,
+)
+from inputs import EXAMPLES, one_of
+from problems import Wrapped, inputs, linear_network, nan_under_noise, small_classifier
+
+import brittle
+from brittle.errors import ParameterError
+from brittle.estimate import Status
+from brittle.scores import CATALOGUE, NoiseScore, Score
+from brittle.table import FLIP_PROBABILITY
+
+everything = pytest.mark.parametrize("score", EXAMPLES, ids=lambda score: score.label)
+noisy = [score for score in EXAMPLES if isinstance(score, NoiseScore)]
+
+
+def test_examples_hold_one_of_every_score() -> None:
+    assert {type(score) for score in EXAMPLES} == set(CATALOGUE.values())
+
+
+@everything
+@pytest.mark.parametrize("count", [1, 5])
+def test_fields_and_intervals(score: Score, count: int) -> None:
+    found = estimate(small_classifier(), inputs(count), score)
+    check_fields(found, count)
+    check_interval(found)
+    if score.quantity == FLIP_PROBABILITY:
+        check_probability(found)
+
+
+@everything
+@pytest.mark.parametrize("scale", [0.0, 1e-30, 1e15])
+def test_any_scale_of_the_logits(score: Score, scale: float) -> None:
+    classifier = brittle.Classifier(Wrapped(lambda x, logits: logits * scale))
+    found = estimate(classifier, inputs(4), score)
+    check_fields(found, 4)
+    check_interval(found)
+    if scale == 0.0:
+        bad = {int(Status.TIE), int(Status.ZERO_GRADIENT), int(Status.NO_VARIATION)}
+        assert set(found.status.tolist()) <= bad
+
+
+@everything
+def test_alone_and_in_batches(score: Score) -> None:
+    check_alone(small_classifier(), inputs(40), score, sizes=(1, 7, 32))
+
+
+@everything
+def test_same_bytes_on_a_rerun(score: Score) -> None:
+    first, second = (estimate(small_classifier(), inputs(6), score) for _ in range(2))
+    assert torch.equal(first.value, second.value)
+    assert torch.equal(first.high, second.high)
+
+
+@everything
+def test_passes_are_counted(score: Score) -> None:
+    check_passes(small_classifier(), inputs(5), score)
+
+
+@everything
+def test_identity(score: Score) -> None:
+    check_identity(score)
+
+
+@everything
+def test_two_classes(score: Score) -> None:
+    found = estimate(brittle.Classifier(linear_network(2, 36)), inputs(6, (36,), dtype=torch.float64), score)
+    check_fields(found, 6)
+    check_interval(found)
+
+
+@everything
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf], ids=["nan", "inf"])
+def test_broken_logits_get_no_number(score: Score, bad: float) -> None:
+    classifier = brittle.Classifier(Wrapped(lambda x, logits: logits * bad))
+    with_forward_only = {"softmax", "logit_margin"}
+    if score.name in with_forward_only:
+        pytest.skip("a run leaves out points without finite clean logits before any score (test_run.py)")
+    found = estimate(classifier, inputs(3), score)
+    assert bool(found.value.isnan().all())
+
+
+@pytest.mark.parametrize(
+    "score", [score for score in noisy if not score.name.startswith("taylor")], ids=lambda score: score.label
+)
+def test_nan_under_noise_is_no_agreement(score: Score) -> None:
+    found = estimate(brittle.Classifier(Wrapped(nan_under_noise)), inputs(3), score)
+    if getattr(score, "clip", False):
+        assert bool(found.value.isfinite().all())
+    else:
+        assert bool(found.value.isnan().all())
+        assert set(found.status.tolist()) == {int(Status.NONFINITE_LOGITS)}
+
+
+@everything
+def test_tie_is_said(score: Score) -> None:
+    def tie(x: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+        top = logits.amax(dim=1, keepdim=True)
+        return torch.cat((top, top, logits[:, :2] - 5.0), dim=1)
+
+    found = estimate(brittle.Classifier(Wrapped(tie)), inputs(3), score)
+    assert set(found.status.tolist()) <= {int(Status.TIE), int(Status.ZERO_GRADIENT)}
+    if score.name in ("logit_margin", "monte_carlo"):
+        assert found.value.tolist() == [{"logit_margin": 0.0, "monte_carlo": 1.0}[score.name]] * 3
+
+
+@pytest.mark.parametrize("sigma", [0.0, -0.1, float("nan"), float("inf")])
+@pytest.mark.parametrize("name", [name for name, kind in CATALOGUE.items() if issubclass(kind, NoiseScore)])
+def test_sigma_out_of_range(name: str, sigma: float) -> None:
+    with pytest.raises(ParameterError, match="sigma must be a positive finite number"):
+        CATALOGUE[name](sigma=sigma)
+
+
+@pytest.mark.parametrize("draws", [0, 1, -4, 10**12])
+@pytest.mark.parametrize(
+    "name", [name for name, kind in CATALOGUE.items() if "draws" in inspect.signature(kind).parameters]
+)
+def test_draws_out_of_range(name: str, draws: int) -> None:
+    with pytest.raises(ParameterError, match="draws must be between 2 and 10000000"):
+        one_of(name, draws=draws)
+
+
+@pytest.mark.parametrize("kind", CATALOGUE.values(), ids=list(CATALOGUE))
+def test_documentation_is_complete(kind: type[Score]) -> None:
+    text = inspect.getdoc(kind) or ""
+    for part in ("Validity:", "Source:"):
+        assert part in text
+    fields = [field for field in inspect.signature(kind).parameters if field != "self"]
+    assert all(f"{field}:" in text for field in fields)
+    for fact in (kind.name, kind.title, kind.quantity, kind.cost, kind.reference):
+        assert fact
