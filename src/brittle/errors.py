@@ -39,6 +39,12 @@ class ModelError(BrittleError):
     """The model cannot be scored as it stands."""
 
 
+class ArtefactError(ModelError):
+    """A file is refused because of what it holds."""
+
+    exit_code = 6
+
+
 class DataError(BrittleError):
     """The data cannot be scored as they stand."""
 

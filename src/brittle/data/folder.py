@@ -1,0 +1,95 @@
+"""A folder of images, one folder for each class."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from brittle.data.points import EncodedImages, ListedPoints, Options, changed, files_digest, text
+from brittle.errors import DataError
+
+IMAGE_SUFFIX = re.compile(
+    r"\.(png|jpe?g|bmp|webp|gif|tiff?|eps|ps|svg|pdf|psd|ico|jp2|avif|heic|ppm|pgm|pbm)", re.IGNORECASE
+)
+"""Files that are points; those in a format that is not read get a status. Other files are counted in the record."""
+
+SPLITS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing"})
+"""Folder names that are taken for splits, not for classes."""
+
+
+def is_folder_of_classes(path: Path) -> bool:
+    """Whether `path` is a folder that holds folders."""
+    return path.is_dir() and bool(_folders(path))
+
+
+def read_folder(path: Path, options: Options) -> ListedPoints:
+    """Points in `path/class/image.png`, or in `path/split/class/image.png` with a split.
+
+    Classes are the sorted folder names. The id of a point is its path relative to the folder of the classes.
+
+    Raises:
+        DataError: there are no images, no such split, none can be read, or their sizes differ.
+    """
+    root = _root(path, options.split)
+    classes = _folders(root)
+    found = sorted((one for folder in classes for one in folder.rglob("*") if one.is_file()), key=_relative_to(root))
+    files = [one for one in found if IMAGE_SUFFIX.fullmatch(one.suffix) and not one.name.startswith(".")]
+    if not files:
+        raise DataError(
+            "empty_dataset",
+            f"{text(root)} holds no images in its {len(classes)} class folders ({len(found)} other files); images are "
+            f"expected as {text(root)}/CLASS/NAME.png",
+        )
+    kept = files[: options.limit]
+    names = tuple(text(one) for one in kept)
+    index = {folder.name: number for number, folder in enumerate(classes)}
+    provenance = {
+        "format": "folder",
+        "path": text(path),
+        "split": options.split,
+        "sha256": files_digest(root, kept),
+        "points": len(kept),
+        "limit": options.limit,
+        "other_files": len(found) - len(files),
+    }
+    images = EncodedImages.open(lambda: _opened(kept, text(path)), names, options.bounds)
+    return ListedPoints(
+        ids=tuple(text(one.relative_to(root)) for one in kept),
+        read=images.read,
+        bounds=options.bounds,
+        provenance=provenance,
+        labels=tuple(index[one.relative_to(root).parts[0]] for one in kept),
+        names=names,
+        class_names=tuple(text(folder.name) for folder in classes),
+    )
+
+
+def _root(path: Path, split: str | None) -> Path:
+    """The folder that holds the class folders."""
+    inside = [folder.name for folder in _folders(path)]
+    if split is not None and split not in inside:
+        raise DataError("split_missing", f"{text(path)} has no folder {split!r}; it has {', '.join(map(text, inside))}")
+    if split is None and inside and SPLITS.issuperset(inside):
+        raise DataError("split_missing", f"{text(path)} holds the splits {', '.join(inside)}; name one with --split")
+    return path if split is None else path / split
+
+
+def _folders(path: Path) -> list[Path]:
+    inside = (one for one in path.iterdir() if one.is_dir() and not one.name.startswith("."))
+    return sorted(inside, key=lambda one: one.name)
+
+
+def _relative_to(root: Path) -> Callable[[Path], str]:
+    return lambda path: path.relative_to(root).as_posix()
+
+
+def _opened(files: Sequence[Path], data: str) -> Iterator[BinaryIO]:
+    for path in files:
+        try:
+            stream = path.open("rb")
+        except OSError as error:
+            raise changed(data, f"{text(path)} cannot be opened ({error.strerror or error})") from error
+        with stream:
+            yield stream

@@ -1,0 +1,224 @@
+"""Images: decoded without trust in the file, and drawn as thumbnails.
+
+A file is looked at before it is decoded: its format must be on a short list, its size under a cap, its frames one.
+Orientation tags are not applied, as in torchvision.
+"""
+
+from __future__ import annotations
+
+import struct
+import warnings
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from typing import BinaryIO
+
+import numpy as np
+import torch
+from PIL import Image, UnidentifiedImageError
+from torch import Tensor
+
+from brittle.estimate import Status
+
+FORMATS = ("PNG", "JPEG", "BMP", "WEBP")
+"""The image formats that are read; none of them starts another program."""
+
+MAX_PIXELS = 1 << 26
+"""An image with more pixels is not decoded."""
+
+THUMBNAIL_SIDE = 96
+"""Longest side of a thumbnail, in pixels."""
+
+CHANNELS = {"L": 1, "RGB": 3}
+"""The modes a data set can have, with their number of channels."""
+
+_DECLARED = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}
+"""The mode a data set gets from its first image; images in other modes are not read."""
+
+_OTHER_FORMATS = (
+    ("GIF", (b"GIF87a", b"GIF89a")),
+    ("TIFF", (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")),
+    ("EPS or PostScript", (b"%!", b"\xc5\xd0\xd3\xc6")),
+    ("PDF", (b"%PDF",)),
+    ("PSD", (b"8BPS",)),
+    ("JPEG 2000", (b"\xff\x4f\xff\x51", b"\0\0\0\x0cjP  ")),
+    ("ICO", (b"\0\0\1\0",)),
+    ("SVG or XML", (b"<svg", b"<?xml")),
+)
+_BOX_FORMATS = {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC"}
+
+_DECODER_ERRORS = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    IndexError,
+    KeyError,
+    EOFError,
+    OverflowError,
+    MemoryError,
+    struct.error,
+    zlib.error,
+)
+"""What Pillow raises on broken files."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why one point could not be read.
+
+    Attributes:
+        status: what happened.
+        seen: what was found.
+    """
+
+    status: Status
+    seen: str
+
+
+class UnreadableImage(Exception):
+    """An image that is not decoded; holds the `Failure`."""
+
+    def __init__(self, status: Status, seen: str) -> None:
+        super().__init__(seen)
+        self.failure = Failure(status, seen)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What all images of a data set share.
+
+    Attributes:
+        mode: `L` or `RGB`.
+        size: `(width, height)` in pixels.
+    """
+
+    mode: str
+    size: tuple[int, int]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Shape of one input, `(channels, height, width)`."""
+        return CHANNELS[self.mode], self.size[1], self.size[0]
+
+
+def look_at(stream: BinaryIO) -> Look:
+    """The mode to which an image would be converted and its size, from its header; nothing is decoded.
+
+    Raises:
+        UnreadableImage: the image will not be decoded.
+    """
+    with _opened(stream) as image:
+        return _look(image)
+
+
+def decode(stream: BinaryIO, mode: str | None = None) -> Tensor:
+    """The pixels of an image, `[channels, height, width]`, uint8.
+
+    Args:
+        stream: the file, at its beginning.
+        mode: `L` or `RGB`; the image's own by default. Transparency is dropped.
+
+    Raises:
+        UnreadableImage: the image is not decoded.
+    """
+    with _opened(stream) as image:
+        mode = mode or _look(image).mode
+        try:
+            if image.mode == "P":
+                # Pillow wants palettes with transparency to pass through RGBA.
+                image = image.convert("RGBA")
+            pixels = np.array(image.convert(mode))
+        except _DECODER_ERRORS as error:
+            raise UnreadableImage(Status.DECODE_ERROR, f"{type(error).__name__}: {error}") from error
+    pixels = torch.from_numpy(pixels)
+    return pixels.unsqueeze(0) if mode == "L" else pixels.permute(2, 0, 1).contiguous()
+
+
+def from_levels(levels: Tensor, bounds: tuple[float, float]) -> Tensor:
+    """Whole numbers 0..255 mapped to the bounds, float32: `lo + (hi - lo) * levels / 255`, rounded once."""
+    low, high = bounds
+    table = (low + (high - low) * np.arange(256) / 255).astype(np.float32)
+    return torch.from_numpy(table[levels.cpu().numpy()]).to(levels.device)
+
+
+def thumbnails(inputs: Tensor, bounds: tuple[float, float]) -> tuple[bytes, ...] | None:
+    """PNG files that show the inputs, at most `THUMBNAIL_SIDE` pixels on the longer side.
+
+    Args:
+        inputs: `[B, *shape]`, float32 or float64.
+        bounds: what is shown as black and as white; values outside are cut, NaN is black.
+
+    Returns:
+        one file per input, or None where `shape` is neither `[1, H, W]` nor `[3, H, W]`.
+    """
+    if inputs.dim() != 4 or inputs.shape[1] not in CHANNELS.values():
+        return None
+    low, high = bounds
+    values = np.nan_to_num(inputs.cpu().numpy().astype(np.float64), nan=low)
+    pixels = np.rint(255 * (values.clip(low, high) - low) / (high - low)).astype(np.uint8).transpose(0, 2, 3, 1)
+    return tuple(_png(one[..., 0] if one.shape[-1] == 1 else one) for one in pixels)
+
+
+def _png(pixels: np.ndarray) -> bytes:
+    image = Image.fromarray(np.ascontiguousarray(pixels))
+    image.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE))
+    file = BytesIO()
+    image.save(file, format="PNG")
+    return file.getvalue()
+
+
+@contextmanager
+def _opened(stream: BinaryIO) -> Iterator[Image.Image]:
+    """An image with an acceptable header; Pillow's own warnings are replaced by the checks here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        image = _open(stream)
+        _check_header(image)
+        yield image
+
+
+def _open(stream: BinaryIO) -> Image.Image:
+    head = stream.read(256)
+    stream.seek(0)
+    if not head:
+        raise UnreadableImage(Status.DECODE_ERROR, "the file is empty (0 bytes)")
+    other = _other_format(head)
+    if other is not None:
+        raise UnreadableImage(Status.FORMAT_NOT_ALLOWED, f"{other}; only {', '.join(FORMATS)} are read")
+    try:
+        return Image.open(stream, formats=FORMATS)
+    except Image.DecompressionBombError as error:
+        size = str(error).partition(" exceeds")[0]
+        raise UnreadableImage(Status.IMAGE_TOO_LARGE, f"{size}; at most {MAX_PIXELS} are decoded") from error
+    except UnidentifiedImageError as error:
+        raise UnreadableImage(Status.DECODE_ERROR, f"not an image in {', '.join(FORMATS)} format") from error
+    except _DECODER_ERRORS as error:
+        raise UnreadableImage(Status.DECODE_ERROR, f"{type(error).__name__}: {error}") from error
+
+
+def _other_format(head: bytes) -> str | None:
+    """Name of a known image format that is not read."""
+    for name, beginnings in _OTHER_FORMATS:
+        if head.lstrip().startswith(beginnings):
+            return name
+    return _BOX_FORMATS.get(head[8:12]) if head[4:8] == b"ftyp" else None
+
+
+def _check_header(image: Image.Image) -> None:
+    width, height = image.size
+    if width * height > MAX_PIXELS:
+        seen = f"{width} x {height} pixels; at most {MAX_PIXELS} are decoded"
+        raise UnreadableImage(Status.IMAGE_TOO_LARGE, seen)
+    frames = getattr(image, "n_frames", 1)
+    if frames > 1:
+        raise UnreadableImage(Status.MULTI_FRAME, f"{frames} frames; one image is needed")
+    if image.mode not in _DECLARED:
+        seen = f"colour mode {image.mode}; {', '.join(_DECLARED)} are converted"
+        raise UnreadableImage(Status.IMAGE_MODE, seen)
+
+
+def _look(image: Image.Image) -> Look:
+    return Look(_DECLARED[image.mode], image.size)

@@ -1,0 +1,276 @@
+"""Images in Parquet files, as Hugging Face writes them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from brittle.data.points import EncodedImages, ListedPoints, Options, file_digest, files_digest, text
+from brittle.errors import DataError
+
+IMAGE_COLUMNS = ("image", "img")
+"""Preferred where several columns hold images."""
+
+LABEL_COLUMNS, ID_COLUMN = ("label", "labels"), "id"
+
+ROWS = 64
+"""Encoded images held in memory at a time."""
+
+_NAME = re.compile(r"(?P<split>.*?)(?:-?(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.parquet")
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether `path` is a Parquet file or a folder of them."""
+    return path.suffix == ".parquet" if path.is_file() else any(path.glob("*.parquet"))
+
+
+def read_parquet(path: Path, options: Options) -> ListedPoints:
+    """Points in a Parquet file, or in the files of one split in a folder (`test-00000-of-00002.parquet`).
+
+    The image column is the one of type struct with `bytes`; labels are the ClassLabel feature or the column `label`
+    or `labels`; ids are the column `id` or the row numbers.
+
+    Raises:
+        DataError: no such split or column, a file is damaged or differs from the others, images differ in size.
+    """
+    files, split = _files(path, options.split)
+    columns = _common_columns(files)
+    rows = _read_rows(files, columns, options.limit)
+    count = len(rows.ids)
+    if not count:
+        raise DataError("empty_dataset", f"{text(path)} holds no rows; at least 1 is needed")
+    names = tuple(name or f"row {row}" for row, name in enumerate(rows.paths))
+    images = EncodedImages.open(lambda: _encoded(files, columns.image, count), names, options.bounds)
+    provenance: dict[str, Any] = {
+        "format": "parquet",
+        "path": text(path),
+        "split": split,
+        "sha256": file_digest(path) if path.is_file() else files_digest(path, files),
+        "points": count,
+        "limit": options.limit,
+        "files": [text(one.name) for one in files],
+        "columns": [column for column in (columns.image, columns.label, columns.id) if column],
+    }
+    return ListedPoints(
+        ids=rows.ids,
+        read=images.read,
+        bounds=options.bounds,
+        provenance=provenance,
+        labels=rows.labels,
+        names=names if any(rows.paths) else None,
+        class_names=columns.class_names,
+    )
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns that are read, and the names of the classes.
+
+    Attributes:
+        image: struct with `bytes`.
+        path: its field `path`, or None.
+        label: class indices, or None.
+        id: ids, or None.
+        class_names: from the Hugging Face metadata, or None.
+    """
+
+    image: str
+    path: str | None
+    label: str | None
+    id: str | None
+    class_names: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What is known of the rows before an image is read, `[N]` each."""
+
+    ids: tuple[str, ...]
+    labels: tuple[int, ...] | None
+    paths: tuple[str | None, ...]
+
+
+def _files(path: Path, split: str | None) -> tuple[list[Path], str | None]:
+    """The files to read, in order, and the split they are."""
+    if path.is_file():
+        own = _named(path)["split"] or None
+        if split is not None and split != own:
+            raise DataError("split_missing", f"{text(path)} is the split {own!r}, not {split!r}; leave out --split")
+        return [path], own
+    splits: dict[str, list[Path]] = {}
+    for file in sorted(path.glob("*.parquet")):
+        splits.setdefault(_named(file)["split"] or "", []).append(file)
+    if split is None and len(splits) == 1:
+        split = next(iter(splits))
+    if split is None or split not in splits:
+        asked = "no split was named" if split is None else f"there is no split {split!r}"
+        there = ", ".join(name or "(without a name)" for name in splits)
+        raise DataError("split_missing", f"{text(path)} holds the splits {there}; {asked}: name one with --split")
+    _check_complete(path, splits[split])
+    return splits[split], split or None
+
+
+def _named(file: Path) -> dict[str, str | None]:
+    """Split, shard and number of shards in the name of a file."""
+    match = _NAME.fullmatch(file.name)
+    return match.groupdict() if match else {"split": file.stem, "shard": None, "shards": None}
+
+
+def _check_complete(path: Path, files: Sequence[Path]) -> None:
+    declared = {int(shards) for file in files if (shards := _named(file)["shards"])}
+    if declared and declared != {len(files)}:
+        raise DataError(
+            "shards_missing",
+            f"{text(path)} holds {len(files)} files of a split whose file names say {max(declared)}: "
+            f"{', '.join(text(file.name) for file in files[:3])}; get the others, or give one file",
+        )
+
+
+def _common_columns(files: Sequence[Path]) -> _Columns:
+    """The columns of the first file, which all others must have too."""
+    found = {file: _columns(file) for file in files}
+    first = found[files[0]]
+    for file, columns in found.items():
+        if columns != first:
+            raise DataError(
+                "columns_differ",
+                f"{text(file)} has {columns}, {text(files[0])} has {first}; the files of a split must agree",
+            )
+    return first
+
+
+def _columns(file: Path) -> _Columns:
+    """The columns of a file, found by their types and by the Hugging Face metadata."""
+    with _opened(file) as parquet:
+        schema = parquet.schema_arrow
+    images = {column.name: column.type for column in schema if _is_image(column.type)}
+    image = _only(images, IMAGE_COLUMNS)
+    if image is None:
+        there = ", ".join(f"{column.name}: {column.type}" for column in schema)
+        raise DataError(
+            "image_column",
+            f"{text(file)} has {len(images)} columns of type struct<bytes: binary, ...>, the form of images; give it "
+            f"one, or call one of them {' or '.join(IMAGE_COLUMNS)}. Its columns: {there}",
+        )
+    fields = {field.name: field.type for field in images[image]}
+    class_names = _class_names(file, schema)
+    label = _only(class_names, LABEL_COLUMNS) or next((name for name in LABEL_COLUMNS if name in schema.names), None)
+    return _Columns(
+        image=image,
+        path=f"{image}.path" if "path" in fields and _is_text(fields["path"]) else None,
+        label=label,
+        id=ID_COLUMN if ID_COLUMN in schema.names else None,
+        class_names=class_names.get(label) if label else None,
+    )
+
+
+def _only(columns: Mapping[str, Any], preferred: Sequence[str]) -> str | None:
+    """The preferred one of these columns, else the only one, else None."""
+    return next((name for name in preferred if name in columns), next(iter(columns)) if len(columns) == 1 else None)
+
+
+def _is_image(kind: pa.DataType) -> bool:
+    if not pa.types.is_struct(kind):
+        return False
+    fields = {field.name: field.type for field in kind}
+    return "bytes" in fields and (pa.types.is_binary(fields["bytes"]) or pa.types.is_large_binary(fields["bytes"]))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _class_names(file: Path, schema: pa.Schema) -> dict[str, tuple[str, ...]]:
+    """Class names of each column that the Hugging Face metadata declare as ClassLabel."""
+    metadata = (schema.metadata or {}).get(b"huggingface")
+    if metadata is None:
+        return {}
+    try:
+        features = json.loads(metadata)["info"]["features"].items()
+        labels = {name: one["names"] for name, one in features if one.get("_type") == "ClassLabel"}
+        return {name: tuple(map(str, names)) for name, names in labels.items() if name in schema.names}
+    except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
+        raise DataError(
+            "metadata",
+            f"the metadata 'huggingface' of {text(file)} are not of the form that datasets writes: {error!r}",
+        ) from error
+
+
+def _read_rows(files: Sequence[Path], columns: _Columns, limit: int | None) -> _Rows:
+    """All that is needed but the images themselves, of the first `limit` rows."""
+    wanted = [column for column in (columns.label, columns.id, columns.path) if column]
+    parts: list[pa.Table] = []
+    left = limit
+    for file in files:
+        with _opened(file) as parquet:
+            part = parquet.read(wanted) if wanted else pa.table({"row": pa.nulls(parquet.metadata.num_rows)})
+        parts.append(part if left is None else part.slice(0, left))
+        left = None if left is None else left - len(parts[-1])
+    rows = pa.concat_tables(parts)
+    count = len(rows)
+    return _Rows(
+        ids=_ids(rows[columns.id], files[0]) if columns.id else tuple(str(row) for row in range(count)),
+        labels=_labels(rows[columns.label], f"{columns.label} in {text(files[0])}") if columns.label else None,
+        paths=_paths(rows[columns.image]) if columns.path else (None,) * count,
+    )
+
+
+def _ids(column: pa.ChunkedArray, file: Path) -> tuple[str, ...]:
+    if not (_is_text(column.type) or pa.types.is_integer(column.type)) or column.null_count:
+        raise DataError(
+            "id_dtype",
+            f"{ID_COLUMN} in {text(file)} has type {column.type} and {column.null_count} nulls; text or whole numbers "
+            f"without nulls are needed",
+        )
+    return tuple(str(own) for own in column.to_pylist())
+
+
+def _labels(column: pa.ChunkedArray, where: str) -> tuple[int, ...]:
+    if not pa.types.is_integer(column.type):
+        raise DataError(
+            "label_dtype", f"{where} has type {column.type}; class indices are whole numbers: cast the column to int64"
+        )
+    labels = column.to_pylist()
+    if column.null_count:
+        raise DataError(
+            "label_null",
+            f"{where} has {column.null_count} nulls, the first in row {labels.index(None)}; label all rows or none",
+        )
+    return tuple(labels)
+
+
+def _paths(column: pa.ChunkedArray) -> tuple[str | None, ...]:
+    return tuple(image and image["path"] for image in column.to_pylist())
+
+
+def _encoded(files: Sequence[Path], column: str, count: int) -> Iterator[BinaryIO]:
+    """The encoded images of the first `count` rows; an empty file where there are no bytes."""
+    left = count
+    for file in files:
+        with _opened(file) as parquet:
+            for batch in parquet.iter_batches(batch_size=ROWS, columns=[f"{column}.bytes"]):
+                for image in batch.column(0)[:left]:
+                    yield BytesIO(image["bytes"].as_py() or b"" if image.is_valid else b"")
+                left -= min(left, len(batch))
+                if left == 0:
+                    return
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[pq.ParquetFile]:
+    """A Parquet file whose page checksums, where it has them, are verified."""
+    try:
+        with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
+            yield parquet
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError("corrupt", f"{text(file)} cannot be read as Parquet: {reason}") from error
