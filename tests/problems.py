@@ -47,6 +47,7 @@ class Wrapped(nn.Module):
         super().__init__()
         self.network = small_network(seed, classes)
         self.change = change
+        self.eval()
 
     def forward(self, x: Tensor) -> Tensor:
         return self.change(x, self.network(x))

@@ -6,6 +6,7 @@ import inspect
 
 import pytest
 import torch
+from inputs import EXAMPLES, one_of
 from laws import (
     check_alone,
     check_fields,
@@ -15,7 +16,6 @@ from laws import (
     check_probability,
     estimate,
 )
-from inputs import EXAMPLES, one_of
 from problems import Wrapped, inputs, linear_network, nan_under_noise, small_classifier
 
 import brittle

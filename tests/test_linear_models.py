@@ -48,11 +48,11 @@ def test_ten_classes_taylor_within_its_error(seed: int) -> None:
     for number, point in enumerate(x):
         margin, gradient = margin_problem(network, point)
         covariance = (SIGMA**2 * gradient @ gradient.T).numpy()
-        # abseps 1e-6 with many points: SciPy's own error is below 1e-5 here.
+        # With so many points SciPy's own error is below 5e-5 here.
         survives = stats.multivariate_normal(
-            cov=covariance, allow_singular=True, maxpts=2_000_000, abseps=1e-6, seed=0
+            cov=covariance, allow_singular=True, maxpts=200_000, abseps=1e-5, seed=0
         ).cdf(margin.numpy())
-        assert float(found.low[number]) - 1e-5 <= 1 - survives <= float(found.high[number]) + 1e-5
+        assert float(found.low[number]) - 5e-5 <= 1 - survives <= float(found.high[number]) + 5e-5
 
 
 @pytest.mark.parametrize("classes", [2, 3, 10])

@@ -9,7 +9,7 @@ from problems import inputs, linear_network, small_classifier, small_network
 
 import brittle
 from brittle.errors import ModelError, ParameterError
-from brittle.measure import Linearize, NearestMargin, Sample, take
+from brittle.measure import NearestMargin, Sample, take
 from brittle.measure.forward import ALL_CLASSES_UP_TO, KEPT_CLASSES, look
 from brittle.noise import Gaussian, Stream
 from brittle.run import plan

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from brittle.bounds import check_bounds
 from brittle.errors import ModelError, ParameterError
 
 OUTPUTS = ("logits", "probs", "binary-logit")
@@ -34,6 +35,7 @@ class Classifier:
     Attributes:
         forward_passes: rows sent forward through the model so far.
         backward_passes: rows sent backward through the model so far.
+        output_dtype: precision of the class scores as the model last returned them.
         was_training: whether the model was in training mode before it was last evaluated.
 
     Raises:
@@ -52,13 +54,10 @@ class Classifier:
         device: str | torch.device | None = None,
         source: Mapping[str, Any] | None = None,
     ) -> None:
-        low, high = (float(end) for end in bounds)
-        if not low < high or not torch.tensor([low, high]).isfinite().all():
-            raise ParameterError("bounds", f"bounds must be finite and increasing; found {low:g}, {high:g}")
         if outputs not in OUTPUTS:
             raise ParameterError("outputs", f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
         self.model = model
-        self.bounds = (low, high)
+        self.bounds = check_bounds(bounds)
         self.mean = _channel_numbers("mean", mean)
         self.std = _channel_numbers("std", std)
         if self.std is not None and min(self.std) <= 0:
@@ -68,6 +67,7 @@ class Classifier:
         self.device, self.dtype = _place(model, device)
         self.forward_passes = 0
         self.backward_passes = 0
+        self.output_dtype = self.dtype or torch.float32
         self.was_training = False
         self._depth = 0
 
@@ -188,6 +188,7 @@ class Classifier:
                 "the model returns 1 number per input, but a classifier has at least 2 classes; for the logit of a "
                 "two-class model use --outputs binary-logit (outputs='binary-logit')",
             )
+        self.output_dtype = scores.dtype if scores.is_floating_point() else torch.float32
         scores = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
         return scores.log() if self.outputs == "probs" else scores
 

@@ -201,7 +201,7 @@ def _read_shards(folder: Path, files: list[dict[str, Any]], schema: pa.Schema) -
                 "shard_damaged",
                 f"{path} is missing or does not have the {entry['bytes']} bytes of the manifest; score again",
             )
-        tables.append(pq.read_table(path, schema=schema, page_checksum_verification=True, partitioning=None))
+        tables.append(pq.ParquetFile(path, page_checksum_verification=True).read().cast(schema))
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 

@@ -60,7 +60,7 @@ def check_draws(draws: int, antithetic: bool = True) -> None:
     if not 2 <= draws <= MOST_DRAWS or (antithetic and draws % 2):
         raise ParameterError(
             "draws",
-            f"draws must be between 2 and {MOST_DRAWS}{even}; found {draws}. Each draw costs one pass or more per point",
+            f"draws must be between 2 and {MOST_DRAWS}{even}; found {draws}. Each costs a pass or more per point",
         )
 
 

@@ -1,0 +1,159 @@
+"""How near does each estimator come to Monte Carlo, and at what cost?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pandas as pd
+
+from brittle.analysis.columns import ANY_NOISE, Column, Setting, probability_columns
+from brittle.analysis.rank_correlation import kendall_tau
+from brittle.table import Table
+
+REFERENCE = "monte_carlo"
+"""The estimator that the others are compared with: unbiased, and exact as its draws grow."""
+
+SAME_STREAM = (REFERENCE, "moments")
+"""Estimators that read the first draws of the reference's own stream of noise."""
+
+MIN_SHARE_HELD_OUT = 0.5
+"""Share of the reference's draws that must remain once those an estimator has seen are taken out."""
+
+_COLUMNS = (
+    "sigma", "noise", "estimator", "score", "budget", "cost", "points", "left_out", "reference_draws",
+    "mean_p_robust", "mae", "tau", "shares_draws", "floor",
+)  # fmt: skip
+
+
+class _Reference(NamedTuple):
+    flip: pd.Series
+    draws: int
+    shares_draws: bool
+
+
+def agreement(table: Table) -> pd.DataFrame:
+    r"""Every estimator of p_robust against Monte Carlo with the most draws at the same noise.
+
+    An estimator that read the first `m` of the reference's `N` draws is compared with the votes of the others,
+
+    $$f_{ref} = (N f_N - m f_m) / (N - m),$$
+
+    so that no draw is on both sides. Where fewer than half of the draws would remain, or the votes of the first `m`
+    were not recorded, the whole reference is used and `shares_draws` is true: the error is then understated.
+
+    The reference errs as well: `floor` is its own expected absolute error, the mean over points of
+    `sqrt(2 / pi) sqrt(p (1 - p) / N_ref)`. An estimator with no error at all would still show about that much.
+
+    Args:
+        table: a run.
+
+    Returns:
+        One row per noise setting and column, sorted by sigma, then cost: `sigma`, `noise`, `estimator`, `score`,
+        `budget` (draws per point, missing where the estimator draws nothing), `cost` (mean passes per point), `points`
+        compared, `left_out` (points where either has no value), `reference_draws`, `mean_p_robust` of the reference,
+        `mae` (mean absolute error), `tau` (Kendall's tau-b), `shares_draws`, `floor`. Empty without Monte Carlo.
+    """
+    found = probability_columns(table)
+    rows = [
+        _compare(column, _held_out(column, reference, _votes(found, reference)), reference.setting)
+        for reference in _references(found)
+        for column in found
+        if column is not reference and column.setting in (reference.setting, ANY_NOISE)
+    ]
+    frame = pd.DataFrame(rows, columns=_COLUMNS).astype({"budget": "Int64"})
+    return frame.sort_values(["sigma", "noise", "cost", "estimator"], ignore_index=True)
+
+
+def by_setting(frame: pd.DataFrame) -> dict[Setting, pd.DataFrame]:
+    """The frame of `agreement`, taken apart by noise setting."""
+    groups = {cast(tuple[float, str], key): rows for key, rows in frame.groupby(["sigma", "noise"])}
+    return {Setting(*key): rows for key, rows in groups.items()}
+
+
+def format_agreement(frame: pd.DataFrame) -> str:
+    """The frame of `agreement` as plain text for a terminal, one block per noise level."""
+    if frame.empty:
+        return "No Monte Carlo in this run, so nothing to compare the estimators with."
+    blocks = [_block(setting, rows) for setting, rows in by_setting(frame).items()]
+    if any(frame["shares_draws"]):
+        blocks.append("* read draws of the reference itself, so its error is understated")
+    return "\n\n".join(blocks)
+
+
+def _references(found: Sequence[Column]) -> list[Column]:
+    """Of each setting, the Monte Carlo column with the most draws."""
+    most: dict[Setting, Column] = {}
+    for column in found:
+        known = most.get(column.setting)
+        if column.score == REFERENCE and (known is None or (column.draws or 0) > (known.draws or 0)):
+            most[column.setting] = column
+    return list(most.values())
+
+
+def _votes(found: Sequence[Column], reference: Column) -> dict[int | None, Column]:
+    """The columns that hold the votes of the reference's first draws, by their number."""
+    return {
+        column.draws: column
+        for column in found
+        if (column.variant, column.setting) == (reference.variant, reference.setting)
+    }
+
+
+def _held_out(column: Column, reference: Column, votes: dict[int | None, Column]) -> _Reference:
+    """What `column` is compared with: the reference, less the draws that `column` has seen."""
+    total, seen = reference.draws or 0, column.draws or 0
+    if column.score not in SAME_STREAM:
+        return _Reference(reference.value, total, False)
+    first = votes.get(seen)
+    left = total - seen
+    if first is None or left < MIN_SHARE_HELD_OUT * total:
+        return _Reference(reference.value, total, True)
+    rest = (total * reference.value - seen * first.value) / left
+    return _Reference(rest.clip(0.0, 1.0), left, False)
+
+
+def _compare(column: Column, reference: _Reference, setting: Setting) -> dict[str, Any]:
+    pairs = pd.DataFrame({"estimate": column.value, "truth": reference.flip})
+    both = pairs.dropna()
+    spread = np.sqrt(both["truth"] * (1.0 - both["truth"]) / reference.draws)
+    return {
+        "sigma": setting.sigma,
+        "noise": setting.noise,
+        "estimator": column.variant,
+        "score": column.score,
+        "budget": column.draws,
+        "cost": column.cost,
+        "points": len(both),
+        "left_out": len(pairs) - len(both),
+        "reference_draws": reference.draws,
+        "mean_p_robust": 1.0 - both["truth"].mean(),
+        "mae": (both["estimate"] - both["truth"]).abs().mean(),
+        "tau": kendall_tau(both["estimate"], both["truth"]),
+        "shares_draws": reference.shares_draws,
+        "floor": np.sqrt(2.0 / np.pi) * spread.mean(),
+    }
+
+
+def _block(setting: Setting, rows: pd.DataFrame) -> str:
+    widest = rows.loc[rows["reference_draws"].idxmax()]
+    title = (
+        f"{setting}: against Monte Carlo with {widest['reference_draws']:,} draws, mean p_robust "
+        f"{widest['mean_p_robust']:.3f}, its own error {widest['floor']:.4f}"
+    )
+    width = max(9, *(len(name) for name in rows["estimator"]))
+    header = f"  {'estimator':<{width}} {'draws':>7} {'passes':>8} {'points':>7} {'error':>8} {'tau':>6}"
+    return "\n".join([title, header, *(_line(row, width) for row in rows.to_dict("records"))])
+
+
+def _line(row: dict[str, Any], width: int) -> str:
+    cells: Sequence[str] = (
+        f"  {row['estimator']:<{width}}",
+        f"{'-' if pd.isna(row['budget']) else format(row['budget'], ','):>7}",
+        f"{row['cost']:>8,.1f}",
+        f"{row['points']:>7,}",
+        f"{row['mae']:>8.4f}",
+        f"{'-' if pd.isna(row['tau']) else format(row['tau'], '.3f'):>6}",
+    )
+    return " ".join(cells) + (" *" if row["shares_draws"] else "")

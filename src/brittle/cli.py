@@ -1,0 +1,291 @@
+"""The command line: parses, calls, prints. Results go to files and stdout, talk to stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+
+from brittle._version import __version__
+from brittle.bounds import check_bounds
+from brittle.errors import BrittleError, ModelError, UsageError
+
+if TYPE_CHECKING:
+    from brittle.table import Table
+
+ROW_FAILURES, INTERRUPTED = 4, 130
+"""Exit codes: some points got no number; interrupted from the keyboard."""
+
+app = App(
+    name="brittle",
+    version=__version__,
+    help="How easily does each prediction of a trained classifier break, how sure is that, and what did it cost?",
+    help_format="plaintext",
+)
+
+Many = Parameter(consume_multiple=True, negative=())
+Flag = Parameter(negative=())
+
+
+def run() -> None:
+    """Entry point of the `brittle` command."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code."""
+    debug = "--debug" in arguments
+    rest = [argument for argument in arguments if argument != "--debug"]
+    try:
+        return app(rest, exit_on_error=False, print_error=False, result_action="return_value") or 0
+    except CycloptsError as error:
+        print(f"brittle: {error}", file=sys.stderr)
+        return UsageError.exit_code
+    except BrittleError as error:
+        if debug:
+            raise
+        print(f"brittle: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("brittle: interrupted; what was committed is kept", file=sys.stderr)
+        return INTERRUPTED
+
+
+@app.command
+def demo(*, out: Path = Path("brittle-demo"), quiet: Annotated[bool, Flag] = False) -> int:
+    """Train a small network on real digits, score its test points and write a report.
+
+    Parameters
+    ----------
+    out
+        Folder for the network, its test points, the run and the report.
+    quiet
+        Show no progress.
+    """
+    from brittle import demo as digits
+    from brittle.scores import CATALOGUE
+
+    _say(quiet, "training a small network on scikit-learn's digits")
+    model, data = digits.prepare(out)
+    code = score(
+        str(model),
+        data,
+        out=out / "run",
+        scores=tuple(CATALOGUE),
+        sigma=digits.SIGMAS,
+        draws=digits.DRAWS,
+        quiet=quiet,
+    )
+    return code or report(out / "run", out=out / "report.html")
+
+
+@app.command
+def score(
+    model: str,
+    data: Path,
+    *,
+    out: Path,
+    weights: Path | None = None,
+    split: str | None = None,
+    scores: Annotated[tuple[str, ...], Many] = ("moments", "softmax", "logit_margin"),
+    sigma: Annotated[tuple[float, ...], Many] = (),
+    noise: str = "gaussian",
+    draws: int | None = None,
+    gradient_draws: int | None = None,
+    clip: Annotated[bool, Flag] = False,
+    classes: int | None = None,
+    temperature: float | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    confidence: float = 0.99,
+    batch_size: str = "auto",
+    device: str | None = None,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    mean: Annotated[tuple[float, ...], Many] = (),
+    std: Annotated[tuple[float, ...], Many] = (),
+    outputs: Literal["logits", "probs", "binary-logit"] = "logits",
+    layout: Literal["nchw", "nhwc"] | None = None,
+    scale_uint8: Annotated[bool, Flag] = False,
+    expected_accuracy: float | None = None,
+    allow_row_errors: Annotated[bool, Flag] = False,
+    quiet: Annotated[bool, Flag] = False,
+) -> int:
+    """Score every point of DATA by MODEL and write the run folder OUT.
+
+    Parameters
+    ----------
+    model
+        A torch.export archive (.pt2), or package.module:factory or ./file.py:factory, a function without arguments
+        that returns the network.
+    data
+        A Parquet file or folder of images as Hugging Face writes them, a folder of images by class, an .npz file with
+        x (or images) and y (or labels), or a folder of MNIST-style IDX files.
+    out
+        Folder for the run; it must not hold one yet.
+    weights
+        Weights for a factory's network, in safetensors.
+    split
+        Which part of the data, such as test.
+    scores
+        What to compute, by the names that `brittle list` shows.
+    sigma
+        Standard deviations of the noise, in pixel units; a tenth of the value range by default.
+    noise
+        Noise family: gaussian, uniform, laplace, sphere or ball.
+    draws
+        Noisy copies per point and sigma for the scores that only sample (moments 100, monte_carlo 1000).
+    gradient_draws
+        Noisy copies for the scores that differentiate at each (mmse, mmse_mvs, mmse_margin: 20).
+    clip
+        Clip noisy copies to the bounds, for the scores that only sample.
+    classes
+        Competing classes that the linear scores keep (all up to 100 classes, the 20 nearest above).
+    temperature
+        Temperature of the softmax (1).
+    limit
+        Score the first points only.
+    seed
+        Seed of the noise.
+    confidence
+        Confidence of all intervals.
+    batch_size
+        Most rows in one pass through the network, or auto.
+    device
+        Where to compute, such as cuda.
+    bounds
+        Smallest and largest value of an input; everything is in these units.
+    mean
+        Subtracted from the input before the network, one number or one per channel.
+    std
+        What the difference is divided by, likewise.
+    outputs
+        What the network returns.
+    layout
+        Axis order of image arrays in .npz files (nchw).
+    scale_uint8
+        Map whole numbers 0..255 in .npz files to the bounds.
+    expected_accuracy
+        Stop when the accuracy on the first 1,000 labelled points is surely below.
+    allow_row_errors
+        Exit with 0 even where some points got no number.
+    quiet
+        Show no progress.
+    """
+    from brittle.classifier import Classifier
+    from brittle.data import open_points
+    from brittle.models import load_model
+    from brittle.progress import progress
+    from brittle.run import score as score_points
+    from brittle.scores.choose import choose
+
+    low, high = check_bounds(bounds)
+    chosen = choose(
+        scores,
+        sigmas=sigma or (0.1 * (high - low),),
+        family=noise,
+        draws=draws,
+        gradient_draws=gradient_draws,
+        clip=clip,
+        classes=classes,
+        temperature=temperature,
+    )
+    rows = _rows(batch_size)
+    points = open_points(data, split=split, bounds=bounds, limit=limit, layout=layout, scale_uint8=scale_uint8)
+    loaded = load_model(model, weights=weights)
+    if loaded.fixed_batch is not None:
+        raise ModelError(
+            "fixed_batch",
+            f"{model} was exported for batches of {loaded.fixed_batch}; export it with a dynamic batch dimension "
+            f"(dynamic_shapes={{0: torch.export.Dim('batch')}})",
+        )
+    classifier = Classifier(
+        loaded.module,
+        bounds,
+        mean or None,
+        std or None,
+        outputs=outputs,
+        device=device,
+        source=loaded.provenance,
+    )
+    with progress(quiet, sys.stderr) as advance:
+        table = score_points(
+            classifier,
+            points,
+            chosen,
+            seed=seed,
+            batch_size=rows,
+            confidence=confidence,
+            out=out,
+            expected_accuracy=expected_accuracy,
+            progress=advance,
+            command=["brittle", *sys.argv[1:]],
+        )
+    return _conclude(table, out, allow_row_errors, quiet)
+
+
+@app.command
+def report(run_folder: Annotated[Path, Parameter(name="run")], *, out: Path | None = None) -> int:
+    """Write the report of RUN, one HTML file, and print how the estimators compare.
+
+    Parameters
+    ----------
+    run_folder
+        A folder that `brittle score` wrote.
+    out
+        The file to write; RUN/report.html by default.
+    """
+    from brittle.analysis import agreement, format_agreement
+    from brittle.report import write_report
+    from brittle.table import read_table
+
+    table = read_table(run_folder)
+    path = write_report(table, out or run_folder / "report.html")
+    text = format_agreement(agreement(table))
+    if text:
+        print(text)
+    print(path)
+    return 0
+
+
+@app.command(name="list")
+def list_scores() -> int:
+    """Show the catalogue of scores: name, what it is, needs, cost, source."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    from brittle.scores import CATALOGUE
+
+    grid = Grid("name", "what it is", "value", "passes per point", "source", box=box.SIMPLE_HEAD)
+    for name, kind in CATALOGUE.items():
+        grid.add_row(name, kind.title, kind.quantity, kind.cost, kind.reference)
+    Console(width=None if sys.stdout.isatty() else 160).print(grid)
+    return 0
+
+
+def _rows(batch_size: str) -> int | None:
+    if batch_size == "auto":
+        return None
+    if not batch_size.lstrip("-").isdigit():
+        raise UsageError("batch_size", f"--batch-size takes a whole number or auto; found {batch_size!r}")
+    return int(batch_size)
+
+
+def _conclude(table: Table, out: Path, allow_row_errors: bool, quiet: bool) -> int:
+    record = table.provenance
+    for warning in record["warnings"]:
+        print(f"brittle: note: {warning['code']}: {warning['sentence']}", file=sys.stderr)
+    points, failed = table.points.num_rows, record["failed_points"]
+    _say(quiet, f"{points} points, {record['passes']:,} passes, {record['seconds']:.1f} s; next: brittle report {out}")
+    if not failed:
+        return 0
+    print(f"brittle: {failed} of {points} points lack a number; the table says which and why", file=sys.stderr)
+    return 0 if allow_row_errors else ROW_FAILURES
+
+
+def _say(quiet: bool, sentence: str) -> None:
+    if not quiet:
+        print(f"brittle: {sentence}", file=sys.stderr)

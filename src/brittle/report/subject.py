@@ -1,0 +1,78 @@
+"""A table with what every section of the page asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from brittle.analysis.class_bias import class_name
+from brittle.analysis.columns import Column, Setting, columns, settings, typical
+from brittle.report.wording import MISSING, shown
+from brittle.table import Table
+
+MAX_PANELS = 4
+"""Noise levels shown side by side."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A table, opened.
+
+    Attributes:
+        table: the run.
+        columns: its scores.
+        chosen: the column that speaks for a point where one number is wanted, if any has a value.
+        settings: the noise settings that have a robustness.
+        panels: those of them that are shown side by side.
+        confidence: of all intervals.
+    """
+
+    table: Table
+    columns: tuple[Column, ...]
+    chosen: Column | None
+    settings: tuple[Setting, ...]
+    panels: tuple[Setting, ...]
+    confidence: float
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """The record of the run."""
+        return self.table.provenance
+
+    def part(self, name: str) -> dict[str, Any]:
+        """A part of the provenance; empty where the run recorded none."""
+        found = self.provenance.get(name)
+        return found if isinstance(found, dict) else {}
+
+    def class_text(self, number: float | None) -> str:
+        """The name of a class as the page shows it."""
+        return MISSING if number is None or pd.isna(number) else shown(class_name(self.table, int(number)), 40)
+
+
+def open_table(table: Table) -> Subject:
+    """`table` with its columns and the choice among them."""
+    found = columns(table)
+    chosen, available = typical(found), settings(found)
+    return Subject(
+        table=table,
+        columns=found,
+        chosen=chosen,
+        settings=available,
+        panels=spread(available, chosen.setting if chosen is not None else None),
+        confidence=float(table.provenance.get("confidence") or 0.99),
+    )
+
+
+def spread(available: Sequence[Setting], chosen: Setting | None) -> tuple[Setting, ...]:
+    """At most `MAX_PANELS` of the settings, evenly spread, the ends and `chosen` among them."""
+    if len(available) <= MAX_PANELS:
+        return tuple(available)
+    last = len(available) - 1
+    wanted = {round(step * last / (MAX_PANELS - 1)) for step in range(MAX_PANELS)}
+    if chosen in available and (place := available.index(chosen)) not in wanted:
+        wanted.remove(min(wanted - {0, last}, key=lambda kept: abs(kept - place)))
+        wanted.add(place)
+    return tuple(available[place] for place in sorted(wanted))

@@ -1,0 +1,168 @@
+"""What the page says, section by section: text, tables of text, and the frames that the figures draw.
+
+Where a run does not hold what a section needs, the section's frame and tables are empty and its note says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A term and what is to be said of it."""
+
+    term: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number to be set large: what it is of, the number, and what qualifies it."""
+
+    title: str
+    value: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of text.
+
+    Attributes:
+        head: the column heads.
+        numeric: for each column, whether its cells are numbers.
+        rows: the cells.
+        scores: for each row, the score whose colour marks it; empty for a table without colours.
+    """
+
+    head: tuple[str, ...]
+    numeric: tuple[bool, ...]
+    rows: tuple[tuple[str, ...], ...]
+    scores: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A point with its image.
+
+    Attributes:
+        name: what the data call it.
+        image: base64 of a PNG, or empty.
+        robustness: its robustness in short.
+        predicted: the predicted class.
+        wrong: whether the label is known and is another class.
+    """
+
+    name: str
+    image: str
+    robustness: str
+    predicted: str
+    wrong: bool
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """The least and the most robust points of a class, the extreme one first."""
+
+    name: str
+    least: tuple[Shown, ...]
+    most: tuple[Shown, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Estimators against Monte Carlo under one noise: a heading and the table; `main` for the one to open first."""
+
+    title: str
+    grid: Grid
+    main: bool
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What was scored: facts, the scores and what they cost, and statuses other than `ok`."""
+
+    facts: tuple[Fact, ...]
+    scores: Grid
+    outcomes: Grid
+    outcomes_note: str
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A few large numbers, and which estimator and noise level speak for a point where one number is wanted."""
+
+    numbers: tuple[Number, ...]
+    choice: str
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """Histograms of p_robust: `setting`, `estimator`, `score`, `order`, `start`, `end`, `share`."""
+
+    frame: pd.DataFrame
+    note: str
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Robustness by class: `setting`, `name`, `order`, `mean`, `low`, `high`, `overall`; and as a table."""
+
+    frame: pd.DataFrame
+    grid: Grid
+    note: str
+
+
+@dataclass(frozen=True)
+class Images:
+    """The least and the most robust points of each class."""
+
+    galleries: tuple[Gallery, ...]
+    note: str
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """Estimators against Monte Carlo: the frame of `brittle.analysis.agreement` with `setting`; and as tables."""
+
+    frame: pd.DataFrame
+    comparisons: tuple[Comparison, ...]
+    note: str
+
+
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """Scores without noise against p_robust: `title`, `score`, `order`, `value`, `p_robust`; and rank correlations."""
+
+    frame: pd.DataFrame
+    grid: Grid
+    note: str
+
+
+@dataclass(frozen=True)
+class Fragile:
+    """The most fragile points."""
+
+    grid: Grid
+    note: str
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What the page says: its head, and one field per section."""
+
+    title: str
+    subtitle: str
+    warnings: tuple[Fact, ...]
+    headline: Headline
+    scored: Scored
+    distribution: Distribution
+    classes: Classes
+    images: Images
+    agreement: Agreement
+    margins: Margins
+    fragile: Fragile
+    repeat: tuple[Fact, ...]

@@ -1,0 +1,297 @@
+"""A run: examine, measure each point once, derive every score, write rows."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+from torch import Tensor
+
+from brittle import doctor
+from brittle.classifier import Classifier
+from brittle.data import Batch, Points, array_points
+from brittle.errors import DataError, ParameterError
+from brittle.estimate import Estimate, Status
+from brittle.intervals import check_confidence
+from brittle.measure import Clean, Linearize, Measurement, take
+from brittle.measure.forward import default_rows, look
+from brittle.record import Record
+from brittle.scores import Score
+from brittle.table import POINTS, SCORES, RunWriter, Table, parameters_json
+
+CONFIDENCE = 0.99
+"""Confidence of all intervals of a run unless told."""
+
+SHARD = 256
+"""Points in a shard of the run folder."""
+
+FIRST_ROWS, MOST_FAILURES = 1000, 10
+"""A run stops when more than this many of its first rows get no number."""
+
+MOST_SEED = 2**63 - 1
+
+Progress = Callable[[int, int, int], None]
+"""Called with the points done, all points, and the passes through the network so far."""
+
+
+def score(
+    classifier: Classifier,
+    data: Points | tuple[Any, Any] | Tensor,
+    scores: Sequence[Score],
+    *,
+    seed: int = 0,
+    batch_size: int | None = None,
+    confidence: float = CONFIDENCE,
+    out: str | os.PathLike[str] | None = None,
+    expected_accuracy: float | None = None,
+    progress: Progress | None = None,
+    command: Sequence[str] | None = None,
+) -> Table:
+    """Score every point of `data` by every score of `scores`.
+
+    Measurements that several scores need are taken once. The noise of a point is keyed by (seed, point id), so its
+    scores do not depend on the batch size or on the other points.
+
+    Args:
+        classifier: the trained model.
+        data: `(x, y)` with `x` `[N, *shape]` in the declared units and `y` `[N]` or None; `x` alone; or points from
+            `brittle.data.open_points`.
+        scores: what to compute; each at most once.
+        seed: seed of the noise.
+        batch_size: most rows in one pass through the network; by default 64 on a CPU and 512 elsewhere, fewer for
+            large inputs.
+        confidence: of all intervals in the table.
+        out: folder to write the run to, shard by shard; None keeps it in memory.
+        expected_accuracy: stop when the accuracy on the first labelled points is surely below.
+        progress: called after every batch.
+        command: how the run was started, for the record.
+
+    Returns:
+        the table.
+
+    Raises:
+        DataError: the data do not fit the declaration, or too many of the first rows get no number.
+        ModelError: the model cannot be scored as it stands.
+        ParameterError: a parameter is outside its range.
+        StorageError: `out` holds a run or cannot be written.
+    """
+    started = time.monotonic()
+    points = _as_points(data, classifier.bounds)
+    _check_parameters(scores, seed, batch_size, confidence)
+    head = next(iter(points.batches(doctor.GUARD_ROWS if expected_accuracy else doctor.LOOKED_AT)))
+    rows = batch_size or default_rows(head.inputs, classifier.device)
+    with classifier.evaluating():
+        diagnosis = doctor.examine(classifier, head, points.labels, scores, seed, rows)
+        if expected_accuracy is not None:
+            doctor.check_accuracy(expected_accuracy, classifier, head, rows)
+        record = Record.start(classifier, points, scores, seed, confidence, rows, diagnosis, command)
+        sink = _Sink(None if out is None else RunWriter.create(out, record.provenance()))
+        for batch in points.batches(max(1, rows // 2)):
+            doctor.check_values(batch, classifier.bounds)
+            batch_points, batch_scores = _rows(_evaluate(classifier, batch, scores, seed, rows, confidence), scores)
+            record.add(batch_points, batch_scores)
+            _check_failures(record)
+            sink.add(batch_points, batch_scores, len(scores))
+            if progress is not None:
+                progress(record.points, len(points), record.passes)
+    record.finish(time.monotonic() - started)
+    return sink.close(record.provenance())
+
+
+def plan(scores: Iterable[Score]) -> tuple[Measurement, ...]:
+    """The measurements that `scores` need, each once."""
+    return tuple(dict.fromkeys(chain.from_iterable(score.needs for score in scores)))
+
+
+@dataclass
+class _Evaluated:
+    """A batch with everything that was found out about it.
+
+    Attributes:
+        batch: the points.
+        predicted: class index of each point, or None.
+        status: how each point ended before any score.
+        detail: what was seen where it failed.
+        passes: all passes spent on each point.
+        estimates: one per score, over the points at the positions `measured`.
+        measured: positions in the batch of the points that were measured.
+    """
+
+    batch: Batch
+    predicted: list[int | None]
+    status: list[Status]
+    detail: list[str | None]
+    passes: list[int]
+    estimates: list[Estimate]
+    measured: list[int]
+
+    def fail(self, position: int, status: Status, seen: str) -> None:
+        """Say why a point is not measured."""
+        self.status[position] = status
+        self.detail[position] = f"row {self.batch.rows[position]}: {seen}"
+
+
+def _evaluate(
+    classifier: Classifier, batch: Batch, scores: Sequence[Score], seed: int, rows: int, confidence: float
+) -> _Evaluated:
+    """Look at a batch, leave out what cannot be measured, measure the rest once and derive every score."""
+    count = len(batch)
+    found = _Evaluated(batch, [None] * count, list(batch.status), list(batch.detail), [0] * count, [], [])
+    _mark_nonfinite_inputs(found)
+    needs = plan(scores)
+    clean = _look(classifier, found, seed, rows, needs)
+    if clean is None:
+        return found
+    before = classifier.passes
+    measured = take(needs, classifier, clean)
+    each = clean.passes + (classifier.passes - before) // len(found.measured)
+    for position, label in zip(found.measured, clean.predicted.tolist(), strict=True):
+        found.predicted[position], found.passes[position] = label, each
+    found.estimates = [score.estimate(measured, confidence) for score in scores]
+    return found
+
+
+def _mark_nonfinite_inputs(found: _Evaluated) -> None:
+    finite = found.batch.inputs.flatten(1).isfinite()
+    for position in (~finite.all(dim=1)).nonzero().flatten().tolist():
+        inputs = found.batch.inputs[position].flatten()
+        nan, total = int(inputs.isnan().sum()), inputs.numel()
+        infinite = total - nan - int(inputs.isfinite().sum())
+        seen = [f"{number} {what}" for number, what in ((nan, "NaN"), (infinite, "infinite")) if number]
+        found.fail(position, Status.NONFINITE_INPUT, f"{' and '.join(seen)} of {total}")
+
+
+def _look(
+    classifier: Classifier, found: _Evaluated, seed: int, rows: int, needs: Sequence[Measurement]
+) -> Clean | None:
+    """The clean pass over the points that can be measured; those that cannot are marked on the way."""
+    differentiate = any(isinstance(need, Linearize) and need.draws is None for need in needs)
+    while positions := [position for position, status in enumerate(found.status) if status.has_value]:
+        ids = [found.batch.ids[position] for position in positions]
+        inputs = found.batch.inputs[positions]
+        clean = look(classifier, inputs, ids, seed, rows=rows, differentiate=differentiate)
+        _mark_bad_outcomes(found, clean, positions)
+        if all(found.status[position].has_value for position in positions):
+            found.measured = positions
+            return clean
+        for position in positions:
+            found.passes[position] = clean.passes
+    return None
+
+
+def _mark_bad_outcomes(found: _Evaluated, clean: Clean, positions: Sequence[int]) -> None:
+    classes = clean.logits.shape[1]
+    broken = (~clean.logits.isfinite()).sum(dim=1).tolist()
+    for position, count in zip(positions, broken, strict=True):
+        label = None if found.batch.labels is None else found.batch.labels[position]
+        if count:
+            found.fail(position, Status.NONFINITE_LOGITS, f"{count} of {classes} logits are NaN or infinite")
+        elif label is not None and not 0 <= label < classes:
+            found.fail(position, Status.LABEL_RANGE, f"label {label}, the model has 0..{classes - 1}")
+
+
+def _rows(found: _Evaluated, scores: Sequence[Score]) -> tuple[pa.Table, pa.Table]:
+    """The rows of a batch: one per point, and one per point and score, point by point."""
+    batch = found.batch
+    labels = batch.labels or [None] * len(batch)
+    known = [None if None in (label, own) else label == own for label, own in zip(labels, found.predicted, strict=True)]
+    points = {
+        "point": batch.ids,
+        "row": batch.rows,
+        "name": batch.names or [None] * len(batch),
+        "label": labels,
+        "predicted": found.predicted,
+        "correct": known,
+        "status": [status.slug for status in found.status],
+        "detail": found.detail,
+        "passes": found.passes,
+        "image": batch.images or [None] * len(batch),
+    }
+    rows: list[dict[str, Any]] = []
+    columns = [_columns(estimate) for estimate in found.estimates]
+    where = {position: number for number, position in enumerate(found.measured)}
+    named = [(score.name, parameters_json(score.parameters)) for score in scores]
+    for position, point in enumerate(batch.ids):
+        for number, (name, parameters) in enumerate(named):
+            own = {"point": point, "score": name, "parameters": parameters}
+            if position in where:
+                rows.append(own | {key: values[where[position]] for key, values in columns[number].items()})
+            else:
+                failed = {"status": found.status[position].slug, "detail": found.detail[position], "passes": 0}
+                rows.append(own | failed)
+    return pa.Table.from_pydict(points, schema=POINTS), pa.Table.from_pylist(rows, schema=SCORES)
+
+
+def _columns(estimate: Estimate) -> dict[str, list[Any]]:
+    status = [Status(code) for code in estimate.status.tolist()]
+
+    def numbers(values: Tensor) -> list[float | None]:
+        return [value if state.has_value else None for value, state in zip(values.tolist(), status, strict=True)]
+
+    return {
+        "value": numbers(estimate.value),
+        "low": numbers(estimate.low),
+        "high": numbers(estimate.high),
+        "status": [state.slug for state in status],
+        "detail": list(estimate.detail or [None] * len(status)),
+        "passes": estimate.passes.tolist(),
+    }
+
+
+class _Sink:
+    """Collects rows and commits them shard by shard, the same shards whatever the batch size."""
+
+    def __init__(self, writer: RunWriter | None) -> None:
+        self._writer = writer
+        self._points = POINTS.empty_table()
+        self._scores = SCORES.empty_table()
+
+    def add(self, points: pa.Table, scores: pa.Table, per_point: int) -> None:
+        """Take the rows of a batch, `per_point` score rows for each point."""
+        self._points = pa.concat_tables([self._points, points])
+        self._scores = pa.concat_tables([self._scores, scores])
+        while self._writer is not None and len(self._points) >= SHARD:
+            self._writer.commit(self._points[:SHARD], self._scores[: SHARD * per_point])
+            self._points, self._scores = self._points[SHARD:], self._scores[SHARD * per_point :]
+
+    def close(self, provenance: dict[str, Any]) -> Table:
+        """Commit what is left and give the table."""
+        if self._writer is None:
+            return Table(self._points.combine_chunks(), self._scores.combine_chunks(), provenance)
+        if len(self._points):
+            self._writer.commit(self._points, self._scores)
+        return self._writer.finish(provenance)
+
+
+def _check_failures(record: Record) -> None:
+    if record.points <= FIRST_ROWS and record.failed > MOST_FAILURES:
+        raise DataError(
+            "too_many_failures",
+            f"{record.failed} of the first {record.points} points got no number (at most {MOST_FAILURES} may); "
+            f"the last one: {record.last_failure}",
+        )
+
+
+def _as_points(data: Points | tuple[Any, Any] | Tensor, bounds: tuple[float, float]) -> Points:
+    if isinstance(data, Points):
+        return data
+    x, y = data if isinstance(data, tuple) else (data, None)
+    return array_points(x, y, bounds=bounds)
+
+
+def _check_parameters(scores: Sequence[Score], seed: int, batch_size: int | None, confidence: float) -> None:
+    check_confidence(confidence)
+    if not scores:
+        raise ParameterError("scores", "no score was asked for; name at least one")
+    if len(set(scores)) < len(scores):
+        twice = next(score.label for number, score in enumerate(scores) if score in scores[:number])
+        raise ParameterError("scores", f"{twice} is asked for twice")
+    if not 0 <= seed <= MOST_SEED:
+        raise ParameterError("seed", f"the seed must lie between 0 and {MOST_SEED}; found {seed}")
+    if batch_size is not None and batch_size < 1:
+        raise ParameterError("batch_size", f"the batch size must be at least 1; found {batch_size}")

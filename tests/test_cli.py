@@ -1,0 +1,163 @@
+"""The command line: exit codes, one sentence per failure, results on stdout and talk on stderr."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from problems import inputs, small_network
+from safetensors.torch import save_file
+
+import brittle
+from brittle.cli import main
+from brittle.scores import CATALOGUE
+
+FACTORY = """
+import sys
+sys.path.insert(0, {tests!r})
+from problems import Wrapped, nan_under_noise, small_network
+def make():
+    return small_network()
+def broken():
+    return Wrapped(nan_under_noise)
+def nothing():
+    return 3
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with `net.py`, `data.npz` and the weights, as the current one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.py").write_text(FACTORY.format(tests=str(Path(__file__).parent)))
+    np.savez(tmp_path / "data.npz", x=inputs(8).numpy(), y=np.arange(8) % 4)
+    save_file(small_network(seed=5).state_dict(), tmp_path / "weights.safetensors")
+    return tmp_path
+
+
+def score(*more: str, model: str = "./net.py:make", data: str = "data.npz", out: str = "run") -> int:
+    return main(["score", model, data, "--out", out, *more])
+
+
+def test_score_then_report(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score("--scores", *CATALOGUE, "--sigma", "0.1", "0.2", "--draws", "20", "--gradient-draws", "6") == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "8 points" in said.err
+    assert main(["report", "run"]) == 0
+    said = capsys.readouterr()
+    assert "monte_carlo" in said.out or "Monte Carlo" in said.out
+    assert said.out.rstrip().endswith("run/report.html")
+    table = brittle.read_table("run")
+    assert {row["score"] for row in table.scores.to_pylist()} == set(CATALOGUE)
+    assert table.provenance["command"][0] == "brittle"
+
+
+def test_the_defaults(place: Path) -> None:
+    assert score("--quiet", "--bounds", "0", "2") == 0
+    labels = [entry["label"] for entry in brittle.read_table("run").provenance["scores"]]
+    assert labels == ["moments(draws=100, sigma=0.2)", "softmax", "logit_margin"]
+
+
+def test_budgets_are_compared_when_monte_carlo_is_among_the_scores(place: Path) -> None:
+    assert score("--scores", "monte_carlo", "mmse_margin", "--sigma", "0.1", "--draws", "60") == 0
+    entries = brittle.read_table("run").provenance["scores"]
+    budgets = [(entry["score"], entry["parameters"]["draws"]) for entry in entries]
+    assert budgets == [
+        *(("monte_carlo", draws) for draws in (6, 10, 20, 50, 60)),
+        *(("mmse_margin", draws) for draws in (6, 10, 20)),
+    ]
+    assert set(brittle.read_table("run").points.column("passes").to_pylist()) == {1 + 60 + 40}
+
+
+def test_weights_are_loaded(place: Path) -> None:
+    assert score("--scores", "logit_margin", "--weights", "weights.safetensors") == 0
+    expected = small_network(seed=5)(inputs(8)).topk(2, dim=1).values
+    found = brittle.read_table("run").wide()["logit_margin"]
+    assert found.to_numpy() == pytest.approx((expected[:, 0] - expected[:, 1]).detach().numpy(), abs=1e-5)
+
+
+def test_quiet_says_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score("--quiet") == 0
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["--scores", "lucky_guess"], 2, "no score is called 'lucky_guess'; there are monte_carlo"),
+        (["--noise", "pink"], 2, "no noise family is called 'pink'"),
+        (["--no-such-option"], 2, "no-such-option"),
+        (["--batch-size", "many"], 2, "a whole number or auto"),
+        (["--outputs", "scores"], 2, "scores"),
+        (["--sigma", "0"], 3, "sigma must be a positive finite number in pixel units; found 0"),
+        (["--sigma", "nan"], 3, "sigma must be a positive finite number in pixel units; found nan"),
+        (["--draws", "1"], 3, "draws must be between 2 and 10000000"),
+        (["--draws", "1000000000000"], 3, "draws must be between 2 and 10000000"),
+        (["--confidence", "1"], 3, "the confidence must lie between 0 and 1"),
+        (["--limit", "0"], 3, "limit"),
+        (["--bounds", "1", "0"], 3, "increasing"),
+        (["--bounds", "0", "0.5"], 3, "outside [0, 0.5]"),
+        (["--expected-accuracy", "0.999"], 3, "expected 0.999"),
+        (["--weights", "data.npz"], 3, "safetensors"),
+    ],
+)
+def test_refusals(
+    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, sentence: str
+) -> None:
+    assert score(*arguments) == code
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.startswith("brittle: ")
+    assert "Traceback" not in said
+    assert not list(Path("run").glob("*.parquet"))
+
+
+def test_a_run_is_not_overwritten(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score("--quiet") == 0
+    assert score("--quiet") == 7
+    assert "holds a run already" in capsys.readouterr().err
+
+
+def test_points_without_a_number_are_told_by_the_exit_code(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score(model="./net.py:broken") == 4
+    assert "8 of 8 points lack a number" in capsys.readouterr().err
+    assert score("--allow-row-errors", model="./net.py:broken", out="other") == 0
+
+
+def test_what_is_no_model(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score(model="./net.py:nothing") == 3
+    assert "factory_type" in capsys.readouterr().err
+
+
+def test_a_report_of_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "nowhere"]) == 7
+    assert "is not a run folder" in capsys.readouterr().err
+
+
+def test_debug_raises(place: Path) -> None:
+    with pytest.raises(brittle.errors.BrittleError):
+        score("--sigma", "0", "--debug")
+
+
+def test_help_is_quick_and_needs_no_torch() -> None:
+    code = "import sys, brittle.cli; brittle.cli.main(['--help']); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("brittle.demo.EPOCHS", 20)
+    monkeypatch.setattr("brittle.demo.TEST_POINTS", 60)
+    monkeypatch.setattr("brittle.demo.DRAWS", 20)
+    monkeypatch.setattr("brittle.demo.SIGMAS", (0.2,))
+    before = torch.random.get_rng_state()
+    assert main(["demo", "--out", str(tmp_path / "demo"), "--quiet"]) == 0
+    assert torch.equal(before, torch.random.get_rng_state())
+    table = brittle.read_table(tmp_path / "demo" / "run")
+    assert table.points.num_rows == 60
+    assert table.points.column("correct").to_pylist().count(True) > 50
+    assert (tmp_path / "demo" / "report.html").is_file()

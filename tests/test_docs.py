@@ -1,0 +1,121 @@
+"""README and docs are true: their tables come from the catalogue, their commands run, their examples are executed."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import brittle
+from brittle.cli import main
+from brittle.estimate import Status
+from brittle.noise import FAMILIES
+from brittle.scores import CATALOGUE
+
+ROOT = Path(__file__).parents[1]
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def blocks(name: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", read(name), flags=re.DOTALL)
+
+
+def catalogue_table() -> str:
+    rows = ["| name | what it is | value | passes per point | source |", "| --- | --- | --- | --- | --- |"]
+    rows += [
+        f"| `{name}` | {kind.title} | {kind.quantity.replace('_', ' ')} | {kind.cost} | {kind.reference} |"
+        for name, kind in CATALOGUE.items()
+    ]
+    return "\n".join(rows)
+
+
+def status_table() -> str:
+    rows = ["| status | number | what it says |", "| --- | --- | --- |"]
+    rows += [f"| `{member.slug}` | {'yes' if member.has_value else 'no'} | {member.sentence} |" for member in Status]
+    return "\n".join(rows)
+
+
+def test_readme_holds_the_catalogue() -> None:
+    assert catalogue_table() in read("README.md")
+
+
+def test_docs_hold_every_status_and_family() -> None:
+    assert status_table() in read("docs/run-folder.md")
+    assert all(f"`{name}`" in read("docs/estimators.md") for name in [*FAMILIES, *CATALOGUE])
+
+
+def test_list_prints_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed and kind.reference in printed for name, kind in CATALOGUE.items())
+
+
+def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The README's factory, data, commands and Python example, executed as they stand."""
+    factory, example = blocks("README.md", "python")
+    commands = [line for line in blocks("README.md", "console")[1].splitlines() if line]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("mynet.py").write_text(factory)
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10))
+    torch.save(network.state_dict(), "mynet.pt")
+    x = np.random.default_rng(0).random((12, 64), dtype=np.float32)
+    np.savez("mydata.npz", x=x, y=np.arange(12) % 10)
+    for command in commands:
+        program, *arguments = shlex.split(command)
+        assert program == ".venv/bin/brittle"
+        assert main(arguments) == 0
+    assert Path("myrun/report.html").is_file()
+    exec(compile(example, "README.md", "exec"), {})
+    assert len(brittle.read_table("another-run").wide()) == 12
+
+
+def test_readme_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    with_help = ""
+    for command in ("demo", "score", "report", "list"):
+        assert main([command, "--help"]) == 0
+        with_help += capsys.readouterr().out
+    text = read("README.md") + read("docs/estimators.md") + read("docs/run-folder.md")
+    for option in set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)) - {"--help"}:
+        assert option in with_help, option
+
+
+def test_readme_targets_exist() -> None:
+    makefile = read("Makefile")
+    for document in ("README.md", "CONTRIBUTING.md"):
+        for target in re.findall(r"(?:^|`)make ([a-z-]+)", read(document), flags=re.MULTILINE):
+            assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+def test_documents_that_are_named_exist() -> None:
+    for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+        for name in re.findall(r"`((?:docs/|tests/|scores/|measure/|data/)?[\w/-]+\.(?:md|py))`", document.read_text()):
+            if name == "mynet.py":  # the reader's own
+                continue
+            places = [ROOT / name, ROOT / "src/brittle" / name, ROOT / "docs" / name]
+            assert any(place.exists() for place in places), f"{document.name}: {name}"
+
+
+def test_architecture_names_every_module() -> None:
+    drawing = read("docs/architecture.md")
+    package = ROOT / "src" / "brittle"
+    for path in [*package.glob("*.py"), *(package / "measure").glob("*.py"), *(package / "scores").glob("*.py")]:
+        if path.name not in ("__init__.py", "_version.py"):
+            assert path.name in drawing, path.name
+
+
+@pytest.mark.parametrize("name", [module.name for module in pkgutil.walk_packages(brittle.__path__, "brittle.")])
+def test_doctests(name: str) -> None:
+    with torch.random.fork_rng(devices=[]):
+        result = doctest.testmod(importlib.import_module(name))
+    assert result.failed == 0
