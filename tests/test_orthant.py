@@ -237,7 +237,7 @@ class TestError:
     def test_node_limit_is_kept_and_the_error_says_so(self):
         mean, covariance = random_problems(4, 8, seed=4)
         result = orthant_probability(mean, covariance, tolerance=1e-9, max_nodes=1_100)
-        assert result.nodes.tolist() == [1016] * 4
+        assert bool((result.nodes <= 1_100).all())
         assert bool((result.error > 1e-9 * result.complement).all())
 
 

@@ -55,15 +55,15 @@ class OrthantProbability:
 
 
 def orthant_probability(
-    mean: Tensor, covariance: Tensor, *, tolerance: float = 2e-3, seed: int = 0, max_nodes: int = 100_000
+    mean: Tensor, covariance: Tensor, *, tolerance: float = 2e-3, seed: int = 0, max_nodes: int = 200_000
 ) -> OrthantProbability:
     """Probability that `X ~ N(mean, covariance)` is positive in every coordinate, for a batch of problems.
 
     `P(X > 0) = P(Z < u)`, `u_k = mean_k / sqrt(covariance_kk)`, `Z ~ N(0, R)`, by Genz's separation of variables on
     randomly shifted rank-1 lattices with the tent transform, the variables reordered by Gibson, Glasbey and Elston.
-    Where `min u_k > 0` and the union bound `sum_k P(Z_k > u_k)` is below `8 / sqrt(K)`, `K` the events that count,
-    about where the two forms cost the same for the same error, the complement is integrated instead, as the telescoping sum
-    `sum_k P(Z_k > u_k, Z_j < u_j for j < k)` over the events from the likeliest to the rarest: its relative error
+    Where `min u_k > 0` and the union bound `sum_k P(Z_k > u_k)` is below `8 / sqrt(K)`, `K` the events that count, the
+    complement is integrated instead (the two forms cost about the same for the same error there), as the telescoping
+    sum `sum_k P(Z_k > u_k, Z_j < u_j for j < k)` over the events from the likeliest to the rarest: its relative error
     stays bounded in the tail. Events whose tails sum to less than a hundredth of the tolerance, relative to the
     likeliest, are left out and their sum is added to the error.
 
@@ -95,7 +95,8 @@ def orthant_probability(
         covariance: `[B, K, K]`, symmetric.
         tolerance: error asked for, as a share of the complement.
         seed: seed of the random shifts.
-        max_nodes: most lattice nodes spent on one integral; the smallest lattice, of 248, is always used.
+        max_nodes: most lattice nodes that a row may take at one time, over all its integrals; the smallest lattice, of
+            248 nodes an integral, is always used.
 
     Returns:
         The probabilities on the device of `mean`. A row with a NaN or an infinity is NaN in every float field; a row
@@ -116,7 +117,8 @@ def orthant_probability(
     nodes = torch.zeros(len(mean), dtype=torch.int64, device=mean.device)
     usable = finite & condition.isfinite()
     wanted = _terms(rows) & usable[:, None]
-    for size in _lattice_sizes(max_nodes):
+    for size in _LATTICES:
+        wanted &= _affordable(wanted, size, max_nodes)
         if not wanted.any():
             break
         integrals[wanted] = _integrate_terms(rows, wanted, size, seed)
@@ -208,9 +210,9 @@ def _plan(bounds: Tensor, correlation: Tensor, tolerance: float) -> _Rows:
     return _Rows(bounds, correlation, size, dropped, union)
 
 
-def _lattice_sizes(max_nodes: int) -> list[int]:
-    smallest = min(_LATTICES)
-    return [size for size in _LATTICES if size == smallest or size * _SHIFTS <= max_nodes]
+def _affordable(wanted: Tensor, size: int, max_nodes: int) -> Tensor:
+    """Which rows `[B, 1]` may have their `wanted` integrals on the lattice of this size; all on the smallest one."""
+    return (size * _SHIFTS * wanted.sum(1, keepdim=True) <= max_nodes) | (size == min(_LATTICES))
 
 
 def _terms(rows: _Rows) -> Tensor:
