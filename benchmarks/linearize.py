@@ -18,7 +18,7 @@ from timing import interleaved, peak_mebibytes, print_table, set_threads
 import brittle
 from brittle.scores import Taylor
 
-BATCH, CLASSES, ROUNDS = 16, 10, 5
+BATCH, CLASSES, ROUNDS = 16, 10, 12
 
 
 def against_forward_passes() -> None:
