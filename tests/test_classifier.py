@@ -130,7 +130,7 @@ def test_weights_on_two_devices() -> None:
 
 
 def test_a_model_that_fails_is_quoted() -> None:
-    with pytest.raises(ModelError, match=r"failed on inputs of shape \[2, 1, 9, 9\]: RuntimeError"):
+    with pytest.raises(ModelError, match=r"run on inputs of shape \[2, 1, 9, 9\]: RuntimeError"):
         brittle.Classifier(small_network())(inputs(2, (1, 9, 9)))
 
 

@@ -91,6 +91,7 @@ def test_quiet_says_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> 
     [
         (["--scores", "lucky_guess"], 2, "no score is called 'lucky_guess'; there are monte_carlo"),
         (["--noise", "pink"], 2, "no noise family is called 'pink'"),
+        (["--draws", "50", "--scores", "softmax"], 2, "--draws changes none of these scores; it is for monte_carlo"),
         (["--no-such-option"], 2, "no-such-option"),
         (["--batch-size", "many"], 2, "a whole number or auto"),
         (["--outputs", "scores"], 2, "scores"),

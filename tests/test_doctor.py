@@ -45,6 +45,13 @@ class AlwaysDropout(nn.Module):
         return self.network(nn.functional.dropout(x, 0.5, training=True))
 
 
+def broken_weights() -> nn.Module:
+    network = small_network()
+    with torch.no_grad():
+        network[0].weight[0, 0, 0, 0] = torch.nan
+    return network
+
+
 @dataclass(frozen=True)
 class Defect:
     """One defective input, and what must be said of it."""
@@ -81,6 +88,10 @@ REFUSED = [
     Defect("probabilities", "sums to 1", changed(lambda z: z.softmax(1).half())),
     Defect("probabilities", "sums to 1", lambda: Wrapped(lambda x, z: z.softmax(1)).bfloat16()),
     Defect("sigmoid_outputs", "sigmoids of a multi-label model", changed(lambda z: z.sigmoid())),
+    Defect("weights_nonfinite", "0.weight of the model holds 1 NaN", lambda: broken_weights()),
+    Defect("not_probabilities", "rows sum to", changed(lambda z: z.sigmoid()), declared={"outputs": "probs"}),
+    Defect("not_probabilities", "values from -", declared={"outputs": "probs"}),
+    Defect("batch_dependent", "a batch of 3", CrossBatch, inputs(1), labels(1)),
     Defect("num_classes", "--outputs binary-logit", changed(lambda z: z[:, :1])),
     Defect("output_type", "a tuple", changed(lambda z: (z, z))),
     Defect("output_shape", r"\[40, 4, 1, 1\]", changed(lambda z: z[:, :, None, None])),
@@ -152,6 +163,14 @@ FINE = [
     Defect("probabilities declared", "", changed(lambda z: z.softmax(1)), declared={"outputs": "probs"}),
     Defect("output object", "", changed(lambda z: {"logits": z})),
     Defect("bfloat16", "", lambda: small_network(dtype=torch.bfloat16)),
+    Defect(
+        "two classes at 70%",
+        "",
+        lambda: small_network(classes=2),
+        x=inputs(1200),
+        y=(small_network(classes=2)(inputs(1200)).argmax(1) + (torch.arange(1200) % 10 < 3)) % 2,
+        options={"scores": [Softmax()]},
+    ),
     Defect("enough accuracy", "", y=small_network()(inputs(COUNT)).argmax(1), options={"expected_accuracy": 0.8}),
 ]
 

@@ -166,11 +166,12 @@ def test_above_100_classes_the_nearest_are_kept() -> None:
     assert everything.gram.shape == (COUNT, 101, 101)
 
 
-def test_what_was_left_out_is_covered_by_the_interval() -> None:
+@pytest.mark.parametrize("kind", [Taylor, TaylorMVS])
+def test_what_was_left_out_is_covered_by_the_interval(kind) -> None:
     classifier = brittle.Classifier(linear_network(120, 40))
     x = inputs(COUNT, (40,), dtype=torch.float64)
     clean = clean_of(classifier, x)
-    some, all_of_them = Taylor(0.05), Taylor(0.05, classes=119)
+    some, all_of_them = kind(0.05), kind(0.05, classes=119)
     measured = take(plan([some, all_of_them]), classifier, clean)
     few, full = some.estimate(measured, 0.99), all_of_them.estimate(measured, 0.99)
     assert {"classes_kept"} == {brittle.estimate.Status(code).slug for code in few.status.tolist()}
@@ -186,12 +187,22 @@ def test_training_mode_and_gradients_are_put_back() -> None:
     assert all(parameter.requires_grad and parameter.grad is None for parameter in network.parameters())
 
 
+class Detached(torch.nn.Module):
+    """Cuts its input off from the gradient."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.detach().requires_grad_(True)
+
+
 def test_misuse() -> None:
     classifier = small_classifier()
     with pytest.raises(ParameterError, match="needs both noise and draws"):
         brittle.linearize(classifier, inputs(1), noise=Gaussian(SIGMA))
     with pytest.raises(ParameterError, match="at least 1 competitor"):
         brittle.linearize(classifier, inputs(1), classes=0)
+    inside = brittle.Classifier(torch.nn.Sequential(Detached(), small_network()))
+    with pytest.raises(ModelError, match="use scores without gradients"):
+        brittle.linearize(inside, inputs(1))
     detached = brittle.Classifier(lambda x: small_network()(x).detach())
     with pytest.raises(ModelError, match="use scores without gradients"):
         brittle.linearize(detached, inputs(1))

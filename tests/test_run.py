@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 import torch
 from inputs import SIGMA
+from laws import estimate
 from problems import Wrapped, inputs, nan_under_noise, small_classifier, small_network
 
 import brittle
 from brittle.errors import DataError
+from brittle.estimate import Status
 from brittle.models import state_digest
-from brittle.scores import MMSE, LogitMargin, Moments, MonteCarlo, Softmax, Taylor
+from brittle.scores import MMSE, LogitMargin, Moments, MonteCarlo, Score, Softmax, Taylor
+from brittle.table import parameters_json
 
 COUNT = 20
 SCORES = [Softmax(), LogitMargin(), Taylor(SIGMA), MMSE(SIGMA, draws=4), Moments(SIGMA, draws=8)]
@@ -60,8 +63,7 @@ def test_a_nonfinite_pixel_costs_its_row_alone(value: float, seen: str) -> None:
 
 
 def test_the_other_rows_keep_their_bytes() -> None:
-    """Beside a broken row that takes part in no pass, the others are what they are beside a sound one."""
-    sound, broken = run(inputs(COUNT), labels(), batch_size=2), run(broken_at(3, float("nan")), labels(), batch_size=2)
+    sound, broken = run(inputs(COUNT), labels()), run(broken_at(3, float("nan")), labels())
     assert without(sound, "3") == without(broken, "3")
 
 
@@ -103,6 +105,45 @@ def test_nan_logits_under_noise_never_count_as_agreement() -> None:
             assert row["detail"].endswith("of 50 noisy copies gave NaN or infinite logits")
 
 
+def test_nan_gradient_is_said() -> None:
+    """The square root of 0 has no derivative, and 0 times it is NaN."""
+    root = brittle.Classifier(Wrapped(lambda x, z: z + 0.0 * x.flatten(1)[:, :1].sqrt()))
+    x = inputs(6)
+    x[2, 0, 0, 0] = 0.0
+    table = run(x, labels(6), root, scores=[Taylor(SIGMA), LogitMargin()])
+    for row in table.scores.to_pylist():
+        failed = (row["point"], row["score"]) == ("2", "taylor")
+        assert row["status"] == ("nonfinite_gradient" if failed else "ok")
+        assert (row["value"] is None) == failed
+
+
+def test_margins_that_noise_does_not_change() -> None:
+    """Logits that add up in another order under noise, and are the same but for rounding."""
+
+    def constant(x: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+        tenths = torch.full((len(x), 7), 0.1, dtype=torch.float64)
+        shuffled = torch.where(x.flatten(1)[:, :1] > 0.5, tenths.cumsum(1)[:, -1:], 7 * tenths[:, :1])
+        return shuffled * torch.tensor([3.1, 1.7, -0.4, 2.2], dtype=torch.float64)
+
+    for score, status in ((Moments(SIGMA, draws=40), "no_variation"), (MonteCarlo(SIGMA, draws=8), "ok")):
+        found = estimate(brittle.Classifier(Wrapped(constant)), inputs(6), score)
+        assert {Status(code).slug for code in found.status.tolist()} == {status}
+
+
+def test_linearisations_with_different_competitors_beside_each_other() -> None:
+    scores = [Taylor(SIGMA), Taylor(SIGMA, classes=2), MMSE(SIGMA, draws=4)]
+    together = run(inputs(4), labels(4), scores=scores)
+    for score in scores:
+        alone = run(inputs(4), labels(4), scores=[score])
+        expected = [row["value"] for row in together.scores.to_pylist() if row["parameters"] == parameters_of(score)
+                    and row["score"] == score.name]  # fmt: skip
+        assert [row["value"] for row in alone.scores.to_pylist()] == pytest.approx(expected, abs=1e-6)
+
+
+def parameters_of(score: Score) -> str:
+    return parameters_json(score.parameters)
+
+
 def test_zero_gradient_is_said_and_monte_carlo_still_counts() -> None:
     step = brittle.Classifier(Wrapped(lambda x, z: (z * 3).round() + 0.0 * z.detach() + 0.0 * x.flatten(1)[:, :4]))
     table = run(inputs(6), labels(6), step, scores=[Taylor(SIGMA), MonteCarlo(SIGMA, draws=20)])
@@ -112,11 +153,12 @@ def test_zero_gradient_is_said_and_monte_carlo_still_counts() -> None:
         assert (row["value"] is None) == (row["status"] == "zero_gradient")
 
 
-def test_too_many_failures_stop_the_run() -> None:
-    x = inputs(100)
-    x[50:, 0, 0, 0] = float("nan")
-    with pytest.raises(DataError, match=r"got no number \(at most 10 may\); the last one: point") as caught:
-        run(x, labels(100))
+@pytest.mark.parametrize("size", [None, 4096])
+def test_too_many_failures_stop_the_run(size: int | None) -> None:
+    x = inputs(1200)
+    x[900:, 0, 0, 0] = float("nan")
+    with pytest.raises(DataError, match=r"got no number \(at most 10 of 1000 may\); the last one: point") as caught:
+        run(x, labels(1200), scores=[Softmax()], batch_size=size)
     assert caught.value.code == "too_many_failures"
 
 
@@ -124,7 +166,7 @@ def test_too_many_failures_stop_the_run() -> None:
 def test_a_score_does_not_depend_on_the_batch(size: int) -> None:
     one, other = run(inputs(COUNT), labels()), run(inputs(COUNT), labels(), batch_size=size)
     for row, expected in zip(one.scores.to_pylist(), other.scores.to_pylist(), strict=True):
-        assert row["point"], row["score"] == (expected["point"], expected["score"])
+        assert (row["point"], row["score"]) == (expected["point"], expected["score"])
         assert row["value"] == pytest.approx(expected["value"], abs=1e-5)
 
 

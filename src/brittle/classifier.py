@@ -81,19 +81,8 @@ class Classifier:
         moved = inputs.to(self.device, self.dtype or inputs.dtype)
         # A copy, so that a model that works in place cannot change the caller's data.
         seen = self._normalise(moved) if self.mean or self.std else moved.clone()
-        try:
+        with _failures("run on", inputs, self.device):
             output = self.model(seen)
-        except torch.OutOfMemoryError as error:
-            raise ModelError(
-                "out_of_memory",
-                f"{len(inputs)} rows do not fit on {self.device}; use a smaller --batch-size (batch_size=)",
-            ) from error
-        except (RuntimeError, ValueError, TypeError, AssertionError, IndexError) as error:
-            reason = str(error).strip().partition("\n")[0]
-            shape = list(inputs.shape)
-            raise ModelError(
-                "forward_failed", f"the model failed on inputs of shape {shape}: {type(error).__name__}: {reason}"
-            ) from error
         return self._logits(output, len(inputs))
 
     def gradient(self, values: Tensor, inputs: Tensor, *, keep: bool) -> Tensor:
@@ -108,13 +97,17 @@ class Classifier:
             ModelError: the model cannot be differentiated.
         """
         self.backward_passes += len(inputs)
-        if not values.requires_grad:
+        gradient = None
+        if values.requires_grad:
+            with _failures("differentiated at", inputs, self.device):
+                gradient = torch.autograd.grad(values.sum(), inputs, retain_graph=keep, allow_unused=True)[0]
+        if gradient is None:
             raise ModelError(
                 "not_differentiable",
                 "the model's output does not depend on its input through operations that PyTorch can differentiate; "
                 "use scores without gradients (moments, monte_carlo, softmax)",
             )
-        return torch.autograd.grad(values.sum(), inputs, retain_graph=keep)[0]
+        return gradient
 
     @property
     def passes(self) -> int:
@@ -190,7 +183,24 @@ class Classifier:
             )
         self.output_dtype = scores.dtype if scores.is_floating_point() else torch.float32
         scores = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
-        return scores.log() if self.outputs == "probs" else scores
+        return _log_probabilities(scores) if self.outputs == "probs" else scores
+
+
+@contextmanager
+def _failures(what: str, inputs: Tensor, device: torch.device) -> Iterator[None]:
+    """Turn what a model raises into one sentence."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise ModelError(
+            "out_of_memory", f"{len(inputs)} rows do not fit on {device}; use a smaller --batch-size (batch_size=)"
+        ) from error
+    except (RuntimeError, ValueError, TypeError, AssertionError, IndexError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ModelError(
+            "model_failed",
+            f"the model cannot be {what} inputs of shape {list(inputs.shape)}: {type(error).__name__}: {reason}",
+        ) from error
 
 
 def _channel_numbers(name: str, numbers: float | Sequence[float] | None) -> tuple[float, ...] | None:
@@ -208,7 +218,11 @@ def _place(
     """Where the model is and in which precision it computes; moved if `device` names one."""
     parameters = [*model.parameters(), *model.buffers()] if isinstance(model, nn.Module) else []
     if isinstance(model, nn.Module) and device is not None:
-        model.to(device)
+        try:
+            model.to(device)
+        except (RuntimeError, AssertionError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise ModelError("device", f"the model cannot be moved to {device}: {reason}") from error
         parameters = [*model.parameters(), *model.buffers()]
     devices = sorted({str(parameter.device) for parameter in parameters})
     if len(devices) > 1:
@@ -247,6 +261,18 @@ def _scores_of(output: Any) -> Tensor:
         f"the model returned {_describe(output)}; a tensor of class scores, or `logits` in a mapping or object, is "
         f"needed: wrap the model in a function that picks it",
     )
+
+
+def _log_probabilities(scores: Tensor) -> Tensor:
+    """Logarithms of probabilities; one that underflowed to 0 counts as the smallest number of its precision."""
+    smallest, largest = float(scores.detach().min()), float(scores.detach().max())
+    if smallest < 0 or largest > 1 + 1e-2:
+        raise ModelError(
+            "not_probabilities",
+            f"the outputs were declared as probabilities, but hold values from {smallest:.4g} to {largest:.4g}; leave "
+            f"out --outputs probs (outputs='probs') if they are class scores",
+        )
+    return scores.clamp_min(torch.finfo(scores.dtype).tiny).log()
 
 
 def _describe(output: Any) -> str:

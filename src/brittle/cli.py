@@ -14,6 +14,7 @@ from brittle.bounds import check_bounds
 from brittle.errors import BrittleError, ModelError, UsageError
 
 if TYPE_CHECKING:
+    from brittle.models import LoadedModel
     from brittle.table import Table
 
 ROW_FAILURES, INTERRUPTED = 4, 130
@@ -195,12 +196,7 @@ def score(
     rows = _rows(batch_size)
     points = open_points(data, split=split, bounds=bounds, limit=limit, layout=layout, scale_uint8=scale_uint8)
     loaded = load_model(model, weights=weights)
-    if loaded.fixed_batch is not None:
-        raise ModelError(
-            "fixed_batch",
-            f"{model} was exported for batches of {loaded.fixed_batch}; export it with a dynamic batch dimension "
-            f"(dynamic_shapes={{0: torch.export.Dim('batch')}})",
-        )
+    _check_free_batch(loaded, model)
     classifier = Classifier(
         loaded.module,
         bounds,
@@ -272,6 +268,15 @@ def _rows(batch_size: str) -> int | None:
     if not batch_size.lstrip("-").isdigit():
         raise UsageError("batch_size", f"--batch-size takes a whole number or auto; found {batch_size!r}")
     return int(batch_size)
+
+
+def _check_free_batch(loaded: LoadedModel, model: str) -> None:
+    if loaded.fixed_batch is not None:
+        raise ModelError(
+            "fixed_batch",
+            f"{model} was exported for batches of {loaded.fixed_batch}; export it with a dynamic batch dimension "
+            f"(dynamic_shapes={{0: torch.export.Dim('batch')}})",
+        )
 
 
 def _conclude(table: Table, out: Path, allow_row_errors: bool, quiet: bool) -> int:

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from brittle.classifier import Classifier
 from brittle.data.points import Batch
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.intervals import clopper_pearson
+from brittle.models import check_weights
 from brittle.noise import Noise, Stream
 from brittle.scores import NoiseScore, Score
 
@@ -92,6 +93,8 @@ def examine(
         ModelError: what the model returns cannot be scored.
         ParameterError: the noise is too small for the precision of the inputs.
     """
+    if isinstance(classifier.model, nn.Module):
+        check_weights(classifier.model, "the model")
     check_values(batch, classifier.bounds)
     inputs = usable(batch)[: min(rows, LOOKED_AT)]
     if len(inputs) == 0:
@@ -139,7 +142,9 @@ def check_values(batch: Batch, bounds: tuple[float, float]) -> None:
     smallest, largest = float(inputs.min()), float(inputs.max())
     if smallest >= low - slack and largest <= high + slack:
         return
-    rows = int(((inputs < low - slack) | (inputs > high + slack)).any(dim=1).sum())
+    outside = ((inputs < low - slack) | (inputs > high + slack)).any(dim=1)
+    first = torch.tensor(batch.rows)[_readable(batch).cpu()][outside.cpu()][0]
+    rows = int(outside.sum())
     seen = f"values from {smallest:.4g} to {largest:.4g}, outside [{low:g}, {high:g}] in {rows} of {len(inputs)} rows"
     if smallest >= 0 and 16 < largest <= 255 and (low, high) == (0.0, 1.0):
         advice = "use --bounds 0 255 (bounds=(0, 255)) or divide by 255"
@@ -147,7 +152,7 @@ def check_values(batch: Batch, bounds: tuple[float, float]) -> None:
         advice = "the data look normalised; give pixels and declare --mean and --std (mean=, std=) instead"
     else:
         advice = "declare the range with --bounds LO HI (bounds=)"
-    raise DataError("value_range", f"{seen}, first seen in row {batch.rows[0]} and after; {advice}")
+    raise DataError("value_range", f"{seen}, the first of them row {int(first)}; {advice}")
 
 
 def check_labels(labels: Tensor, classes: int) -> None:
@@ -198,7 +203,7 @@ def check_accuracy(expected: float, classifier: Classifier, batch: Batch, rows: 
 
 def about_accuracy(correct: int, labelled: int, classes: int) -> Iterator[Finding]:
     """A finding where a model is hardly better than chance on many labelled points."""
-    if labelled >= GUARD_ROWS and correct < 2.0 / classes * labelled:
+    if labelled >= GUARD_ROWS and correct < (1.0 / classes + min(1.0 / classes, 0.1)) * labelled:
         yield Finding(
             "accuracy_suspicious",
             f"accuracy {correct / labelled:.3f} on {labelled} labelled rows, little better than chance; check bounds, "
@@ -218,14 +223,13 @@ def _about_mode(classifier: Classifier) -> Iterator[Finding]:
 
 def _check_batch_of_one(classifier: Classifier, inputs: Tensor) -> None:
     alone = classifier(inputs[:1])
-    if len(inputs) < 2:
-        return
-    together = classifier(inputs)[:1]
+    company = torch.cat((inputs, _random_inputs(classifier, inputs)))
+    together = classifier(company)[:1]
     difference = _largest_difference(alone, together)
     if difference > _noise_floor(classifier, together):
         raise ModelError(
             "batch_dependent",
-            f"row 0 alone and in a batch of {len(inputs)} differ by {difference:.3g} in the logits; the model mixes "
+            f"row 0 alone and in a batch of {len(company)} differ by {difference:.3g} in the logits; the model mixes "
             f"the rows of a batch (batch norm without running statistics, attention across rows)",
         )
 
@@ -250,7 +254,9 @@ def _noise_floor(classifier: Classifier, logits: Tensor) -> float:
 
 
 def _largest_difference(one: Tensor, other: Tensor) -> float:
-    return float((one - other).abs().nan_to_num(nan=0.0, posinf=torch.inf).max())
+    different = torch.where(one.isfinite() & other.isfinite(), (one - other).abs(), torch.inf)
+    same = (one == other) | (one.isnan() & other.isnan())
+    return float(torch.where(same, 0.0, different).max())
 
 
 def _check_finite(logits: Tensor) -> Tensor:
@@ -267,10 +273,7 @@ def _check_finite(logits: Tensor) -> Tensor:
 
 
 def _check_constant(classifier: Classifier, inputs: Tensor, logits: Tensor) -> None:
-    low, high = classifier.bounds
-    generator = torch.Generator().manual_seed(0)
-    others = torch.rand(2, *inputs.shape[1:], generator=generator) * (high - low) + low
-    probes = classifier(others.to(inputs))
+    probes = classifier(_random_inputs(classifier, inputs))
     if bool((torch.cat((logits, probes)) == logits[0]).all()):
         shown = ", ".join(f"{value:.4g}" for value in logits[0, :5].tolist())
         raise ModelError(
@@ -280,11 +283,20 @@ def _check_constant(classifier: Classifier, inputs: Tensor, logits: Tensor) -> N
         )
 
 
+def _random_inputs(classifier: Classifier, like: Tensor) -> Tensor:
+    """Two inputs of the same shape, uniform in the bounds."""
+    low, high = classifier.bounds
+    uniform = torch.rand(2, *like.shape[1:], generator=torch.Generator().manual_seed(0))
+    return (uniform * (high - low) + low).to(like)
+
+
 def _about_outputs(classifier: Classifier, logits: Tensor) -> Iterator[Finding]:
-    if classifier.outputs != "logits":
-        return
     precision = torch.finfo(classifier.output_dtype).eps
     allowed = 8.0 * precision * logits.shape[1]
+    if classifier.outputs == "probs":
+        _check_probabilities(logits.double().exp().sum(dim=1), allowed)
+    if classifier.outputs != "logits":
+        return
     inside = bool(((logits >= 0) & (logits <= 1)).all())
     sums = logits.double().sum(dim=1)
     if inside and bool(((sums - 1).abs() <= allowed).all()):
@@ -301,6 +313,15 @@ def _about_outputs(classifier: Classifier, logits: Tensor) -> Iterator[Finding]:
         )
     if bool((torch.logsumexp(logits.double(), dim=1).abs() <= allowed).all()):
         yield Finding("log_softmax", "the outputs are log-probabilities (log-softmax); they serve as logits")
+
+
+def _check_probabilities(sums: Tensor, allowed: float) -> None:
+    if bool(((sums - 1).abs() > allowed).any()):
+        raise ModelError(
+            "not_probabilities",
+            f"the outputs were declared as probabilities, but rows sum to {float(sums.min()):.3g} to "
+            f"{float(sums.max()):.3g}; leave out --outputs probs (outputs='probs') if they are class scores",
+        )
 
 
 def _about_duplicates(logits: Tensor) -> Iterator[Finding]:

@@ -32,6 +32,7 @@ class Status(IntEnum):
     NONFINITE_GRADIENT = 111
     ZERO_GRADIENT = 112
     NO_VARIATION = 113
+    INDEFINITE = 114
 
     @property
     def slug(self) -> str:
@@ -66,6 +67,7 @@ _SENTENCES = {
     Status.NONFINITE_GRADIENT: "The gradient of the logits holds NaN or infinite values.",
     Status.ZERO_GRADIENT: "The gradient of every margin is zero, so a linear estimate says nothing.",
     Status.NO_VARIATION: "The noise changed no margin, so a normal model of the margins says nothing.",
+    Status.INDEFINITE: "The covariance of the margins is not positive semidefinite, beyond what rounding explains.",
 }
 
 

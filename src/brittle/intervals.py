@@ -72,7 +72,7 @@ def paired_proportion(one: ArrayLike, both: ArrayLike, pairs: ArrayLike, confide
     return (any_low + both_low) / 2.0, (any_high + both_high) / 2.0
 
 
-def jackknife(value: ArrayLike, left_out: ArrayLike, groups: ArrayLike, confidence: float) -> NDArray:
+def jackknife(left_out: ArrayLike, groups: ArrayLike, confidence: float) -> NDArray:
     """Half-width of a Student interval from a delete-one-group jackknife.
 
     `t_{G-1} sqrt((G-1)/G sum_g (v_g - mean v)^2)` over the `G` groups that hold data. Asymptotic: its coverage over
@@ -80,7 +80,6 @@ def jackknife(value: ArrayLike, left_out: ArrayLike, groups: ArrayLike, confiden
     (1982), chapter 3.
 
     Args:
-        value: the estimates from all data, `[B]`; only their shape is used.
         left_out: the estimates without one group, `[B, G_max]`; NaN for groups without data.
         groups: number of groups with data, `[B]`; infinite half-width below 2.
         confidence: between 0 and 1.
@@ -92,7 +91,7 @@ def jackknife(value: ArrayLike, left_out: ArrayLike, groups: ArrayLike, confiden
         ParameterError: the confidence is not between 0 and 1.
     """
     check_confidence(confidence)
-    count = np.broadcast_to(np.asarray(groups, float), np.shape(value))
+    count = np.asarray(groups, float)
     degrees = np.maximum(count - 1.0, 1.0)
     deviations = np.asarray(left_out, float)
     mean = np.nansum(deviations, axis=-1) / np.maximum(count, 1.0)

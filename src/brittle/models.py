@@ -77,7 +77,7 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
     loaded = _load_code(spec) if names_code else _load_file(spec, weights)
     if weights is not None:
         loaded = replace(loaded, provenance=loaded.provenance | _load_weights(loaded.module, Path(weights)))
-    _check_finite(loaded.module, spec)
+    check_weights(loaded.module, spec)
     return replace(loaded, provenance=loaded.provenance | {"state_sha256": state_digest(loaded.module)})
 
 
@@ -242,20 +242,25 @@ def _load_weights(module: nn.Module, path: Path) -> dict[str, Any]:
     return {"weights": os.fspath(path), "weights_sha256": hashlib.sha256(content).hexdigest()}
 
 
-def _check_finite(module: nn.Module, spec: str) -> None:
-    parameters = {name for name, _ in module.named_parameters()}
-    for name, tensor in _tensors(module):
+def check_weights(module: nn.Module, name: str) -> None:
+    """Raise where a parameter or buffer of `module` holds NaN or infinite values (minus infinity may mask in a buffer).
+
+    Raises:
+        ModelError: one does; the tensor is named.
+    """
+    parameters = {own for own, _ in module.named_parameters()}
+    for tensor_name, tensor in _tensors(module):
         if not (tensor.is_floating_point() or tensor.is_complex()):
             continue
         bad = ~tensor.detach().isfinite()
-        if name not in parameters:
+        if tensor_name not in parameters:
             # Attention masks are buffers that hold -inf on purpose.
             bad &= tensor != -torch.inf
         if count := int(bad.sum()):
             raise ModelError(
                 "weights_nonfinite",
-                f"{name} of {spec} holds {count} NaN or infinite values among {tensor.numel()}; the training has "
-                f"diverged or the file is damaged",
+                f"{tensor_name} of {name} holds {count} NaN or infinite values among {tensor.numel()}; the "
+                f"training has diverged or the file is damaged",
             )
 
 

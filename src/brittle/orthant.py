@@ -34,6 +34,12 @@ _FACTOR_NUMBERS = 2**21  # numbers held at once by the factorisation
 _NODE_NUMBERS = {"cpu": 2**20, "cuda": 2**25}  # numbers held at once by the integration
 
 
+ILL_CONDITIONED_ABOVE = 1e12
+"""Condition number above which the error includes that of the rank reduction."""
+
+_RANK_REDUCTION_ERROR = 1e-7
+
+
 @dataclass(frozen=True)
 class OrthantProbability:
     """Orthant probabilities of a batch; every field has shape `[B]`.
@@ -76,8 +82,8 @@ def orthant_probability(
     the smaller of the two probabilities, where more than one coordinate counts. The shifts are few, their spread is not
     normal and the number of nodes follows it, so what the error promises is to cover the error made in at least 99% of
     problems. A row takes more nodes until `error <= tolerance * complement` or `max_nodes` is reached, so that for a
-    tiny probability the tolerance is absolute. What rank reduction itself neglects, up to about 1e-7 where the
-    condition number exceeds 1e12, is not part of the error.
+    tiny probability the tolerance is absolute. Where the condition number exceeds 1e12, the 1e-7 that rank reduction
+    itself may neglect is part of the error.
 
     A row depends on its own mean, covariance and `seed` alone; no global random state is read or changed.
 
@@ -126,8 +132,21 @@ def orthant_probability(
         value, complement, error = _summarise(rows, integrals, tolerance)
         wanted = _influential(integrals) & usable[:, None] & (error > tolerance * complement)[:, None]
 
-    value, complement, error = (torch.where(usable, x, math.nan) for x in _summarise(rows, integrals, tolerance))
+    value, complement, error = _summarise(rows, integrals, tolerance)
+    error = error + torch.where(condition > ILL_CONDITIONED_ABOVE, _RANK_REDUCTION_ERROR, 0.0)
+    value, complement, error = (torch.where(usable, field, math.nan) for field in (value, complement, error))
     return OrthantProbability(value, complement, error, torch.where(finite, condition, math.nan), nodes)
+
+
+def without_rounding(covariance: Tensor, scale: Tensor) -> Tensor:
+    """`covariance` with the rows and columns zero whose variance is no more than the rounding of `scale`.
+
+    Args:
+        covariance: `[..., K, K]`, computed as a difference or a sum of terms.
+        scale: the size of those terms for each variance, `[..., K]`.
+    """
+    certain = covariance.diagonal(dim1=-2, dim2=-1) <= 64 * torch.finfo(torch.float64).eps * scale
+    return covariance.masked_fill(certain[..., :, None] | certain[..., None, :], 0.0)
 
 
 def _check_arguments(mean: Tensor, covariance: Tensor, tolerance: float, seed: int) -> None:

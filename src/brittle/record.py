@@ -25,6 +25,9 @@ from brittle.table import FORMAT
 PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "pillow", "safetensors")
 """Packages whose versions can change a number."""
 
+FIRST_ROWS = 1000
+"""Rows at the start of the data whose failures are counted apart."""
+
 
 @dataclass
 class Record:
@@ -35,6 +38,7 @@ class Record:
         findings: what a user should know, in the order in which it was found.
         points: points done.
         failed: points that lack a number in some score.
+        failed_early: how many of them are among the first `FIRST_ROWS`.
         last_failure: the last of them, in words.
         labelled: points with a label and a prediction.
         correct: how many of these are predicted right.
@@ -48,6 +52,7 @@ class Record:
     findings: list[Finding]
     points: int = 0
     failed: int = 0
+    failed_early: int = 0
     last_failure: str = ""
     labelled: int = 0
     correct: int = 0
@@ -105,7 +110,10 @@ class Record:
         self.labelled += len(correct) - correct.count(None)
         self.correct += correct.count(True)
         missing = scores.filter(scores["value"].is_null()).to_pylist()
-        self.failed += len({row["point"] for row in missing})
+        failed = {row["point"] for row in missing}
+        self.failed += len(failed)
+        rows = zip(points["point"].to_pylist(), points["row"].to_pylist(), strict=True)
+        self.failed_early += sum(row < FIRST_ROWS for point, row in rows if point in failed)
         for last in missing[-1:]:
             sentence = Status[last["status"].upper()].sentence
             self.last_failure = f"point {last['point']}, {last['status']}: {last['detail'] or sentence}"

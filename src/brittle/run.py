@@ -18,9 +18,9 @@ from brittle.data import Batch, Points, array_points
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Estimate, Status
 from brittle.intervals import check_confidence
-from brittle.measure import Clean, Linearize, Measurement, take
+from brittle.measure import Clean, Measurement, take
 from brittle.measure.forward import default_rows, look
-from brittle.record import Record
+from brittle.record import FIRST_ROWS, Record
 from brittle.scores import Score
 from brittle.table import POINTS, SCORES, RunWriter, Table, parameters_json
 
@@ -30,7 +30,7 @@ CONFIDENCE = 0.99
 SHARD = 256
 """Points in a shard of the run folder."""
 
-FIRST_ROWS, MOST_FAILURES = 1000, 10
+MOST_FAILURES = FIRST_ROWS // 100
 """A run stops when more than this many of its first rows get no number."""
 
 MOST_SEED = 2**63 - 1
@@ -61,7 +61,7 @@ def score(
         classifier: the trained model.
         data: `(x, y)` with `x` `[N, *shape]` in the declared units and `y` `[N]` or None; `x` alone; or points from
             `brittle.data.open_points`.
-        scores: what to compute; each at most once.
+        scores: what to compute; each at most once, told apart by name and parameters.
         seed: seed of the noise.
         batch_size: most rows in one pass through the network; by default 64 on a CPU and 512 elsewhere, fewer for
             large inputs.
@@ -117,9 +117,9 @@ class _Evaluated:
         predicted: class index of each point, or None.
         status: how each point ended before any score.
         detail: what was seen where it failed.
-        passes: all passes spent on each point.
-        estimates: one per score, over the points at the positions `measured`.
-        measured: positions in the batch of the points that were measured.
+        passes: all passes spent on each point and, where it failed, on what stood in its place.
+        estimates: one per score, over all points of the batch.
+        measured: positions in the batch of the points whose estimates count.
     """
 
     batch: Batch
@@ -149,9 +149,11 @@ def _evaluate(
         return found
     before = classifier.passes
     measured = take(needs, classifier, clean)
-    each = clean.passes + (classifier.passes - before) // len(found.measured)
-    for position, label in zip(found.measured, clean.predicted.tolist(), strict=True):
-        found.predicted[position], found.passes[position] = label, each
+    each = clean.passes + (classifier.passes - before) // len(batch)
+    found.passes = [each] * len(batch)
+    labels = clean.predicted.tolist()
+    for position in found.measured:
+        found.predicted[position] = labels[position]
     found.estimates = [score.estimate(measured, confidence) for score in scores]
     return found
 
@@ -169,26 +171,29 @@ def _mark_nonfinite_inputs(found: _Evaluated) -> None:
 def _look(
     classifier: Classifier, found: _Evaluated, seed: int, rows: int, needs: Sequence[Measurement]
 ) -> Clean | None:
-    """The clean pass over the points that can be measured; those that cannot are marked on the way."""
-    differentiate = any(isinstance(need, Linearize) and need.draws is None for need in needs)
-    while positions := [position for position, status in enumerate(found.status) if status.has_value]:
-        ids = [found.batch.ids[position] for position in positions]
-        inputs = found.batch.inputs[positions]
-        clean = look(classifier, inputs, ids, seed, rows=rows, differentiate=differentiate)
-        _mark_bad_outcomes(found, clean, positions)
-        if all(found.status[position].has_value for position in positions):
-            found.measured = positions
-            return clean
-        for position in positions:
-            found.passes[position] = clean.passes
-    return None
+    """The clean pass over a batch; points that cannot be measured are marked, None when there are no others.
+
+    They keep their place, filled with the lower bound, so that the others are computed in the same batch as ever.
+    """
+    sound = [status.has_value for status in found.status]
+    if not any(sound):
+        return None
+    inputs = found.batch.inputs.clone()
+    inputs[[not each for each in sound]] = classifier.bounds[0]
+    differentiate = any(need.uses_graph for need in needs)
+    clean = look(classifier, inputs, found.batch.ids, seed, rows=rows, differentiate=differentiate)
+    _mark_bad_outcomes(found, clean)
+    found.measured = [position for position, status in enumerate(found.status) if status.has_value]
+    return clean
 
 
-def _mark_bad_outcomes(found: _Evaluated, clean: Clean, positions: Sequence[int]) -> None:
+def _mark_bad_outcomes(found: _Evaluated, clean: Clean) -> None:
     classes = clean.logits.shape[1]
     broken = (~clean.logits.isfinite()).sum(dim=1).tolist()
-    for position, count in zip(positions, broken, strict=True):
+    for position, count in enumerate(broken):
         label = None if found.batch.labels is None else found.batch.labels[position]
+        if not found.status[position].has_value:
+            continue
         if count:
             found.fail(position, Status.NONFINITE_LOGITS, f"{count} of {classes} logits are NaN or infinite")
         elif label is not None and not 0 <= label < classes:
@@ -214,13 +219,13 @@ def _rows(found: _Evaluated, scores: Sequence[Score]) -> tuple[pa.Table, pa.Tabl
     }
     rows: list[dict[str, Any]] = []
     columns = [_columns(estimate) for estimate in found.estimates]
-    where = {position: number for number, position in enumerate(found.measured)}
+    measured = set(found.measured)
     named = [(score.name, parameters_json(score.parameters)) for score in scores]
     for position, point in enumerate(batch.ids):
         for number, (name, parameters) in enumerate(named):
             own = {"point": point, "score": name, "parameters": parameters}
-            if position in where:
-                rows.append(own | {key: values[where[position]] for key, values in columns[number].items()})
+            if position in measured:
+                rows.append(own | {key: values[position] for key, values in columns[number].items()})
             else:
                 failed = {"status": found.status[position].slug, "detail": found.detail[position], "passes": 0}
                 rows.append(own | failed)
@@ -269,10 +274,11 @@ class _Sink:
 
 
 def _check_failures(record: Record) -> None:
-    if record.points <= FIRST_ROWS and record.failed > MOST_FAILURES:
+    if record.failed_early > MOST_FAILURES:
         raise DataError(
             "too_many_failures",
-            f"{record.failed} of the first {record.points} points got no number (at most {MOST_FAILURES} may); "
+            f"{record.failed_early} of the first {min(record.points, FIRST_ROWS)} points got no number (at most "
+            f"{MOST_FAILURES} of {FIRST_ROWS} may); "
             f"the last one: {record.last_failure}",
         )
 
@@ -288,9 +294,10 @@ def _check_parameters(scores: Sequence[Score], seed: int, batch_size: int | None
     check_confidence(confidence)
     if not scores:
         raise ParameterError("scores", "no score was asked for; name at least one")
-    if len(set(scores)) < len(scores):
-        twice = next(score.label for number, score in enumerate(scores) if score in scores[:number])
-        raise ParameterError("scores", f"{twice} is asked for twice")
+    labels = [score.label for score in scores]
+    if len(set(labels)) < len(labels):
+        twice = next(label for number, label in enumerate(labels) if label in labels[:number])
+        raise ParameterError("scores", f"{twice} is asked for twice; the table could not tell them apart")
     if not 0 <= seed <= MOST_SEED:
         raise ParameterError("seed", f"the seed must lie between 0 and {MOST_SEED}; found {seed}")
     if batch_size is not None and batch_size < 1:

@@ -143,15 +143,13 @@ class RunWriter:
         folder = Path(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if (folder / "run.json").exists():
-                raise StorageError("run_exists", f"{folder} holds a run already; choose another folder or remove it")
-            writer = cls(folder, [])
-            _commit(folder / "run.json", _json_bytes(provenance))
-            writer._commit_manifest()
         except OSError as error:
-            raise StorageError(
-                "unwritable", f"{folder} cannot be written ({error.strerror}); choose another"
-            ) from error
+            raise StorageError("unwritable", f"{folder} cannot be made ({error.strerror}); choose another") from error
+        if (folder / "run.json").exists():
+            raise StorageError("run_exists", f"{folder} holds a run already; choose another folder or remove it")
+        writer = cls(folder, [])
+        _commit(folder / "run.json", _json_bytes(provenance))
+        writer._commit_manifest()
         return writer
 
     def commit(self, points: pa.Table, scores: pa.Table) -> None:
@@ -184,7 +182,7 @@ def read_table(folder: str | os.PathLike[str]) -> Table:
     manifest = _read_json(folder / "manifest.json")
     if manifest.get("format") != FORMAT:
         raise StorageError("run_format", f"{folder} has format {manifest.get('format')}; this version reads {FORMAT}")
-    shards = manifest["shards"]
+    shards = manifest.get("shards", [])
     return Table(
         points=_read_shards(folder, [shard["points"] for shard in shards], POINTS),
         scores=_read_shards(folder, [shard["scores"] for shard in shards], SCORES),
@@ -201,7 +199,10 @@ def _read_shards(folder: Path, files: list[dict[str, Any]], schema: pa.Schema) -
                 "shard_damaged",
                 f"{path} is missing or does not have the {entry['bytes']} bytes of the manifest; score again",
             )
-        tables.append(pq.ParquetFile(path, page_checksum_verification=True).read().cast(schema))
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != entry["sha256"]:
+            raise StorageError("shard_damaged", f"{path} is not what was written (its sha256 differs); score again")
+        tables.append(pq.read_table(pa.BufferReader(content)).cast(schema))
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
@@ -227,14 +228,19 @@ def _parquet_bytes(table: pa.Table) -> bytes:
 def _commit(path: Path, content: bytes) -> dict[str, Any]:
     """Write `content` to `path` so that a reader sees all of it or none, whenever the process dies."""
     temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise StorageError(
+            "unwritable", f"{path} cannot be written ({error.strerror}); make room or choose another folder"
+        ) from error
     return {"file": path.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}

@@ -26,6 +26,11 @@ class Measurement(ABC):
         """Measurements of equal stream share their passes."""
         return self
 
+    @property
+    def uses_graph(self) -> bool:
+        """Whether it differentiates the clean pass itself, where that pass kept its graph."""
+        return False
+
     @classmethod
     @abstractmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Any]:
@@ -47,6 +52,8 @@ def take(needs: Iterable[Measurement], classifier: Classifier, clean: Clean) -> 
         for group in streams.values():
             members = list(group)
             taken |= zip(members, type(members[0]).measure(members, classifier, clean), strict=True)
+            if members[0].uses_graph:
+                clean = replace(clean, graph=None)
     return taken
 
 

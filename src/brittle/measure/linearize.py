@@ -91,6 +91,11 @@ class Linearize(Measurement):
         """All budgets of one noise share their passes; at the point all shapes share one Jacobian."""
         return replace(self, shape=None) if self.draws is None else without_draws(self)
 
+    @property
+    def uses_graph(self) -> bool:
+        """At the point the Jacobian is that of the clean pass."""
+        return self.draws is None
+
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Linearization]:
         """The linearisations of `needs`, in blocks of points whose Jacobians fit in memory."""

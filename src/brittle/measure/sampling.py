@@ -14,10 +14,11 @@ from brittle.measure.base import Measurement, check_draws, without_draws
 from brittle.measure.forward import Clean
 from brittle.measure.groups import GROUPS, Chunk, group_counts, noisy_chunks
 from brittle.noise import Noise
+from brittle.orthant import without_rounding
 
 
 @dataclass(frozen=True)
-class Moments:
+class MarginMoments:
     """Mean and covariance of the margins of the kept competitors under noise.
 
     Attributes:
@@ -52,7 +53,7 @@ class Sampled:
     draws: int
     flips: Tensor
     nonfinite: Tensor
-    moments: Moments | None
+    moments: MarginMoments | None
     tied: Tensor
     left_out: bool
     passes: int
@@ -66,13 +67,11 @@ class Sample(Measurement):
         noise: the noise.
         draws: number of noisy copies, even.
         clip: clip the noisy copies to the classifier's bounds; the linear theory then no longer holds exactly.
-        classes: how many competitors the moments keep; all up to 100 classes, the 20 nearest by logit above.
     """
 
     noise: Noise
     draws: int
     clip: bool = False
-    classes: int | None = None
 
     def __post_init__(self) -> None:
         check_draws(self.draws)
@@ -86,7 +85,7 @@ class Sample(Measurement):
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Sampled]:
         """Sums over the draws, read off at the budget of each need."""
         first, budgets = needs[0], [need.draws for need in needs]
-        sums = _Sums.start(clean, clean.competitors(first.classes))
+        sums = _Sums.start(clean, clean.competitors())
         done: dict[int, Sampled] = {}
         for chunk in noisy_chunks(clean, first.noise, "sample", budgets):
             copies = chunk.inputs.clamp(*classifier.bounds) if first.clip else chunk.inputs
@@ -168,7 +167,7 @@ class _Sums:
             passes=clean.passes + 2 * units,
         )
 
-    def _moments(self, units: int) -> Moments:
+    def _moments(self, units: int) -> MarginMoments:
         counts = group_counts(units).to(self.even)
         left_out = [0, *(group for group in range(GROUPS) if 0 < counts[group] < units and units - counts[group] > 1)]
         keep = torch.ones(len(left_out), GROUPS, dtype=torch.float64, device=self.even.device)
@@ -182,7 +181,13 @@ class _Sums:
         covariance = odd_odd / pairs[..., None] + spread / (pairs[..., None] - 1)
         mean = even + self.origin.gather(1, self.competitors)[:, None]
         left_mean, left_variance = self._left_out(2 * units)
-        return Moments(mean, (covariance + covariance.mT) / 2, left_mean, left_variance)
+        sizes = (even_even + odd_odd).diagonal(dim1=-2, dim2=-1) / pairs + self._origin_size()[:, None]
+        covariance = without_rounding((covariance + covariance.mT) / 2, sizes)
+        return MarginMoments(mean, covariance, left_mean, left_variance)
+
+    def _origin_size(self) -> Tensor:
+        """Squares of the clean margins of the competitors, times the precision: what rounding leaves of them."""
+        return self.origin.gather(1, self.competitors).square() * torch.finfo(torch.float64).eps
 
     def _left_out(self, draws: int) -> tuple[Tensor, Tensor]:
         mean = self.margins / draws

@@ -13,7 +13,7 @@ from torch import Tensor
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
 from brittle.intervals import jackknife
-from brittle.measure import Measurement
+from brittle.measure import Clean, Measurement
 from brittle.noise import Gaussian, Noise
 from brittle.table import FLIP_PROBABILITY, score_label
 
@@ -106,7 +106,7 @@ def finish(
     valued = torch.tensor([Status(code).has_value for code in status.tolist()], device=value.device)
     missing = torch.full_like(value, torch.nan)
     value, low, high = (torch.where(valued, number, missing) for number in (value, low, high))
-    if bool(value[valued].isnan().any()):
+    if bool(torch.stack((value, low, high))[:, valued].isnan().any()):
         raise AssertionError("a score gave NaN with a status that promises a number")
     return Estimate(value, low, high, status, torch.full_like(status, passes), detail)
 
@@ -114,6 +114,11 @@ def finish(
 def initial_status(tied: Tensor) -> Tensor:
     """`TIE` or `OK` for each point, `[B]`."""
     return torch.where(tied, int(Status.TIE), int(Status.OK))
+
+
+def clean_status(clean: Clean) -> Tensor:
+    """How the clean pass of each point went, `[B]`."""
+    return mark(initial_status(clean.tied), ~clean.finite, Status.NONFINITE_LOGITS)
 
 
 def mark(status: Tensor, where: Tensor, member: Status) -> Tensor:
@@ -141,8 +146,8 @@ def sampling_interval(odds: Tensor, odds_without_group: Tensor | None, confidenc
     if odds_without_group is None:
         return torch.zeros_like(odds), torch.ones_like(odds)
     bounded = odds_without_group.clamp(-LARGEST_ODDS, LARGEST_ODDS)
-    groups = torch.full(odds.shape, bounded.shape[1])
-    half = jackknife(odds.cpu().numpy(), bounded.cpu().numpy(), groups.numpy(), confidence)
+    groups = (~bounded.isnan()).sum(dim=1)
+    half = jackknife(bounded.cpu().numpy(), groups.cpu().numpy(), confidence)
     width = torch.from_numpy(half).to(odds)
     return torch.sigmoid(odds - width), torch.sigmoid(odds + width)
 

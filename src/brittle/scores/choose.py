@@ -41,7 +41,7 @@ def choose(
         temperature: of the softmax; 1 when None.
 
     Raises:
-        UsageError: an unknown score or noise family.
+        UsageError: an unknown score or noise family, or an option that no chosen score takes.
         ParameterError: a number out of range.
     """
     for given, known, what in ((names, CATALOGUE, "score"), ([family], FAMILIES, "noise family")):
@@ -50,6 +50,7 @@ def choose(
             raise UsageError("unknown_name", f"no {what} is called {unknown[0]!r}; there are {', '.join(known)}")
     noises = [FAMILIES[family](sigma) for sigma in dict.fromkeys(sigmas)]
     options = {"clip": clip or None, "classes": classes, "temperature": temperature}
+    _check_all_taken(names, options | {"draws": draws, "gradient_draws": gradient_draws})
     comparing = MonteCarlo.name in names and len(names) > 1
     found: list[Score] = []
     for name in dict.fromkeys(names):
@@ -57,6 +58,23 @@ def choose(
         budget = draws if issubclass(kind, SampledScore) else gradient_draws
         found += _scores(kind, noises, options | {"draws": budget}, comparing)
     return found
+
+
+def _check_all_taken(names: Sequence[str], options: dict[str, Any]) -> None:
+    """Raise where an option would silently change nothing."""
+    for option, value in options.items():
+        if value is not None and not any(option in _options_of(CATALOGUE[name]) for name in names):
+            takers = ", ".join(name for name, kind in CATALOGUE.items() if option in _options_of(kind))
+            raise UsageError(
+                "unused_option", f"--{option.replace('_', '-')} changes none of these scores; it is for {takers}"
+            )
+
+
+def _options_of(kind: type[Score]) -> set[str]:
+    takes = set(inspect.signature(kind).parameters)
+    if "draws" in takes and not issubclass(kind, SampledScore):
+        return takes - {"draws"} | {"gradient_draws"}
+    return takes
 
 
 def _scores(kind: type[Score], noises: Iterable[Noise], options: dict[str, Any], comparing: bool) -> Iterator[Score]:

@@ -18,7 +18,7 @@ from brittle.scores.linear import linear_status, margins
 class FirstOrderMargin(Score):
     """L2 distance to the nearest boundary of the first-order Taylor model, `min_i g_i / ||grad g_i||_2`.
 
-    In pixel units. Margins without a gradient are no boundary and are left out.
+    In pixel units. A margin without a gradient is no boundary, unless it is 0: then the distance is 0.
 
     Validity: exact for linear models; elsewhere neither an upper nor a lower bound. The interval has no width, unless
     competitors were left out: then its lower end gives them the largest kept gradient norm.
@@ -52,7 +52,8 @@ class FirstOrderMargin(Score):
         linear: Linearization = measured[self.needs[0]]
         found = margins(linear)
         norms = found.covariance.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt()
-        distance = torch.where(norms > 0, found.mean / norms, torch.inf).amin(dim=1)
+        flat = torch.where(found.mean > 0, torch.inf, 0.0)
+        distance = torch.where(norms > 0, found.mean / norms, flat).amin(dim=1)
         farther = found.left_out.amin(dim=1) / norms.amax(dim=1)
         status = linear_status(linear, found)
         return finish(distance, torch.minimum(distance, farther), distance, status, linear.passes)

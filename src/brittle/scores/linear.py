@@ -9,11 +9,8 @@ from torch import Tensor
 
 from brittle.estimate import Estimate, Status
 from brittle.measure import Linearization
-from brittle.orthant import orthant_probability
+from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability, without_rounding
 from brittle.scores.base import finish, initial_status, mark, sampling_interval
-
-ILL_CONDITIONED_ABOVE = 1e12
-"""Condition number of the margins' correlations above which a status says so."""
 
 REPLICATE_TOLERANCE = 0.03
 """Relative error asked of the orthant probabilities that only measure spread; they share their nodes."""
@@ -33,14 +30,13 @@ class Margins:
     covariance: Tensor
     left_out: Tensor
 
-    def left_out_flips(self, sigma: float) -> Tensor:
-        """Estimate of what the competitors that were not kept add to the flip probability, `[...]`.
+    def left_out_ratios(self, sigma: float) -> Tensor:
+        """Margins over standard deviations of the competitors that were not kept, `[..., C]`; infinite elsewhere.
 
-        Each margin is given the largest kept gradient norm; the probabilities are summed (union bound).
+        Each is given the largest kept gradient norm.
         """
         norm = self.covariance.diagonal(dim1=-2, dim2=-1).amax(dim=-1).clamp_min(0.0).sqrt()
-        ratios = self.left_out / (sigma * norm[..., None]).clamp_min(torch.finfo(torch.float64).tiny)
-        return torch.special.ndtr(-ratios).sum(dim=-1).clamp_max(1.0)
+        return self.left_out / (sigma * norm[..., None]).clamp_min(torch.finfo(torch.float64).tiny)
 
 
 def margins(linear: Linearization) -> Margins:
@@ -61,9 +57,11 @@ def _margins(linear: Linearization, logits: Tensor, gram: Tensor, squeeze: bool)
     mean = chosen[..., -1:] - chosen[..., :-1]
     to_own = square[..., :-1, -1]
     covariance = square[..., -1:, -1:] - to_own[..., :, None] - to_own[..., None, :] + square[..., :-1, :-1]
+    diagonal = square.diagonal(dim1=-2, dim2=-1)
+    covariance = without_rounding((covariance + covariance.mT) / 2, diagonal[..., -1:] + diagonal[..., :-1])
     known = linear.classes[:, None].expand(*logits.shape[:2], -1)
     left_out = (chosen[..., -1:] - logits).scatter(2, known, torch.inf)
-    found = Margins(mean, (covariance + covariance.mT) / 2, left_out)
+    found = Margins(mean, covariance, left_out)
     return Margins(*(part[:, 0] for part in (found.mean, found.covariance, found.left_out))) if squeeze else found
 
 
@@ -85,7 +83,7 @@ def orthant_flips(linear: Linearization, sigma: float, confidence: float) -> Est
     """
     found, rest = margins(linear), margins_without_group(linear)
     orthant = orthant_probability(found.mean, found.covariance * sigma**2)
-    status = linear_status(linear, found)
+    status = mark(linear_status(linear, found), orthant.value.isnan(), Status.INDEFINITE)
     status = mark(status, orthant.condition > ILL_CONDITIONED_ABOVE, Status.ILL_CONDITIONED)
     flips = orthant.complement
     low, high = flips, flips
@@ -93,7 +91,8 @@ def orthant_flips(linear: Linearization, sigma: float, confidence: float) -> Est
         odds = log_odds(flips, orthant.value)
         low, high = sampling_interval(odds, None if rest is None else _orthant_odds(rest, sigma), confidence)
     low = (low - orthant.error).clamp_min(0.0)
-    high = (high + orthant.error + found.left_out_flips(sigma)).clamp_max(1.0)
+    left_out = torch.special.ndtr(-found.left_out_ratios(sigma)).sum(dim=1)
+    high = (high + orthant.error + left_out).clamp_max(1.0)
     return finish(flips, low, high, status, linear.passes)
 
 
@@ -105,7 +104,8 @@ def sigmoid_flips(linear: Linearization, sigma: float, confidence: float) -> Est
     low, high = flips, flips
     if linear.smoothed:
         low, high = sampling_interval(odds, None if rest is None else _sigmoid_odds(rest, sigma), confidence)
-    high = (high + found.left_out_flips(sigma)).clamp_max(1.0)
+    left_out = torch.logsumexp(-found.left_out_ratios(sigma), dim=1)
+    high = torch.sigmoid(torch.logaddexp(torch.logit(high), left_out))
     return finish(flips, low, high, linear_status(linear, found), linear.passes)
 
 

@@ -10,7 +10,7 @@ import torch
 
 from brittle.estimate import Estimate
 from brittle.measure import Clean, Forward, Measurement
-from brittle.scores.base import Score, finish, initial_status
+from brittle.scores.base import Score, clean_status, finish
 
 
 @dataclass(frozen=True)
@@ -38,4 +38,4 @@ class LogitMargin(Score):
         clean: Clean = measured[Forward()]
         top = torch.topk(clean.logits.double(), 2, dim=1).values
         margin = top[:, 0] - top[:, 1]
-        return finish(margin, margin, margin, initial_status(clean.tied), clean.passes)
+        return finish(margin, margin, margin, clean_status(clean), clean.passes)

@@ -80,7 +80,8 @@ class MMSEMVS(_Smoothed):
 
     `S / (1 + S)` with `S = sum_i exp(-g_i / (sigma ||grad g_i||))`, margins and gradients averaged over the noise.
 
-    Validity: an approximation of `MMSE` without an integral. The interval covers the sampling error only.
+    Validity: an approximation of `MMSE` without an integral. The interval covers the sampling error and the classes
+    left out, not the error of the formula.
 
     Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
 

@@ -12,9 +12,9 @@ from torch import Tensor, special
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
 from brittle.measure import Measurement, Sampled
-from brittle.orthant import orthant_probability
+from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability
 from brittle.scores.base import finish, initial_status, mark, sampling_interval
-from brittle.scores.linear import ILL_CONDITIONED_ABOVE, REPLICATE_TOLERANCE, log_odds
+from brittle.scores.linear import REPLICATE_TOLERANCE, log_odds
 from brittle.scores.monte_carlo import SampledScore, nonfinite_detail
 
 DRAWS = 100
@@ -65,6 +65,7 @@ class Moments(SampledScore):
         variances = moments.covariance[:, 0].diagonal(dim1=1, dim2=2)
         status = mark(status, variances.amax(dim=1) <= 0, Status.NO_VARIATION)
         orthant = orthant_probability(moments.mean[:, 0], moments.covariance[:, 0])
+        status = mark(status, orthant.value.isnan(), Status.INDEFINITE)
         status = mark(status, orthant.condition > ILL_CONDITIONED_ABOVE, Status.ILL_CONDITIONED)
         status = mark(status, torch.full_like(sampled.tied, sampled.left_out), Status.CLASSES_KEPT)
         rest = _odds_without_group(moments.mean[:, 1:], moments.covariance[:, 1:])

@@ -12,7 +12,7 @@ import torch
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate
 from brittle.measure import Clean, Forward, Measurement
-from brittle.scores.base import Score, finish, initial_status
+from brittle.scores.base import Score, clean_status, finish
 from brittle.table import FLIP_PROBABILITY
 
 
@@ -61,4 +61,4 @@ class Softmax(Score):
         own = logits.gather(1, clean.predicted[:, None])
         others = logits.scatter(1, clean.predicted[:, None], -torch.inf)
         flips = torch.sigmoid(torch.logsumexp(others - own, dim=1))
-        return finish(flips, flips, flips, initial_status(clean.tied), clean.passes)
+        return finish(flips, flips, flips, clean_status(clean), clean.passes)

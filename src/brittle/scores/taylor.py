@@ -66,7 +66,7 @@ class TaylorMVS(_AtPoint):
     `S / (1 + S)` with `S = sum_i exp(-g_i(x) / (sigma ||grad g_i(x)||))` in the place of the orthant probability.
 
     Validity: an approximation of `Taylor` without an integral; it ignores how the margins depend on each other. The
-    interval has no width: nothing is sampled, and the error of the formula is not known.
+    interval covers the classes left out and has no width without them: the error of the formula is not known.
 
     Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
 
