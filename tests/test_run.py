@@ -94,7 +94,7 @@ def test_nan_logits_at_one_clean_point() -> None:
 
 
 def test_nan_logits_under_noise_never_count_as_agreement() -> None:
-    scores = [MonteCarlo(SIGMA, draws=50), Moments(SIGMA, draws=50), Softmax()]
+    scores = [MonteCarlo(SIGMA, draws=50), Moments(SIGMA, draws=50), MMSE(SIGMA, draws=50), Softmax()]
     table = run(inputs(5), labels(5), brittle.Classifier(Wrapped(nan_under_noise)), scores=scores)
     for row in table.scores.to_pylist():
         if row["score"] == "softmax":
@@ -114,6 +114,7 @@ def test_nan_gradient_is_said() -> None:
     for row in table.scores.to_pylist():
         failed = (row["point"], row["score"]) == ("2", "taylor")
         assert row["status"] == ("nonfinite_gradient" if failed else "ok")
+        assert row["detail"] == ("16 of 16 entries of the Gram matrix are NaN or infinite" if failed else None)
         assert (row["value"] is None) == failed
 
 

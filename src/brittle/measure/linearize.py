@@ -37,7 +37,8 @@ class Linearization:
         predicted: the predicted class of the clean input, `[B]`.
         tied: whether the prediction of the clean input was a tie, `[B]`.
         passes: passes through the network per point, forward and backward.
-        smoothed: whether it was averaged over noise.
+        draws: noisy copies that were averaged; None at the point.
+        nonfinite: how many of these copies, or of the points themselves, had NaN or infinite logits, `[B]`.
         without_group: the same linearisation without one group of draws each: `(logits [B, G, C],
             gram [B, G, M, M])`; None at the point, and where there is one group only.
     """
@@ -48,7 +49,8 @@ class Linearization:
     predicted: Tensor
     tied: Tensor
     passes: int
-    smoothed: bool = False
+    draws: int | None
+    nonfinite: Tensor
     without_group: tuple[Tensor, Tensor] | None = None
 
 
@@ -162,8 +164,9 @@ def _at_point(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, 
     inputs, logits = clean.graph or _differentiable(classifier, clean)
     jacobian = _jacobian(classifier, logits.gather(1, kept), inputs).flatten(2)
     exact, passes = logits.detach().double(), clean.passes + own + kept.shape[1]
+    broken = (~exact.isfinite().all(dim=1)).long()
     return [
-        Linearization(exact, contract(jacobian, need.shape), kept, clean.predicted, clean.tied, passes)
+        Linearization(exact, contract(jacobian, need.shape), kept, clean.predicted, clean.tied, passes, None, broken)
         for need in needs
     ]
 
@@ -181,16 +184,20 @@ def _smoothed(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, 
     budgets = [need.draws or 0 for need in needs]
     logits = torch.zeros(len(kept), GROUPS, clean.logits.shape[1], dtype=torch.float64, device=kept.device)
     jacobian = clean.inputs.new_zeros(len(kept), GROUPS, kept.shape[1], clean.inputs[0].numel())
+    broken = torch.zeros(len(kept), dtype=torch.int64, device=kept.device)
     done: dict[int, Linearization] = {}
     for chunk in noisy_chunks(clean, first.noise, "linearize", budgets, first.antithetic):
-        _add_chunk(chunk, classifier, kept, logits, jacobian)
+        broken = broken + _add_chunk(chunk, classifier, kept, logits, jacobian)
         units = chunk.first + chunk.units
         if units * members in budgets:
-            done[units * members] = _summary(logits / members, jacobian / members, units, members, first, clean, kept)
+            done[units * members] = _summary(
+                logits / members, jacobian / members, broken, units, members, first, clean, kept
+            )
     return [done[budget] for budget in budgets]
 
 
-def _add_chunk(chunk: Chunk, classifier: Classifier, kept: Tensor, logits: Tensor, jacobian: Tensor) -> None:
+def _add_chunk(chunk: Chunk, classifier: Classifier, kept: Tensor, logits: Tensor, jacobian: Tensor) -> Tensor:
+    """Add the sums of a chunk; gives the number of copies with NaN or infinite logits for each point, `[B]`."""
     inputs = chunk.inputs.requires_grad_(True)
     values = classifier(inputs)
     logits.index_add_(1, chunk.groups, chunk.unfold(values.detach().double()).sum(2))
@@ -200,10 +207,18 @@ def _add_chunk(chunk: Chunk, classifier: Classifier, kept: Tensor, logits: Tenso
         gradient = classifier.gradient(chosen, inputs, keep=number + 1 < kept.shape[1])
         sums = chunk.unfold(gradient.flatten(1)).sum(2)
         jacobian[:, :, number].index_add_(1, chunk.groups, sums)
+    return chunk.unfold(~values.isfinite().all(dim=1)).sum((1, 2))
 
 
 def _summary(
-    logits: Tensor, jacobian: Tensor, units: int, members: int, need: Linearize, clean: Clean, kept: Tensor
+    logits: Tensor,
+    jacobian: Tensor,
+    broken: Tensor,
+    units: int,
+    members: int,
+    need: Linearize,
+    clean: Clean,
+    kept: Tensor,
 ) -> Linearization:
     """Means over all units and without one group each, from the sums by group."""
     weights = leave_one_out_weights(units).to(logits.device)
@@ -212,8 +227,9 @@ def _summary(
     crossed = contract(jacobian.flatten(1, 2), need.shape).view(-1, groups, classes, groups, classes)
     grams = torch.einsum("ag,bgmhn,ah->bamn", weights, crossed, weights)
     rest = (means[:, 1:], grams[:, 1:]) if len(weights) > 1 else None
-    passes = clean.passes + units * members * (1 + classes)
-    return Linearization(means[:, 0], grams[:, 0], kept, clean.predicted, clean.tied, passes, True, rest)
+    draws = units * members
+    passes = clean.passes + draws * (1 + classes)
+    return Linearization(means[:, 0], grams[:, 0], kept, clean.predicted, clean.tied, passes, draws, broken, rest)
 
 
 def _jacobian(classifier: Classifier, values: Tensor, inputs: Tensor) -> Tensor:
@@ -248,6 +264,7 @@ def _concatenate(parts: Sequence[Linearization]) -> Linearization:
         predicted=torch.cat([part.predicted for part in parts]),
         tied=torch.cat([part.tied for part in parts]),
         passes=parts[0].passes,
-        smoothed=parts[0].smoothed,
+        draws=parts[0].draws,
+        nonfinite=torch.cat([part.nonfinite for part in parts]),
         without_group=(torch.cat([part[0] for part in rest]), torch.cat([part[1] for part in rest])) if rest else None,
     )

@@ -26,6 +26,8 @@ class SmoothedMargin:
         variance: `g K g^T` with `g` the mean gradient of `h`, `[B]`, float64.
         tied: whether the prediction of the clean input was a tie, `[B]`.
         passes: passes through the network per point, forward and backward.
+        draws: noisy copies that were averaged.
+        nonfinite: how many of them had NaN or infinite logits, `[B]`.
         without_group: both without one group of draws each, `([B, G], [B, G])`, or None with one group only.
     """
 
@@ -33,6 +35,8 @@ class SmoothedMargin:
     variance: Tensor
     tied: Tensor
     passes: int
+    draws: int
+    nonfinite: Tensor
     without_group: tuple[Tensor, Tensor] | None
 
 
@@ -62,16 +66,19 @@ class NearestMargin(Measurement):
         noise, budgets = needs[0].noise, [need.draws for need in needs]
         margins = torch.zeros(len(clean.ids), GROUPS, dtype=torch.float64, device=clean.inputs.device)
         gradients = clean.inputs.new_zeros(len(clean.ids), GROUPS, clean.inputs[0].numel())
+        broken = torch.zeros(len(clean.ids), dtype=torch.int64, device=clean.inputs.device)
         done: dict[int, SmoothedMargin] = {}
         for chunk in noisy_chunks(clean, noise, "nearest_margin", budgets):
             inputs = chunk.inputs.requires_grad_(True)
-            margin = nearest_margin(classifier(inputs), clean.predicted.repeat_interleave(chunk.units * chunk.members))
+            logits = classifier(inputs)
+            broken = broken + chunk.unfold(~logits.isfinite().all(dim=1)).sum((1, 2))
+            margin = nearest_margin(logits, clean.predicted.repeat_interleave(chunk.units * chunk.members))
             gradient = classifier.gradient(margin, inputs, keep=False)
             margins.index_add_(1, chunk.groups, chunk.unfold(margin.detach().double()).mean(2))
             gradients.index_add_(1, chunk.groups, chunk.unfold(gradient.flatten(1)).mean(2))
             units = chunk.first + chunk.units
             if 2 * units in budgets:
-                done[2 * units] = _summary(margins, gradients, units, noise, clean)
+                done[2 * units] = _summary(margins, gradients, broken, units, noise, clean)
         return [done[budget] for budget in budgets]
 
 
@@ -81,10 +88,12 @@ def nearest_margin(logits: Tensor, predicted: Tensor) -> Tensor:
     return own - logits.scatter(1, predicted[:, None], -torch.inf).amax(dim=1)
 
 
-def _summary(margins: Tensor, gradients: Tensor, units: int, noise: Noise, clean: Clean) -> SmoothedMargin:
+def _summary(
+    margins: Tensor, gradients: Tensor, broken: Tensor, units: int, noise: Noise, clean: Clean
+) -> SmoothedMargin:
     weights = leave_one_out_weights(units).to(margins.device)
     means = margins @ weights.mT
     crossed = contract(gradients, noise.shape)
     variances = torch.einsum("ag,bgh,ah->ba", weights, crossed, weights)
     rest = (means[:, 1:], variances[:, 1:]) if len(weights) > 1 else None
-    return SmoothedMargin(means[:, 0], variances[:, 0], clean.tied, clean.passes + 4 * units, rest)
+    return SmoothedMargin(means[:, 0], variances[:, 0], clean.tied, clean.passes + 4 * units, 2 * units, broken, rest)

@@ -131,6 +131,16 @@ def mark(status: Tensor, where: Tensor, member: Status) -> Tensor:
     return torch.where(where & replaceable, int(member), status)
 
 
+def nonfinite_detail(counts: Tensor, draws: int | None) -> tuple[str | None, ...]:
+    """For each point how many of its noisy copies gave no finite logits, where any did, `[B]`."""
+    return tuple(
+        None
+        if not count
+        else f"{'the clean pass' if draws is None else f'{count} of {draws} noisy copies'} gave NaN or infinite logits"
+        for count in counts.tolist()
+    )
+
+
 def sampling_interval(odds: Tensor, odds_without_group: Tensor | None, confidence: float) -> tuple[Tensor, Tensor]:
     """Interval of a flip probability from its log-odds and those without one group of draws each.
 

@@ -11,7 +11,7 @@ import torch
 from brittle.estimate import Estimate
 from brittle.measure import Linearization, Linearize, Measurement
 from brittle.scores.base import Score, finish
-from brittle.scores.linear import linear_status, margins
+from brittle.scores.linear import linear_detail, linear_status, margins
 
 
 @dataclass(frozen=True)
@@ -56,4 +56,5 @@ class FirstOrderMargin(Score):
         distance = torch.where(norms > 0, found.mean / norms, flat).amin(dim=1)
         farther = found.left_out.amin(dim=1) / norms.amax(dim=1)
         status = linear_status(linear, found)
-        return finish(distance, torch.minimum(distance, farther), distance, status, linear.passes)
+        low = torch.minimum(distance, farther)
+        return finish(distance, low, distance, status, linear.passes, linear_detail(linear, found))

@@ -10,7 +10,7 @@ from torch import Tensor
 from brittle.estimate import Estimate, Status
 from brittle.measure import Linearization
 from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability, without_rounding
-from brittle.scores.base import finish, initial_status, mark, sampling_interval
+from brittle.scores.base import finish, initial_status, mark, nonfinite_detail, sampling_interval
 
 REPLICATE_TOLERANCE = 0.03
 """Relative error asked of the orthant probabilities that only measure spread; they share their nodes."""
@@ -75,6 +75,19 @@ def linear_status(linear: Linearization, found: Margins) -> Tensor:
     return mark(status, left_out, Status.CLASSES_KEPT)
 
 
+def linear_detail(linear: Linearization, found: Margins) -> tuple[str | None, ...]:
+    """What was seen at each point whose linearisation failed, `[B]`."""
+    broken = (~linear.gram.isfinite()).sum(dim=(1, 2)).tolist()
+    flat = (found.covariance.diagonal(dim1=1, dim2=2).amax(dim=1) <= 0).tolist()
+    size, margins_count = linear.gram[0].numel(), found.mean.shape[-1]
+    return tuple(
+        said
+        or (f"{count} of {size} entries of the Gram matrix are NaN or infinite" if count else None)
+        or (f"the gradients of all {margins_count} margins are 0; moments and monte_carlo need none" if none else None)
+        for said, count, none in zip(nonfinite_detail(linear.nonfinite, linear.draws), broken, flat, strict=True)
+    )
+
+
 def orthant_flips(linear: Linearization, sigma: float, confidence: float) -> Estimate:
     """Probability that a margin of the linear model turns negative: `1 - P(g > 0)`, `g ~ N(D z, s^2 D G D^T)`.
 
@@ -87,13 +100,13 @@ def orthant_flips(linear: Linearization, sigma: float, confidence: float) -> Est
     status = mark(status, orthant.condition > ILL_CONDITIONED_ABOVE, Status.ILL_CONDITIONED)
     flips = orthant.complement
     low, high = flips, flips
-    if linear.smoothed:
+    if linear.draws is not None:
         odds = log_odds(flips, orthant.value)
         low, high = sampling_interval(odds, None if rest is None else _orthant_odds(rest, sigma), confidence)
     low = (low - orthant.error).clamp_min(0.0)
     left_out = torch.special.ndtr(-found.left_out_ratios(sigma)).sum(dim=1)
     high = (high + orthant.error + left_out).clamp_max(1.0)
-    return finish(flips, low, high, status, linear.passes)
+    return finish(flips, low, high, status, linear.passes, linear_detail(linear, found))
 
 
 def sigmoid_flips(linear: Linearization, sigma: float, confidence: float) -> Estimate:
@@ -102,11 +115,12 @@ def sigmoid_flips(linear: Linearization, sigma: float, confidence: float) -> Est
     odds = _sigmoid_odds(found, sigma)
     flips = torch.sigmoid(odds)
     low, high = flips, flips
-    if linear.smoothed:
+    if linear.draws is not None:
         low, high = sampling_interval(odds, None if rest is None else _sigmoid_odds(rest, sigma), confidence)
     left_out = torch.logsumexp(-found.left_out_ratios(sigma), dim=1)
     high = torch.sigmoid(torch.logaddexp(torch.logit(high), left_out))
-    return finish(flips, low, high, linear_status(linear, found), linear.passes)
+    status = linear_status(linear, found)
+    return finish(flips, low, high, status, linear.passes, linear_detail(linear, found))
 
 
 def _orthant_odds(found: Margins, sigma: float) -> Tensor:

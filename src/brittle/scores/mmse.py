@@ -10,7 +10,7 @@ from torch import Tensor, special
 
 from brittle.estimate import Estimate, Status
 from brittle.measure import Linearize, Measurement, NearestMargin
-from brittle.scores.base import NoiseScore, finish, initial_status, mark, sampling_interval
+from brittle.scores.base import NoiseScore, finish, initial_status, mark, nonfinite_detail, sampling_interval
 from brittle.scores.linear import orthant_flips, sigmoid_flips
 
 DRAWS = 20
@@ -161,7 +161,8 @@ class MMSEMargin(NoiseScore):
         status = mark(initial_status(found.tied), ~found.margin.isfinite(), Status.NONFINITE_LOGITS)
         status = mark(status, ~found.variance.isfinite(), Status.NONFINITE_GRADIENT)
         status = mark(status, found.variance <= 0, Status.ZERO_GRADIENT)
-        return finish(special.ndtr(-ratio), low, high, status, found.passes)
+        detail = nonfinite_detail(found.nonfinite, found.draws)
+        return finish(special.ndtr(-ratio), low, high, status, found.passes, detail)
 
 
 def _normal_odds(ratio: Tensor) -> Tensor:

@@ -13,9 +13,9 @@ from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
 from brittle.measure import Measurement, Sampled
 from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability
-from brittle.scores.base import finish, initial_status, mark, sampling_interval
+from brittle.scores.base import finish, initial_status, mark, nonfinite_detail, sampling_interval
 from brittle.scores.linear import REPLICATE_TOLERANCE, log_odds
-from brittle.scores.monte_carlo import SampledScore, nonfinite_detail
+from brittle.scores.monte_carlo import SampledScore
 
 DRAWS = 100
 """Noisy copies per point and sigma unless told."""
@@ -73,7 +73,9 @@ class Moments(SampledScore):
         left_out = special.ndtr(-moments.left_out_mean / moments.left_out_variance.sqrt().clamp_min(1e-300)).sum(dim=1)
         low = (low - orthant.error).clamp_min(0.0)
         high = (high + orthant.error + left_out).clamp_max(1.0)
-        return finish(orthant.complement, low, high, status, sampled.passes, nonfinite_detail(sampled))
+        return finish(
+            orthant.complement, low, high, status, sampled.passes, nonfinite_detail(sampled.nonfinite, sampled.draws)
+        )
 
 
 def _odds_without_group(mean: Tensor, covariance: Tensor) -> Tensor | None:

@@ -11,7 +11,7 @@ import torch
 from brittle.estimate import Estimate, Status
 from brittle.intervals import paired_proportion
 from brittle.measure import Measurement, Sample, Sampled
-from brittle.scores.base import NoiseScore, finish, initial_status, mark
+from brittle.scores.base import NoiseScore, finish, initial_status, mark, nonfinite_detail
 
 DRAWS = 1000
 """Noisy copies per point and sigma unless told."""
@@ -39,14 +39,6 @@ class SampledScore(NoiseScore):
     def parameters(self) -> dict[str, Any]:
         """The noise, the number of draws, and whether noisy copies were clipped."""
         return super().parameters | {"draws": self.draws} | ({"clip": True} if self.clip else {})
-
-
-def nonfinite_detail(sampled: Sampled) -> tuple[str | None, ...]:
-    """For each point how many of its draws gave no finite logits, where any did."""
-    return tuple(
-        f"{count} of {sampled.draws} noisy copies gave NaN or infinite logits" if count else None
-        for count in sampled.nonfinite.tolist()
-    )
 
 
 @dataclass(frozen=True)
@@ -84,4 +76,4 @@ class MonteCarlo(SampledScore):
         ends = paired_proportion(one.cpu().numpy(), both.cpu().numpy(), sampled.draws // 2, confidence)
         low, high = (torch.from_numpy(end).to(flips) for end in ends)
         status = mark(initial_status(sampled.tied), sampled.nonfinite > 0, Status.NONFINITE_LOGITS)
-        return finish(flips, low, high, status, sampled.passes, nonfinite_detail(sampled))
+        return finish(flips, low, high, status, sampled.passes, nonfinite_detail(sampled.nonfinite, sampled.draws))
