@@ -126,7 +126,10 @@ def test_a_run_is_not_overwritten(place: Path, capsys: pytest.CaptureFixture[str
 
 def test_points_without_a_number_are_told_by_the_exit_code(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert score(model="./net.py:broken") == 4
-    assert "8 of 8 points lack a number" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "8 of 8 points got no number" in said
+    assert "point 0, moments: nonfinite_logits: " in said
+    assert "of 100 noisy copies gave NaN or infinite logits" in said
     assert score("--allow-row-errors", model="./net.py:broken", out="other") == 0
 
 

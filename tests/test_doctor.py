@@ -105,6 +105,8 @@ REFUSED = [
     Defect("expected_accuracy", "no labels", y=None, options={"expected_accuracy": 0.5}),
     Defect("scores", "asked for twice", options={"scores": [Softmax(), Softmax()]}),
     Defect("scores", "name at least one", options={"scores": []}),
+    Defect("scores", "expected a list of scores", options={"scores": Softmax()}),
+    Defect("scores", "expected a list of scores", options={"scores": ["softmax"]}),
     Defect("seed", "between 0 and", options={"seed": -1}),
     Defect("batch_size", "at least 1; found 0", options={"batch_size": 0}),
     Defect("confidence", "between 0 and 1; found 1.0", options={"confidence": 1.0}),
@@ -131,6 +133,7 @@ def nearly_uniform(logits: torch.Tensor) -> torch.Tensor:
 
 NOTED = [
     Defect("train_mode", "evaluation mode and put back", lambda: small_network().train()),
+    Defect("narrow_range", "the declared range is [0, 255]", declared={"bounds": (0, 255)}),
     Defect("log_softmax", "log-probabilities", changed(lambda z: z.log_softmax(1))),
     Defect("duplicate_classes", "classes 0, 3 have identical logits", changed(nearly_uniform)),
     Defect("huge_sigma", "sigma 50 is 50 times the value range 1", options={"scores": [Moments(50.0, draws=4)]}),

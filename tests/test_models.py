@@ -371,9 +371,9 @@ def test_a_function_of_python_is_no_factory(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("source", "match"),
     [
-        ("1 / 0", "running .*bad.py failed: ZeroDivisionError"),
+        ("1 / 0", "running .*bad.py failed at line 1: ZeroDivisionError"),
         ("def make(:", "failed: SyntaxError"),
-        ("import sys; sys.exit(0)", "failed: SystemExit"),
+        ("import sys; sys.exit(0)", "failed at line 1: SystemExit"),
         ("import layers", "no module named 'layers'|No module named 'layers'.*PYTHONPATH="),
     ],
 )

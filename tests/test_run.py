@@ -12,7 +12,7 @@ from laws import estimate
 from problems import Wrapped, inputs, nan_under_noise, small_classifier, small_network
 
 import brittle
-from brittle.errors import DataError
+from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
 from brittle.models import state_digest
 from brittle.scores import MMSE, LogitMargin, Moments, MonteCarlo, Score, Softmax, Taylor
@@ -240,6 +240,11 @@ def test_wide_has_one_row_per_point() -> None:
     assert (frame[f"{label}.low"] <= frame[f"{label}.flip_probability"]).all()
     assert frame["logit_margin"].min() >= 0
     assert set(frame["correct"]) <= {True, False}
+
+
+def test_a_bare_model_is_told_to_be_wrapped() -> None:
+    with pytest.raises(ParameterError, match=r"found Sequential; wrap it: brittle.Classifier\(model\)"):
+        brittle.score(small_network(), (inputs(2), None), SCORES)
 
 
 def test_without_labels_correctness_is_unknown() -> None:

@@ -150,7 +150,7 @@ class Classifier:
             if numbers is not None and len(numbers) not in (1, channels):
                 raise ParameterError(
                     name,
-                    f"{len(numbers)} numbers for {name}, inputs of shape {list(inputs.shape)}; give 1 or {channels}",
+                    f"{len(numbers)} numbers for {name}, inputs of shape {list(inputs.shape)}; give 1 or one a channel",
                 )
         mean = inputs.new_tensor(self.mean or (0.0,)).view(shape)
         std = inputs.new_tensor(self.std or (1.0,)).view(shape)
@@ -199,7 +199,8 @@ def _failures(what: str, inputs: Tensor, device: torch.device) -> Iterator[None]
         reason = str(error).strip().partition("\n")[0]
         raise ModelError(
             "model_failed",
-            f"the model cannot be {what} inputs of shape {list(inputs.shape)}: {type(error).__name__}: {reason}",
+            f"the model cannot be {what} inputs of shape {list(inputs.shape)}: {type(error).__name__}: {reason}; give "
+            f"inputs of the shape that it takes, or wrap it in a module that reshapes them",
         ) from error
 
 

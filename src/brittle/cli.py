@@ -25,6 +25,7 @@ app = App(
     version=__version__,
     help="How easily does each prediction of a trained classifier break, how sure is that, and what did it cost?",
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,
 )
 
 Many = Parameter(consume_multiple=True, negative=())
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"brittle: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("brittle: interrupted; what was committed is kept", file=sys.stderr)
+        print("brittle: interrupted; the run folder keeps whole shards only, score into another one", file=sys.stderr)
         return INTERRUPTED
 
 
@@ -180,6 +181,7 @@ def score(
     from brittle.models import load_model
     from brittle.progress import progress
     from brittle.run import score as score_points
+    from brittle.scores import NoiseScore
     from brittle.scores.choose import choose
 
     low, high = check_bounds(bounds)
@@ -193,6 +195,8 @@ def score(
         classes=classes,
         temperature=temperature,
     )
+    if not sigma and any(isinstance(score, NoiseScore) for score in chosen):
+        _say(quiet, f"sigma {0.1 * (high - low):g}, a tenth of the value range [{low:g}, {high:g}]")
     rows = _rows(batch_size)
     points = open_points(data, split=split, bounds=bounds, limit=limit, layout=layout, scale_uint8=scale_uint8)
     loaded = load_model(model, weights=weights)
@@ -284,11 +288,29 @@ def _conclude(table: Table, out: Path, allow_row_errors: bool, quiet: bool) -> i
     for warning in record["warnings"]:
         print(f"brittle: note: {warning['code']}: {warning['sentence']}", file=sys.stderr)
     points, failed = table.points.num_rows, record["failed_points"]
-    _say(quiet, f"{points} points, {record['passes']:,} passes, {record['seconds']:.1f} s; next: brittle report {out}")
+    correct = [known for known in table.points["correct"].to_pylist() if known is not None]
+    accuracy = f"accuracy {sum(correct) / len(correct):.1%}, " if correct else ""
+    done = f"{points} points, {accuracy}{record['passes']:,} passes, {record['seconds']:.1f} s"
+    _say(quiet, f"{done}; next: brittle report {out}")
     if not failed:
         return 0
-    print(f"brittle: {failed} of {points} points lack a number; the table says which and why", file=sys.stderr)
+    print(f"brittle: {failed} of {points} points got no number; the first of them:", file=sys.stderr)
+    for sentence in _first_failures(table):
+        print(f"brittle:   {sentence}", file=sys.stderr)
     return 0 if allow_row_errors else ROW_FAILURES
+
+
+def _first_failures(table: Table, count: int = 3) -> list[str]:
+    """The first points without a number, with what was seen."""
+    from brittle.estimate import Status
+
+    missing = table.scores.filter(table.scores["value"].is_null()).to_pylist()
+    first = {row["point"]: row for row in reversed(missing)}
+    rows = sorted(first.values(), key=missing.index)[:count]
+    seen = [row["detail"] or Status[row["status"].upper()].sentence for row in rows]
+    return [
+        f"point {row['point']}, {row['score']}: {row['status']}: {why}" for row, why in zip(rows, seen, strict=True)
+    ]
 
 
 def _say(quiet: bool, sentence: str) -> None:

@@ -35,6 +35,9 @@ ABSORBED_SHARE = 0.01
 HUGE_SIGMA = 10.0
 """Noise above this many times the value range is noted."""
 
+NARROW = 0.05
+"""Share of the declared range below which the values are noted."""
+
 GUARD_ROWS = 1000
 """Labelled points over which accuracy is judged."""
 
@@ -111,6 +114,7 @@ def examine(
         check_labels(torch.as_tensor(labels), logits.shape[1])
     findings = (
         *_about_mode(classifier),
+        *_about_range(inputs, classifier.bounds),
         *_about_outputs(classifier, finite),
         *_about_duplicates(finite),
         *_about_noise(classifier, inputs, scores, seed),
@@ -121,6 +125,18 @@ def examine(
 def usable(batch: Batch) -> Tensor:
     """The inputs that were read and hold no NaN or infinite value, `[V, *shape]`."""
     return batch.inputs[_readable(batch)]
+
+
+def _about_range(inputs: Tensor, bounds: tuple[float, float]) -> Iterator[Finding]:
+    """A finding where the values use so little of the declared range that it is hardly theirs."""
+    low, high = bounds
+    smallest, largest = float(inputs.min()), float(inputs.max())
+    if largest - smallest < NARROW * (high - low):
+        yield Finding(
+            "narrow_range",
+            f"the first {len(inputs)} rows hold values from {smallest:.4g} to {largest:.4g}, the declared range is "
+            f"[{low:g}, {high:g}]; sigma and the bounds are in the units of the data (--bounds, bounds=)",
+        )
 
 
 def _readable(batch: Batch) -> Tensor:
@@ -241,7 +257,7 @@ def _repeatable_logits(classifier: Classifier, inputs: Tensor) -> Tensor:
         raise ModelError(
             "nondeterministic_model",
             f"{REPEATS} passes of the same {len(inputs)} rows differ by up to {worst:.3g} in the logits; switch off "
-            f"dropout and other randomness",
+            f"dropout and other randomness (before an export: model.eval())",
         )
     return first
 

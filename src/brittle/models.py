@@ -7,6 +7,7 @@ import importlib
 import inspect
 import os
 import sys
+import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -151,9 +152,15 @@ def _run_file(path: Path) -> tuple[ModuleType, bytes]:
     except (Exception, SystemExit) as error:
         raise ModelError(
             "factory_failed",
-            f"running {path} failed: {type(error).__name__}: {error}{_hint(error, path)}",
+            f"running {path} failed{_line(error, module)}: {type(error).__name__}: {error}{_hint(error, path)}",
         ) from error
     return module, source
+
+
+def _line(error: BaseException, module: ModuleType) -> str:
+    """The last line of the module that was being executed, in words; empty when it was none."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == module.__file__]
+    return f" at line {frames[-1].lineno}" if frames else ""
 
 
 def _hint(error: BaseException, path: Path) -> str:
@@ -193,7 +200,11 @@ def _build(module: ModuleType, name: str, where: str) -> nn.Module:
     try:
         network = factory()
     except (Exception, SystemExit) as error:
-        raise ModelError("factory_failed", f"calling {where} failed: {type(error).__name__}: {error}") from error
+        raise ModelError(
+            "factory_failed",
+            f"{name} in {module.__file__} failed{_line(error, module)}: {type(error).__name__}: {error}; "
+            f"relative paths start at {Path.cwd()}",
+        ) from error
     if not isinstance(network, nn.Module):
         raise ModelError("factory_type", f"{where} returned {_kind(network)}; a torch.nn.Module is needed")
     return network

@@ -40,7 +40,7 @@ class Noise(ABC):
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.sigma) and self.sigma > 0):
+        if not (isinstance(self.sigma, int | float) and math.isfinite(self.sigma) and self.sigma > 0):
             raise ParameterError("sigma", f"sigma must be a positive finite number in pixel units; found {self.sigma}")
 
     @abstractmethod

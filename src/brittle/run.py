@@ -81,6 +81,7 @@ def score(
         StorageError: `out` holds a run or cannot be written.
     """
     started = time.monotonic()
+    _check_kinds(classifier, scores)
     points = _as_points(data, classifier.bounds)
     _check_parameters(scores, seed, batch_size, confidence)
     head = next(iter(points.batches(doctor.GUARD_ROWS if expected_accuracy else doctor.LOOKED_AT)))
@@ -288,6 +289,18 @@ def _as_points(data: Points | tuple[Any, Any] | Tensor, bounds: tuple[float, flo
         return data
     x, y = data if isinstance(data, tuple) else (data, None)
     return array_points(x, y, bounds=bounds)
+
+
+def _check_kinds(classifier: Any, scores: Any) -> None:
+    if not isinstance(classifier, Classifier):
+        kind = type(classifier).__name__
+        raise ParameterError(
+            "classifier", f"expected a brittle.Classifier, found {kind}; wrap it: brittle.Classifier(model)"
+        )
+    if not isinstance(scores, Sequence) or not all(isinstance(score, Score) for score in scores):
+        raise ParameterError(
+            "scores", f"expected a list of scores such as [brittle.scores.Moments(sigma=0.1)]; found {scores!r:.80}"
+        )
 
 
 def _check_parameters(scores: Sequence[Score], seed: int, batch_size: int | None, confidence: float) -> None:

@@ -1,4 +1,4 @@
-"""The mean of points that lie between 0 and 1, with an interval that never claims too much."""
+"""The mean of points between 0 and 1, with an interval that stays inside and has width for points all alike."""
 
 from __future__ import annotations
 

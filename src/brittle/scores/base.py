@@ -79,7 +79,7 @@ class NoiseScore(Score):
         if self.noise is None and self.sigma is None:
             raise ParameterError("sigma", f"{type(self).__name__} needs sigma or noise")
         if self.noise is None:
-            object.__setattr__(self, "noise", Gaussian(float(self.sigma or 0.0)))
+            object.__setattr__(self, "noise", Gaussian(self.sigma))  # type: ignore[arg-type]
         elif self.sigma not in (None, self.noise.sigma):
             raise ParameterError("sigma", f"sigma={self.sigma} and noise of sigma={self.noise.sigma}; give one of them")
         object.__setattr__(self, "sigma", self.noise.sigma)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from brittle.errors import UsageError
@@ -47,7 +48,9 @@ def choose(
     for given, known, what in ((names, CATALOGUE, "score"), ([family], FAMILIES, "noise family")):
         unknown = [name for name in given if name not in known]
         if unknown:
-            raise UsageError("unknown_name", f"no {what} is called {unknown[0]!r}; there are {', '.join(known)}")
+            near = get_close_matches(unknown[0], known, 1)
+            hint = f"did you mean {near[0]}? " if near else "separate names with blanks; " if "," in unknown[0] else ""
+            raise UsageError("unknown_name", f"no {what} is called {unknown[0]!r}; {hint}there are {', '.join(known)}")
     noises = [FAMILIES[family](sigma) for sigma in dict.fromkeys(sigmas)]
     options = {"clip": clip or None, "classes": classes, "temperature": temperature}
     _check_all_taken(names, options | {"draws": draws, "gradient_draws": gradient_draws})
