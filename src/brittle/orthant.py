@@ -24,7 +24,8 @@ from brittle.errors import ParameterError
 
 _SHIFTS = 8  # independent random shifts of a lattice: their spread is the error
 _STUDENT = float(stats.t.ppf(0.99995, _SHIFTS - 1))  # 99.99% nominal: the spread has heavier tails than a normal one
-_LATTICES = {31: 3, 127: 3, 509: 2, 2039: 7, 8191: 17, 32749: 2, 131071: 3}  # prime sizes and their primitive roots
+_LATTICES = {31: 3, 127: 3, 509: 2, 1021: 10, 2039: 7, 4093: 2, 8191: 17, 16381: 2, 32749: 2, 131071: 3}
+"""Prime sizes of the lattices and their primitive roots: a row takes the next where its error asks for it."""
 _SHARE = 0.01  # of the tolerance: what events too rare to be integrated may use up, and what no spread can promise
 _UNION_BOUND = 8.0  # in `_plan`: a union is integrated while the sum of its tails is below this over sqrt(size)
 _SMALL_SPREAD = 0.2  # terms of a union with a smaller share of the largest spread are not refined
