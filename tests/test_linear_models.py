@@ -9,6 +9,7 @@ from problems import inputs, linear_network
 from scipy import stats
 
 import brittle
+from brittle.estimate import Status
 from brittle.noise import DiagonalGaussian, FactorGaussian, FunctionGaussian, Gaussian, Noise
 from brittle.scores import MMSE, MMSEMVS, FirstOrderMargin, MMSEMargin, Moments, MonteCarlo, Softmax, Taylor, TaylorMVS
 
@@ -153,3 +154,21 @@ def test_units_do_not_matter() -> None:
         classifier = brittle.Classifier(network, (low, high), mean=low, std=scale)
         values.append(estimate(classifier, x * scale + low, Taylor(noise=Gaussian(SIGMA * scale))).value)
     assert all(float((value - values[0]).abs().max()) <= 1e-6 for value in values)
+
+
+def test_margins_that_are_almost_dependent_are_flagged_and_still_right() -> None:
+    """Two competitors whose gradients differ by 3e-7 of their length: as good as one competitor, and said so."""
+    network = linear_network(3, SIZE)
+    with torch.no_grad():
+        network.weight[1] = network.weight[0] + 1.0
+        network.weight[2] = network.weight[1]
+        network.weight[2, 0] += 3e-7
+        network.bias.copy_(torch.tensor([9.0, 0.0, 0.0], dtype=torch.float64))
+    x = inputs(4, (SIZE,), dtype=torch.float64)
+    found = estimate(brittle.Classifier(network), x, Taylor(SIGMA))
+    assert {Status(code) for code in found.status.tolist()} == {Status.ILL_CONDITIONED}
+    for number, point in enumerate(x):
+        margin, gradient = margin_problem(network, point)
+        exact = stats.norm.sf(float(margin.min()) / (SIGMA * float(gradient[0].norm())))
+        assert float(found.value[number]) == pytest.approx(exact, abs=1e-6)
+        assert float(found.low[number]) < float(found.high[number])

@@ -306,7 +306,7 @@ def _first_failures(table: Table, count: int = 3) -> list[str]:
 
     missing = table.scores.filter(table.scores["value"].is_null()).to_pylist()
     first = {row["point"]: row for row in reversed(missing)}
-    rows = sorted(first.values(), key=missing.index)[:count]
+    rows = list(reversed(first.values()))[:count]
     seen = [row["detail"] or Status[row["status"].upper()].sentence for row in rows]
     return [
         f"point {row['point']}, {row['score']}: {row['status']}: {why}" for row, why in zip(rows, seen, strict=True)
