@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -85,7 +85,7 @@ def _relative_to(root: Path) -> Callable[[Path], str]:
     return lambda path: path.relative_to(root).as_posix()
 
 
-def _opened(files: Sequence[Path], data: str) -> Iterator[BinaryIO]:
+def _opened(files: Sequence[Path], data: str) -> Generator[BinaryIO, None, None]:
     for path in files:
         try:
             stream = path.open("rb")

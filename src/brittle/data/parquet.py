@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -252,7 +252,7 @@ def _paths(column: pa.ChunkedArray) -> tuple[str | None, ...]:
     return tuple(image and image["path"] for image in column.to_pylist())
 
 
-def _encoded(files: Sequence[Path], column: str, count: int) -> Iterator[BinaryIO]:
+def _encoded(files: Sequence[Path], column: str, count: int) -> Generator[BinaryIO, None, None]:
     """The encoded images of the first `count` rows; an empty file where there are no bytes."""
     left = count
     for file in files:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -197,7 +198,7 @@ class EncodedImages:
         first: the row of that image.
     """
 
-    files: Callable[[], Iterator[BinaryIO]]
+    files: Callable[[], Generator[BinaryIO, None, None]]
     names: Sequence[str]
     bounds: tuple[float, float]
     look: Look
@@ -205,34 +206,37 @@ class EncodedImages:
 
     @classmethod
     def open(
-        cls, files: Callable[[], Iterator[BinaryIO]], names: Sequence[str], bounds: tuple[float, float]
+        cls, files: Callable[[], Generator[BinaryIO, None, None]], names: Sequence[str], bounds: tuple[float, float]
     ) -> EncodedImages:
         """Find out mode and size of the data set, and compare the sizes of its first `SCANNED` images.
 
         Raises:
             DataError: none of these images can be decoded, or their sizes differ.
         """
-        first, look = _first_readable(files(), names)
+        with closing(files()) as streams:
+            first, look = _first_readable(streams, names)
         images = cls(files, names, bounds, look, first)
-        for row, stream in enumerate(islice(files(), SCANNED)):
-            try:
-                size = look_at(stream).size
-            except UnreadableImage:
-                continue  # its row gets a status when it is read
-            images.check_size(row, size)
+        with closing(files()) as streams:
+            for row, stream in enumerate(islice(streams, SCANNED)):
+                try:
+                    size = look_at(stream).size
+                except UnreadableImage:
+                    continue  # its row gets a status when it is read
+                images.check_size(row, size)
         return images
 
     def read(self, size: int) -> Iterator[Chunk]:
         """The images in their order, `size` at a time: `[B, channels, height, width]` and what failed."""
-        files = enumerate(self.files())
-        while chunk := list(self._decoded(islice(files, size))):
-            failures = {position: one for position, one in enumerate(chunk) if isinstance(one, Failure)}
-            inputs = torch.zeros(len(chunk), *self.look.shape)
-            read = [position for position in range(len(chunk)) if position not in failures]
-            if read:
-                levels = torch.stack([one for one in chunk if isinstance(one, Tensor)])
-                inputs[read] = from_levels(levels, self.bounds)
-            yield inputs, failures
+        with closing(self.files()) as streams:
+            files = enumerate(streams)
+            while chunk := list(self._decoded(islice(files, size))):
+                failures = {position: one for position, one in enumerate(chunk) if isinstance(one, Failure)}
+                inputs = torch.zeros(len(chunk), *self.look.shape)
+                read = [position for position in range(len(chunk)) if position not in failures]
+                if read:
+                    levels = torch.stack([one for one in chunk if isinstance(one, Tensor)])
+                    inputs[read] = from_levels(levels, self.bounds)
+                yield inputs, failures
 
     def check_size(self, row: int, size: tuple[int, int]) -> None:
         """Raise where image `row` does not have the size of the data set.
