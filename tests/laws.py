@@ -23,7 +23,8 @@ def estimate(
 ) -> Estimate:
     """One score of a batch, by the road that a run takes."""
     names = tuple(ids) if ids is not None else tuple(str(number) for number in range(len(inputs)))
-    clean = look(classifier, inputs, names, seed=0, differentiate=False)
+    observe = any(need.uses_features for need in score.needs)
+    clean = look(classifier, inputs, names, seed=0, observe=observe)
     return score.estimate(take(plan([score]), classifier, clean), CONFIDENCE)
 
 

@@ -112,13 +112,14 @@ def test_coloured_noise_two_classes(noise: Noise) -> None:
     assert all(inside)
 
 
-def test_first_order_margin_is_the_distance() -> None:
+@pytest.mark.parametrize(("norm", "dual"), [("l2", 2), ("linf", 1)])
+def test_first_order_margin_is_the_distance(norm: str, dual: int) -> None:
     network = linear_network(4, SIZE)
     x = inputs(6, (SIZE,), dtype=torch.float64)
-    found = estimate(brittle.Classifier(network), x, FirstOrderMargin()).value
+    found = estimate(brittle.Classifier(network), x, FirstOrderMargin(norm)).value
     for number, point in enumerate(x):
         margin, gradient = margin_problem(network, point)
-        assert float(found[number]) == pytest.approx(float((margin / gradient.norm(dim=1)).min()), rel=1e-12)
+        assert float(found[number]) == pytest.approx(float((margin / gradient.norm(dual, dim=1)).min()), rel=1e-12)
 
 
 def test_sampled_scores_converge_to_the_truth() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from brittle.bounds import check_bounds
 from brittle.errors import ModelError, ParameterError
+from brittle.head import Head, check_head, find_head
 
 OUTPUTS = ("logits", "probs", "binary-logit")
 """What a model may return: class scores, class probabilities (their logarithm is taken), or one logit for class 1."""
@@ -31,6 +33,7 @@ class Classifier:
         outputs: one of `OUTPUTS`.
         device: where the model and its inputs are moved; where the model's parameters are by default.
         source: where the model comes from (JSON values), for the record of a run.
+        head: name of the last linear layer, for the scores that need features; found where it is not named.
 
     Attributes:
         forward_passes: rows sent forward through the model so far.
@@ -53,6 +56,7 @@ class Classifier:
         outputs: str = "logits",
         device: str | torch.device | None = None,
         source: Mapping[str, Any] | None = None,
+        head: str | None = None,
     ) -> None:
         if outputs not in OUTPUTS:
             raise ParameterError("outputs", f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
@@ -70,6 +74,8 @@ class Classifier:
         self.output_dtype = self.dtype or torch.float32
         self.was_training = False
         self._depth = 0
+        self._head_name = head
+        self._head_agrees = False
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Logits `[B, C]` of `inputs`, `[B, *shape]`, in single precision or better; counts `B` forward passes.
@@ -77,13 +83,29 @@ class Classifier:
         Raises:
             ModelError: the model fails on this batch, or what it returns are not class scores.
         """
-        self.forward_passes += len(inputs)
-        moved = inputs.to(self.device, self.dtype or inputs.dtype)
-        # A copy, so that a model that works in place cannot change the caller's data.
-        seen = self._normalise(moved) if self.mean or self.std else moved.clone()
-        with _failures("run on", inputs, self.device):
-            output = self.model(seen)
-        return self._logits(output, len(inputs))
+        return self._logits(self._run(self.model, inputs), len(inputs))
+
+    @cached_property
+    def head(self) -> Head:
+        """The last linear layer.
+
+        Raises:
+            ModelError: the model has none, or none of the given name.
+        """
+        return find_head(self.model, self._head_name)
+
+    def observe(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits `[B, C]` and features `[B, d]`, what the head sees, from one forward pass.
+
+        Raises:
+            ModelError: there is no head, the logits are not what it gives, or the model fails on this batch.
+        """
+        output, features = self._run(self.head.observe, inputs)
+        logits = self._logits(output, len(inputs))
+        if not self._head_agrees:
+            check_head(self.head, features, logits)
+            self._head_agrees = bool(logits.isfinite().all())
+        return logits, features
 
     def gradient(self, values: Tensor, inputs: Tensor, *, keep: bool) -> Tensor:
         """Gradient of each row's value, `[B]`, with respect to that row's input; counts `B` backward passes.
@@ -142,6 +164,15 @@ class Classifier:
                 parameter.requires_grad_(True)
             for module, training in modes.items():
                 module.training = training
+
+    def _run(self, call: Callable[[Tensor], Any], inputs: Tensor) -> Any:
+        """What `call` makes of `inputs` as the model sees them; counts `B` forward passes."""
+        self.forward_passes += len(inputs)
+        moved = inputs.to(self.device, self.dtype or inputs.dtype)
+        # A copy, so that a model that works in place cannot change the caller's data.
+        seen = self._normalise(moved) if self.mean or self.std else moved.clone()
+        with _failures("run on", inputs, self.device):
+            return call(seen)
 
     def _normalise(self, inputs: Tensor) -> Tensor:
         shape = (1, -1) + (1,) * (inputs.dim() - 2)

@@ -100,6 +100,11 @@ def score(
     clip: Annotated[bool, Flag] = False,
     classes: int | None = None,
     temperature: float | None = None,
+    norm: Annotated[tuple[str, ...], Many] = (),
+    attack: str | None = None,
+    effort: str | None = None,
+    certify: Annotated[bool, Flag] = False,
+    head: str | None = None,
     limit: int | None = None,
     seed: int = 0,
     confidence: float = 0.99,
@@ -147,6 +152,16 @@ def score(
         Competing classes that the linear scores keep (all up to 100 classes, the 20 nearest above).
     temperature
         Temperature of the softmax (1).
+    norm
+        Norms of the distances: l2 (the default), linf.
+    attack
+        What looks for the nearest other decision: best (the default) for the nearest of all attacks, or one by name.
+    effort
+        Budget of passes for it: fast, standard (the default) or thorough.
+    certify
+        Look for a certified lower bound of the distance as well.
+    head
+        Name of the last linear layer, for the scores that need features; found by default.
     limit
         Score the first points only.
     seed
@@ -194,6 +209,10 @@ def score(
         clip=clip,
         classes=classes,
         temperature=temperature,
+        norms=norm,
+        attack=attack,
+        effort=effort,
+        certify=certify,
     )
     if not sigma and any(isinstance(score, NoiseScore) for score in chosen):
         _say(quiet, f"sigma {0.1 * (high - low):g}, a tenth of the value range [{low:g}, {high:g}]")
@@ -209,6 +228,7 @@ def score(
         outputs=outputs,
         device=device,
         source=loaded.provenance,
+        head=head,
     )
     with progress(quiet, sys.stderr) as advance:
         table = score_points(

@@ -21,6 +21,8 @@ class Status(IntEnum):
     TIE = 1
     CLASSES_KEPT = 2
     ILL_CONDITIONED = 3
+    NOT_FOUND = 4
+    MASKED = 5
     NONFINITE_INPUT = 100
     DECODE_ERROR = 101
     IMAGE_MODE = 102
@@ -56,6 +58,8 @@ _SENTENCES = {
     Status.CLASSES_KEPT: "Only the nearest competing classes were integrated; the interval is widened by an estimate "
     "of what the others could add.",
     Status.ILL_CONDITIONED: "The margins are almost linearly dependent; the stated error covers the effect.",
+    Status.NOT_FOUND: "No input with another prediction was found; the distance is infinite, which proves nothing.",
+    Status.MASKED: "Gradients vanish or the attacks disagree, so the nearest other decision may be much nearer.",
     Status.NONFINITE_INPUT: "The input holds NaN or infinite values.",
     Status.DECODE_ERROR: "The image could not be decoded.",
     Status.IMAGE_MODE: "The image's colour mode cannot be converted to that of the data set.",

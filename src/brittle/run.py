@@ -10,11 +10,14 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import torch
 from torch import Tensor
 
 from brittle import doctor
 from brittle.classifier import Classifier
 from brittle.data import Batch, Points, array_points
+from brittle.data.images import thumbnails
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Estimate, Status
 from brittle.intervals import check_confidence
@@ -22,7 +25,7 @@ from brittle.measure import Clean, Measurement, take
 from brittle.measure.forward import default_rows, look
 from brittle.record import FIRST_ROWS, Record
 from brittle.scores import Score
-from brittle.table import POINTS, SCORES, RunWriter, Table, parameters_json
+from brittle.table import COUNTEREXAMPLES, POINTS, SCORES, RunWriter, Table, parameters_json
 
 CONFIDENCE = 0.99
 """Confidence of all intervals of a run unless told."""
@@ -94,10 +97,11 @@ def score(
         sink = _Sink(None if out is None else RunWriter.create(out, record.provenance()))
         for batch in points.batches(max(1, rows // 2)):
             doctor.check_values(batch, classifier.bounds)
-            batch_points, batch_scores = _rows(_evaluate(classifier, batch, scores, seed, rows, confidence), scores)
+            found = _evaluate(classifier, batch, scores, seed, rows, confidence)
+            batch_points, batch_scores = _rows(found, scores)
             record.add(batch_points, batch_scores)
             _check_failures(record)
-            sink.add(batch_points, batch_scores, len(scores))
+            sink.add(batch_points, batch_scores, _counterexamples(found, scores, classifier.bounds), len(scores))
             if progress is not None:
                 progress(record.points, len(points), record.passes)
     record.finish(time.monotonic() - started)
@@ -120,6 +124,7 @@ class _Evaluated:
         detail: what was seen where it failed.
         passes: all passes spent on each point and, where it failed, on what stood in its place.
         estimates: one per score, over all points of the batch.
+        nearest: for each score, the inputs with another prediction that it found, or None.
         measured: positions in the batch of the points whose estimates count.
     """
 
@@ -129,6 +134,7 @@ class _Evaluated:
     detail: list[str | None]
     passes: list[int]
     estimates: list[Estimate]
+    nearest: list[Any | None]
     measured: list[int]
 
     def fail(self, position: int, status: Status, seen: str) -> None:
@@ -142,7 +148,7 @@ def _evaluate(
 ) -> _Evaluated:
     """Look at a batch, leave out what cannot be measured, measure the rest once and derive every score."""
     count = len(batch)
-    found = _Evaluated(batch, [None] * count, list(batch.status), list(batch.detail), [0] * count, [], [])
+    found = _Evaluated(batch, [None] * count, list(batch.status), list(batch.detail), [0] * count, [], [], [])
     _mark_nonfinite_inputs(found)
     needs = plan(scores)
     clean = _look(classifier, found, seed, rows, needs)
@@ -156,6 +162,7 @@ def _evaluate(
     for position in found.measured:
         found.predicted[position] = labels[position]
     found.estimates = [score.estimate(measured, confidence) for score in scores]
+    found.nearest = [score.counterexamples(measured) for score in scores]
     return found
 
 
@@ -181,8 +188,8 @@ def _look(
         return None
     inputs = found.batch.inputs.clone()
     inputs[[not each for each in sound]] = classifier.bounds[0]
-    differentiate = any(need.uses_graph for need in needs)
-    clean = look(classifier, inputs, found.batch.ids, seed, rows=rows, differentiate=differentiate)
+    differentiate, observe = (any(getattr(need, use) for need in needs) for use in ("uses_graph", "uses_features"))
+    clean = look(classifier, inputs, found.batch.ids, seed, rows=rows, differentiate=differentiate, observe=observe)
     _mark_bad_outcomes(found, clean)
     found.measured = [position for position, status in enumerate(found.status) if status.has_value]
     return clean
@@ -233,6 +240,33 @@ def _rows(found: _Evaluated, scores: Sequence[Score]) -> tuple[pa.Table, pa.Tabl
     return pa.Table.from_pydict(points, schema=POINTS), pa.Table.from_pylist(rows, schema=SCORES)
 
 
+def _counterexamples(found: _Evaluated, scores: Sequence[Score], bounds: tuple[float, float]) -> pa.Table:
+    """A row for every point and score that found an input with another prediction."""
+    rows: list[dict[str, Any]] = []
+    for score, nearest in zip(scores, found.nearest, strict=True):
+        if nearest is None:
+            continue
+        known = [position for position in found.measured if int(nearest.predicted[position]) >= 0]
+        inputs, points = found.batch.inputs[known], nearest.points[known].cpu()
+        shown = thumbnails(points, bounds) or [None] * len(known)
+        differences = thumbnails(_magnified(points - inputs, bounds), bounds) or [None] * len(known)
+        named = {"score": score.name, "parameters": parameters_json(score.parameters)}
+        rows += [
+            {"point": found.batch.ids[position], "predicted": predicted, "image": image, "difference": difference} | named
+            for position, predicted, image, difference in zip(
+                known, nearest.predicted[known].tolist(), shown, differences, strict=True
+            )
+        ]
+    return pa.Table.from_pylist(rows, schema=COUNTEREXAMPLES)
+
+
+def _magnified(difference: Tensor, bounds: tuple[float, float]) -> Tensor:
+    """Differences `[N, *shape]` around the middle of the bounds, the largest of each as far as it can go."""
+    low, high = bounds
+    largest = difference.flatten(1).abs().amax(1).clamp_min(torch.finfo(torch.float32).tiny)
+    return (low + high) / 2 + difference * ((high - low) / 2 / largest).view(-1, *[1] * (difference.dim() - 1))
+
+
 def _columns(estimate: Estimate) -> dict[str, list[Any]]:
     status = [Status(code) for code in estimate.status.tolist()]
 
@@ -256,21 +290,28 @@ class _Sink:
         self._writer = writer
         self._points = POINTS.empty_table()
         self._scores = SCORES.empty_table()
+        self._counterexamples = COUNTEREXAMPLES.empty_table()
 
-    def add(self, points: pa.Table, scores: pa.Table, per_point: int) -> None:
+    def add(self, points: pa.Table, scores: pa.Table, counterexamples: pa.Table, per_point: int) -> None:
         """Take the rows of a batch, `per_point` score rows for each point."""
         self._points = pa.concat_tables([self._points, points])
         self._scores = pa.concat_tables([self._scores, scores])
+        self._counterexamples = pa.concat_tables([self._counterexamples, counterexamples])
         while self._writer is not None and len(self._points) >= SHARD:
-            self._writer.commit(self._points[:SHARD], self._scores[: SHARD * per_point])
+            shard = self._points[:SHARD]
+            inside = pc.is_in(self._counterexamples["point"], value_set=shard["point"].combine_chunks())
+            self._writer.commit(shard, self._scores[: SHARD * per_point], self._counterexamples.filter(inside))
             self._points, self._scores = self._points[SHARD:], self._scores[SHARD * per_point :]
+            self._counterexamples = self._counterexamples.filter(pc.invert(inside))
 
     def close(self, provenance: dict[str, Any]) -> Table:
         """Commit what is left and give the table."""
         if self._writer is None:
-            return Table(self._points.combine_chunks(), self._scores.combine_chunks(), provenance)
+            parts = (part.combine_chunks() for part in (self._points, self._scores, self._counterexamples))
+            points, scores, counterexamples = parts
+            return Table(points, scores, provenance, counterexamples)
         if len(self._points):
-            self._writer.commit(self._points, self._scores)
+            self._writer.commit(self._points, self._scores, self._counterexamples)
         return self._writer.finish(provenance)
 
 

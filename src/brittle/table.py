@@ -1,7 +1,8 @@
 """The table of a run: schema, run folder, shards.
 
 A run folder holds `run.json` (everything needed to repeat the run), `manifest.json` (the shards that exist, with
-size and sha256) and the shards, `points-00000.parquet` and `scores-00000.parquet` onwards. A file is written under a
+size and sha256) and the shards, `points-00000.parquet` and `scores-00000.parquet` onwards, with
+`counterexamples-00000.parquet` where a score found any. A file is written under a
 temporary name, flushed to the disk and renamed; a shard exists when the manifest says so.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,8 +59,25 @@ SCORES = pa.schema(
 """One row per point, score and parameters (a JSON object with sorted keys). Probability scores hold the flip
 probability `1 - p_robust` as `value`."""
 
+COUNTEREXAMPLES = pa.schema(
+    [
+        pa.field("point", pa.string(), nullable=False),
+        pa.field("score", pa.string(), nullable=False),
+        pa.field("parameters", pa.string(), nullable=False),
+        pa.field("predicted", pa.int64(), nullable=False),
+        pa.field("image", pa.binary()),
+        pa.field("difference", pa.binary()),
+    ]
+)
+"""One row per point and score that found an input with another prediction: the class there, and, where inputs are
+images, PNG thumbnails of it and of the difference, magnified to the full range around mid-grey."""
+
 FLIP_PROBABILITY = "flip_probability"
 """The quantity of a score whose value is `1 - p_robust`."""
+
+
+_SCHEMAS = {"points": POINTS, "scores": SCORES, "counterexamples": COUNTEREXAMPLES}
+"""The kinds of shard file."""
 
 
 def parameters_json(parameters: dict[str, Any]) -> str:
@@ -81,11 +99,13 @@ class Table:
         points: one row per point, with the schema `POINTS`.
         scores: one row per point, score and parameters, with the schema `SCORES`.
         provenance: everything needed to repeat the run; the content of `run.json`.
+        counterexamples: the nearest inputs found with another prediction, with the schema `COUNTEREXAMPLES`.
     """
 
     points: pa.Table
     scores: pa.Table
     provenance: dict[str, Any]
+    counterexamples: pa.Table = field(default_factory=COUNTEREXAMPLES.empty_table)
 
     def long(self) -> pd.DataFrame:
         """The scores as a pandas frame, one row per point, score and parameters."""
@@ -122,7 +142,7 @@ class Table:
             StorageError: the folder holds a run, or cannot be written.
         """
         writer = RunWriter.create(folder, self.provenance)
-        writer.commit(self.points, self.scores)
+        writer.commit(self.points, self.scores, self.counterexamples)
         writer.finish(self.provenance)
 
 
@@ -152,14 +172,16 @@ class RunWriter:
         writer._commit_manifest()
         return writer
 
-    def commit(self, points: pa.Table, scores: pa.Table) -> None:
+    def commit(self, points: pa.Table, scores: pa.Table, counterexamples: pa.Table | None = None) -> None:
         """Write one shard and enter it in the manifest; after this returns the rows are safe."""
         number = len(self._shards)
-        files = [
-            _commit(self.folder / f"{kind}-{number:05d}.parquet", _parquet_bytes(table.cast(schema)))
-            for kind, table, schema in (("points", points, POINTS), ("scores", scores, SCORES))
-        ]
-        self._shards.append({"points": files[0], "scores": files[1]})
+        parts = {"points": points, "scores": scores} | ({"counterexamples": counterexamples} if counterexamples else {})
+        self._shards.append(
+            {
+                kind: _commit(self.folder / f"{kind}-{number:05d}.parquet", _parquet_bytes(part.cast(_SCHEMAS[kind])))
+                for kind, part in parts.items()
+            }
+        )
         self._commit_manifest()
 
     def finish(self, provenance: dict[str, Any]) -> Table:
@@ -183,11 +205,11 @@ def read_table(folder: str | os.PathLike[str]) -> Table:
     if manifest.get("format") != FORMAT:
         raise StorageError("run_format", f"{folder} has format {manifest.get('format')}; this version reads {FORMAT}")
     shards = manifest.get("shards", [])
-    return Table(
-        points=_read_shards(folder, [shard["points"] for shard in shards], POINTS),
-        scores=_read_shards(folder, [shard["scores"] for shard in shards], SCORES),
-        provenance=provenance,
-    )
+    parts = {
+        kind: _read_shards(folder, [shard[kind] for shard in shards if kind in shard], schema)
+        for kind, schema in _SCHEMAS.items()
+    }
+    return Table(provenance=provenance, **parts)
 
 
 def _read_shards(folder: Path, files: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:

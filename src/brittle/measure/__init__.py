@@ -9,18 +9,20 @@ way.
 from __future__ import annotations
 
 from brittle.measure.base import Measurement, take
-from brittle.measure.forward import Clean, Forward
+from brittle.measure.forward import Clean, Features, Forward, Observed
 from brittle.measure.linearize import Linearization, Linearize
 from brittle.measure.nearest_margin import NearestMargin
 from brittle.measure.sampling import Sample, Sampled
 
 __all__ = [
     "Clean",
+    "Features",
     "Forward",
     "Linearization",
     "Linearize",
     "Measurement",
     "NearestMargin",
+    "Observed",
     "Sample",
     "Sampled",
     "take",

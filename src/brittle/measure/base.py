@@ -31,6 +31,11 @@ class Measurement(ABC):
         """Whether it differentiates the clean pass itself, where that pass kept its graph."""
         return False
 
+    @property
+    def uses_features(self) -> bool:
+        """Whether it reads what the last linear layer sees in the clean pass."""
+        return False
+
     @classmethod
     @abstractmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Any]:

@@ -44,6 +44,7 @@ class Clean:
         rows: most rows in one pass through the network.
         graph: the inputs and logits of the same pass with the graph between them, until a Jacobian uses it up; or
             None.
+        features: what the last linear layer saw in the same pass, `[B, d]`, where that was asked for; or None.
     """
 
     inputs: Tensor
@@ -52,6 +53,7 @@ class Clean:
     logits: Tensor
     rows: int
     graph: tuple[Tensor, Tensor] | None = None
+    features: Tensor | None = None
 
     @property
     def passes(self) -> int:
@@ -94,14 +96,21 @@ def look(
     *,
     rows: int | None = None,
     differentiate: bool = False,
+    observe: bool = False,
 ) -> Clean:
-    """Send `inputs` once through the network; with `differentiate` a Jacobian can be taken from the same pass."""
+    """Send `inputs` once through the network.
+
+    With `differentiate` a Jacobian can be taken from the same pass, with `observe` it keeps the features.
+    """
     inputs = inputs.detach().to(classifier.device)
     rows = rows or default_rows(inputs, classifier.device)
     seen = inputs.clone().requires_grad_(True) if differentiate else inputs
     with classifier.evaluating(), torch.set_grad_enabled(differentiate):
-        logits = classifier(seen)
-    return Clean(inputs, tuple(ids), seed, logits.detach(), rows, (seen, logits) if differentiate else None)
+        logits, features = classifier.observe(seen) if observe else (classifier(seen), None)
+    graph = (seen, logits) if differentiate else None
+    return Clean(
+        inputs, tuple(ids), seed, logits.detach(), rows, graph, None if features is None else features.detach()
+    )
 
 
 @dataclass(frozen=True)
@@ -112,3 +121,38 @@ class Forward(Measurement):
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Clean]:
         """`clean` itself."""
         return [clean for _ in needs]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What the last linear layer of the network sees at each point, and that layer.
+
+    Attributes:
+        clean: the clean pass.
+        features: `h`, `[B, d]`, double precision.
+        weight: `W` of the logits `W h + b`, `[C, d]`, double precision.
+    """
+
+    clean: Clean
+    features: Tensor
+    weight: Tensor
+
+
+@dataclass(frozen=True)
+class Features(Measurement):
+    """The features of the clean pass; they cost nothing beside it."""
+
+    @property
+    def uses_features(self) -> bool:
+        """The clean pass keeps them."""
+        return True
+
+    @classmethod
+    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Observed]:
+        """The features that the clean pass kept, or those of a pass of its own."""
+        features = clean.features
+        if features is None:
+            with torch.no_grad():
+                features = classifier.observe(clean.inputs)[1]
+        found = Observed(clean, features.detach().double(), classifier.head.weight.detach().double())
+        return [found for _ in needs]

@@ -39,6 +39,8 @@ class Linearization:
         passes: passes through the network per point, forward and backward.
         draws: noisy copies that were averaged; None at the point.
         nonfinite: how many of these copies, or of the points themselves, had NaN or infinite logits, `[B]`.
+        taxicab: L1 norm of the gradient of each competitor's margin, `[B, M - 1]`, in class order, where that was
+            asked for; or None.
         without_group: the same linearisation without one group of draws each: `(logits [B, G, C],
             gram [B, G, M, M])`; None at the point, and where there is one group only.
     """
@@ -51,6 +53,7 @@ class Linearization:
     passes: int
     draws: int | None
     nonfinite: Tensor
+    taxicab: Tensor | None = None
     without_group: tuple[Tensor, Tensor] | None = None
 
 
@@ -72,6 +75,7 @@ class Linearize(Measurement):
         draws: number of noisy copies.
         antithetic: draw pairs `(e, -e)`; False is the paper's own form.
         classes: how many competitors to keep; by default all up to 100 classes, the 20 nearest by logit above.
+        taxicab: at the point, measure the L1 norm of the margins' gradients as well.
     """
 
     shape: Noise | None = None
@@ -79,6 +83,7 @@ class Linearize(Measurement):
     draws: int | None = None
     antithetic: bool = True
     classes: int | None = None
+    taxicab: bool = False
 
     def __post_init__(self) -> None:
         if (self.noise is None) != (self.draws is None):
@@ -91,7 +96,7 @@ class Linearize(Measurement):
     @property
     def stream(self) -> Hashable:
         """All budgets of one noise share their passes; at the point all shapes share one Jacobian."""
-        return replace(self, shape=None) if self.draws is None else without_draws(self)
+        return replace(self, shape=None, taxicab=False) if self.draws is None else without_draws(self)
 
     @property
     def uses_graph(self) -> bool:
@@ -165,10 +170,22 @@ def _at_point(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, 
     jacobian = _jacobian(classifier, logits.gather(1, kept), inputs).flatten(2)
     exact, passes = logits.detach().double(), clean.passes + own + kept.shape[1]
     broken = (~exact.isfinite().all(dim=1)).long()
+    lengths = _taxicab(jacobian, kept, clean.predicted) if any(need.taxicab for need in needs) else None
+    common = (kept, clean.predicted, clean.tied, passes, None, broken)
     return [
-        Linearization(exact, contract(jacobian, need.shape), kept, clean.predicted, clean.tied, passes, None, broken)
+        Linearization(exact, contract(jacobian, need.shape), *common, lengths if need.taxicab else None)
         for need in needs
     ]
+
+
+def _taxicab(jacobian: Tensor, kept: Tensor, predicted: Tensor) -> Tensor:
+    """`||grad z_t - grad z_j||_1` of every competitor, `[B, M - 1]`, for `jacobian` `[B, M, n]`."""
+    order = (kept == predicted[:, None]).int().argsort(dim=1, stable=True)
+    lengths = jacobian.new_zeros(len(kept), kept.shape[1] - 1, dtype=torch.float64)
+    for columns in jacobian.split(COLUMNS, dim=2):
+        sorted_columns = columns.take_along_dim(order[:, :, None], dim=1).double()
+        lengths += (sorted_columns[:, -1:] - sorted_columns[:, :-1]).abs().sum(dim=2)
+    return lengths
 
 
 def _differentiable(classifier: Classifier, clean: Clean) -> tuple[Tensor, Tensor]:
@@ -229,7 +246,7 @@ def _summary(
     rest = (means[:, 1:], grams[:, 1:]) if len(weights) > 1 else None
     draws = units * members
     passes = clean.passes + draws * (1 + classes)
-    return Linearization(means[:, 0], grams[:, 0], kept, clean.predicted, clean.tied, passes, draws, broken, rest)
+    return Linearization(means[:, 0], grams[:, 0], kept, clean.predicted, clean.tied, passes, draws, broken, None, rest)
 
 
 def _jacobian(classifier: Classifier, values: Tensor, inputs: Tensor) -> Tensor:
@@ -257,6 +274,7 @@ def _rows(clean: Clean, rows: Tensor) -> Clean:
 
 def _concatenate(parts: Sequence[Linearization]) -> Linearization:
     rest = [part.without_group for part in parts if part.without_group is not None]
+    lengths = [part.taxicab for part in parts if part.taxicab is not None]
     return Linearization(
         logits=torch.cat([part.logits for part in parts]),
         gram=torch.cat([part.gram for part in parts]),
@@ -266,5 +284,6 @@ def _concatenate(parts: Sequence[Linearization]) -> Linearization:
         passes=parts[0].passes,
         draws=parts[0].draws,
         nonfinite=torch.cat([part.nonfinite for part in parts]),
+        taxicab=torch.cat(lengths) if lengths else None,
         without_group=(torch.cat([part[0] for part in rest]), torch.cat([part[1] for part in rest])) if rest else None,
     )

@@ -7,11 +7,15 @@ free; only measurements cost passes through the network.
 from __future__ import annotations
 
 from brittle.scores.base import NoiseScore, Score
+from brittle.scores.entropy import Entropy
+from brittle.scores.feature_margin import FeatureMargin
 from brittle.scores.first_order_margin import FirstOrderMargin
 from brittle.scores.logit_margin import LogitMargin
+from brittle.scores.max_probability import MaxProbability
 from brittle.scores.mmse import MMSE, MMSEMVS, MMSEMargin
 from brittle.scores.moments import Moments
 from brittle.scores.monte_carlo import MonteCarlo, SampledScore
+from brittle.scores.probability_margin import ProbabilityMargin
 from brittle.scores.softmax import Softmax
 from brittle.scores.taylor import Taylor, TaylorMVS
 
@@ -27,7 +31,11 @@ CATALOGUE: dict[str, type[Score]] = {
         MMSEMargin,
         Softmax,
         LogitMargin,
+        FeatureMargin,
         FirstOrderMargin,
+        MaxProbability,
+        ProbabilityMargin,
+        Entropy,
     )
 }
 """Every score by the name that tables and the command line use."""
@@ -36,12 +44,16 @@ __all__ = [
     "CATALOGUE",
     "MMSE",
     "MMSEMVS",
+    "Entropy",
+    "FeatureMargin",
     "FirstOrderMargin",
     "LogitMargin",
     "MMSEMargin",
+    "MaxProbability",
     "Moments",
     "MonteCarlo",
     "NoiseScore",
+    "ProbabilityMargin",
     "SampledScore",
     "Score",
     "Softmax",

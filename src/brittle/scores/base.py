@@ -25,7 +25,8 @@ class Score(ABC):
     Class attributes:
         name: what tables and the command line call it.
         title: what it is, in a few words.
-        quantity: what its value is: `flip_probability` (`1 - p_robust`), `logit_margin` or `distance_l2`.
+        quantity: what its value is: `flip_probability` (`1 - p_robust`), `distance` (in pixel units, in the norm of
+            its parameters), `feature_distance`, `logit_margin`, `probability` or `entropy`.
         cost: passes through the network per point, in words.
         reference: where it comes from.
     """
@@ -44,6 +45,10 @@ class Score(ABC):
     @abstractmethod
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The score of every point of a batch, from the results of `needs`."""
+
+    def counterexamples(self, measured: Mapping[Measurement, Any]) -> Any | None:
+        """The inputs with another prediction that the score found on its way, if it looks for any."""
+        return None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -95,7 +100,7 @@ def finish(
     low: Tensor,
     high: Tensor,
     status: Tensor,
-    passes: int,
+    passes: int | Tensor,
     detail: tuple[str | None, ...] | None = None,
 ) -> Estimate:
     """An `Estimate` whose rows without a number hold NaN, and whose intervals hold their value despite rounding.
@@ -108,7 +113,8 @@ def finish(
     value, low, high = (torch.where(valued, number, missing) for number in (value, low, high))
     if bool(torch.stack((value, low, high))[:, valued].isnan().any()):
         raise AssertionError("a score gave NaN with a status that promises a number")
-    return Estimate(value, low, high, status, torch.full_like(status, passes), detail)
+    spent = passes.to(status) if isinstance(passes, Tensor) else torch.full_like(status, passes)
+    return Estimate(value, low, high, status, spent, detail)
 
 
 def initial_status(tied: Tensor) -> Tensor:

@@ -8,7 +8,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from brittle.errors import UsageError
+ATTACKS = EFFORTS = ()
 from brittle.noise import FAMILIES, Noise
+from brittle.norms import DUAL_ORDER
 from brittle.scores import CATALOGUE, MonteCarlo, NoiseScore, SampledScore, Score
 
 RUNGS = (6, 10, 20, 50, 100, 200, 500)
@@ -25,6 +27,10 @@ def choose(
     clip: bool = False,
     classes: int | None = None,
     temperature: float | None = None,
+    norms: Sequence[str] = (),
+    attack: str | None = None,
+    effort: str | None = None,
+    certify: bool = False,
 ) -> list[Score]:
     """The scores that `names` stand for, at every sigma.
 
@@ -40,12 +46,22 @@ def choose(
         clip: clip noisy copies to the bounds, for the sampled scores.
         classes: competitors that linear scores keep; their own default when None.
         temperature: of the softmax; 1 when None.
+        norms: of the distances, for the scores that are distances; L2 when empty.
+        attack: what looks for the nearest other decision; the nearest of all attacks when None.
+        effort: its budget; `standard` when None.
+        certify: look for a lower bound of the distance as well.
 
     Raises:
-        UsageError: an unknown score or noise family, or an option that no chosen score takes.
+        UsageError: an unknown score, noise family, norm, attack or effort, or an option that no chosen score takes.
         ParameterError: a number out of range.
     """
-    for given, known, what in ((names, CATALOGUE, "score"), ([family], FAMILIES, "noise family")):
+    for given, known, what in (
+        (names, CATALOGUE, "score"),
+        ([family], FAMILIES, "noise family"),
+        (norms, DUAL_ORDER, "norm"),
+        ([attack] if attack else [], ("best", *ATTACKS), "attack"),
+        ([effort] if effort else [], EFFORTS, "effort"),
+    ):
         unknown = [name for name in given if name not in known]
         if unknown:
             near = get_close_matches(unknown[0], known, 1)
@@ -53,13 +69,17 @@ def choose(
             raise UsageError("unknown_name", f"no {what} is called {unknown[0]!r}; {hint}there are {', '.join(known)}")
     noises = [FAMILIES[family](sigma) for sigma in dict.fromkeys(sigmas)]
     options = {"clip": clip or None, "classes": classes, "temperature": temperature}
-    _check_all_taken(names, options | {"draws": draws, "gradient_draws": gradient_draws})
+    options |= {"attack": attack, "effort": effort, "certify": certify or None}
+    budgets = {"draws": draws, "gradient_draws": gradient_draws}
+    _check_all_taken(names, options | budgets | {"norm": tuple(norms) or None})
     comparing = MonteCarlo.name in names and len(names) > 1
     found: list[Score] = []
     for name in dict.fromkeys(names):
         kind = CATALOGUE[name]
         budget = draws if issubclass(kind, SampledScore) else gradient_draws
-        found += _scores(kind, noises, options | {"draws": budget}, comparing)
+        distances = [{"norm": norm} for norm in dict.fromkeys(norms)] if "norm" in _options_of(kind) else []
+        for distance in distances or [{}]:
+            found += _scores(kind, noises, options | {"draws": budget} | distance, comparing)
     return found
 
 

@@ -10,15 +10,17 @@ import torch
 
 from brittle.estimate import Estimate
 from brittle.measure import Linearization, Linearize, Measurement
+from brittle.norms import check_norm
 from brittle.scores.base import Score, finish
 from brittle.scores.linear import linear_detail, linear_status, margins
 
 
 @dataclass(frozen=True)
 class FirstOrderMargin(Score):
-    """L2 distance to the nearest boundary of the first-order Taylor model, `min_i g_i / ||grad g_i||_2`.
+    """Distance to the nearest boundary of the first-order Taylor model, `min_i g_i / ||grad g_i||_q`.
 
-    In pixel units. A margin without a gradient is no boundary, unless it is 0: then the distance is 0.
+    `q` is the dual of the norm: 2 for L2, 1 for Linf. In pixel units. A margin without a gradient is no boundary,
+    unless it is 0: then the distance is 0.
 
     Validity: exact for linear models; elsewhere neither an upper nor a lower bound. The interval has no width, unless
     competitors were left out: then its lower end gives them the largest kept gradient norm.
@@ -26,32 +28,42 @@ class FirstOrderMargin(Score):
     Source: Moosavi-Dezfooli, Fawzi, Frossard, DeepFool (CVPR 2016), one step.
 
     Attributes:
+        norm: of the distance, `l2` or `linf`.
         classes: competitors to keep; by default all up to 100 classes, the 20 nearest by logit above.
+
+    Raises:
+        ParameterError: an unknown norm.
     """
 
+    norm: str = "l2"
     classes: int | None = None
 
     name: ClassVar[str] = "first_order_margin"
-    title: ClassVar[str] = "First-order margin (L2)"
-    quantity: ClassVar[str] = "distance_l2"
+    title: ClassVar[str] = "First-order margin"
+    quantity: ClassVar[str] = "distance"
     cost: ClassVar[str] = "1 + C"
     reference: ClassVar[str] = "Moosavi-Dezfooli et al. (CVPR 2016)"
+
+    def __post_init__(self) -> None:
+        check_norm(self.norm)
 
     @property
     def needs(self) -> tuple[Linearize]:
         """One Jacobian at the point."""
-        return (Linearize(classes=self.classes),)
+        return (Linearize(classes=self.classes, taxicab=self.norm == "linf"),)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """How many competitors were kept, where that was told."""
-        return {} if self.classes is None else {"classes": self.classes}
+        """The norm, and how many competitors were kept, where that was told."""
+        return {"norm": self.norm} | ({} if self.classes is None else {"classes": self.classes})
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""
         linear: Linearization = measured[self.needs[0]]
         found = margins(linear)
         norms = found.covariance.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt()
+        if linear.taxicab is not None:
+            norms = torch.where(norms > 0, linear.taxicab, 0.0)
         flat = torch.where(found.mean > 0, torch.inf, 0.0)
         distance = torch.where(norms > 0, found.mean / norms, flat).amin(dim=1)
         farther = found.left_out.amin(dim=1) / norms.amax(dim=1)

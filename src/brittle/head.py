@@ -1,0 +1,140 @@
+"""The last linear layer of a network: found or named, and checked to give the logits from the features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from brittle.errors import ModelError
+
+Observed = tuple[Any, Tensor]
+"""What a network returned, and the features that its head saw on the way."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """The linear layer `z = W h + b` at the end of a network, `h` the features.
+
+    Attributes:
+        name: what the network calls it.
+        weight: `W`, `[C, d]`.
+        bias: `b`, `[C]`, or None.
+        observe: one forward pass that gives the network's output together with `h`, `[B, d]`.
+    """
+
+    name: str
+    weight: Tensor
+    bias: Tensor | None
+    observe: Callable[[Tensor], Observed] = field(repr=False)
+
+    def logits(self, features: Tensor) -> Tensor:
+        """`W h + b`, `[B, C]`."""
+        return nn.functional.linear(features, self.weight, self.bias)
+
+
+def find_head(model: Any, name: str | None = None) -> Head:
+    """The last linear layer of `model`, or the one called `name`.
+
+    Whether it gives the logits is for the caller to check (`check_head`), because that takes an input.
+
+    Args:
+        model: a module, or the module of an exported program.
+        name: of a `torch.nn.Linear` in a module; of its weight, without `.weight`, in an exported program.
+
+    Raises:
+        ModelError: there is no such layer.
+    """
+    heads = _exported_heads(model) if isinstance(model, fx.GraphModule) else _module_heads(model)
+    if name is not None and name in heads:
+        return heads[name]()
+    known = f"its linear layers: {', '.join(heads)}" if heads else "it has none that can be seen"
+    if name is not None:
+        raise ModelError("no_head", f"the model has no linear layer called {name!r}; {known}")
+    if not heads:
+        raise ModelError("no_head", f"the model has no linear layer that gives the logits ({known}); {_WITHOUT}")
+    return list(heads.values())[-1]()
+
+
+def check_head(head: Head, features: Tensor, logits: Tensor) -> None:
+    """Raise unless `logits` are those of `head` at `features`, up to a constant for each row.
+
+    A constant for each row changes no margin; it is what a softmax with its logarithm leaves.
+
+    Raises:
+        ModelError: they are not.
+    """
+    if features.dim() == 2 and len(head.weight) == logits.shape[1]:
+        both = (head.logits(features).detach().double(), logits.detach().double())
+        ours, theirs = (values - values.mean(1, keepdim=True) for values in both)
+        rows = ours.isfinite().all(1) & theirs.isfinite().all(1)
+        scale = theirs[rows].abs().amax() if bool(rows.any()) else theirs.new_tensor(1.0)
+        if torch.allclose(ours[rows], theirs[rows], rtol=1e-3, atol=1e-3 * float(scale)):
+            return
+    raise ModelError("no_head", f"the logits are not what the layer {head.name!r} gives; {_WITHOUT}")
+
+
+_WITHOUT = "name the last linear layer with --head (head=), or leave out the scores that need features"
+
+
+def _module_heads(model: Any) -> dict[str, Callable[[], Head]]:
+    """The linear layers of a module, in the order of their definition."""
+    if not isinstance(model, nn.Module):
+        return {}
+    linear = {name: layer for name, layer in model.named_modules() if isinstance(layer, nn.Linear)}
+    return {name: (lambda name=name, layer=layer: _hooked(model, name, layer)) for name, layer in linear.items()}
+
+
+def _hooked(model: nn.Module, name: str, layer: nn.Linear) -> Head:
+    def observe(inputs: Tensor) -> Observed:
+        seen: list[Tensor] = []
+        handle = layer.register_forward_hook(lambda _, arguments, __: seen.append(arguments[0]))
+        try:
+            output = model(inputs)
+        finally:
+            handle.remove()
+        if not seen:
+            raise ModelError("no_head", f"the layer {name!r} takes no part in the forward pass; {_WITHOUT}")
+        return output, seen[-1]
+
+    return Head(name or type(layer).__name__, layer.weight, layer.bias, observe)
+
+
+def _exported_heads(model: fx.GraphModule) -> dict[str, Callable[[], Head]]:
+    """The linear layers of an exported program, in the order of execution."""
+    nodes = [
+        node
+        for node in model.graph.nodes
+        if node.op == "call_function"
+        and node.target is torch.ops.aten.linear.default
+        and all(isinstance(one, fx.Node) and one.op == "get_attr" for one in node.args[1:] if one is not None)
+    ]
+    return {_layer_name(node): (lambda node=node: _observed(model, node)) for node in nodes}
+
+
+def _layer_name(node: fx.Node) -> str:
+    return str(node.args[1].target).removesuffix(".weight")  # type: ignore[union-attr]
+
+
+def _observed(model: fx.GraphModule, node: fx.Node) -> Head:
+    """A copy of the graph that returns the input of `node` as well; the weights are shared."""
+    graph = fx.Graph()
+    copies: dict[fx.Node, fx.Node] = {}
+    output = graph.graph_copy(model.graph, copies)
+    values = output[0] if isinstance(output, tuple | list) and len(output) == 1 else output
+    features = node.args[0]
+    assert isinstance(features, fx.Node)
+    graph.output((values, copies[features]))
+    observe = fx.GraphModule(model, graph)
+    weight, bias = ([*node.args[1:], None, None])[:2]
+    return Head(
+        _layer_name(node), _attribute(model, weight), None if bias is None else _attribute(model, bias), observe
+    )
+
+
+def _attribute(model: nn.Module, node: Any) -> Tensor:
+    path, _, last = str(node.target).rpartition(".")
+    return getattr(model.get_submodule(path), last)

@@ -1,0 +1,78 @@
+"""The distance to the decision boundary in the space of the features, in one forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from brittle.estimate import Estimate, Status
+from brittle.measure import Features, Measurement, Observed
+from brittle.norms import DUAL_ORDER, check_norm
+from brittle.scores.base import Score, clean_status, finish, mark
+
+
+@dataclass(frozen=True)
+class FeatureMargin(Score):
+    """`min_{j != t} (z_t - z_j) / ||w_t - w_j||_q`, `w` the rows of the last linear layer, `q` the dual of the norm.
+
+    In units of the features; 0 at a tie.
+
+    Validity: the exact distance, in the space of the features, to the nearest feature vector with another prediction;
+    no such vector need belong to an input. The interval has no width. A class whose row equals that of the predicted
+    one is no boundary, unless their logits are equal.
+
+    Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.3.
+
+    Attributes:
+        norm: of the distance between features, `l2` or `linf`.
+
+    Raises:
+        ParameterError: an unknown norm.
+    """
+
+    norm: str = "l2"
+
+    name: ClassVar[str] = "feature_margin"
+    title: ClassVar[str] = "Feature margin"
+    quantity: ClassVar[str] = "feature_distance"
+    cost: ClassVar[str] = "1"
+    reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 2.3"
+
+    def __post_init__(self) -> None:
+        check_norm(self.norm)
+
+    @property
+    def needs(self) -> tuple[Features]:
+        """The features of the clean pass."""
+        return (Features(),)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The norm."""
+        return {"norm": self.norm}
+
+    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
+        """See the class."""
+        observed: Observed = measured[Features()]
+        clean = observed.clean
+        margin = feature_margin(clean.logits, observed.weight, self.norm)
+        status = mark(clean_status(clean), margin.isinf(), Status.ZERO_GRADIENT)
+        return finish(margin, margin, margin, status, clean.passes)
+
+
+def feature_margin(logits: Tensor, weight: Tensor, norm: str) -> Tensor:
+    """The score of `FeatureMargin` for `logits` `[B, C]` and a head of `weight` `[C, d]`: `[B]`, float64.
+
+    Infinite where no other class can be reached by changing the features.
+    """
+    exact, rows = logits.double(), weight.double()
+    predicted = exact.argmax(dim=1)
+    gaps = exact.gather(1, predicted[:, None]) - exact
+    lengths = torch.cdist(rows, rows, p=float(DUAL_ORDER[norm]), compute_mode="donot_use_mm_for_euclid_dist")[predicted]
+    unreachable = torch.where(gaps > 0, torch.inf, 0.0)
+    distances = torch.where(lengths > 0, gaps / lengths, unreachable)
+    return distances.scatter(1, predicted[:, None], torch.inf).amin(dim=1)
