@@ -17,7 +17,7 @@ from PIL import Image
 from scipy.stats import norm
 
 from brittle.estimate import Status
-from brittle.table import FLIP_PROBABILITY, POINTS, SCORES, Table, parameters_json, score_label
+from brittle.table import COUNTEREXAMPLES, FLIP_PROBABILITY, POINTS, SCORES, Table, parameters_json, score_label
 
 CLASS_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
@@ -65,15 +65,27 @@ HOSTILE = (
 )
 
 _SAMPLED = ("monte_carlo", "moments", "mmse", "mmse_mvs", "mmse_margin")
-_QUANTITIES = {"logit_margin": "logit_margin", "first_order_margin": "first_order_margin_l2"}
-_PASSES = {"taylor": 11, "taylor_mvs": 11, "softmax": 1, "logit_margin": 1, "first_order_margin": 11}
+_QUANTITIES = {
+    "logit_margin": "logit_margin",
+    "first_order_margin": "first_order_margin_l2",
+    "feature_margin": "feature_distance",
+    "input_margin": "distance",
+    "max_probability": "probability",
+    "probability_margin": "probability",
+    "entropy": "entropy",
+}
+_PASSES = {
+    "taylor": 11, "taylor_mvs": 11, "softmax": 1, "logit_margin": 1, "first_order_margin": 11, "feature_margin": 1,
+    "input_margin": 600, "max_probability": 1, "probability_margin": 1, "entropy": 1,
+}  # fmt: skip
+_UNIT = {"linf": 0.2, "l2": 4.0}
 _PASSES_PER_DRAW = {"monte_carlo": 1, "moments": 1, "mmse": 11, "mmse_mvs": 11, "mmse_margin": 2}
 _BIAS = {"moments": 0.0, "mmse": 0.04, "mmse_mvs": -0.1, "mmse_margin": 0.05, "taylor": 0.35, "taylor_mvs": 0.3}
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a made-up run holds."""
+    """What a made-up run holds; of its input margins the last are infinite, the ones before them masked."""
 
     points: int = 60
     classes: int = 10
@@ -84,6 +96,10 @@ class Recipe:
     images: bool = True
     class_names: Sequence[str] | None = None
     broken: int = 0
+    norms: Sequence[str] = ("linf",)
+    not_found: int = 0
+    masked: int = 0
+    certified: bool = False
     seed: int = 0
 
 
@@ -122,6 +138,9 @@ def _make(recipe: Recipe) -> Table:
     ]
     votes = {sigma: rng.random((recipe.points, max(recipe.budgets))) for sigma in recipe.sigmas}
     scores = [_rows(entry, ids, slugs, distance, votes, rng) for entry in entries]
+    for part in scores:
+        if "input_margin" in part["score"]:
+            _spoil(part, recipe)
     points = {
         "point": ids,
         "row": list(range(recipe.points)),
@@ -139,6 +158,7 @@ def _make(recipe: Recipe) -> Table:
     }
     return Table(
         points=pa.table(points, schema=POINTS),
+        counterexamples=_counterexamples(scores, points, recipe),
         scores=pa.concat_tables([pa.table(part, schema=SCORES) for part in scores]) if scores else SCORES.empty_table(),
         provenance=_provenance(recipe, entries),
     )
@@ -146,7 +166,9 @@ def _make(recipe: Recipe) -> Table:
 
 def _grid(recipe: Recipe) -> Iterator[tuple[str, dict[str, Any]]]:
     for score in recipe.scores:
-        if score in _QUANTITIES:
+        if score == "input_margin":
+            yield from ((score, {"norm": norm}) for norm in recipe.norms)
+        elif score in _QUANTITIES:
             yield score, {}
         elif score == "softmax":
             yield score, {"temperature": 1.0}
@@ -165,7 +187,8 @@ def _rows(
     rng: np.random.Generator,
 ) -> dict[str, list[Any]]:
     score, sigma, draws = entry["score"], entry["parameters"].get("sigma"), entry["parameters"].get("draws")
-    value, error = _values(score, distance, sigma, draws, votes, rng)
+    unit = _UNIT.get(entry["parameters"].get("norm"), 30.0)
+    value, error = _values(score, distance, sigma, draws, votes, rng, unit)
     margin = entry["quantity"] != FLIP_PROBABILITY
     low, high = value - error, value + error
     passes = _PASSES[score] if score in _PASSES else _PASSES_PER_DRAW[score] * draws
@@ -181,7 +204,7 @@ def _rows(
         "value": shown(value),
         "low": shown(low if margin else np.clip(low, 0.0, 1.0)),
         "high": shown(high if margin else np.clip(high, 0.0, 1.0)),
-        "status": slugs,
+        "status": list(slugs),
         "detail": [None] * len(ids),
         "passes": [passes if good else 0 for good in ok],
     }
@@ -194,11 +217,17 @@ def _values(
     draws: int | None,
     votes: dict[float, np.ndarray],
     rng: np.random.Generator,
+    unit: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values of one score and the half-width of their intervals."""
     none = np.zeros_like(distance)
+    if score == "input_margin":
+        return distance * unit, none
+    if score in ("max_probability", "probability_margin", "entropy"):
+        sure = norm.cdf(distance * 8.0 * rng.lognormal(0.0, 0.5, distance.size))
+        return {"max_probability": sure, "probability_margin": 2.0 * sure - 1.0, "entropy": 1.0 - sure}[score], none
     if score in _QUANTITIES:
-        return distance * 30.0 * rng.lognormal(0.0, 0.3, distance.size), none
+        return distance * unit * rng.lognormal(0.0, 0.3, distance.size), none
     if sigma is None:
         return norm.sf(distance * 14.0), none
     if score == "monte_carlo":
@@ -207,6 +236,39 @@ def _values(
     spread = 0.5 / np.sqrt(draws) if draws else 0.0
     seen = reach(distance, sigma) + _BIAS[score] + spread * rng.standard_normal(distance.size)
     return norm.sf(seen), 2.6 * spread * norm.pdf(seen)
+
+
+def _spoil(part: dict[str, list[Any]], recipe: Recipe) -> None:
+    """Give input margins their lower ends, and the last of them the statuses that the recipe asks for."""
+    part["low"] = [None if v is None else 0.6 * v if recipe.certified else 0.0 for v in part["value"]]
+    last = len(part["value"]) - recipe.not_found
+    for row in range(last, len(part["value"])):
+        part["value"][row] = part["high"][row] = float("inf")
+        part["status"][row] = Status.NOT_FOUND.slug
+    for row in range(last - recipe.masked, last):
+        part["status"][row] = Status.MASKED.slug
+
+
+def _counterexamples(scores: list[dict[str, list[Any]]], points: dict[str, list[Any]], recipe: Recipe) -> pa.Table:
+    """For every finite input margin the next class, its image and a difference."""
+    rng = np.random.default_rng([recipe.seed, 1])
+    rows = [
+        {
+            "point": point,
+            "score": "input_margin",
+            "parameters": parameters,
+            "predicted": (points["predicted"][row] + 1) % recipe.classes,
+            "image": thumbnail(points["predicted"][row], rng) if recipe.images else None,
+            "difference": thumbnail(0, rng) if recipe.images else None,
+        }
+        for part in scores
+        if "input_margin" in part["score"]
+        for row, (point, parameters, value) in enumerate(
+            zip(part["point"], part["parameters"], part["value"], strict=True)
+        )
+        if value is not None and np.isfinite(value)
+    ]
+    return pa.Table.from_pylist(rows, schema=COUNTEREXAMPLES)
 
 
 def reach(distance: np.ndarray, sigma: float) -> np.ndarray:

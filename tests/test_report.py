@@ -19,19 +19,19 @@ from brittle.analysis import Setting, extremes
 from brittle.errors import StorageError
 from brittle.report import charts, render, summarize, wording, write_report
 from brittle.report.subject import MAX_PANELS, spread
+from brittle.report.svg import inert
 from brittle.table import POINTS, SCORES, Table, parameters_json
 
 VOID = {"meta", "link", "img", "br", "hr", "input", "rect", "path", "line", "circle"}
 PAGE = {
     "html", "head", "meta", "link", "title", "style", "body", "main", "header", "section", "aside", "h1", "h2", "h3",
-    "p",
-    "dfn", "i", "code", "ul", "li", "dl", "div", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "figure",
-    "figcaption", "details", "summary", "span", "img",
+    "h4", "p", "dfn", "i", "code", "ul", "li", "dl", "div", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td",
+    "figure", "figcaption", "details", "summary", "span", "img",
 }  # fmt: skip
 DRAWING = {"svg", "g", "path", "text", "tspan", "rect", "line", "circle", "defs", "clippath"}
 EVERY_SCORE = (
     "softmax", "taylor", "taylor_mvs", "mmse", "mmse_mvs", "mmse_margin", "moments", "monte_carlo", "logit_margin",
-    "first_order_margin",
+    "first_order_margin", "feature_margin", "input_margin", "max_probability", "probability_margin", "entropy",
 )  # fmt: skip
 
 
@@ -96,7 +96,7 @@ def assert_inert(page: Page) -> None:
             if name == "style":
                 assert re.fullmatch(r"background: #[0-9a-f]{6}", value or "")
             elif "url(" in (value or "").lower() and name not in {"aria-label", "title", "alt"}:
-                assert re.fullmatch(r"url\(#[a-z]+-\d+\)", value or "")
+                assert re.fullmatch(r"url\(#[a-z_]+(-\d)?-\d+\)", value or "")
 
 
 # The whole page
@@ -119,7 +119,7 @@ def page(text: str) -> Page:
 
 def test_the_page_is_well_formed_and_inert(page: Page) -> None:
     assert_inert(page)
-    assert sum(tag == "svg" for tag, _ in page.elements) == 4
+    assert sum(tag == "svg" for tag, _ in page.elements) == 7
     assert [a.get("content") for tag, a in page.elements if tag == "meta" and "http-equiv" in a] == [
         "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
     ]
@@ -154,10 +154,9 @@ def test_the_page_tells_its_story(page: Page) -> None:
 
 
 def test_every_class_shows_its_images(page: Page, full: Table) -> None:
-    images = [attributes for tag, attributes in page.elements if tag == "img"]
-    assert len(images) == len(extremes(full)) > 80
     known = set(full.points["name"].to_pylist())
-    assert {image["alt"] for image in images} <= known
+    images = [attributes for tag, attributes in page.elements if tag == "img" and attributes["alt"] in known]
+    assert len(images) == len(extremes(full)) > 80
 
 
 def test_identifiers_are_unique(page: Page) -> None:
@@ -223,7 +222,7 @@ def test_hostile_text_in_every_field_is_shown_as_text(start: int) -> None:
         entry |= {"score": own["score"], "parameters": own["parameters"], "quantity": own["quantity"]}
     page = page_of(Table(poisoned_points(table.points, start), table.scores, provenance))
     assert_inert(page)
-    assert sum(tag == "svg" for tag, _ in page.elements) == 4
+    assert sum(tag == "svg" for tag, _ in page.elements) == 7
     for name in HOSTILE[start : start + 20]:
         assert " ".join(wording.shown(name, 28).split()) in page.text
 
@@ -272,7 +271,7 @@ def test_a_drawing_with_foreign_parts_loses_them() -> None:
         '<g id="a" style="x" clip-path="url(#a)"><foreignObject><p/></foreignObject>'
         '<a href="http://x"><text>t</text></a><text onclick="x()">kept</text></g></svg>'
     )
-    root = ElementTree.fromstring(charts._inert(svg, "figure"))
+    root = ElementTree.fromstring(inert(svg, "figure"))
     assert [node.tag.rpartition("}")[2] for node in root.iter()] == ["svg", "g", "text"]
     assert [dict(node.attrib) for node in root.iter()] == [{}, {"id": "figure-0", "clip-path": "url(#figure-0)"}, {}]
 

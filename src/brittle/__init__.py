@@ -19,8 +19,10 @@ from brittle._version import __version__
 
 if TYPE_CHECKING:
     from brittle.classifier import Classifier
+    from brittle.detector import Detector
     from brittle.measure.linearize import linearize
     from brittle.orthant import orthant_probability
+    from brittle.pseudo_margin import PseudoMargin
     from brittle.report import write_report
     from brittle.run import score
     from brittle.table import Table, read_table
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 # Where each public name lives; it is imported when first used, so that `import brittle` costs nothing.
 _HOMES = {
     "Classifier": "brittle.classifier",
+    "Detector": "brittle.detector",
+    "PseudoMargin": "brittle.pseudo_margin",
     "Table": "brittle.table",
     "linearize": "brittle.measure.linearize",
     "orthant_probability": "brittle.orthant",
@@ -38,6 +42,8 @@ _HOMES = {
 
 __all__ = [
     "Classifier",
+    "Detector",
+    "PseudoMargin",
     "Table",
     "__version__",
     "linearize",

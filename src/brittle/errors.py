@@ -53,3 +53,9 @@ class StorageError(BrittleError):
     """A run folder cannot be written or read."""
 
     exit_code = 7
+
+
+class DetectorFormatError(BrittleError):
+    """A detector file is refused because of what it holds."""
+
+    exit_code = 6

@@ -1,6 +1,8 @@
-"""The norms in which distances between inputs are measured, and their duals."""
+"""The norms in which distances between inputs are measured, their duals, and the sizes of perturbations."""
 
 from __future__ import annotations
+
+import math
 
 from brittle.errors import ParameterError
 
@@ -17,3 +19,23 @@ def check_norm(norm: str) -> str:
     if norm not in DUAL_ORDER:
         raise ParameterError("norm", f"the norm must be one of {', '.join(DUAL_ORDER)}; found {norm!r}")
     return norm
+
+
+def parse_epsilon(text: float | str) -> float:
+    """A perturbation size: a positive number, or a fraction of two such as `8/255`, rounded once.
+
+    Raises:
+        ParameterError: it is not.
+
+    Example:
+        >>> parse_epsilon("8/255") == 8 / 255
+        True
+    """
+    above, bar, below = str(text).partition("/")
+    try:
+        value = float(above) / float(below if bar else 1)
+    except (ValueError, ZeroDivisionError):
+        value = math.nan
+    if not 0.0 < value < math.inf:
+        raise ParameterError("epsilon", f"epsilon must be a positive number or a fraction as 8/255; found {text!r:.60}")
+    return value

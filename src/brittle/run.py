@@ -21,7 +21,7 @@ from brittle.data.images import thumbnails
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Estimate, Status
 from brittle.intervals import check_confidence
-from brittle.measure import Clean, Measurement, take
+from brittle.measure import Clean, Measurement, NearestPoint, take
 from brittle.measure.forward import default_rows, look
 from brittle.record import FIRST_ROWS, Record
 from brittle.scores import Score
@@ -134,7 +134,7 @@ class _Evaluated:
     detail: list[str | None]
     passes: list[int]
     estimates: list[Estimate]
-    nearest: list[Any | None]
+    nearest: list[NearestPoint | None]
     measured: list[int]
 
     def fail(self, position: int, status: Status, seen: str) -> None:
@@ -252,7 +252,8 @@ def _counterexamples(found: _Evaluated, scores: Sequence[Score], bounds: tuple[f
         differences = thumbnails(_magnified(points - inputs, bounds), bounds) or [None] * len(known)
         named = {"score": score.name, "parameters": parameters_json(score.parameters)}
         rows += [
-            {"point": found.batch.ids[position], "predicted": predicted, "image": image, "difference": difference} | named
+            {"point": found.batch.ids[position], "predicted": predicted, "image": image, "difference": difference}
+            | named
             for position, predicted, image, difference in zip(
                 known, nearest.predicted[known].tolist(), shown, differences, strict=True
             )

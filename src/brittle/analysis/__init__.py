@@ -3,27 +3,66 @@
 from brittle.analysis.agreement import agreement, format_agreement
 from brittle.analysis.class_bias import ClassBias, class_bias
 from brittle.analysis.columns import Column, Setting, columns
+from brittle.analysis.detection import Detection, detection, detection_curve, roc_curve
 from brittle.analysis.distribution import distribution, histogram
 from brittle.analysis.extremes import extremes, ranked
+from brittle.analysis.margin_consistency import (
+    Equidistance,
+    Isometry,
+    MarginConsistency,
+    equidistance,
+    isometry,
+    margin_consistency,
+)
 from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.analysis.outcomes import outcomes
 from brittle.analysis.rank_correlation import kendall_tau, rank_correlation
+from brittle.analysis.robust_accuracy import (
+    EstimatedRobustAccuracy,
+    RobustAccuracy,
+    Sanity,
+    direct_robust_accuracy,
+    estimate_robust_accuracy,
+    sanity,
+    subset_study,
+)
+from brittle.analysis.worst_case import format_worst_case, margin_columns, worst_case_table
 
 __all__ = [
     "ClassBias",
     "Column",
+    "Detection",
+    "Equidistance",
+    "EstimatedRobustAccuracy",
+    "Isometry",
+    "MarginConsistency",
     "MeanInterval",
+    "RobustAccuracy",
+    "Sanity",
     "Setting",
     "agreement",
     "class_bias",
     "columns",
+    "detection",
+    "detection_curve",
+    "direct_robust_accuracy",
     "distribution",
+    "equidistance",
+    "estimate_robust_accuracy",
     "extremes",
     "format_agreement",
+    "format_worst_case",
     "histogram",
+    "isometry",
     "kendall_tau",
+    "margin_columns",
+    "margin_consistency",
     "mean_interval",
     "outcomes",
     "rank_correlation",
     "ranked",
+    "roc_curve",
+    "sanity",
+    "subset_study",
+    "worst_case_table",
 ]

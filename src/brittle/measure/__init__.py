@@ -9,19 +9,25 @@ way.
 from __future__ import annotations
 
 from brittle.measure.base import Measurement, take
+from brittle.measure.certified import Certified, CertifiedRadius
 from brittle.measure.forward import Clean, Features, Forward, Observed
 from brittle.measure.linearize import Linearization, Linearize
+from brittle.measure.nearest import Nearest, NearestPoint
 from brittle.measure.nearest_margin import NearestMargin
 from brittle.measure.sampling import Sample, Sampled
 
 __all__ = [
+    "Certified",
+    "CertifiedRadius",
     "Clean",
     "Features",
     "Forward",
     "Linearization",
     "Linearize",
     "Measurement",
+    "Nearest",
     "NearestMargin",
+    "NearestPoint",
     "Observed",
     "Sample",
     "Sampled",

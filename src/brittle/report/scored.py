@@ -10,6 +10,7 @@ import pandas as pd
 
 from brittle.analysis.columns import Column
 from brittle.analysis.outcomes import outcomes
+from brittle.analysis.worst_case import margin_columns
 from brittle.intervals import clopper_pearson
 from brittle.report import wording
 from brittle.report.subject import Subject
@@ -98,8 +99,10 @@ def _data_text(data: dict[str, Any]) -> str:
 
 def _points_text(subject: Subject) -> str:
     count = subject.table.points.num_rows
-    valued = 0 if subject.chosen is None else int(subject.chosen.value.notna().sum())
-    return f"{plural(count, 'point')}, of which {valued:,} got a robustness."
+    margins = [] if subject.chosen is not None else margin_columns(subject.table)
+    spoken, what = (margins[0], "an input margin") if margins else (subject.chosen, "a robustness")
+    valued = 0 if spoken is None else int(spoken.value.notna().sum())
+    return f"{plural(count, 'point')}, of which {valued:,} got {what}."
 
 
 def _accuracy_text(subject: Subject) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from brittle.analysis.class_bias import class_name
 from brittle.analysis.columns import Column, Setting, columns, settings, typical
+from brittle.analysis.extremes import tie_breaker
 from brittle.report.wording import MISSING, shown
 from brittle.table import Table
 
@@ -50,6 +51,14 @@ class Subject:
     def class_text(self, number: float | None) -> str:
         """The name of a class as the page shows it."""
         return MISSING if number is None or pd.isna(number) else shown(class_name(self.table, int(number)), 40)
+
+    def ties_text(self, column: Column) -> str:
+        """How points that tie in `column` are ordered; empty where none do."""
+        if not column.value.dropna().duplicated().any():
+            return ""
+        second = tie_breaker(self.columns, column)
+        by = f"{shown(second.label)}, then by " if second is not None else ""
+        return f"Points that tie are ordered by {by}their place in the data."
 
 
 def open_table(table: Table) -> Subject:

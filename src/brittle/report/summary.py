@@ -34,7 +34,7 @@ class Grid:
     Attributes:
         head: the column heads.
         numeric: for each column, whether its cells are numbers.
-        rows: the cells.
+        rows: the cells; what follows a line break is set small below.
         scores: for each row, the score whose colour marks it; empty for a table without colours.
     """
 
@@ -151,18 +151,122 @@ class Fragile:
 
 
 @dataclass(frozen=True, eq=False)
+class Nearest:
+    """How far the nearest other decisions are.
+
+    Attributes:
+        numbers: to be set large.
+        frame: shares of points beyond each epsilon: `kind`, `of`, `epsilon`, `share`, `low`, `high`, `chosen`.
+        conclusion: what to take from it.
+        warning: why the distances may be too large; empty where nothing hints at it.
+        note: what the figure shows.
+    """
+
+    numbers: tuple[Number, ...]
+    frame: pd.DataFrame
+    conclusion: str
+    warning: str
+    note: str
+
+
+@dataclass(frozen=True, eq=False)
+class StandIn:
+    """How well scores stand in for the distance.
+
+    Attributes:
+        scatter: the score spoken of against the margin: `margin`, `value`, `side`, `title`, `chosen`.
+        detection: AUROC by epsilon: `title`, `score`, `epsilon`, `auroc`, `auroc_low`, `auroc_high`, `main`, `chosen`.
+        grid: all scores.
+        conclusion: what to take from it.
+        note: what the figures show and leave out.
+    """
+
+    scatter: pd.DataFrame
+    detection: pd.DataFrame
+    grid: Grid
+    conclusion: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Robust accuracy by all distances beside the estimate from a few; the table says how far off other sizes are."""
+
+    numbers: tuple[Number, ...]
+    study: Grid
+    conclusion: str
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A point beside the nearest input found with another prediction.
+
+    Attributes:
+        name: what the data call the point.
+        predicted: the class predicted there.
+        found: the class predicted at the input that was found.
+        distance: between the two.
+        images: base64 of PNGs of the point, the input found and their magnified difference; an empty text for one that
+            is missing.
+    """
+
+    name: str
+    predicted: str
+    found: str
+    distance: str
+    images: tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Counterexamples:
+    """The most fragile predictions with what breaks them, the nearest first."""
+
+    points: tuple[Counterexample, ...]
+    note: str
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """The chapter on one norm.
+
+    Attributes:
+        title: the norm in words.
+        epsilon: the perturbation size at which the chapter judges, and why that one.
+        headline: what the beginning of the page says of it.
+        nearest: how far the nearest other decisions are.
+        stand_in: which scores tell.
+        subset: robust accuracy from a subset.
+        counterexamples: the most fragile predictions.
+    """
+
+    title: str
+    epsilon: str
+    headline: tuple[Number, ...]
+    nearest: Nearest
+    stand_in: StandIn
+    subset: Subset
+    counterexamples: Counterexamples
+
+
+@dataclass(frozen=True, eq=False)
 class Summary:
-    """What the page says: its head, and one field per section."""
+    """What the page says: its head, and one field per section.
+
+    The sections from `distribution` to `fragile` are the average case, which `average_case` says whether to show; the
+    worst case has one entry for every norm, and none in a run without input margins.
+    """
 
     title: str
     subtitle: str
     warnings: tuple[Fact, ...]
     headline: Headline
     scored: Scored
+    average_case: bool
     distribution: Distribution
     classes: Classes
     images: Images
     agreement: Agreement
     margins: Margins
     fragile: Fragile
+    worst_case: tuple[WorstCase, ...]
     repeat: tuple[Fact, ...]

@@ -26,6 +26,12 @@ EXPLANATIONS = {
     "softmax": "The model's own confidence in its prediction. It knows nothing of the noise.",
     "logit_margin": "The gap between the largest logit and the second.",
     "first_order_margin": "The distance to the nearest decision boundary if the model were its tangent.",
+    "feature_margin": "The distance to the nearest decision boundary of the last layer, among its features.",
+    "input_margin": "The distance to the nearest input found with another prediction: an upper bound, as attacks may "
+    "miss a nearer one. Many passes.",
+    "max_probability": "The model's own confidence: the largest probability.",
+    "probability_margin": "The gap between the largest probability and the second.",
+    "entropy": "How widely the model spreads its probabilities; smaller is surer.",
 }
 """One plain sentence or two for each score."""
 
@@ -72,6 +78,11 @@ def percent(share: float) -> str:
 def interval(low: float, high: float, digits: int = 3) -> str:
     """An interval with `digits` decimals."""
     return f"{fixed(low, digits)} to {fixed(high, digits)}"
+
+
+def percent_interval(low: float, high: float) -> str:
+    """An interval of shares in per cent."""
+    return f"{percent(low)} to {percent(high)}"
 
 
 def p_robust(flip: float) -> str:

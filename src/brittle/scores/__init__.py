@@ -10,6 +10,7 @@ from brittle.scores.base import NoiseScore, Score
 from brittle.scores.entropy import Entropy
 from brittle.scores.feature_margin import FeatureMargin
 from brittle.scores.first_order_margin import FirstOrderMargin
+from brittle.scores.input_margin import InputMargin
 from brittle.scores.logit_margin import LogitMargin
 from brittle.scores.max_probability import MaxProbability
 from brittle.scores.mmse import MMSE, MMSEMVS, MMSEMargin
@@ -30,6 +31,7 @@ CATALOGUE: dict[str, type[Score]] = {
         MMSEMVS,
         MMSEMargin,
         Softmax,
+        InputMargin,
         LogitMargin,
         FeatureMargin,
         FirstOrderMargin,
@@ -47,6 +49,7 @@ __all__ = [
     "Entropy",
     "FeatureMargin",
     "FirstOrderMargin",
+    "InputMargin",
     "LogitMargin",
     "MMSEMargin",
     "MaxProbability",

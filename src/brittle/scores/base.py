@@ -13,7 +13,7 @@ from torch import Tensor
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
 from brittle.intervals import jackknife
-from brittle.measure import Clean, Measurement
+from brittle.measure import Clean, Measurement, NearestPoint
 from brittle.noise import Gaussian, Noise
 from brittle.table import FLIP_PROBABILITY, score_label
 
@@ -46,7 +46,7 @@ class Score(ABC):
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The score of every point of a batch, from the results of `needs`."""
 
-    def counterexamples(self, measured: Mapping[Measurement, Any]) -> Any | None:
+    def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None:
         """The inputs with another prediction that the score found on its way, if it looks for any."""
         return None
 

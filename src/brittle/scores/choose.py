@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from brittle.errors import UsageError
-ATTACKS = EFFORTS = ()
+from brittle.measure.nearest import ATTACKS, EFFORTS
 from brittle.noise import FAMILIES, Noise
 from brittle.norms import DUAL_ORDER
 from brittle.scores import CATALOGUE, MonteCarlo, NoiseScore, SampledScore, Score

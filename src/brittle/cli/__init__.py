@@ -11,10 +11,11 @@ from cyclopts import App, CycloptsError, Parameter
 
 from brittle._version import __version__
 from brittle.bounds import check_bounds
-from brittle.errors import BrittleError, ModelError, UsageError
+from brittle.cli.common import Flag, Many, load, say, whole_rows
+from brittle.cli.detector import detector, pseudo_margin
+from brittle.errors import BrittleError, UsageError
 
 if TYPE_CHECKING:
-    from brittle.models import LoadedModel
     from brittle.table import Table
 
 ROW_FAILURES, INTERRUPTED = 4, 130
@@ -28,8 +29,9 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 
-Many = Parameter(consume_multiple=True, negative=())
-Flag = Parameter(negative=())
+
+app.command(detector)
+app.command(pseudo_margin)
 
 
 def run() -> None:
@@ -70,7 +72,7 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Annotated[bool, Flag] = Fal
     from brittle import demo as digits
     from brittle.scores import CATALOGUE
 
-    _say(quiet, "training a small network on scikit-learn's digits")
+    say(quiet, "training a small network on scikit-learn's digits")
     model, data = digits.prepare(out)
     code = score(
         str(model),
@@ -193,7 +195,6 @@ def score(
     """
     from brittle.classifier import Classifier
     from brittle.data import open_points
-    from brittle.models import load_model
     from brittle.progress import progress
     from brittle.run import score as score_points
     from brittle.scores import NoiseScore
@@ -215,11 +216,10 @@ def score(
         certify=certify,
     )
     if not sigma and any(isinstance(score, NoiseScore) for score in chosen):
-        _say(quiet, f"sigma {0.1 * (high - low):g}, a tenth of the value range [{low:g}, {high:g}]")
-    rows = _rows(batch_size)
+        say(quiet, f"sigma {0.1 * (high - low):g}, a tenth of the value range [{low:g}, {high:g}]")
+    rows = whole_rows(batch_size)
     points = open_points(data, split=split, bounds=bounds, limit=limit, layout=layout, scale_uint8=scale_uint8)
-    loaded = load_model(model, weights=weights)
-    _check_free_batch(loaded, model)
+    loaded = load(model, weights)
     classifier = Classifier(
         loaded.module,
         bounds,
@@ -247,8 +247,10 @@ def score(
 
 
 @app.command
-def report(run_folder: Annotated[Path, Parameter(name="run")], *, out: Path | None = None) -> int:
-    """Write the report of RUN, one HTML file, and print how the estimators compare.
+def report(
+    run_folder: Annotated[Path, Parameter(name="run")], *, out: Path | None = None, epsilon: str | None = None
+) -> int:
+    """Write the report of RUN, one HTML file, and print how the estimators and the margins compare.
 
     Parameters
     ----------
@@ -256,16 +258,21 @@ def report(run_folder: Annotated[Path, Parameter(name="run")], *, out: Path | No
         A folder that `brittle score` wrote.
     out
         The file to write; RUN/report.html by default.
+    epsilon
+        Size of the perturbation that the worst case is about, such as 8/255.
     """
-    from brittle.analysis import agreement, format_agreement
-    from brittle.report import write_report
+    from brittle.analysis import agreement, format_agreement, format_worst_case
+    from brittle.norms import parse_epsilon
+    from brittle.report import worst_cases, write_report
     from brittle.table import read_table
 
     table = read_table(run_folder)
-    path = write_report(table, out or run_folder / "report.html")
-    text = format_agreement(agreement(table))
-    if text:
-        print(text)
+    reach = None if epsilon is None else parse_epsilon(epsilon)
+    path = write_report(table, out or run_folder / "report.html", reach)
+    compared = [format_worst_case(frame) for frame in worst_cases(table, reach)]
+    for text in (format_agreement(agreement(table)), *compared):
+        if text:
+            print(text)
     print(path)
     return 0
 
@@ -286,23 +293,6 @@ def list_scores() -> int:
     return 0
 
 
-def _rows(batch_size: str) -> int | None:
-    if batch_size == "auto":
-        return None
-    if not batch_size.lstrip("-").isdigit():
-        raise UsageError("batch_size", f"--batch-size takes a whole number or auto; found {batch_size!r}")
-    return int(batch_size)
-
-
-def _check_free_batch(loaded: LoadedModel, model: str) -> None:
-    if loaded.fixed_batch is not None:
-        raise ModelError(
-            "fixed_batch",
-            f"{model} was exported for batches of {loaded.fixed_batch}; export it with a dynamic batch dimension "
-            f"(dynamic_shapes={{0: torch.export.Dim('batch')}})",
-        )
-
-
 def _conclude(table: Table, out: Path, allow_row_errors: bool, quiet: bool) -> int:
     record = table.provenance
     for warning in record["warnings"]:
@@ -311,7 +301,7 @@ def _conclude(table: Table, out: Path, allow_row_errors: bool, quiet: bool) -> i
     correct = [known for known in table.points["correct"].to_pylist() if known is not None]
     accuracy = f"accuracy {sum(correct) / len(correct):.1%}, " if correct else ""
     done = f"{points} points, {accuracy}{record['passes']:,} passes, {record['seconds']:.1f} s"
-    _say(quiet, f"{done}; next: brittle report {out}")
+    say(quiet, f"{done}; next: brittle report {out}")
     if not failed:
         return 0
     print(f"brittle: {failed} of {points} points got no number; the first of them:", file=sys.stderr)
@@ -331,8 +321,3 @@ def _first_failures(table: Table, count: int = 3) -> list[str]:
     return [
         f"point {row['point']}, {row['score']}: {row['status']}: {why}" for row, why in zip(rows, seen, strict=True)
     ]
-
-
-def _say(quiet: bool, sentence: str) -> None:
-    if not quiet:
-        print(f"brittle: {sentence}", file=sys.stderr)

@@ -1,0 +1,305 @@
+"""Does a score find the points that a small perturbation can flip?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import NamedTuple, cast
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import betainc, expit, logit, stdtrit
+from scipy.stats import binom, rankdata
+
+from brittle.analysis.paired import check_epsilon, paired
+from brittle.intervals import check_confidence, clopper_pearson, jackknife
+
+TPR = 0.95
+"""True positive rate at which the false positive rate is read."""
+
+QUANTILES = np.linspace(0.05, 0.95, 10)
+"""Of the finite margins: the epsilons of `detection_curve`."""
+
+
+@dataclass(frozen=True)
+class Detection:
+    """How well a score tells non-robust points, the positive class, from robust ones.
+
+    Attributes:
+        epsilon: a point is non-robust when its margin is at most this.
+        points: points with a margin and a score.
+        dropped: points left out because either is missing.
+        positives: non-robust points.
+        auroc: probability that a non-robust point scores lower than a robust one, ties half; 1 is perfect, 0.5 chance.
+        auroc_low: lower end of its interval.
+        auroc_high: upper end.
+        aupr: average precision; 1 is perfect, the share of positives chance.
+        aupr_low: lower end of its interval.
+        aupr_high: upper end.
+        fpr_at_95_tpr: share of the robust points below the score that 95% of the non-robust ones do not exceed.
+        fpr_low: lower end of its interval.
+        fpr_high: upper end.
+        confidence: of each interval.
+        reason: why nothing can be told apart, where a class is empty (the measures are then NaN and the intervals the
+            whole range); None otherwise.
+    """
+
+    epsilon: float
+    points: int
+    dropped: int
+    positives: int
+    auroc: float
+    auroc_low: float
+    auroc_high: float
+    aupr: float
+    aupr_low: float
+    aupr_high: float
+    fpr_at_95_tpr: float
+    fpr_low: float
+    fpr_high: float
+    confidence: float
+    reason: str | None = None
+
+
+class _Measured(NamedTuple):
+    value: float
+    low: float
+    high: float
+
+
+_UNKNOWN = _Measured(math.nan, 0.0, 1.0)
+
+
+def detection(margin: ArrayLike, score: ArrayLike, epsilon: float, confidence: float = 0.99) -> Detection:
+    r"""AUROC, AUPR and FPR at 95% TPR of a score that detects points with a margin of at most `epsilon`.
+
+    With scores `s+` of the `m` non-robust and `s-` of the `n` robust points, and the share of points with a score of at
+    most `t` that are non-robust as the precision at `t`,
+
+    $$\mathrm{AUROC} = P(s^+ < s^-) + P(s^+ = s^-)/2, \quad \mathrm{AUPR} = \frac1m \sum_{i=1}^m
+    \mathrm{precision}(s^+_i), \quad \mathrm{FPR} = P(s^- \le s^+_{(\lceil 0.95 m \rceil)}).$$
+
+    Intervals: AUROC, DeLong's variance on the scale of the logit; AUPR, the jackknife over points, in closed form, on
+    the scale of the logit; both with Student's quantile for the smaller class. Where the classes are told apart
+    perfectly, the bound of that many pairs or points without a fault (Clopper-Pearson). FPR: exact binomial bounds at
+    every threshold that may be the 95% quantile of the positives, weighed by the binomial law of that quantile; with
+    fewer than about 100 positives its upper end is 1 at 99%, because then the quantile has no upper bound.
+
+    Validity: the intervals cover the sampling of points, drawn independently, not the error of the margins: an attack
+    that finds too large a margin calls a non-robust point robust. AUROC's is first order in the size of the smaller
+    class: of 99% intervals, 98.5% and more hold the truth up to an AUROC of 0.92, about 97% at 0.993 with 100 points in
+    the smaller class.
+
+    References:
+        Detecting brittle decisions for free: leveraging margin consistency in deep robust classifiers, Jonas Ngnawé et
+        al., 2024, section 2.3, https://arxiv.org/abs/2406.18451
+        Comparing the areas under two or more correlated receiver operating characteristic curves, Elizabeth DeLong,
+        David DeLong and Daniel Clarke-Pearson, 1988.
+        Area under the precision-recall curve: point estimates and confidence intervals, Kendrick Boyd, Kevin Eng and
+        David Page, 2013.
+
+    Args:
+        margin: distance to the nearest input with another prediction, `[n]`; may be infinite; NaN or None is left out.
+        score: larger where safer, `[n]`; NaN or None is left out.
+        epsilon: perturbation size, in the unit of `margin`.
+        confidence: two-sided coverage, such as 0.99.
+
+    Raises:
+        ParameterError: the arrays differ in length, epsilon is negative, or the confidence not between 0 and 1.
+
+    Example:
+        >>> detection([0.1, 0.2, 0.3, 0.4], [1.0, 3.0, 2.0, 4.0], epsilon=0.2).auroc
+        0.75
+    """
+    check_confidence(confidence)
+    margins, scores, dropped = _pairs(margin, score)
+    fragile = margins <= check_epsilon(epsilon)
+    reason = _reason(fragile, epsilon)
+    auroc, aupr, fpr = (
+        (_UNKNOWN,) * 3
+        if reason
+        else tuple(measure(scores, fragile, confidence) for measure in (_auroc, _aupr, _fpr_at_tpr))
+    )
+    return Detection(float(epsilon), margins.size, dropped, int(fragile.sum()), *auroc, *aupr, *fpr, confidence, reason)
+
+
+def detection_curve(
+    margin: ArrayLike, score: ArrayLike, epsilons: Sequence[float] | None = None, confidence: float = 0.99
+) -> pd.DataFrame:
+    """`detection` over a range of perturbation sizes.
+
+    Args:
+        margin: distance to the nearest input with another prediction, `[n]`.
+        score: larger where safer, `[n]`.
+        epsilons: perturbation sizes; by default the 5%, 15%, ..., 95% quantiles of the finite margins.
+        confidence: two-sided coverage of each interval alone.
+
+    Returns:
+        One row per epsilon, in increasing order, with the fields of `Detection`.
+
+    Raises:
+        ParameterError: as `detection`.
+    """
+    chosen = _quantiles(margin, score) if epsilons is None else np.unique(np.asarray(epsilons, dtype=np.float64))
+    rows = [asdict(detection(margin, score, float(epsilon), confidence)) for epsilon in chosen]
+    return pd.DataFrame(rows, columns=[field.name for field in fields(Detection)])
+
+
+def roc_curve(margin: ArrayLike, score: ArrayLike, epsilon: float) -> pd.DataFrame:
+    """The receiver operating characteristic of a score that detects points with a margin of at most `epsilon`.
+
+    Args:
+        margin: distance to the nearest input with another prediction, `[n]`.
+        score: larger where safer, `[n]`.
+        epsilon: perturbation size.
+
+    Returns:
+        `threshold` (points with at most this score are called non-robust), `fpr`, `tpr`, from `-inf`, which calls none,
+        to the largest score, which calls all; a rate whose class is empty is NaN.
+
+    Raises:
+        ParameterError: the arrays differ in length, or epsilon is negative.
+    """
+    margins, scores, _ = _pairs(margin, score)
+    groups = _Groups.of(scores, margins <= check_epsilon(epsilon))
+    return pd.DataFrame(
+        {
+            "threshold": np.concatenate([[-np.inf], groups.score]),
+            "fpr": _rates(groups.negatives),
+            "tpr": _rates(groups.positives),
+        }
+    )
+
+
+def _pairs(margin: ArrayLike, score: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    (margins, scores), dropped = paired(margin=margin, score=score)
+    return margins, scores, dropped
+
+
+def _quantiles(margin: ArrayLike, score: ArrayLike) -> NDArray[np.float64]:
+    """The default epsilons: `QUANTILES` of the finite margins, none twice."""
+    margins, _, _ = _pairs(margin, score)
+    finite = margins[np.isfinite(margins)]
+    return np.unique(np.quantile(finite, QUANTILES)) if finite.size else finite
+
+
+def _reason(fragile: NDArray[np.bool_], epsilon: float) -> str | None:
+    if fragile.size == 0:
+        return "No point has both a margin and a score."
+    if not fragile.any():
+        return f"Every margin is larger than {epsilon:g}, so there is no non-robust point to detect."
+    if fragile.all():
+        return f"Every margin is at most {epsilon:g}, so there is no robust point to tell apart."
+    return None
+
+
+def _auroc(scores: NDArray[np.float64], fragile: NDArray[np.bool_], confidence: float) -> _Measured:
+    """DeLong: a point's part is the share of the other class that it is on the right side of."""
+    ranks = rankdata(scores)
+    negatives_below = ranks[fragile] - rankdata(scores[fragile])
+    positives_below = ranks[~fragile] - rankdata(scores[~fragile])
+    m, n = negatives_below.size, positives_below.size
+    auroc = float(positives_below.mean() / m)
+    if min(m, n) < 2 or auroc in (0.0, 1.0):
+        return _faultless(auroc, min(m, n), confidence)
+    variance = (negatives_below / n).var(ddof=1) / m + (positives_below / m).var(ddof=1) / n
+    return _on_logit(auroc, _student(m, n, confidence) * math.sqrt(variance), min(m, n), confidence)
+
+
+def _aupr(scores: NDArray[np.float64], fragile: NDArray[np.bool_], confidence: float) -> _Measured:
+    """Average precision, and its jackknife: a point changes the precision of every threshold from its own on."""
+    groups = _Groups.of(scores, fragile)
+    hits, called = np.cumsum(groups.positives), np.cumsum(groups.positives + groups.negatives)
+    m, n = int(hits[-1]), int(called[-1] - hits[-1])
+    terms = groups.positives * hits / called
+    aupr = float(terms.sum() / m)
+    if min(m, n) < 2 or aupr >= 1.0:
+        return _faultless(aupr, min(m, n), confidence)
+    before = np.cumsum(terms) - terms
+    others = np.maximum(called - 1, 1)
+    precision_without = (hits - 1) / others
+    without_positive = (before + _from_here(groups.positives * precision_without) - precision_without) / (m - 1)
+    without_negative = (before + _from_here(groups.positives * hits / others)) / m
+    left_out = np.repeat(
+        np.concatenate([without_positive, without_negative]), np.concatenate([groups.positives, groups.negatives])
+    )
+    half = float(jackknife(left_out[None, :], np.array([m + n]), confidence)[0])
+    widen = _student(m, n, confidence) / float(stdtrit(m + n - 1.0, (1.0 + confidence) / 2.0))
+    return _on_logit(aupr, widen * half, min(m, n), confidence)
+
+
+def _fpr_at_tpr(scores: NDArray[np.float64], fragile: NDArray[np.bool_], confidence: float) -> _Measured:
+    """The rate at the 95% quantile of the positives, which lies after the `j`-th with binomial probability."""
+    positives, negatives = np.sort(scores[fragile]), np.sort(scores[~fragile])
+    m, n = positives.size, negatives.size
+    passed = np.append(np.searchsorted(negatives, positives, side="right"), n)
+    smallest = int(np.searchsorted(np.arange(1, m + 1) / m, TPR))
+    weights = binom.pmf(np.arange(m + 1), m, TPR)
+    tail = (1.0 - confidence) / 2.0
+    value = float(passed[smallest] / n)
+    low = _mixed_bound(weights, np.concatenate([[0], passed[:-1]]), n, tail)
+    high = 1.0 - _mixed_bound(weights, n - passed, n, tail)
+    return _Measured(value, min(low, value), max(high, value))
+
+
+def _mixed_bound(weights: NDArray[np.float64], successes: NDArray[np.int64], trials: int, tail: float) -> float:
+    """The `tail` quantile of a mixture of the laws whose quantiles are Clopper-Pearson's lower bounds."""
+    none = successes == 0
+    surely_zero = float(weights[none].sum())
+    if surely_zero >= tail:
+        return 0.0
+    likely = ~none & (weights > 1e-12)
+    weight, k = weights[likely], successes[likely].astype(np.float64)
+
+    def excess(bound: float) -> float:
+        return surely_zero + float(weight @ betainc(k, trials - k + 1.0, bound)) - tail
+
+    return cast(float, brentq(excess, 0.0, 1.0, xtol=1e-10)) if excess(1.0) > 0.0 else 1.0
+
+
+def _student(m: int, n: int, confidence: float) -> float:
+    return float(stdtrit(min(m, n) - 1.0, (1.0 + confidence) / 2.0))
+
+
+def _on_logit(value: float, half: float, trials: int, confidence: float) -> _Measured:
+    """`value` with the interval that is `half` wide to first order and symmetric on the scale of the logit."""
+    if half == 0.0:
+        return _faultless(value, trials, confidence)
+    centre, width = float(logit(value)), half / (value * (1.0 - value))
+    return _Measured(value, float(expit(centre - width)), float(expit(centre + width)))
+
+
+def _faultless(value: float, trials: int, confidence: float) -> _Measured:
+    """`value` with the bound of `trials` without a fault, for data that show no variation."""
+    bound = float(clopper_pearson(trials, trials, confidence)[0]) if trials > 1 else 0.0
+    if value in (0.0, 1.0):
+        return _Measured(value, bound * value, 1.0 - bound * (1.0 - value))
+    return _Measured(value, 0.0, 1.0)
+
+
+class _Groups(NamedTuple):
+    """Points of one score together, the lowest first; numbers of either class, `[groups]`."""
+
+    score: NDArray[np.float64]
+    positives: NDArray[np.int64]
+    negatives: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, scores: NDArray[np.float64], fragile: NDArray[np.bool_]) -> _Groups:
+        values, group = np.unique(scores, return_inverse=True)
+        counts = [np.bincount(group[chosen], minlength=values.size) for chosen in (fragile, ~fragile)]
+        return cls(values, *counts)
+
+
+def _rates(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Shares of a class called at `-inf` and at every threshold."""
+    called = np.concatenate([[0], np.cumsum(counts)])
+    return called / called[-1] if called[-1] else np.full(called.size, math.nan)
+
+
+def _from_here(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums of each entry and all after it."""
+    return np.cumsum(values[::-1])[::-1]

@@ -1,0 +1,421 @@
+"""What share of the points is right and stays right, from margins on all of them or on a few?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from brittle.analysis.mean_interval import MeanInterval, mean_interval
+from brittle.analysis.paired import check_epsilon, one_length, paired
+from brittle.errors import ParameterError
+from brittle.intervals import check_confidence, clopper_pearson
+
+MIN_TPR = 0.80
+"""Share of the subset's non-robust points that a threshold must find, as in the paper."""
+
+_EMPTY = "No point of the subset has a margin, a score and a label."
+_UNKNOWN = (math.nan, math.nan, math.nan, math.nan, math.nan, 0.0, 1.0)
+_STUDY = ("size", "resamples", "full", "estimate", "mean_error", "std_error", "max_error", "covered")
+
+
+@dataclass(frozen=True)
+class RobustAccuracy:
+    """Share of points that are classified correctly and whose margin is larger than epsilon.
+
+    Attributes:
+        epsilon: the perturbation size.
+        points: points with a margin and a label.
+        dropped: points left out because either is missing.
+        accuracy: share of the points that are correct; NaN without points.
+        robust_accuracy: share that are correct with a larger margin; NaN without points.
+        low: lower end of its interval.
+        high: upper end.
+        confidence: of the interval.
+    """
+
+    epsilon: float
+    points: int
+    dropped: int
+    accuracy: float
+    robust_accuracy: float
+    low: float
+    high: float
+    confidence: float
+
+
+@dataclass(frozen=True)
+class EstimatedRobustAccuracy:
+    """The robust accuracy of many points from the margins of a few and the scores of all.
+
+    Attributes:
+        epsilon: the perturbation size.
+        points: points with a score and a label, `N`.
+        dropped: points left out because either is missing.
+        subset_points: those of the subset that have a margin too, `n`.
+        threshold: points with a larger score are taken to be robust; infinite where the subset shows none or only such.
+        tpr: share of the subset's non-robust points at or below the threshold; NaN where it has none.
+        subset: robust accuracy of the subset, by its margins.
+        estimate: Algorithm 1: share of all points that are correct with a score above the threshold.
+        rectified: the estimate, corrected by what it errs on the subset.
+        low: lower end of the interval, which is that of `rectified`.
+        high: upper end.
+        confidence: of the interval.
+        reason: why there is no estimate, where the subset is empty (the numbers are then NaN); None otherwise.
+    """
+
+    epsilon: float
+    points: int
+    dropped: int
+    subset_points: int
+    threshold: float
+    tpr: float
+    subset: float
+    estimate: float
+    rectified: float
+    low: float
+    high: float
+    confidence: float
+    reason: str | None = None
+
+    @property
+    def credible(self) -> bool:
+        """Whether the interval holds the estimate; if not, the score is too poor and only `rectified` stands."""
+        return self.low <= self.estimate <= self.high
+
+
+@dataclass(frozen=True)
+class Sanity:
+    """Do the margins agree with a strong attack at one perturbation size?
+
+    Attributes:
+        epsilon: the perturbation size.
+        points: points with a margin and a label.
+        robust_accuracy: share of them that are correct with a larger margin; NaN without points.
+        low: lower end of its interval.
+        high: upper end.
+        attacked: the robust accuracy under the attack.
+        difference: `robust_accuracy - attacked`; positive where the margins miss what the attack finds.
+        agrees: whether the interval holds the attack's.
+        verdict: in words.
+    """
+
+    epsilon: float
+    points: int
+    robust_accuracy: float
+    low: float
+    high: float
+    attacked: float
+    difference: float
+    agrees: bool
+    verdict: str
+
+
+class _Threshold(NamedTuple):
+    value: float
+    tpr: float
+
+
+def direct_robust_accuracy(
+    margin: ArrayLike, correct: ArrayLike, epsilon: float, confidence: float = 0.99
+) -> RobustAccuracy:
+    """Share of points that are correct with a margin larger than `epsilon`, with the Clopper-Pearson interval.
+
+    Validity: the interval is exact for points drawn independently; margins from attacks are upper bounds, so that the
+    share is one too.
+
+    References:
+        Detecting brittle decisions for free: leveraging margin consistency in deep robust classifiers, Jonas Ngnawé et
+        al., 2024, section 3.1, https://arxiv.org/abs/2406.18451
+
+    Args:
+        margin: distance to the nearest input with another prediction, `[n]`; may be infinite; NaN or None is left out.
+        correct: whether the prediction is the label, `[n]`; None or NaN, where there is no label, is left out.
+        epsilon: perturbation size, in the unit of `margin`.
+        confidence: two-sided coverage, such as 0.99.
+
+    Raises:
+        ParameterError: the arrays differ in length, epsilon is negative, or the confidence not between 0 and 1.
+
+    Example:
+        >>> direct_robust_accuracy([0.1, 0.2, 0.3, 0.4], [True, True, True, False], epsilon=0.15).robust_accuracy
+        0.5
+    """
+    check_confidence(confidence)
+    (margins, right), dropped = paired(margin=margin, correct=correct)
+    robust = (right > 0.0) & (margins > check_epsilon(epsilon))
+    share = _proportion(robust, confidence)
+    accuracy = float((right > 0.0).mean()) if right.size else math.nan
+    return RobustAccuracy(float(epsilon), margins.size, dropped, accuracy, *share, confidence)
+
+
+def estimate_robust_accuracy(
+    margin: ArrayLike,
+    score: ArrayLike,
+    correct: ArrayLike,
+    epsilon: float,
+    subset: ArrayLike,
+    confidence: float = 0.99,
+    min_tpr: float = MIN_TPR,
+) -> EstimatedRobustAccuracy:
+    r"""The paper's Algorithm 1: the robust accuracy of `N` points from the margins of `n` of them.
+
+    With `y = [correct and margin > epsilon]` and `g = [correct and score > threshold]`, the threshold is the one at
+    which the subset's mean of `g` is nearest to its mean of `y`, among those that find at least `min_tpr` of its
+    non-robust points; of equally near ones, the one that takes fewest points of the subset for what they are not. It
+    lies midway between two scores of the subset. Then
+
+    $$\mathrm{estimate} = \frac1N \sum_{i \le N} g_i, \qquad
+    \mathrm{rectified} = \mathrm{estimate} + \frac1n \sum_{i \in \mathrm{subset}} (y_i - g_i).$$
+
+    The two differ by more than one point of the subset only where `min_tpr` binds, because the score is a poor one; the
+    estimate is then biased and the rectified one is not. The interval is that of the rectified one, and `credible` says
+    whether it holds the estimate. With `f = n / N` it is the sum of the subset's mean of `y - (1 - f) g` (interval:
+    `mean_interval`) and `(1 - f)` times the mean of `g` over the other points (Clopper-Pearson), which are independent;
+    their half-widths are added in quadrature.
+
+    Validity: for a subset drawn uniformly at random. The interval covers the robust accuracy, by the margins, of the
+    population that all points come from: the sampling of the subset, the choice of the threshold (to first order: it
+    solves the equation whose error the first mean is) and the sampling of the `N`. It does not cover the error of the
+    margins.
+
+    References:
+        Detecting brittle decisions for free: leveraging margin consistency in deep robust classifiers, Jonas Ngnawé et
+        al., 2024, section 2.4, Algorithm 1, https://arxiv.org/abs/2406.18451
+        Prediction-powered inference, Anastasios Angelopoulos et al., 2023, https://arxiv.org/abs/2301.09633
+        Construction of confidence limits about effect measures, Guang Yong Zou and Allan Donner, 2008.
+
+    Args:
+        margin: distance to the nearest input with another prediction, `[N]`; read on the subset alone, elsewhere it
+            may be NaN; a point of the subset without one leaves the subset.
+        score: larger where safer, `[N]`.
+        correct: whether the prediction is the label, `[N]`; a point without a score or label is left out.
+        epsilon: perturbation size, in the unit of `margin`.
+        subset: positions of the points whose margins are read, `[n]` integers, or a mask `[N]`.
+        confidence: two-sided coverage, such as 0.99.
+        min_tpr: share of the subset's non-robust points that the threshold must find.
+
+    Raises:
+        ParameterError: the arrays differ in length, the subset is no set of positions, epsilon is negative, or the
+            confidence is not between 0 and 1.
+
+    Example:
+        >>> margin, score, correct = [0.1, 0.2, 0.3, 0.4, None, None], [1, 2, 3, 4, 1.5, 3.5], [True] * 6
+        >>> estimate_robust_accuracy(margin, score, correct, epsilon=0.25, subset=[0, 1, 2, 3]).estimate
+        0.5
+    """
+    check_confidence(confidence)
+    check_epsilon(epsilon)
+    margins, scores, right = one_length(margin=margin, score=score, correct=correct)
+    known = ~np.isnan(scores) & ~np.isnan(right)
+    chosen = (_mask(subset, margins.size) & ~np.isnan(margins))[known]
+    margins, scores, right = margins[known], scores[known], right[known] > 0.0
+    empty = EstimatedRobustAccuracy(
+        float(epsilon), scores.size, int((~known).sum()), int(chosen.sum()), *_UNKNOWN, confidence, _EMPTY
+    )
+    if not chosen.any():
+        return empty
+    robust = margins[chosen] > epsilon
+    threshold = _choose_threshold(scores[chosen], right[chosen], robust, min_tpr)
+    truth, taken = right[chosen] & robust, right & (scores > threshold.value)
+    estimate = float(taken.mean())
+    rectified = min(max(estimate + float(truth.mean() - taken[chosen].mean()), 0.0), 1.0)
+    low, high = _interval(truth, taken[chosen], taken[~chosen], confidence)
+    return replace(
+        empty,
+        threshold=threshold.value,
+        tpr=threshold.tpr,
+        subset=float(truth.mean()),
+        estimate=estimate,
+        rectified=rectified,
+        low=low,
+        high=high,
+        reason=None,
+    )
+
+
+def subset_study(
+    margin: ArrayLike,
+    score: ArrayLike,
+    correct: ArrayLike,
+    epsilon: float,
+    sizes: Sequence[int] = (100, 300, 500),
+    resamples: int = 10,
+    seed: int = 0,
+    confidence: float = 0.99,
+) -> pd.DataFrame:
+    """How far Algorithm 1 is from the robust accuracy by all margins, over random subsets.
+
+    Args:
+        margin: distance to the nearest input with another prediction, `[N]`.
+        score: larger where safer, `[N]`.
+        correct: whether the prediction is the label, `[N]`; a point without one of the three is left out.
+        epsilon: perturbation size, in the unit of `margin`.
+        sizes: numbers of points whose margins are read; those above `N` are passed over.
+        resamples: subsets of each size.
+        seed: of the draw of subsets; those of one size do not depend on the other sizes.
+        confidence: of the intervals whose coverage is counted.
+
+    Returns:
+        One row per size: `size`, `resamples`, `full` (the robust accuracy by all margins), `estimate` (mean),
+        `mean_error`, `std_error`, `max_error` (of the absolute error against `full`, the deviation with `n - 1`),
+        `covered` (share of the intervals that hold `full`).
+
+    Raises:
+        ParameterError: as `estimate_robust_accuracy`.
+    """
+    (margins, scores, right), _ = paired(margin=margin, score=score, correct=correct)
+    full = direct_robust_accuracy(margins, right, epsilon, confidence).robust_accuracy
+    rows: list[tuple[float, ...]] = []
+    for size in [size for size in sizes if 0 < size <= margins.size]:
+        generator = np.random.default_rng([seed, size])
+        found = [
+            estimate_robust_accuracy(
+                margins, scores, right, epsilon, generator.choice(margins.size, size, replace=False), confidence
+            )
+            for _ in range(resamples)
+        ]
+        estimates = np.array([one.estimate for one in found])
+        errors = np.abs(estimates - full)
+        std = float(errors.std(ddof=1)) if resamples > 1 else math.nan
+        covered = float(np.mean([one.low <= full <= one.high for one in found]))
+        rows.append((size, resamples, full, estimates.mean(), errors.mean(), std, errors.max(), covered))
+    return pd.DataFrame(rows, columns=_STUDY)
+
+
+def sanity(
+    margin: ArrayLike,
+    correct: ArrayLike,
+    epsilon: float,
+    attacked_robust_accuracy: float,
+    confidence: float = 0.99,
+) -> Sanity:
+    """The share of correct points with a margin above `epsilon` against the robust accuracy under a strong attack.
+
+    Both estimate the same, and both from above: the smaller of the two is the nearer.
+
+    Validity: they agree when the interval of the share holds the attack's number, which allows for the sampling of
+    the points alone and takes that number as known; attacked on the very same points, a smaller difference tells.
+
+    References:
+        Detecting brittle decisions for free: leveraging margin consistency in deep robust classifiers, Jonas Ngnawé et
+        al., 2024, section 3.1 and appendix B.1, https://arxiv.org/abs/2406.18451
+
+    Args:
+        margin: distance to the nearest input with another prediction, `[n]`.
+        correct: whether the prediction is the label, `[n]`.
+        epsilon: perturbation size of both, in the unit of `margin`.
+        attacked_robust_accuracy: share of points that are correct and withstand the attack, between 0 and 1.
+        confidence: of the interval.
+
+    Raises:
+        ParameterError: as `direct_robust_accuracy`, or the attack's share is not between 0 and 1.
+    """
+    if not 0.0 <= attacked_robust_accuracy <= 1.0:
+        raise ParameterError(
+            "attacked_robust_accuracy",
+            f"the attack's robust accuracy must be a share between 0 and 1; found {attacked_robust_accuracy}",
+        )
+    found = direct_robust_accuracy(margin, correct, epsilon, confidence)
+    return Sanity(
+        epsilon=found.epsilon,
+        points=found.points,
+        robust_accuracy=found.robust_accuracy,
+        low=found.low,
+        high=found.high,
+        attacked=float(attacked_robust_accuracy),
+        difference=found.robust_accuracy - attacked_robust_accuracy,
+        agrees=found.points > 0 and found.low <= attacked_robust_accuracy <= found.high,
+        verdict=_verdict(found, attacked_robust_accuracy),
+    )
+
+
+def _verdict(found: RobustAccuracy, attacked: float) -> str:
+    if found.points == 0:
+        return "No point has both a margin and a label, so nothing can be compared."
+    numbers = (
+        f"by margins {found.robust_accuracy:.1%} ({found.low:.1%} to {found.high:.1%}) are correct and robust at "
+        f"{found.epsilon:g}, under the attack {attacked:.1%}"
+    )
+    if attacked < found.low:
+        return f"The margins are too large: {numbers}, so the search missed perturbations that the attack found."
+    if attacked > found.high:
+        return f"The attack is the weaker: {numbers}, so the search found perturbations that the attack missed."
+    return f"The margins agree with the attack: {numbers}."
+
+
+def _mask(subset: ArrayLike, size: int) -> NDArray[np.bool_]:
+    """The subset as a mask `[size]`."""
+    places = np.asarray(subset)
+    if places.size == 0:
+        return np.zeros(size, dtype=bool)
+    if places.dtype == bool and places.shape == (size,):
+        return places
+    if places.dtype.kind not in "iu" or places.ndim != 1 or places.min() < 0 or places.max() >= size:
+        raise ParameterError(
+            "subset", f"the subset must be positions below {size} or a mask of that length; found {subset!r:.80}"
+        )
+    mask = np.zeros(size, dtype=bool)
+    mask[places] = True
+    return mask
+
+
+def _choose_threshold(
+    scores: NDArray[np.float64], right: NDArray[np.bool_], robust: NDArray[np.bool_], min_tpr: float
+) -> _Threshold:
+    """The threshold that reproduces the robust accuracy, then takes fewest points for what they are not."""
+    values, group = np.unique(scores, return_inverse=True)
+
+    def at_most(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Numbers of `chosen` points at or below `-inf` and each score."""
+        return np.concatenate([[0], np.cumsum(np.bincount(group[chosen], minlength=values.size))])
+
+    fragile = int((~robust).sum())
+    found, lost = at_most(~robust), at_most(robust)
+    taken = int(right.sum()) - at_most(right)
+    error = np.abs(taken - int((right & robust).sum()))
+    mistaken = lost + fragile - found
+    error = np.where(found >= min_tpr * fragile, error, scores.size + 1)
+    best = int(np.lexsort((mistaken, error))[0])
+    return _Threshold(_between(values, best), float(found[best] / fragile) if fragile else math.nan)
+
+
+def _between(values: NDArray[np.float64], below: int) -> float:
+    """A threshold that `below` of the increasing `values` do not exceed: midway, or infinite beyond the ends."""
+    if below == 0:
+        return -math.inf
+    if below == values.size:
+        return math.inf
+    middle = float(values[below - 1] / 2.0 + values[below] / 2.0)
+    return middle if values[below - 1] <= middle < values[below] else float(values[below - 1])
+
+
+def _interval(
+    truth: NDArray[np.bool_], taken: NDArray[np.bool_], rest: NDArray[np.bool_], confidence: float
+) -> tuple[float, float]:
+    """The interval of the rectified estimate: of the subset's part and that of the others, in quadrature."""
+    others = rest.size / (truth.size + rest.size)
+    parts = truth - others * taken
+    scaled = mean_interval((parts + others) / (1.0 + others), confidence)
+    first = MeanInterval(*((1.0 + others) * end - others for end in scaled))
+    second = MeanInterval(*(others * end for end in _proportion(rest, confidence))) if rest.size else _NOTHING
+    centre = first.mean + second.mean
+    low = centre - math.hypot(first.mean - first.low, second.mean - second.low)
+    high = centre + math.hypot(first.high - first.mean, second.high - second.mean)
+    return max(low, 0.0), min(high, 1.0)
+
+
+_NOTHING = MeanInterval(0.0, 0.0, 0.0)
+
+
+def _proportion(successes: NDArray[np.bool_], confidence: float) -> MeanInterval:
+    """Share of successes with its Clopper-Pearson interval; NaN, 0 and 1 of none."""
+    if successes.size == 0:
+        return MeanInterval(math.nan, 0.0, 1.0)
+    low, high = clopper_pearson(int(successes.sum()), successes.size, confidence)
+    return MeanInterval(float(successes.mean()), float(low), float(high))

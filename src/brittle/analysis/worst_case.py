@@ -1,0 +1,186 @@
+"""Which scores tell the points that a small perturbation can flip, and how well?"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from brittle.analysis.columns import Column, columns, largest_budgets
+from brittle.analysis.detection import detection
+from brittle.analysis.margin_consistency import margin_consistency
+from brittle.analysis.paired import check_epsilon
+from brittle.analysis.robust_accuracy import direct_robust_accuracy
+from brittle.estimate import Status
+from brittle.norms import check_norm
+from brittle.table import FLIP_PROBABILITY, Table
+
+INPUT_MARGIN = "input_margin"
+"""The score that holds the distance to the nearest input found with another prediction."""
+
+ORIENTATION = {
+    "logit_margin": 1.0,
+    "feature_margin": 1.0,
+    "first_order_margin": 1.0,
+    "max_probability": 1.0,
+    "probability_margin": 1.0,
+    "entropy": -1.0,
+}
+"""What makes a score larger where safer, by name: its sign. Flip probabilities are negated whatever their name."""
+
+_FIELDS = (
+    "norm", "epsilon", "score", "title", "points", "dropped", "not_found", "masked", "positives",
+    "tau", "tau_low", "tau_high", "auroc", "auroc_low", "auroc_high", "aupr", "aupr_low", "aupr_high",
+    "fpr95", "fpr95_low", "fpr95_high", "accuracy", "robust_accuracy", "robust_low", "robust_high", "reason",
+)  # fmt: skip
+
+
+def margin_columns(table: Table) -> tuple[Column, ...]:
+    """The columns of `table` that hold input margins, in the order of its provenance.
+
+    A value is a distance in the norm that the parameters name, infinite where nothing was found.
+    """
+    return tuple(column for column in columns(table) if column.score == INPUT_MARGIN)
+
+
+def safer(column: Column) -> pd.Series | None:
+    """The values of `column` so that larger is safer, NaN where there is none; None for a score of no known direction.
+
+    Flip probabilities are negated, not taken from 1, so that the smallest still differ.
+    """
+    sign = -1.0 if column.quantity == FLIP_PROBABILITY else ORIENTATION.get(column.score)
+    return None if sign is None else sign * column.value
+
+
+def worst_case_table(table: Table, epsilon: float, norm: str | None = None) -> pd.DataFrame:
+    """The table of the paper: how every score orders the points by input margin, and finds those within `epsilon`.
+
+    Of probability scores, the column with the most draws at each noise setting takes part. Each row is over the points
+    that have that score and a margin.
+
+    References:
+        Detecting brittle decisions for free: leveraging margin consistency in deep robust classifiers, Jonas Ngnawé et
+        al., 2024, section 3.2, Table 1, https://arxiv.org/abs/2406.18451
+
+    Args:
+        table: a run.
+        epsilon: perturbation size, in the unit of the input margin.
+        norm: of the input margin, `l2` or `linf`; by default that of the run's first.
+
+    Returns:
+        One row per score, the most consistent first: `norm` and `epsilon`; `score` (its label), `title`; `points`,
+        `dropped` (without the score or a margin), `not_found` and `masked` (points whose margin has that status),
+        `positives` (points within epsilon); `tau`, `auroc`, `aupr`, `fpr95`, each with its interval; `accuracy` and
+        `robust_accuracy` of the points with a label, with its interval; `reason` why nothing is detected. Empty without
+        input margins in that norm.
+
+    Raises:
+        ParameterError: an unknown norm, or a negative epsilon.
+    """
+    check_epsilon(epsilon)
+    if norm is not None:
+        check_norm(norm)
+    margin = next((one for one in margin_columns(table) if norm in (None, one.parameters.get("norm"))), None)
+    if margin is None:
+        return pd.DataFrame(columns=_FIELDS)
+    correct = _correct(table)
+    confidence = float(table.provenance.get("confidence") or 0.99)
+    rows = [
+        _row(margin, column, values, correct, epsilon, confidence)
+        for column in _compared(table)
+        if (values := safer(column)) is not None and values.notna().any()
+    ]
+    frame = pd.DataFrame(rows, columns=_FIELDS)
+    return frame.sort_values("tau", ascending=False, kind="stable", ignore_index=True)
+
+
+def format_worst_case(frame: pd.DataFrame) -> str:
+    """The frame of `worst_case_table` as plain text for a terminal."""
+    if frame.empty:
+        return "No input margins to compare a score with in this run."
+    width = max(5, *(len(label) for label in frame["score"]))
+    header = (
+        f"  {'score':<{width}} {'points':>7} {'tau':>6} {'AUROC':>6} {'AUPR':>6} {'FPR@95':>6} {'acc':>6} {'rob':>6}"
+    )
+    reasons = [str(reason) for reason in frame["reason"].dropna().unique()]
+    return "\n".join([_title(frame), header, *(_line(row, width) for row in frame.to_dict("records")), *reasons])
+
+
+def _compared(table: Table) -> tuple[Column, ...]:
+    """The columns to compare: of probabilities those with most draws, and all others."""
+    found = columns(table)
+    most = {column.label for column in largest_budgets(found)}
+    return tuple(column for column in found if not column.is_probability or column.label in most)
+
+
+def _correct(table: Table) -> NDArray[np.float64]:
+    """Whether each point is classified correctly, 1 or 0, `[N]`; NaN without a label."""
+    return np.asarray(table.points["correct"].to_pylist(), dtype=np.float64)
+
+
+def _row(
+    margin: Column,
+    column: Column,
+    values: pd.Series,
+    correct: NDArray[np.float64],
+    epsilon: float,
+    confidence: float,
+) -> dict[str, Any]:
+    margins, scores = margin.value.to_numpy(), values.to_numpy()
+    order = margin_consistency(margins, scores, confidence, column.label)
+    found = detection(margins, scores, epsilon, confidence)
+    known = ~np.isnan(margins) & ~np.isnan(scores)
+    robust = direct_robust_accuracy(margins[known], correct[known], epsilon, confidence)
+    statuses = margin.rows["status"].to_numpy(dtype=object)[known]
+    return {
+        "norm": margin.parameters.get("norm"),
+        "epsilon": float(epsilon),
+        "score": column.label,
+        "title": column.title,
+        "points": found.points,
+        "dropped": found.dropped,
+        "not_found": int(np.sum(statuses == Status.NOT_FOUND.slug)),
+        "masked": int(np.sum(statuses == Status.MASKED.slug)),
+        "positives": found.positives,
+        "tau": order.tau,
+        "tau_low": order.low,
+        "tau_high": order.high,
+        "auroc": found.auroc,
+        "auroc_low": found.auroc_low,
+        "auroc_high": found.auroc_high,
+        "aupr": found.aupr,
+        "aupr_low": found.aupr_low,
+        "aupr_high": found.aupr_high,
+        "fpr95": found.fpr_at_95_tpr,
+        "fpr95_low": found.fpr_low,
+        "fpr95_high": found.fpr_high,
+        "accuracy": robust.accuracy,
+        "robust_accuracy": robust.robust_accuracy,
+        "robust_low": robust.low,
+        "robust_high": robust.high,
+        "reason": found.reason,
+    }
+
+
+def _title(frame: pd.DataFrame) -> str:
+    first = cast(dict[str, Any], frame.loc[frame["points"].idxmax()].to_dict())
+    norm = "an unnamed norm" if first["norm"] is None else first["norm"]
+    title = (
+        f"{norm}, epsilon {first['epsilon']:.4g}: {first['positives']:,} of {first['points']:,} points are not robust"
+    )
+    remarks = [
+        f"{first[field]:,} {words}"
+        for field, words in (("not_found", "with no other prediction found"), ("masked", "with masked gradients"))
+        if first[field]
+    ]
+    return "; ".join([title, *remarks])
+
+
+def _line(row: dict[str, Any], width: int) -> str:
+    numbers = [f"{'-' if pd.isna(row[key]) else format(row[key], '.3f'):>6}" for key in _SHOWN]
+    return " ".join([f"  {row['score']:<{width}}", f"{row['points']:>7,}", *numbers])
+
+
+_SHOWN = ("tau", "auroc", "aupr", "fpr95", "accuracy", "robust_accuracy")

@@ -1,0 +1,46 @@
+"""What the commands share."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cyclopts import Parameter
+
+from brittle.errors import ModelError, UsageError
+
+if TYPE_CHECKING:
+    from brittle.models import LoadedModel
+
+Many = Parameter(consume_multiple=True, negative=())
+Flag = Parameter(negative=())
+
+
+def whole_rows(batch_size: str) -> int | None:
+    """Rows in one pass, or None for `auto`."""
+    if batch_size == "auto":
+        return None
+    if not batch_size.lstrip("-").isdigit():
+        raise UsageError("batch_size", f"--batch-size takes a whole number or auto; found {batch_size!r}")
+    return int(batch_size)
+
+
+def load(model: str, weights: Path | None) -> LoadedModel:
+    """The network that MODEL names; one whose batch size is fixed is refused."""
+    from brittle.models import load_model
+
+    loaded = load_model(model, weights=weights)
+    if loaded.fixed_batch is not None:
+        raise ModelError(
+            "fixed_batch",
+            f"{model} was exported for batches of {loaded.fixed_batch}; export it with a dynamic batch dimension "
+            f"(dynamic_shapes={{0: torch.export.Dim('batch')}})",
+        )
+    return loaded
+
+
+def say(quiet: bool, sentence: str) -> None:
+    """Tell what happens, on stderr, unless QUIET."""
+    if not quiet:
+        print(f"brittle: {sentence}", file=sys.stderr)

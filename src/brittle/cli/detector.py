@@ -1,0 +1,253 @@
+"""The commands of the detector of brittle predictions."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from brittle.cli.common import Flag, load, say, whole_rows
+
+if TYPE_CHECKING:
+    from brittle.classifier import Classifier
+    from brittle.detector import Detector
+    from brittle.pseudo_margin import PseudoMargin
+
+detector = App(name="detector", help="Calibrate a rule that says from one forward pass that a prediction is brittle.")
+pseudo_margin = App(name="pseudo-margin", help="Learn a stand-in for the input margin from the features of a model.")
+
+Run = Annotated[Path, Parameter(name="run")]
+
+
+@detector.command
+def fit(
+    run_folder: Run,
+    *,
+    epsilon: str,
+    norm: str = "linf",
+    tpr: float = 0.95,
+    score: str = "logit_margin",
+    confidence: float = 0.99,
+    seed: int = 0,
+    margin: str | None = None,
+    pseudo_margin: Path | None = None,
+    scores: Path | None = None,
+    out: Path = Path("detector.json"),
+) -> int:
+    """Calibrate a detector on the input margins of RUN and write it.
+
+    Parameters
+    ----------
+    run_folder
+        A folder that `brittle score --scores input_margin logit_margin` wrote.
+    epsilon
+        Predictions whose margin is at most this are brittle; in pixel units, such as 8/255.
+    norm
+        Of the margins, l2 or linf.
+    tpr
+        Share of the brittle predictions that must be flagged.
+    score
+        What decides: logit_margin, feature_margin, max_probability, probability_margin, entropy or pseudo_margin.
+    confidence
+        Confidence of all intervals.
+    seed
+        Seed of the split into calibration and held-out points.
+    margin
+        Label of the margins, where RUN holds several in this norm.
+    pseudo_margin
+        The file of the pseudo-margin that gave the score, where that decides.
+    scores
+        Another run of the same model and points that holds the score.
+    out
+        The file to write.
+    """
+    from brittle.detector import Detector
+    from brittle.table import read_table
+
+    found = Detector.fit(
+        read_table(run_folder),
+        epsilon,
+        norm,
+        tpr,
+        score,
+        confidence,
+        seed,
+        margin=margin,
+        scores=None if scores is None else read_table(scores),
+        pseudo_margin=_pseudo_margin(pseudo_margin),
+    )
+    print(found)
+    print(found.save(out))
+    return 0
+
+
+@detector.command
+def apply(
+    file: Path,
+    model: str,
+    data: Path,
+    *,
+    out: Path,
+    weights: Path | None = None,
+    split: str | None = None,
+    limit: int | None = None,
+    pseudo_margin: Path | None = None,
+    force: Annotated[bool, Flag] = False,
+    head: str | None = None,
+    batch_size: str = "auto",
+    device: str | None = None,
+    layout: Literal["nchw", "nhwc"] | None = None,
+    scale_uint8: Annotated[bool, Flag] = False,
+    quiet: Annotated[bool, Flag] = False,
+) -> int:
+    """Flag every point of DATA whose prediction by MODEL is brittle, as the detector FILE says, and write a table.
+
+    The bounds and the preprocessing are those that the detector was fitted with.
+
+    Parameters
+    ----------
+    file
+        A detector that `brittle detector fit` wrote.
+    model
+        As for `brittle score`.
+    data
+        As for `brittle score`.
+    out
+        The table to write, .parquet or .csv.
+    weights
+        Weights for a factory's network, in safetensors.
+    split
+        Which part of the data, such as test.
+    limit
+        Flag the first points only.
+    pseudo_margin
+        The file of the pseudo-margin that the detector was fitted with, where it was.
+    force
+        Accept another model than the one that the detector was fitted for; every row says so.
+    head
+        Name of the last linear layer, where the detector needs features; found by default.
+    batch_size
+        Most rows in one pass through the network, or auto.
+    device
+        Where to compute, such as cuda.
+    layout
+        Axis order of image arrays in .npz files (nchw).
+    scale_uint8
+        Map whole numbers 0..255 in .npz files to the bounds.
+    quiet
+        Show no progress.
+    """
+    from brittle.data import open_points
+    from brittle.detector import Detector, write_flags
+    from brittle.progress import progress
+
+    rule = Detector.load(file)
+    bounds = rule.model.bounds
+    rows = whole_rows(batch_size)
+    points = open_points(data, split=split, bounds=bounds, limit=limit, layout=layout, scale_uint8=scale_uint8)
+    classifier = _classifier(rule, model, weights, device, head)
+    learned = _pseudo_margin(pseudo_margin)
+    with progress(quiet, sys.stderr) as advance:
+        flags = rule.apply(classifier, points, force, pseudo_margin=learned, batch_size=rows, progress=advance)
+    brittle = sum(flags["brittle"].to_pylist())
+    say(quiet, f"{brittle} of {len(flags)} predictions are brittle at epsilon {rule.epsilon:.6g} in {rule.norm}")
+    print(write_flags(flags, out))
+    return 0
+
+
+@pseudo_margin.command(name="fit")
+def fit_pseudo_margin(
+    run_folder: Run,
+    model: str,
+    data: Path,
+    *,
+    norm: str = "linf",
+    seed: int = 0,
+    weights: Path | None = None,
+    split: str | None = None,
+    head: str | None = None,
+    device: str | None = None,
+    layout: Literal["nchw", "nhwc"] | None = None,
+    scale_uint8: Annotated[bool, Flag] = False,
+    out: Path = Path("pseudo-margin.safetensors"),
+) -> int:
+    """Learn the input margins of RUN from the features of MODEL on the same DATA, and write what was learned.
+
+    Calibrate a detector with it on points that it was not trained on.
+
+    Parameters
+    ----------
+    run_folder
+        A folder that `brittle score --scores input_margin` wrote.
+    model
+        The model of the run.
+    data
+        The data of the run.
+    norm
+        Of the margins, l2 or linf.
+    seed
+        Seed of the training.
+    weights
+        Weights for a factory's network, in safetensors.
+    split
+        Which part of the data, such as test.
+    head
+        Name of the last linear layer; found by default.
+    device
+        Where to compute, such as cuda.
+    layout
+        Axis order of image arrays in .npz files (nchw).
+    scale_uint8
+        Map whole numbers 0..255 in .npz files to the bounds.
+    out
+        The file to write, .safetensors.
+    """
+    from brittle.classifier import Classifier
+    from brittle.data import open_points
+    from brittle.pseudo_margin import PseudoMargin
+    from brittle.table import read_table
+
+    table = read_table(run_folder)
+    declared = table.provenance["model"]
+    low, high = declared["bounds"]
+    points = open_points(data, split=split, bounds=(low, high), layout=layout, scale_uint8=scale_uint8)
+    loaded = load(model, weights)
+    classifier = Classifier(
+        loaded.module,
+        (low, high),
+        declared["mean"],
+        declared["std"],
+        outputs=declared["outputs"],
+        device=device,
+        source=loaded.provenance,
+        head=head,
+    )
+    learned = PseudoMargin.fit_run(table, classifier, points, norm, seed)
+    print(f"{learned.recipe.points} points, validation loss {learned.recipe.validation_loss:.4g}")
+    print(learned.save(out))
+    return 0
+
+
+def _classifier(rule: Detector, model: str, weights: Path | None, device: str | None, head: str | None) -> Classifier:
+    """The model with the preprocessing of the detector."""
+    from brittle.classifier import Classifier
+
+    loaded, known = load(model, weights), rule.model
+    return Classifier(
+        loaded.module,
+        known.bounds,
+        known.mean,
+        known.std,
+        outputs=known.outputs,
+        device=device,
+        source=loaded.provenance,
+        head=head,
+    )
+
+
+def _pseudo_margin(path: Path | None) -> PseudoMargin | None:
+    from brittle.pseudo_margin import PseudoMargin
+
+    return None if path is None else PseudoMargin.load(path)

@@ -1,0 +1,369 @@
+"""A calibrated rule that says from one forward pass whether a prediction is brittle, tied to its model."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from brittle._version import __version__
+from brittle.classifier import Classifier
+from brittle.detector.calibration import Counts, Rate, Verdict, calibrate, flagged, points_needed
+from brittle.detector.flags import FLAGS, write_flags
+from brittle.detector.formulas import PSEUDO_MARGIN, SCORES
+from brittle.detector.identity import Identity
+from brittle.detector.network import DetectorNetwork
+from brittle.errors import DetectorFormatError, ModelError, ParameterError, StorageError
+from brittle.estimate import Status
+from brittle.intervals import check_confidence
+from brittle.norms import check_norm, parse_epsilon
+from brittle.scores import CATALOGUE, Score
+from brittle.strict_json import FormatProblem, Scalar, dump, parse, read_text
+from brittle.table import Table
+
+if TYPE_CHECKING:
+    from brittle.data import Points
+    from brittle.pseudo_margin import PseudoMargin
+
+__all__ = [
+    "FLAGS",
+    "SCORES",
+    "Counts",
+    "Detector",
+    "DetectorNetwork",
+    "Identity",
+    "Rate",
+    "Verdict",
+    "points_needed",
+    "write_flags",
+]
+
+FORMAT = 1
+"""Version of the detector file."""
+
+
+@dataclass(frozen=True)
+class Detector:
+    """Says that a prediction is brittle unless its score is a finite number that reaches a threshold.
+
+    A point is *brittle* when its input margin, as the attacks of the run found it, is at most `epsilon`. For a further
+    brittle point, exchangeable with those of the calibration,
+
+        P(score < threshold) >= tpr
+
+    over the draw of the calibration points and of that point (`brittle.detector.calibration.threshold_of`). What the
+    threshold found achieves is measured on points that it was not chosen on: `true_positives`.
+
+    Validity: for points drawn as those of the run were, on the model whose identity is `model`. A brittle point whose
+    margin the attacks overlooked counts as robust. NaN and infinite scores or logits, and ties of the two largest
+    logits, are always brittle.
+
+    Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.3; Vovk et al., Algorithmic
+    learning in a random world (2005), for the threshold.
+
+    Attributes:
+        format: version of the file.
+        brittle: version of the package that fitted it.
+        model: the model it belongs to.
+        epsilon: margins up to this are brittle, in the declared pixel units.
+        norm: of the margins, `l2` or `linf`.
+        score: name of the score, one of `SCORES`; larger is safer.
+        parameters: of the score.
+        threshold: a score below it is brittle.
+        tpr: true positive rate that the threshold was chosen for.
+        confidence: of every interval.
+        seed: of the split into calibration and held-out points.
+        margin: parameters of the margins: the norm, and how the nearest other decision was looked for.
+        counts: what became of the points of the run.
+        true_positives: share of held-out brittle points that are flagged.
+        false_positives: share of robust points that are flagged.
+        verdict: whether the score may be trusted for this model.
+
+    Raises:
+        ParameterError: a field has no such value.
+    """
+
+    format: int
+    brittle: str
+    model: Identity
+    epsilon: float
+    norm: str
+    score: str
+    parameters: dict[str, Scalar]
+    threshold: float
+    tpr: float
+    confidence: float
+    seed: int
+    margin: dict[str, Scalar]
+    counts: Counts
+    true_positives: Rate
+    false_positives: Rate
+    verdict: Verdict
+
+    def __post_init__(self) -> None:
+        if self.format != FORMAT:
+            raise ParameterError("format", f"this version reads format {FORMAT}; found {self.format}")
+        check_norm(self.norm)
+        _check_score(self.score)
+        _check_rate(self.tpr)
+        check_confidence(self.confidence)
+        parse_epsilon(self.epsilon)
+        if not math.isfinite(self.threshold):
+            raise ParameterError("threshold", f"the threshold must be a finite number; found {self.threshold}")
+
+    @classmethod
+    def fit(
+        cls,
+        table: Table,
+        epsilon: float | str,
+        norm: str = "linf",
+        tpr: float = 0.95,
+        score: str = "logit_margin",
+        confidence: float = 0.99,
+        seed: int = 0,
+        *,
+        margin: str | None = None,
+        scores: Table | None = None,
+        pseudo_margin: PseudoMargin | None = None,
+    ) -> Detector:
+        """Calibrate on the points of a run whose input margins are known; labels are not needed.
+
+        Half of the brittle points give the threshold, the other half and all robust points say what it achieves.
+        Points whose margin is `masked` are left out; an infinite margin is robust.
+
+        Args:
+            table: a run with `input_margin` in `norm`, and with the score unless `scores` holds it.
+            epsilon: margins up to this are brittle, in the declared pixel units; a number, or a fraction as `8/255`.
+            norm: of the margins, `l2` or `linf`.
+            tpr: true positive rate to hold, between 0 and 1.
+            score: name of the score, one of `SCORES`.
+            confidence: of every interval.
+            seed: of the split.
+            margin: label of the margins, where the run holds several in this norm.
+            scores: another run of the same model and points that holds the score.
+            pseudo_margin: the one that computed the score `pseudo_margin`; the points it was trained on are left out.
+
+        Raises:
+            DataError: a score is missing or ambiguous, there are too few brittle points, or the run has no digest.
+            ModelError: `scores` is a run of another model, or the pseudo-margin is another one.
+            ParameterError: a parameter is outside its range.
+        """
+        reach = parse_epsilon(epsilon)
+        check_norm(norm)
+        _check_score(score)
+        _check_rate(tpr)
+        check_confidence(confidence)
+        if seed < 0:
+            raise ParameterError("seed", f"the seed must be at least 0; found {seed}")
+        identity = Identity.of_run(table.provenance)
+        if scores is not None:
+            identity.check(Identity.of_run(scores.provenance), force=False)
+        found = calibrate(
+            table,
+            scores or table,
+            score,
+            sign=SCORES[score].sign,
+            wanted=_wanted(score, norm, pseudo_margin),
+            epsilon=reach,
+            norm=norm,
+            tpr=tpr,
+            confidence=confidence,
+            seed=seed,
+            margin=margin,
+            learned_from=pseudo_margin.points if pseudo_margin is not None else (),
+        )
+        return cls(
+            format=FORMAT,
+            brittle=__version__,
+            model=identity,
+            epsilon=reach,
+            norm=norm,
+            score=score,
+            tpr=tpr,
+            confidence=confidence,
+            seed=seed,
+            **vars(found),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the detector to the JSON file `path`, and give that path.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        path = Path(path)
+        try:
+            path.write_text(dump(self), encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise StorageError("unwritable", f"{path} cannot be written ({error.strerror}); choose another") from error
+        return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Detector:
+        """Read a detector; nothing in the file is run, and whatever is not exactly a detector is refused.
+
+        Raises:
+            DetectorFormatError: the file holds anything else.
+            ModelError: it cannot be read.
+        """
+        path = Path(path)
+        try:
+            return parse(cls, read_text(path))
+        except FormatProblem as error:
+            raise DetectorFormatError("detector_format", f"{path} is not a detector: {error}; fit it again") from error
+        except OSError as error:
+            raise ModelError("detector_missing", f"{path} cannot be read: {error.strerror or error}") from error
+
+    def flag(self, scores: ArrayLike | Tensor) -> NDArray[np.bool_]:
+        """Which of `scores` `[B]`, larger where safer, are brittle, `[B]`; NaN, None and infinite ones are."""
+        values = scores.detach().cpu().double().numpy() if isinstance(scores, Tensor) else scores
+        return flagged(np.asarray(values, dtype=np.float64), self.threshold)
+
+    def wrap(
+        self,
+        network: Classifier | nn.Module,
+        *,
+        force: bool = False,
+        pseudo_margin: PseudoMargin | None = None,
+    ) -> DetectorNetwork:
+        """The network with this detector built in: inputs to `(logits, score, brittle)` in one forward pass.
+
+        Preprocessing is built in too, so that it takes inputs in the declared units; that of a bare network is the
+        one that the detector was fitted with.
+
+        Args:
+            network: a classifier or its network, which is put into evaluation mode and shares its weights.
+            force: accept another model than the one it was fitted for.
+            pseudo_margin: the one that it was fitted with, where its score is `pseudo_margin`.
+
+        Raises:
+            ModelError: the model or the pseudo-margin is another one, or the score needs a last linear layer that the
+                network does not have.
+        """
+        classifier = network if isinstance(network, Classifier) else self._classifier(network)
+        forced = self.model.check(Identity.of_classifier(classifier), force=force)
+        regressor = self._regressor(pseudo_margin)
+        return DetectorNetwork(classifier, SCORES[self.score], self.norm, self.threshold, regressor, forced)
+
+    def apply(
+        self,
+        classifier: Classifier,
+        points: Points | tuple[Any, Any] | Tensor,
+        force: bool = False,
+        *,
+        pseudo_margin: PseudoMargin | None = None,
+        batch_size: int | None = None,
+        progress: Callable[[int, int, int], None] | None = None,
+    ) -> pa.Table:
+        """Flag every point of `points`, a row each with the schema `FLAGS`.
+
+        A point that cannot be scored (a broken image, NaN logits) has no score, and is brittle.
+
+        Args:
+            classifier: the model that it was fitted for.
+            points: as `brittle.score` takes them.
+            force: accept another model; written into every row.
+            pseudo_margin: the one that it was fitted with, where its score is `pseudo_margin`.
+            batch_size: most rows in one pass through the network.
+            progress: called after every batch.
+
+        Raises:
+            ModelError: the model or the pseudo-margin is another one, or it cannot be scored.
+            DataError: the data do not fit the declaration, or too many of the first rows cannot be scored.
+        """
+        from brittle.run import score
+
+        forced = self.model.check(Identity.of_classifier(classifier), force=force)
+        self._regressor(pseudo_margin)
+        run = score(
+            classifier,
+            points,
+            [_score(self.score, self.norm, pseudo_margin)],
+            confidence=self.confidence,
+            batch_size=batch_size,
+            progress=progress,
+        )
+        values = SCORES[self.score].sign * run.scores["value"].to_pandas().to_numpy(np.float64)
+        statuses = run.scores["status"].to_pylist()
+        brittle = self.flag(values) | np.array([status == Status.TIE.slug for status in statuses], dtype=bool)
+        shared = run.points.select(["point", "row", "name", "label", "predicted"])
+        return pa.table(
+            {name: shared[name] for name in shared.column_names}
+            | {
+                "score": pa.array(values, from_pandas=True),
+                "brittle": brittle,
+                "status": statuses,
+                "forced": [forced] * len(statuses),
+            },
+            schema=FLAGS,
+        )
+
+    def __str__(self) -> str:
+        counts = self.counts
+        left_out = ", ".join(
+            f"{number} {name.replace('_', ' ')}"
+            for name, number in vars(counts).items()
+            if number and name in ("masked", "without_margin", "learned_from")
+        )
+        return "\n".join(
+            (
+                f"brittle when {self.score} < {self.threshold!r}; margins up to {self.epsilon:.6g} in {self.norm}",
+                f"calibrated for a true positive rate of {self.tpr} on {counts.calibration} of {counts.brittle} "
+                f"brittle points; {counts.robust} robust" + (f"; left out: {left_out}" if left_out else ""),
+                f"flags of held-out brittle points: {self.true_positives}",
+                f"flags of robust points: {self.false_positives}",
+                f"verdict: {self.verdict}",
+                f"model {self.model.state_sha256[:12]}…; intervals at {self.confidence}; seed {self.seed}",
+            )
+        )
+
+    def _classifier(self, network: nn.Module) -> Classifier:
+        known = self.model
+        return Classifier(network, known.bounds, known.mean, known.std, outputs=known.outputs)
+
+    def _regressor(self, pseudo_margin: PseudoMargin | None) -> nn.Module | None:
+        """The regressor of the pseudo-margin, checked to be the one of the fit; None for the other scores."""
+        if self.score != PSEUDO_MARGIN:
+            return None
+        found = None if pseudo_margin is None else pseudo_margin.digest
+        if pseudo_margin is None or found != self.parameters.get("sha256"):
+            raise ModelError(
+                "detector_pseudo_margin",
+                f"the detector reads the pseudo-margin {self.parameters.get('sha256')}; found {found}; give the file "
+                f"that it was fitted with (pseudo_margin=)",
+            )
+        return pseudo_margin.regressor
+
+
+def _check_score(score: str) -> None:
+    if score not in SCORES:
+        raise ParameterError("score", f"a detector reads one of {', '.join(SCORES)}; found {score!r:.60}")
+
+
+def _check_rate(tpr: float) -> None:
+    if not 0.0 < tpr < 1.0:
+        raise ParameterError("tpr", f"the true positive rate must lie between 0 and 1; found {tpr}")
+
+
+def _wanted(score: str, norm: str, pseudo_margin: PseudoMargin | None) -> dict[str, Any]:
+    """The parameters that the score must have in a run."""
+    if score == PSEUDO_MARGIN:
+        if pseudo_margin is None:
+            raise ParameterError("pseudo_margin", "the score pseudo_margin needs the one that computed it; give it too")
+        return {"sha256": pseudo_margin.digest}
+    return {"norm": norm} if SCORES[score].normed else {}
+
+
+def _score(score: str, norm: str, pseudo_margin: PseudoMargin | None) -> Score:
+    """What `brittle.score` computes the score by."""
+    if pseudo_margin is not None and score == PSEUDO_MARGIN:
+        return pseudo_margin.score
+    return CATALOGUE[score](**({"norm": norm} if SCORES[score].normed else {}))

@@ -1,0 +1,98 @@
+"""The scores that a detector may read: one forward pass, larger is safer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from brittle.scores.feature_margin import feature_margin
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one forward pass shows of `B` points.
+
+    Attributes:
+        logits: `[B, C]`, double precision.
+        norm: of the input margins.
+        features: what the last linear layer sees, `[B, d]`, or None where the formula does not read it.
+        weight: of that layer, `[C, d]`, or None likewise.
+        regressor: from features `[B, d]` to margins `[B]`, or None likewise.
+    """
+
+    logits: Tensor
+    norm: str
+    features: Tensor | None = None
+    weight: Tensor | None = None
+    regressor: Callable[[Tensor], Tensor] | None = None
+
+    @cached_property
+    def top(self) -> Tensor:
+        """The two largest logits, `[B, 2]`."""
+        return self.logits.topk(2, dim=1).values
+
+
+@dataclass(frozen=True)
+class Formula:
+    """How a score is computed from one pass, and how it is read from a run.
+
+    Attributes:
+        value: `[B]` of what was seen, double precision; larger where safer.
+        uses_features: whether it reads the features.
+        sign: -1 where the run table holds the negative of `value`.
+        normed: whether the run table holds it under the norm as a parameter.
+    """
+
+    value: Callable[[Seen], Tensor]
+    uses_features: bool = False
+    sign: float = 1.0
+    normed: bool = False
+
+
+def _logit_margin(seen: Seen) -> Tensor:
+    return seen.top[:, 0] - seen.top[:, 1]
+
+
+def _max_probability(seen: Seen) -> Tensor:
+    return seen.logits.softmax(dim=1).amax(dim=1)
+
+
+def _probability_margin(seen: Seen) -> Tensor:
+    top = seen.logits.softmax(dim=1).topk(2, dim=1).values
+    return top[:, 0] - top[:, 1]
+
+
+def _negative_entropy(seen: Seen) -> Tensor:
+    return -torch.special.entr(seen.logits.softmax(dim=1)).sum(dim=1)
+
+
+def _feature_margin(seen: Seen) -> Tensor:
+    return feature_margin(seen.logits, _there(seen.weight), seen.norm)
+
+
+def _pseudo_margin(seen: Seen) -> Tensor:
+    return _there(seen.regressor)(_there(seen.features))
+
+
+def _there(part: Any) -> Any:
+    assert part is not None, "the formula reads what was not looked at"
+    return part
+
+
+PSEUDO_MARGIN = "pseudo_margin"
+"""The score that is learned rather than computed."""
+
+SCORES = {
+    "logit_margin": Formula(_logit_margin),
+    "max_probability": Formula(_max_probability),
+    "probability_margin": Formula(_probability_margin),
+    "entropy": Formula(_negative_entropy, sign=-1.0),
+    "feature_margin": Formula(_feature_margin, uses_features=True, normed=True),
+    PSEUDO_MARGIN: Formula(_pseudo_margin, uses_features=True),
+}
+"""Every score that a detector may read, by the name that run tables use and with their values, bit for bit."""

@@ -1,0 +1,105 @@
+"""Which model a detector belongs to: its weights and what is done to its inputs and outputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from torch import nn
+
+from brittle.bounds import check_bounds
+from brittle.classifier import OUTPUTS, Classifier
+from brittle.errors import DataError, ModelError, ParameterError
+from brittle.models import state_digest
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A model as a detector knows it. Two models of one identity give the same logits for the same inputs.
+
+    The digest is over names, types, shapes and bytes of all weights, not over the code of the network.
+
+    Attributes:
+        state_sha256: digest of all parameters and buffers, 64 hexadecimal digits.
+        bounds: smallest and largest value of an input.
+        mean: subtracted from the input, one number or one per channel, or None.
+        std: what the difference is divided by, likewise.
+        outputs: what the network returns, one of `brittle.classifier.OUTPUTS`.
+
+    Raises:
+        ParameterError: a field has no such value.
+    """
+
+    state_sha256: str
+    bounds: tuple[float, float]
+    mean: tuple[float, ...] | None
+    std: tuple[float, ...] | None
+    outputs: str
+
+    def __post_init__(self) -> None:
+        check_bounds(self.bounds)
+        if not _DIGEST.fullmatch(self.state_sha256):
+            raise ParameterError("state_sha256", f"64 hexadecimal digits are needed; found {self.state_sha256!r:.80}")
+        if self.std is not None and not all(number > 0 for number in self.std):
+            raise ParameterError("std", f"every std must be positive; found {list(self.std)!r:.80}")
+        if self.outputs not in OUTPUTS:
+            raise ParameterError("outputs", f"outputs must be one of {', '.join(OUTPUTS)}; found {self.outputs!r:.80}")
+
+    @classmethod
+    def of_run(cls, provenance: Mapping[str, Any]) -> Identity:
+        """The model of a run.
+
+        Raises:
+            DataError: the run does not say what its weights were.
+        """
+        model = provenance["model"]
+        if model.get("state_sha256") is None:
+            raise DataError(
+                "no_digest",
+                f"the run of {model.get('spec')} holds no digest of the model's weights, to which a detector is tied; "
+                f"score a torch.nn.Module",
+            )
+        mean, std = (None if model[name] is None else tuple(model[name]) for name in ("mean", "std"))
+        low, high = model["bounds"]
+        return cls(model["state_sha256"], (low, high), mean, std, model["outputs"])
+
+    @classmethod
+    def of_classifier(cls, classifier: Classifier) -> Identity:
+        """The model of `classifier`.
+
+        Raises:
+            ModelError: it is a function, whose weights cannot be seen.
+        """
+        return cls(_digest(classifier.model), classifier.bounds, classifier.mean, classifier.std, classifier.outputs)
+
+    def check(self, found: Identity, *, force: bool) -> bool:
+        """Whether `found` is another model, which only `force` allows.
+
+        Raises:
+            ModelError: it is, and not forced; what differs is named, with both values.
+        """
+        ours, theirs = asdict(self), asdict(found)
+        differing = [name for name in ours if ours[name] != theirs[name]]
+        if differing and not force:
+            seen = "; ".join(f"{name} {_short(ours[name])} here {_short(theirs[name])}" for name in differing)
+            raise ModelError(
+                "detector_model",
+                f"the detector was fitted for another model or preprocessing: {seen}; fit one for this model, or use "
+                f"--force (force=True), which is written into every row",
+            )
+        return bool(differing)
+
+
+def _digest(model: Any) -> str:
+    if not isinstance(model, nn.Module):
+        kind = type(model).__name__
+        raise ModelError("detector_model", f"a detector is tied to the weights of a torch.nn.Module; found a {kind}")
+    return state_digest(model)
+
+
+def _short(value: Any) -> str:
+    return f"{value[:12]}…" if isinstance(value, str) and _DIGEST.fullmatch(value) else str(value)

@@ -1,0 +1,252 @@
+"""Linear relaxation of a network, sent backwards through it (CROWN)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot, pad
+from torch.utils._pytree import tree_map
+
+from brittle.measure.certified.graph import MONOTONE, Layer, Network, run_layer
+from brittle.measure.certified.intervals import Interval, propagate
+from brittle.measure.certified.relaxations import Lines, relax, relaxed
+
+NUMBERS = 2**18
+"""Numbers in the widest layer, of all linear functions that are sent backwards together (2 MiB, which caches hold)."""
+
+MOST_FUNCTIONS = 2**13
+"""Neurons of one layer and one point that get bounds by linear relaxation; where more are unstable, intervals stay."""
+
+
+@dataclass(frozen=True)
+class Ball:
+    """All inputs within a distance of each point, and in a box.
+
+    Attributes:
+        points: `[B, *shape]`, float64.
+        radii: `[B]`, float64, in the classifier's units.
+        box: the smallest box around these inputs, relative to the points, `[B, *shape]`.
+        norm: `linf` or `l2`.
+    """
+
+    points: Tensor
+    radii: Tensor
+    box: Interval
+    norm: str
+
+    @classmethod
+    def around(cls, points: Tensor, radii: Tensor, norm: str, bounds: tuple[float, float] | None) -> Ball:
+        """The inputs within `radii` of `points`, and within `bounds` where they are given."""
+        reach = radii.view(-1, *[1] * (points.dim() - 1)).expand_as(points)
+        box = Interval(-reach, reach)
+        if bounds is not None:
+            # A point outside the bounds counts as inside, which only makes the box larger.
+            low, high = bounds
+            box = box & Interval((low - points).clamp(max=0), (high - points).clamp(min=0))
+        return cls(points, radii, box, norm)
+
+    def least(self, gradients: Tensor) -> Tensor:
+        """A lower bound of `min_d a . d` over the displacements `d`, `[S, B]`, for `gradients` `a`, `[S, B, *shape]`.
+
+        Exact for `linf`, and for `l2` without bounds: `-r ||a||_q` with the dual norm. For `l2` with bounds the larger
+        of the minima over the whole ball and over its clipped box.
+        """
+        flat, centre, radius = gradients.flatten(2), self.box.centre.flatten(1), self.box.radius.flatten(1)
+        in_box = torch.einsum("sbn,bn->sb", flat, centre) - torch.einsum("sbn,bn->sb", flat.abs(), radius)
+        if self.norm == "linf":
+            return in_box
+        return in_box.maximum(-self.radii * torch.linalg.vector_norm(flat, dim=2))
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A layer's value at the points, with the graph of the relaxed network behind it, and its bounds over the ball.
+
+    Attributes:
+        value: `[B, *shape]`, float64.
+        interval: `[B, *shape]`, float64.
+    """
+
+    value: Tensor
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class MarginBounds:
+    """Lower bounds over a ball.
+
+    Attributes:
+        lower: of `z_t - z_j` for each class `j`, `[B, C]`, float64; infinite for `j = t`.
+        functions: linear functions that were sent backwards through the network, `[B]`, int64.
+    """
+
+    lower: Tensor
+    functions: Tensor
+
+
+def margin_bounds(network: Network, ball: Ball, predicted: Tensor) -> MarginBounds:
+    """Lower bounds of the margins `z_t - z_j`, `t` the predicted class, for all inputs of a ball.
+
+    Every nonlinear layer is replaced by two linear functions, one below and one above it within the bounds of what
+    enters it; these bounds come from the same procedure, cut with intervals. Then a linear function `c . h` of any
+    layer's value `h` has a linear lower bound in the input, `c . h(x) + a . (x' - x) + e`: walking backwards through
+    the network, the sign of each coefficient chooses between the two functions. `a` is the gradient of that walk and
+    `e` the sum of what the chosen functions lie beside the network at `x`. Affine layers are their own, and their
+    adjoints are vector-Jacobian products.
+
+    Source: Zhang, Weng, Chen, Hsieh, Daniel, Efficient neural network robustness certification with general
+    activation functions (NeurIPS 2018), section 3.
+
+    Args:
+        network: the layers.
+        ball: the inputs.
+        predicted: `t`, `[B]`.
+    """
+    walk = _Walk(ball)
+    logits = walk.logits(network)
+    classes = logits.value.shape[1]
+    own = one_hot(predicted, classes).double()
+    functions = own - torch.eye(classes, dtype=torch.float64, device=own.device)[:, None]
+    lower = walk.lower(logits.value, functions).T
+    return MarginBounds(lower.masked_fill(own.bool(), torch.inf), walk.functions + classes - 1)
+
+
+def logit_bounds(network: Network, ball: Ball) -> Interval:
+    """Bounds on the class scores over a ball, `[B, C]`; see `margin_bounds`."""
+    walk = _Walk(ball)
+    logits = walk.logits(network)
+    identity = torch.eye(logits.value.shape[1], dtype=torch.float64, device=logits.value.device)[:, None]
+    functions = identity.expand(-1, len(logits.value), -1)
+    crown = Interval(walk.lower(logits.value, functions).T, -walk.lower(logits.value, -functions).T)
+    return crown & logits.interval
+
+
+class _Walk:
+    """One forward walk through the network that bounds and relaxes each nonlinear layer as it comes to it.
+
+    Attributes:
+        functions: linear functions that were sent backwards so far, `[B]`.
+    """
+
+    def __init__(self, ball: Ball) -> None:
+        self.ball = ball
+        self.inputs = ball.points.clone().requires_grad_(True)
+        # Its gradient collects what the relaxations lie beside the network, `e`.
+        self.beside = torch.zeros(len(ball.points), dtype=torch.float64, device=ball.points.device, requires_grad=True)
+        self.functions = torch.zeros(len(ball.points), dtype=torch.int64, device=ball.points.device)
+        self.widest = ball.points[0].numel()
+
+    def logits(self, network: Network) -> Bounded:
+        """The class scores of the relaxed network."""
+        box = Interval(self.ball.points + self.ball.box.lower, self.ball.points + self.ball.box.upper)
+        return network.interpret(Bounded(self.inputs, box), self._layer)
+
+    def lower(self, value: Tensor, functions: Tensor) -> Tensor:
+        """Lower bounds of `c . h`, `[S, B]`, for the linear functions `c`, `[S, B, n]`, of a value `h`, `[B, n]`."""
+        if not value.requires_grad:
+            return torch.einsum("sbn,bn->sb", functions, value)
+
+        def back(function: Tensor) -> tuple[Tensor, ...]:
+            return torch.autograd.grad(
+                value, (self.inputs, self.beside), function, retain_graph=True, materialize_grads=True
+            )
+
+        gradients, beside = torch.func.vmap(back)(functions)
+        return torch.einsum("sbn,bn->sb", functions, value.detach()) + self.ball.least(gradients) + beside
+
+    def _layer(self, layer: Layer, args: tuple[Any, ...]) -> Bounded:
+        if layer.operator == "max_pool2d":
+            return self._max_pool(layer, args)
+        if layer.operator in MONOTONE:
+            return self._activation(layer, args[0], args[1:])
+        value = run_layer(layer, tree_map(lambda one: one.value if isinstance(one, Bounded) else one, args))
+        box = propagate(layer, tree_map(lambda one: one.interval if isinstance(one, Bounded) else one, args))
+        self.widest = max(self.widest, value[0].numel())
+        return Bounded(value, box)
+
+    def _activation(self, layer: Layer, entering: Bounded, constants: tuple[Any, ...] = ()) -> Bounded:
+        """An elementwise function between its two lines."""
+        interval = self._tightened(entering, relaxed(layer.operator, entering.interval))
+        lines = relax(layer.operator, interval, constants)
+        values = run_layer(layer, (entering.value.detach(), *constants))
+        between = _Between.apply(entering.value, self.beside, values, lines)
+        return Bounded(between, interval.map(lambda end: run_layer(layer, (end, *constants))))
+
+    def _max_pool(self, layer: Layer, args: tuple[Any, ...]) -> Bounded:
+        """The largest of each window, one pair after the other: `max(a, b) = a + relu(b - a)`."""
+        entering, kernel, stride = args[0], _pair(args[1]), _pair(args[2] or args[1])
+        value, lower, upper = (
+            _window(one, kernel, stride) for one in (entering.value, entering.interval.lower, entering.interval.upper)
+        )
+        best = Bounded(value[0], Interval(lower[0], upper[0]))
+        for other in zip(value[1:], lower[1:], upper[1:], strict=True):
+            best = self._larger(layer, best, Bounded(other[0], Interval(other[1], other[2])))
+        return best
+
+    def _larger(self, layer: Layer, one: Bounded, other: Bounded) -> Bounded:
+        apart = Interval(other.interval.lower - one.interval.upper, other.interval.upper - one.interval.lower)
+        relu = Layer(layer.name, "relu", torch.relu, ())
+        more = self._activation(relu, Bounded(other.value - one.value, apart))
+        best = Interval(
+            one.interval.lower.maximum(other.interval.lower), one.interval.upper.maximum(other.interval.upper)
+        )
+        return Bounded(one.value + more.value, best)
+
+    def _tightened(self, entering: Bounded, chosen: Tensor) -> Interval:
+        """The interval, cut with bounds by linear relaxation of the numbers that are `chosen`."""
+        chosen = chosen.flatten(1)
+        counts = chosen.sum(dim=1)
+        chosen, counts = chosen & (counts <= MOST_FUNCTIONS)[:, None], counts.where(counts <= MOST_FUNCTIONS, 0)
+        numbers = chosen.shape[1]
+        places = torch.arange(numbers, device=chosen.device).where(chosen, numbers)
+        places = places.sort(dim=1).values[:, : int(counts.max())]
+        self.functions += 2 * counts
+        value = entering.value.flatten(1)
+        # One more place, for rows with fewer chosen numbers than others.
+        lower, upper = (pad(end.flatten(1), (0, 1)) for end in (entering.interval.lower, entering.interval.upper))
+        for some in places.split(max(1, NUMBERS // (len(value) * self.widest)), dim=1):
+            if not some.numel():
+                break
+            functions = value.new_zeros(some.shape[1], len(value), numbers + 1)
+            functions = functions.scatter_(2, some.T[..., None], 1.0)[..., :-1]
+            lower.scatter_(1, some, self.lower(value, functions).T)
+            upper.scatter_(1, some, -self.lower(value, -functions).T)
+        found = Interval(lower[:, :-1].view_as(entering.value), upper[:, :-1].view_as(entering.value))
+        return entering.interval & found
+
+
+class _Between(torch.autograd.Function):
+    """A function between two lines: its own value forwards, the line that the sign of a coefficient asks for back."""
+
+    @staticmethod
+    def forward(ctx: Any, entering: Tensor, beside: Tensor, values: Tensor, lines: Lines) -> Tensor:
+        """`values`, the function of `entering`; how far each line lies beside it is kept."""
+        entering = entering.detach()
+        below, above = (line.at(entering) - values for line in (lines.lower, lines.upper))
+        ctx.save_for_backward(lines.upper.slope, lines.lower.slope - lines.upper.slope, above, below - above)
+        return values.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        """Negative coefficients take the upper line, positive ones the lower."""
+        slope, slope_change, above, change = ctx.saved_tensors
+        coefficients, positive = gradients[0], gradients[0].clamp(min=0)
+        beside = torch.einsum("b...,b...->b", coefficients, above) + torch.einsum("b...,b...->b", positive, change)
+        return torch.addcmul(coefficients * slope, positive, slope_change), beside, None, None
+
+
+def _pair(size: list[int]) -> tuple[int, int]:
+    return size[0], size[-1]
+
+
+def _window(values: Tensor, kernel: tuple[int, int], stride: tuple[int, int]) -> list[Tensor]:
+    """The numbers of each window by their place in it, as many tensors `[B, C, H', W']` as there are places."""
+    ends = [size - wide + 1 for size, wide in zip(values.shape[2:], kernel, strict=True)]
+    return [
+        values[:, :, row : row + ends[0] : stride[0], column : column + ends[1] : stride[1]]
+        for row in range(kernel[0])
+        for column in range(kernel[1])
+    ]

@@ -1,0 +1,252 @@
+"""How far from each point a classifier provably keeps its prediction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from brittle.classifier import Classifier
+from brittle.errors import ParameterError
+from brittle.measure.base import Measurement
+from brittle.measure.certified.crown import Ball, margin_bounds
+from brittle.measure.certified.graph import Network, UnsupportedLayer, build_network
+from brittle.measure.forward import Clean
+
+NORMS = ("linf", "l2")
+"""Largest change of one input number, and Euclidean distance."""
+
+ACCURACY = 2e-3
+"""Relative distance between the largest radius that was proved and the smallest that was not, where the search ends."""
+
+STEPS = 24
+"""Most radii that are tried for a point."""
+
+ROUNDING = 1e-6
+"""Relative error of a class score in single precision that a proof allows for: 16 units in the last place."""
+
+SLACK = 4.0
+"""How many times the rounding error that was seen at the point is allowed for anywhere in the ball."""
+
+AGREEMENT = 1e-3
+"""Largest relative distance between the classifier's scores and those of its layers in double precision."""
+
+FIRST = 1e-4
+"""The first radius tried, as a share of the diameter: the slope of the margin shows where to look next."""
+
+FIRST_SHARE = 0.5
+"""The second, as a share of where the margin would end with that slope."""
+
+BLOCK_NUMBERS = 2**16
+"""Input numbers of the points that are searched together."""
+
+Score = Callable[[Tensor, Tensor], Tensor]
+"""The proved margin of some rows, `[K]`, at a radius each, `[K]`."""
+
+
+@dataclass(frozen=True)
+class CertifiedRadius:
+    """The largest radius for which no other prediction was proved possible.
+
+    Attributes:
+        radius: `[B]`, float64, in the classifier's units; 0 where nothing could be proved.
+        passes: passes per point, `[B]`, int64: the clean pass, and for each radius that was tried one forward pass and
+            one backward pass per linear function that was bounded. One of a neuron inside goes back from there only.
+        unsupported: what the bounds could not be sent through, such as `softmax`; the radius is 0 everywhere then.
+    """
+
+    radius: Tensor
+    passes: Tensor
+    unsupported: str | None = None
+
+
+@dataclass(frozen=True)
+class Certified(Measurement):
+    """The largest `r` for which `min_{|d| <= r} z_t(x + d) - z_j(x + d) > 0` is proved for all classes `j`.
+
+    `t` is the predicted class. The minima are bounded from below by linear relaxation (CROWN), so the true margin is at
+    least `radius`; it is equal, up to `ACCURACY`, for a network without nonlinear layers and without `clip`. The radius
+    is searched by secants and halvings; each one tried is a proof of its own.
+
+    Bounds are computed in double precision for the layers in exact arithmetic. A margin counts as positive above
+    `ROUNDING (|z_t| + |z_j|)` plus `SLACK` times the difference between the classifier's scores and the exact ones at
+    the point. This allows for the rounding of a network that runs in single precision by its size at the point; it is
+    no bound on the rounding elsewhere.
+
+    Networks of affine layers, ReLU, leaky ReLU, sigmoid, tanh and max pooling are supported.
+
+    Source: Zhang, Weng, Chen, Hsieh, Daniel, Efficient neural network robustness certification with general activation
+    functions (NeurIPS 2018), section 3.
+
+    Attributes:
+        norm: `linf` or `l2`.
+        clip: only inputs inside the classifier's bounds count.
+    """
+
+    norm: str = "linf"
+    clip: bool = True
+
+    def __post_init__(self) -> None:
+        if self.norm not in NORMS:
+            raise ParameterError("norm", f"norm must be one of {', '.join(NORMS)}; found {self.norm!r}")
+
+    @classmethod
+    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[CertifiedRadius]:
+        """The radii of `needs`, in blocks of points."""
+        try:
+            network = build_network(classifier, clean.inputs)
+            usable = _usable(clean)
+            _check_agreement(network, clean, usable)
+            return [_radii(need, network, classifier.bounds, clean, usable) for need in needs]
+        except UnsupportedLayer as layer:
+            passes = torch.full_like(clean.predicted, clean.passes)
+            nothing = torch.zeros(len(passes), dtype=torch.float64, device=passes.device)
+            return [CertifiedRadius(nothing, passes, str(layer)) for _ in needs]
+
+
+def _usable(clean: Clean) -> Tensor:
+    """The points that have one predicted class, `[K]`."""
+    finite = clean.inputs.flatten(1).isfinite().all(dim=1) & clean.finite
+    return (finite & ~clean.tied).nonzero()[:, 0]
+
+
+def _check_agreement(network: Network, clean: Clean, usable: Tensor) -> None:
+    """Refuse layers that do not compute what the classifier does, or whose rows depend on each other."""
+    for rows in (usable[:1], *usable.split(clean.rows)) if len(usable) else ():
+        seen, exact = clean.logits[rows].double(), network(clean.inputs[rows])
+        if seen.shape != exact.shape or ((seen - exact).abs() > AGREEMENT * (1 + seen.abs())).any():
+            raise UnsupportedLayer("layers that do not reproduce the classifier's scores")
+
+
+def _radii(
+    need: Certified, network: Network, bounds: tuple[float, float], clean: Clean, usable: Tensor
+) -> CertifiedRadius:
+    radius = torch.zeros(len(clean.logits), dtype=torch.float64, device=clean.logits.device)
+    passes = torch.full_like(clean.predicted, clean.passes)
+    for rows in usable.split(max(1, BLOCK_NUMBERS // clean.inputs[0].numel())) if len(usable) else ():
+        proof = _Proof(need, network, bounds, clean.inputs[rows].double(), clean.logits[rows].double())
+        # One last unit below, for what the additions of a distance lose.
+        radius[rows] = largest(proof, proof.rows, proof.diameter, need.clip) * (1 - ROUNDING)
+        passes[rows] += proof.passes
+    return CertifiedRadius(radius, passes)
+
+
+class _Proof:
+    """Smallest margin that is proved around some points, beyond what rounding may take.
+
+    Attributes:
+        rows: numbers of the points, `[K]`.
+        diameter: largest distance of two inputs within the classifier's bounds.
+        passes: what was spent so far, `[K]`.
+    """
+
+    def __init__(
+        self, need: Certified, network: Network, bounds: tuple[float, float], points: Tensor, logits: Tensor
+    ) -> None:
+        self.need, self.network, self.points = need, network, points
+        self.rows = torch.arange(len(points), device=points.device)
+        self.bounds = bounds if need.clip else None
+        width = bounds[1] - bounds[0]
+        self.diameter = width if need.norm == "linf" else width * math.sqrt(points[0].numel())
+        self.predicted = logits.argmax(dim=1)
+        exact = network(points)
+        size = exact.abs() + exact.abs().gather(1, self.predicted[:, None])
+        error = (logits - exact).abs().max(dim=1, keepdim=True).values
+        self.allowance = ROUNDING * size + SLACK * error
+        self.passes = torch.zeros_like(self.predicted)
+
+    def __call__(self, rows: Tensor, radii: Tensor) -> Tensor:
+        """The score of `rows`, `[K']`, at `radii`, `[K']`: positive where nothing else is predicted in the ball."""
+        ball = Ball.around(self.points[rows], radii, self.need.norm, self.bounds)
+        found = margin_bounds(self.network, ball, self.predicted[rows])
+        self.passes[rows] += found.functions + 1
+        score = (found.lower - self.allowance[rows]).min(dim=1).values
+        return score.nan_to_num(nan=-torch.inf)
+
+
+def largest(score: Score, rows: Tensor, diameter: float, bounded: bool) -> Tensor:
+    """For each row the largest radius found with a positive score, `[K]`; 0 where there is none.
+
+    Scores decrease, as a rule; whatever they do, each radius that is returned had a positive score.
+
+    Args:
+        score: of some rows, `[K]`, at a radius each, `[K]`.
+        rows: their numbers, `[K]`.
+        diameter: the scale of the radii.
+        bounded: whether a ball of this radius holds all inputs, so that nothing beyond it needs to be tried.
+    """
+    search = _Search.begin(score, rows)
+    radii = torch.full_like(search.low, FIRST * diameter)
+    for step in range(STEPS):
+        wide = search.open(diameter if bounded else math.inf)
+        if not len(wide):
+            break
+        search.try_radii(score, wide, radii[wide])
+        radii = search.propose(FIRST_SHARE if not step else 1 + ACCURACY / 3)
+        radii = radii.clamp(max=diameter) if bounded else radii
+    return search.low
+
+
+@dataclass
+class _Search:
+    """Brackets of the radius at which the score changes its sign, each `[K]`.
+
+    Attributes:
+        start: score at radius 0.
+        low: largest radius with a positive score so far.
+        low_score: the score there, halved whenever this end stays twice in a row.
+        high: smallest radius beyond it without; infinite until there is one.
+        high_score: the score there, likewise.
+        raised: whether the last trial moved `low`.
+    """
+
+    start: Tensor
+    low: Tensor
+    low_score: Tensor
+    high: Tensor
+    high_score: Tensor
+    raised: Tensor
+
+    @classmethod
+    def begin(cls, score: Score, rows: Tensor) -> _Search:
+        """At radius 0."""
+        start = score(rows, rows.double() * 0)
+        infinite = torch.full_like(start, torch.inf)
+        return cls(start, torch.zeros_like(start), start.clone(), infinite, -infinite, torch.ones_like(start).bool())
+
+    def open(self, most: float) -> Tensor:
+        """The rows whose bracket is not narrow enough."""
+        wide = (self.high > self.low * (1 + ACCURACY)) & (self.low < most)
+        return ((self.start > 0) & wide).nonzero()[:, 0]
+
+    def try_radii(self, score: Score, rows: Tensor, radii: Tensor) -> None:
+        """Narrow the brackets of `rows` by what is found at `radii`."""
+        found = score(rows, radii)
+        good, raised = found > 0, self.raised[rows]
+        low_score, high_score = self.low_score[rows], self.high_score[rows]
+        self.low[rows] = radii.where(good, self.low[rows])
+        self.high[rows] = self.high[rows].where(good, radii)
+        self.low_score[rows] = found.where(good, torch.where(raised, low_score, low_score / 2))
+        self.high_score[rows] = torch.where(good, torch.where(raised, high_score / 2, high_score), found)
+        self.raised[rows] = good
+
+    def propose(self, stretch: float) -> Tensor:
+        """The radii to try next.
+
+        Without an upper end: where the secant from radius 0 crosses zero, times `stretch`. In a wide bracket: the
+        geometric mean of its ends. Otherwise: where the secant through both ends crosses zero, a little on
+        the side of the end that stayed.
+        """
+        ahead = self.low * self.start / (self.start - self.low_score).clamp_min(1e-9 * self.start)
+        ahead = (ahead * stretch).clamp(1.1 * self.low, self.low * (4 if stretch > 1 else 1e4))
+        gap = self.high - self.low
+        share = (self.low_score / (self.low_score - self.high_score)).nan_to_num(0.5)
+        inside = (self.low + gap * share) * (1 + torch.where(self.raised, ACCURACY, -ACCURACY) / 3)
+        inside = inside.maximum(self.low + 0.1 * gap).minimum(self.high - 0.1 * gap)
+        middle = (self.low * self.high).sqrt()
+        inside = torch.where((self.low > 0) & (self.high > 8 * self.low), middle, inside)
+        return torch.where(self.high.isinf(), ahead, inside)

@@ -1,0 +1,106 @@
+"""APGD: projected gradient descent on the margin in a ball whose radius is searched for on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from brittle.measure.nearest.effort import Effort
+from brittle.measure.nearest.search import Found, Search, Seen
+
+TINY = 1e-30
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How steps and radii shrink, geometrically from the first step to the last.
+
+    Attributes:
+        step: first and last length of a step, as a share of the radius.
+        change: first and last relative change of the radius.
+    """
+
+    step: tuple[float, float]
+    change: tuple[float, float]
+
+    def at(self, share: float) -> tuple[float, float]:
+        """Step and change after the share `share` of all steps."""
+        return _between(self.step, share), _between(self.change, share)
+
+
+EXPLORE = Schedule(step=(4.0, 0.02), change=(0.4, 0.0005))
+"""Wide steps across the ball, which leave poor local minima."""
+
+REFINE = Schedule(step=(0.5, 0.005), change=(0.1, 0.0005))
+"""Smaller steps around the nearest input that is known."""
+
+
+def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
+    """Targeted projected gradient descent on `z_t - z_j` with the radius searched for by each row on its way.
+
+    Each step goes along the steepest direction of the norm and is projected on a ball around the point. While nothing
+    was found the radius follows the linearised distance; later it shrinks below every input with another prediction,
+    and grows again, up to what the point has already, where the step left none. Steps and changes of the radius shrink
+    geometrically. First a few steps towards each of many competitors, from the point itself; then more towards those
+    that were reached nearest, from the nearest input that any attack has found, with wide steps and with small ones.
+
+    Sources: Croce and Hein, Reliable evaluation of adversarial robustness with an ensemble of diverse parameter-free
+    attacks (ICML 2020), section 4 (targeted loss, ball, box); Pintor et al., Fast minimum-norm adversarial attacks
+    through adaptive norm constraints (NeurIPS 2021), algorithm 1 (the radius).
+    """
+    targeted, rivals, linear = search.rivals(rows, effort.scouts)
+    _descend(search, found, EXPLORE, effort.scout_steps, targeted, rivals, search.origin[targeted], linear)
+    for schedule, targets, steps in (
+        (EXPLORE, effort.targets, effort.apgd_steps),
+        (REFINE, effort.refine_targets, effort.refine_steps),
+    ):
+        search.bisect(found, effort.halvings)
+        targeted, rivals, linear = search.rivals(rows, targets)
+        known = search.best.distance[targeted]
+        radius = torch.where(known.isfinite(), known, linear)
+        _descend(search, search.best, schedule, steps, targeted, rivals, search.best.points[targeted], radius)
+    search.bisect(found, effort.halvings)
+
+
+def _descend(
+    search: Search,
+    found: Found,
+    schedule: Schedule,
+    steps: int,
+    rows: Tensor,
+    targets: Tensor,
+    points: Tensor,
+    radius: Tensor,
+) -> None:
+    """`steps` steps of each row of `rows` from `points`, `[R, n]`, and `radius`, `[R]`, below what is `found`."""
+    origin = search.origin[rows]
+    for number in range(steps):
+        step, change = schedule.at(number / max(1, steps - 1))
+        seen = search.differentiate(rows, points, targets)
+        radius = _next_radius(search, found, rows, seen, radius, change)
+        moved = seen.points - (step * radius).to(points)[:, None] * _unit(search, seen.gradient)
+        points = origin + search.norm.into_ball(moved - origin, radius)
+    search.look(rows, points)
+
+
+def _next_radius(search: Search, found: Found, rows: Tensor, seen: Seen, radius: Tensor, change: float) -> Tensor:
+    """The radius of the next step, `[R]`."""
+    length, best = search.norm.length(seen.points - search.origin[rows]), found.distance[rows]
+    boundary = length + seen.margin / search.norm.dual(seen.gradient).clamp_min(TINY)
+    shrunk = torch.minimum(torch.minimum(radius, length) * (1 - change), boundary.clamp_min(0.5 * length))
+    grown = torch.minimum(radius * (1 + change), best * (1 - EXPLORE.change[1]))
+    towards = boundary.clamp(1.05 * radius, 1.5 * radius)
+    return torch.where(seen.flipped, shrunk, torch.where(best.isinf(), towards, grown)).nan_to_num(posinf=1 / TINY)
+
+
+def _unit(search: Search, gradient: Tensor) -> Tensor:
+    """The steepest direction at length one."""
+    direction = search.norm.steepest(gradient)
+    return direction / search.norm.length(direction).clamp_min(TINY).to(direction)[:, None]
+
+
+def _between(ends: tuple[float, float], share: float) -> float:
+    first, last = ends
+    return first * (last / first) ** share

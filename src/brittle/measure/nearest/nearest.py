@@ -1,0 +1,140 @@
+"""The nearest input with another prediction: the input margin from above."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from brittle.classifier import Classifier
+from brittle.errors import ParameterError
+from brittle.measure.base import Measurement
+from brittle.measure.forward import Clean
+from brittle.measure.nearest.apgd import apgd
+from brittle.measure.nearest.ddn import ddn
+from brittle.measure.nearest.effort import EFFORTS, Effort
+from brittle.measure.nearest.fab import fab
+from brittle.measure.nearest.norms import NORMS
+from brittle.measure.nearest.rays import rays
+from brittle.measure.nearest.search import Found, Search
+from brittle.measure.nearest.segments import segments
+
+ATTACKS: dict[str, Callable[[Search, Found, Effort, Tensor], None]] = {
+    "segments": segments,
+    "apgd": apgd,
+    "fab": fab,
+    "ddn": ddn,
+    "rays": rays,
+}
+"""Every attack, in the order in which `best` runs them."""
+
+L2_ONLY = ("ddn",)
+GRADIENT_FREE = ("segments", "rays")
+
+DISAGREEMENT = 2.0
+"""FAB starts at the point and follows gradients alone; where it ends this many times farther away than the nearest
+input that is known, gradients mislead."""
+
+MISLED = 1.5
+"""The same for all attacks with gradients against those without."""
+
+
+@dataclass(frozen=True)
+class NearestPoint:
+    """The nearest input found with another prediction, for each point.
+
+    Attributes:
+        distance: norm of the perturbation in the declared units, `[B]`, float64; infinity where none was found, 0
+            where the prediction is a tie. An upper bound on the input margin.
+        points: that input, `[B, *shape]`; the point itself where none was found.
+        predicted: the class there, `[B]`; -1 where none was found.
+        passes: passes through the network spent on the point, forward and backward, with the clean one, `[B]`.
+        by_attack: the distance that each attack reached, `[B]`; attacks after the first may start from what earlier
+            ones found.
+        masked: whether no competitor's margin has a gradient at the point, or FAB ends more than `DISAGREEMENT` times,
+            or all attacks with gradients more than `MISLED` times, farther away than the others: attacks with
+            gradients say little there, `[B]`.
+    """
+
+    distance: Tensor
+    points: Tensor
+    predicted: Tensor
+    passes: Tensor
+    by_attack: dict[str, Tensor]
+    masked: Tensor
+
+
+@dataclass(frozen=True)
+class Nearest(Measurement):
+    """The nearest input with another predicted class, by attacks that need no radius.
+
+    `min ||d||` subject to `argmax z(x + d) != argmax z(x)` and, with `clip`, `x + d` inside the bounds. Every input
+    that an attack tries is judged by the network; the nearest of them is bisected towards the point, and holds when it
+    is classified alone. The result is an upper bound on the input margin, exact for linear models.
+
+    Attributes:
+        norm: a key of `NORMS`.
+        attack: a key of `ATTACKS`, or `best` for the nearest over all that suit the norm.
+        effort: a key of `EFFORTS`.
+        clip: stay inside the classifier's bounds.
+
+    Raises:
+        ParameterError: an unknown name, or an attack that does not know the norm.
+    """
+
+    norm: str = "linf"
+    attack: str = "best"
+    effort: str = "standard"
+    clip: bool = True
+
+    def __post_init__(self) -> None:
+        for name, known in (("norm", NORMS), ("attack", ("best", *ATTACKS)), ("effort", EFFORTS)):
+            if (found := getattr(self, name)) not in known:
+                raise ParameterError(name, f"{name} must be one of {', '.join(known)}; found {found!r}")
+        if self.attack in L2_ONLY and self.norm != "l2":
+            raise ParameterError("attack", f"{self.attack} knows norm='l2' only; found norm={self.norm!r}")
+
+    @property
+    def attacks(self) -> list[str]:
+        """The attacks that run, in their order."""
+        suited = [name for name in ATTACKS if self.norm == "l2" or name not in L2_ONLY]
+        return suited if self.attack == "best" else [self.attack]
+
+    @classmethod
+    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[NearestPoint]:
+        """One search for each of `needs`."""
+        return [_measure(need, classifier, clean) for need in needs]
+
+
+def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint:
+    search = Search(classifier, clean, NORMS[need.norm], need.clip)
+    vanishing = search.vanishing
+    for name in need.attacks:
+        rows = search.open
+        if need.attack == "best" and name != "segments":
+            rows = rows[vanishing[rows] == (name in GRADIENT_FREE)]
+        with search.attack(name) as found:
+            ATTACKS[name](search, found, EFFORTS[need.effort], rows)
+    settled = search.settle()
+    return NearestPoint(
+        distance=torch.where(clean.finite & clean.tied, 0.0, settled.distance),
+        points=settled.points.view_as(clean.inputs),
+        predicted=settled.predicted,
+        passes=search.passes,
+        by_attack={name: found.distance for name, found in search.by_attack.items()},
+        masked=vanishing | _misled(search),
+    )
+
+
+def _misled(search: Search) -> Tensor:
+    """Whether attacks with gradients end much farther away than what is known, `[B]`."""
+    found = {name: of_attack.distance for name, of_attack in search.by_attack.items()}
+    known = search.best.distance
+    misled = torch.zeros_like(known, dtype=torch.bool)
+    if "fab" in found:
+        misled |= found["fab"] > DISAGREEMENT * known
+    guided = [distance for name, distance in found.items() if name not in GRADIENT_FREE]
+    return misled | (torch.stack(guided).amin(dim=0) > MISLED * known) if guided else misled

@@ -1,0 +1,99 @@
+"""Signs: search the corners of a cube around the point, block by block, without gradients."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from brittle.measure.nearest.effort import Effort
+from brittle.measure.nearest.search import Found, Search
+
+CUTS = 6
+"""Cuts of the bisection along a direction that crosses the boundary earlier."""
+
+FURTHER = 0.999
+"""A new direction counts if it crosses the boundary within this share of the radius."""
+
+NOTICEABLE = 1e-6
+"""A flip is kept if the margin falls by more than this share, which rounding does not reach."""
+
+
+def rays(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
+    """Hierarchical search over directions of signs, with the boundary found along each by bisection.
+
+    The perturbation is `r s`, `s` a vector of signs. Blocks of `s` are flipped in turn, halves first, then quarters
+    and so on. A flip is kept where the margin over the nearest competitor falls at a radius just inside the boundary;
+    where another class wins there, the radius shrinks to the new boundary. For networks without gradients (binarised
+    ones); the only information it uses are logits.
+
+    Sources: Chen and Gu, RayS: a ray searching method for hard-label adversarial attack (KDD 2020), algorithms 2 and
+    3 (hierarchy, radius); Al-Dujaili and O'Reilly, Sign bits are all you need for black-box attacks (ICLR 2020),
+    algorithm 1 (flips kept by the loss).
+    """
+    rays = _Rays(search, rows, effort.queries)
+    size = search.origin.shape[1]
+    blocks, block = 1, 0
+    while bool((rays.left > 0).any()):
+        rays.flip(block * size // blocks, (block + 1) * size // blocks)
+        block += 1
+        if block == blocks:
+            blocks, block = (2 * blocks if 2 * blocks <= size else 1), 0
+
+
+class _Rays:
+    """The direction and the radius of each point.
+
+    Attributes:
+        rows: the points that have a direction across the boundary, `[R]`.
+        signs: `[R, n]`.
+        radius: a radius at which another class wins, `[R]`.
+        margin: the margin just inside, at `FURTHER * radius`, `[R]`.
+        left: forward passes that each may still spend, `[R]`.
+    """
+
+    def __init__(self, search: Search, rows: Tensor, budget: int) -> None:
+        self.search = search
+        self.rows = rows
+        low, high = search.bounds
+        best = search.best
+        offset = best.points[rows] - search.origin[rows]
+        self.signs = torch.where(offset >= 0, 1.0, -1.0).to(offset)
+        self.radius = torch.full_like(best.distance[rows], high - low)
+        self.left = torch.full_like(rows, budget)
+        flipped = self._look(torch.arange(len(rows), device=rows.device), self.radius, self.signs) < 0
+        self.rows, self.signs, self.radius = rows[flipped], self.signs[flipped], self.radius[flipped]
+        self.left = self.left[flipped]
+        self.margin = torch.full_like(self.radius, torch.inf)
+        self._shrink(torch.arange(len(self.rows), device=rows.device), self.signs, 20)
+
+    def flip(self, first: int, last: int) -> None:
+        """Try the direction of each point with passes left, its signs `first` to `last` flipped."""
+        index = (self.left > 0).nonzero()[:, 0]
+        signs = self.signs[index]
+        signs[:, first:last] *= -1
+        margin = self._look(index, FURTHER * self.radius[index], signs)
+        better = margin < self.margin[index] - NOTICEABLE * self.margin[index].abs().nan_to_num(posinf=0)
+        kept = index[better]
+        self.signs[kept], self.margin[kept] = signs[better], margin[better]
+        crossing = index[self.margin[index] < 0]
+        self.radius[crossing] *= FURTHER
+        self._shrink(crossing, self.signs[crossing], CUTS)
+
+    def _shrink(self, index: Tensor, signs: Tensor, cuts: int) -> None:
+        """Bisect the radius of the rows `index` down to the boundary and take the margin just inside."""
+        upper, lower = self.radius[index], torch.zeros_like(self.radius[index])
+        gap = 1 / 16
+        bracketed = torch.zeros_like(index, dtype=torch.bool)
+        for _ in range(cuts):
+            cut = torch.where(bracketed, (lower + upper) / 2, (1 - gap) * upper)
+            gap = min(2 * gap, 0.5)
+            flipped = self._look(index, cut, signs) < 0
+            upper, lower = torch.where(flipped, cut, upper), torch.where(flipped, lower, cut)
+            bracketed |= ~flipped
+        self.radius[index] = upper
+        self.margin[index] = self._look(index, FURTHER * upper, signs)
+
+    def _look(self, index: Tensor, radius: Tensor, signs: Tensor) -> Tensor:
+        rows = self.rows[index]
+        self.left[index] -= 1
+        return self.search.look(rows, self.search.origin[rows] + radius.to(signs)[:, None] * signs)

@@ -1,0 +1,294 @@
+"""The search for the nearest input with another prediction: what attacks share, and what decides the result.
+
+Attacks propose inputs; `Search` is the only one that shows them to the classifier, counts what that costs, and keeps
+the nearest that were really classified otherwise. An attack cannot report a success of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from brittle.classifier import Classifier
+from brittle.errors import ModelError
+from brittle.measure.forward import Clean
+from brittle.measure.nearest.norms import Norm
+
+CANDIDATES = 20
+"""How many competitors, by logit, are ranked by their linearised distance."""
+
+OUTWARD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
+"""By what share of its length a perturbation is stretched, in turn, until it holds when its point is seen alone."""
+
+
+@dataclass
+class Found:
+    """The nearest inputs with another prediction so far.
+
+    Attributes:
+        distance: norm of the perturbation, `[B]`, float64; infinity where there is none.
+        points: `[B, n]`; the input itself where there is none.
+        predicted: class there, `[B]`; -1 where there is none.
+    """
+
+    distance: Tensor
+    points: Tensor
+    predicted: Tensor
+
+    @classmethod
+    def none(cls, origin: Tensor) -> Found:
+        """Nothing found yet around `origin`, `[B, n]`."""
+        distance = torch.full((len(origin),), torch.inf, dtype=torch.float64, device=origin.device)
+        return cls(distance, origin.clone(), torch.full_like(distance, -1, dtype=torch.int64))
+
+    def keep(self, rows: Tensor, distance: Tensor, points: Tensor, predicted: Tensor) -> None:
+        """Take over the nearest of the candidates `points`, `[R, n]`, of the points `rows`, `[R]`."""
+        nearest = torch.full_like(self.distance, torch.inf).scatter_reduce(0, rows, distance, "amin")
+        winning = torch.where(distance == nearest[rows], torch.arange(len(rows), device=rows.device), len(rows))
+        first = torch.full_like(rows, len(rows)).new_full((len(self.distance),), len(rows))
+        first = first.scatter_reduce(0, rows, winning, "amin")
+        better = (nearest < self.distance).nonzero()[:, 0]
+        chosen = first[better]
+        self.distance[better] = distance[chosen]
+        self.points[better] = points[chosen]
+        self.predicted[better] = predicted[chosen]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the classifier said about candidates.
+
+    Attributes:
+        points: the candidates as they were shown, inside the box, `[R, n]`.
+        flipped: whether another class wins there, `[R]`.
+        margin: `z_t - z_j`, `j` the target, `[R]`, float64; not a number where logits are not finite.
+        gradient: its gradient, `[R, n]`; zero where it is not finite, or was not asked for.
+    """
+
+    points: Tensor
+    flipped: Tensor
+    margin: Tensor
+    gradient: Tensor
+
+
+class Search:
+    """Points, the classifier, and the nearest inputs found so far with another prediction.
+
+    Args:
+        classifier: what is searched.
+        clean: the points as it sees them.
+        norm: how perturbations are measured.
+        clip: keep every candidate inside the bounds of the classifier.
+
+    Attributes:
+        origin: the points, flat, `[B, n]`.
+        own: the predicted class `t` of each point, `[B]`.
+        open: the points that can be searched, indices in order: logits finite and not tied.
+        best: the nearest that any attack has found.
+        by_attack: the same for each attack alone.
+        by_class: the nearest distance at which each class won, `[B, C]`, float64; infinity where it never did.
+        passes: passes through the network spent on each point, the clean one included, `[B]`.
+    """
+
+    def __init__(self, classifier: Classifier, clean: Clean, norm: Norm, clip: bool) -> None:
+        self.norm = norm
+        self.clip = clip
+        self.bounds = classifier.bounds
+        self.low, self.high = classifier.bounds if clip else (-torch.inf, torch.inf)
+        self.origin = clean.inputs.flatten(1)
+        self.own = clean.predicted
+        self.open = (clean.finite & ~clean.tied).nonzero()[:, 0]
+        self.best = Found.none(self.origin)
+        self.by_attack: dict[str, Found] = {}
+        self.by_class = torch.full_like(clean.logits, torch.inf, dtype=torch.float64)
+        self.passes = torch.full_like(self.own, clean.passes)
+        self._classifier = classifier
+        self._clean = clean
+        self._watching: list[Found] = [self.best]
+
+    @contextmanager
+    def attack(self, name: str) -> Iterator[Found]:
+        """Inside the block, what is found is credited to the attack `name` too."""
+        own = self.by_attack.setdefault(name, Found.none(self.origin))
+        self._watching = [self.best, own]
+        try:
+            yield own
+        finally:
+            self._watching = [self.best]
+
+    def look(self, rows: Tensor, points: Tensor) -> Tensor:
+        """`z_t - max_{j != t} z_j` at `points`, `[R, n]`, candidates of the points `rows`, `[R]`.
+
+        Negative exactly where another class wins; not a number where the logits are not finite. `[R]`, float64.
+        """
+        if not len(rows):
+            return rows.double()
+        chunks = zip(rows.split(self._clean.rows), points.split(self._clean.rows), strict=True)
+        return torch.cat([self._look(*chunk) for chunk in chunks])
+
+    def differentiate(self, rows: Tensor, points: Tensor, targets: Tensor) -> Seen:
+        """Look at `points` and differentiate the margin over `targets`, `[R]`, a class for each."""
+        if not len(rows):
+            return Seen(points, rows > 0, rows.double(), points)
+        size = self._clean.rows
+        chunks = zip(rows.split(size), points.split(size), targets.split(size), strict=True)
+        parts = [self._differentiate(*chunk) for chunk in chunks]
+        return Seen(*(torch.cat([getattr(part, name) for part in parts]) for name in Seen.__dataclass_fields__))
+
+    @cached_property
+    def competitors(self) -> tuple[Tensor, Tensor]:
+        """Competitors in the order of their linearised distance `h_j / norm(grad h_j)`, and that distance: `[B, M]`.
+
+        The distance is infinite where the gradient vanishes or is not finite; such competitors come last, by logit.
+        """
+        classes = self._clean.competitors(min(CANDIDATES, self._clean.logits.shape[1] - 1))
+        classes = classes.gather(1, self._clean.logits.gather(1, classes).argsort(dim=1, descending=True, stable=True))
+        distance = torch.full(classes.shape, torch.inf, dtype=torch.float64, device=classes.device)
+        for rows in self.open.split(self._clean.rows) if len(self.open) else ():
+            distance[rows] = self._linearised_distances(rows, classes[rows])
+        order = distance.argsort(dim=1, stable=True)
+        return classes.gather(1, order), distance.gather(1, order)
+
+    @property
+    def vanishing(self) -> Tensor:
+        """Whether no competitor's margin has a gradient at the point, `[B]`."""
+        vanishing = torch.zeros_like(self.own, dtype=torch.bool)
+        vanishing[self.open] = self.competitors[1][self.open].isinf().all(dim=1)
+        return vanishing
+
+    def rivals(self, rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+        """`count` rows of each point of `rows`, one for each of its nearest competitors.
+
+        Competitors that were reached come first, by the distance at which they were, then the others by their
+        linearised distance.
+
+        Args:
+            rows: indices of points, `[R]`.
+            count: how many competitors.
+
+        Returns:
+            the points `[K]`, the competitors `[K]` and their linearised distances `[K]`, without those whose gradient
+            vanishes at the point.
+        """
+        classes, linear = (of_point[rows] for of_point in self.competitors)
+        reached = self.by_class[rows].gather(1, classes)
+        order = reached.argsort(dim=1, stable=True)[:, :count]
+        classes, linear, reached = (of_row.gather(1, order) for of_row in (classes, linear, reached))
+        useful = linear.isfinite()
+        return rows[:, None].expand(useful.shape)[useful], classes[useful], linear[useful]
+
+    def bisect(self, found: Found, halvings: int) -> None:
+        """Move what was `found` towards its point, on the segment between them, to where the prediction changes."""
+        rows = found.distance.isfinite().nonzero()[:, 0]
+        self.bisect_segments(rows, found.points[rows].clone(), halvings, start=1 / 16)
+
+    def bisect_segments(self, rows: Tensor, ends: Tensor, halvings: int, start: float = 0.5) -> None:
+        """Halve the segments from the points `rows` to inputs with another prediction, `ends`, `[R, n]`.
+
+        A segment leaves the batch once its nearer end is farther away than what was found elsewhere. The first cut
+        is at the share `1 - start`; cuts come nearer to the point as long as all have another prediction.
+        """
+        origin = self.origin[rows]
+        offset, length = ends - origin, self.norm.length(ends - origin)
+        lower, upper = torch.zeros_like(length), torch.ones_like(length)
+        bracketed = torch.zeros_like(rows, dtype=torch.bool)
+        gap = start
+        for _ in range(halvings):
+            cut = torch.where(bracketed, (lower + upper) / 2, (1 - gap) * upper)
+            gap = min(2 * gap, 0.5)
+            live = (lower * length < self.best.distance[rows]) & (upper - lower > 2e-7)
+            index = live.nonzero()[:, 0]
+            points = origin[index] + cut[index, None].to(origin.dtype) * offset[index]
+            flipped = torch.zeros_like(bracketed)
+            flipped[index] = self.look(rows[index], points) < 0
+            upper = torch.where(live & flipped, cut, upper)
+            lower = torch.where(live & ~flipped, cut, lower)
+            bracketed |= live & ~flipped
+
+    def settle(self) -> Found:
+        """The nearest inputs that hold when each is seen alone, in a batch of one."""
+        settled = Found.none(self.origin)
+        for row in self.best.distance.isfinite().nonzero():
+            self._settle_one(row, settled)
+        return settled
+
+    def _settle_one(self, row: Tensor, settled: Found) -> None:
+        """Try the best, then what each attack found, stretched step by step."""
+        candidates = sorted((self.best, *self.by_attack.values()), key=lambda found: float(found.distance[row]))
+        origin = self.origin[row]
+        for found in candidates:
+            if not bool(found.distance[row].isfinite()):
+                return
+            for share in OUTWARD:
+                points = origin + (1 + share) * (found.points[row] - origin) if share else found.points[row]
+                self._watching = [settled]
+                if bool(self._look(row, points) < 0):
+                    return
+
+    def _look(self, rows: Tensor, points: Tensor) -> Tensor:
+        points = points.clamp(self.low, self.high)
+        with torch.no_grad():
+            logits = self._forward(rows, points)
+        return self._record(rows, points, logits)
+
+    def _differentiate(self, rows: Tensor, points: Tensor, targets: Tensor) -> Seen:
+        points = points.detach().clamp(self.low, self.high).requires_grad_(True)
+        with torch.enable_grad():
+            logits = self._forward(rows, points)
+            own = logits.gather(1, self.own[rows, None])
+            margin = (own - logits.gather(1, targets[:, None]))[:, 0]
+            gradient = self._gradient(rows, margin, points, keep=False)
+        shown = points.detach()
+        flipped = self._record(rows, shown, logits.detach()) < 0
+        return Seen(shown, flipped, margin.detach().double(), gradient)
+
+    def _linearised_distances(self, rows: Tensor, classes: Tensor) -> Tensor:
+        """`h_j / norm(grad h_j)` for the classes `j`, `[R, M]`, from one forward pass."""
+        points = self.origin[rows].detach().requires_grad_(True)
+        with torch.enable_grad():
+            logits = self._forward(rows, points)
+            margins = logits.gather(1, self.own[rows, None]) - logits.gather(1, classes)
+            columns = [margins[:, number] for number in range(classes.shape[1])]
+            slopes = [
+                self.norm.dual(self._gradient(rows, column, points, keep=number + 1 < len(columns)))
+                for number, column in enumerate(columns)
+            ]
+        slope = torch.stack(slopes, dim=1)
+        return torch.where(slope > 0, margins.detach().double() / slope, torch.inf)
+
+    def _forward(self, rows: Tensor, points: Tensor) -> Tensor:
+        self._count(rows)
+        return self._classifier(points.view(len(points), *self._clean.inputs.shape[1:]))
+
+    def _gradient(self, rows: Tensor, values: Tensor, points: Tensor, *, keep: bool) -> Tensor:
+        """Gradient of each row's value, zero where it is not finite or where the model has none."""
+        self._count(rows)
+        try:
+            gradient = self._classifier.gradient(values, points, keep=keep)
+        except ModelError as error:
+            if error.code != "not_differentiable":
+                raise
+            return torch.zeros_like(points)
+        return torch.where(gradient.isfinite().all(dim=1, keepdim=True), gradient, 0)
+
+    def _count(self, rows: Tensor) -> None:
+        self.passes.index_add_(0, rows, torch.ones_like(rows))
+
+    def _record(self, rows: Tensor, points: Tensor, logits: Tensor) -> Tensor:
+        """The margin over the nearest competitor, `[R]`; where it is negative, the point is kept if it is nearer."""
+        own = logits.gather(1, self.own[rows, None])[:, 0]
+        top, predicted = logits.scatter(1, self.own[rows, None], -torch.inf).max(dim=1)
+        margin = torch.where(logits.isfinite().all(dim=1), own.double() - top.double(), torch.nan)
+        which = (margin < 0).nonzero()[:, 0]
+        if len(which):
+            distance = self.norm.length(points[which].double() - self.origin[rows[which]].double())
+            slots = rows[which] * self.by_class.shape[1] + predicted[which]
+            self.by_class.view(-1).scatter_reduce_(0, slots, distance, "amin")
+            for found in self._watching:
+                found.keep(rows[which], distance, points[which], predicted[which])
+        return margin

@@ -1,0 +1,44 @@
+"""Segments to fixed far inputs, cut where the prediction changes: no gradients."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from brittle.measure.nearest.effort import Effort
+from brittle.measure.nearest.search import Found, Search
+
+DOUBLINGS = 10
+"""How often a segment is doubled in length, without a box, until its far end has another prediction."""
+
+
+def segments(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
+    """Bisect the segments from each point to far inputs of another prediction.
+
+    The far inputs are the same for every point: the darkest and the brightest, mid grey, the inverted input, and fixed
+    patterns of random numbers. The distance is an upper bound for any network, whatever its gradients are; an attack
+    with gradients that ends farther away is misled by them.
+    """
+    ends = far_inputs(search, rows, effort.patterns)
+    rows = rows.repeat_interleave(effort.patterns)
+    flipped = search.look(rows, ends) < 0
+    for _ in range(0 if search.clip else DOUBLINGS):
+        if bool(flipped.all()):
+            break
+        ends = torch.where(flipped[:, None], ends, 2 * ends - search.origin[rows])
+        kept = (~flipped).nonzero()[:, 0]
+        flipped[kept] = search.look(rows[kept], ends[kept]) < 0
+    search.bisect_segments(rows[flipped], ends[flipped], effort.halvings)
+
+
+def far_inputs(search: Search, rows: Tensor, count: int) -> Tensor:
+    """The first `count` far inputs of each of the points `rows`, point after point: `[R count, n]`."""
+    low, high = search.bounds
+    points = search.origin[rows]
+    generator = torch.Generator().manual_seed(0)
+    fixed = torch.rand(max(0, count - 4), points.shape[1], generator=generator, dtype=torch.float64)
+    fixed[::2] = fixed[::2].round()
+    patterns = low + (high - low) * fixed.to(points)
+    constant = points.new_tensor([low, high, (low + high) / 2])[:, None].expand(3, points.shape[1])
+    ends = torch.stack([*constant, *patterns]).expand(len(points), -1, -1)
+    return torch.cat((low + high - points[:, None], ends), dim=1)[:, :count].flatten(0, 1)

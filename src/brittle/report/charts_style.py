@@ -1,0 +1,106 @@
+"""What the figures share: colours, sizes, axes and panels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+COLOURS = {
+    "monte_carlo": "#1c2530",
+    "moments": "#0072b2",
+    "mmse": "#d55e00",
+    "mmse_mvs": "#e69f00",
+    "mmse_margin": "#cc79a7",
+    "taylor": "#009e73",
+    "taylor_mvs": "#7cc6ae",
+    "softmax": "#8a94a0",
+    "logit_margin": "#56b4e9",
+    "first_order_margin": "#7a6fb0",
+    "feature_margin": "#b2576f",
+    "input_margin": "#35507a",
+    "max_probability": "#4d9aa5",
+    "probability_margin": "#8c6d4f",
+    "entropy": "#5f6b2f",
+}
+"""One colour per score on the whole page, after the palette of Okabe and Ito, safe for colour-blind readers."""
+
+ACCENT = "#0072b2"
+OTHER = "#b0a56a"
+"""Colour of a score that is not in `COLOURS`."""
+
+WIDTH = 960
+"""Width of a figure, in pixels; the page's column is a little wider."""
+
+INK, MUTED, RULE, GRID = "#1c2530", "#5b6670", "#c9d0d6", "#eceff1"
+FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
+GAP = 26
+WIDEST = 460
+LABEL_LIMIT = 190
+LOG = alt.Scale(type="log", nice=False, padding=8)
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
+
+
+def panel_width(panels: Sequence[str], taken: int) -> int:
+    """Width of each panel, one per value of `panels`, where `taken` pixels go to names and axes."""
+    count = max(len(set(panels)), 1)
+    return min((WIDTH - taken - GAP * (count - 1)) // count, WIDEST)
+
+
+def text_width(names: Sequence[str]) -> int:
+    """About the width of the longest of `names` as axis labels."""
+    return min(7 * max(len(name) for name in names), LABEL_LIMIT) + 10
+
+
+def domain_of(frame: pd.DataFrame, field: str) -> dict[str, str]:
+    """The score of each estimator, in the order of the frame."""
+    return dict(zip(frame[field], frame["score"], strict=True))
+
+
+def colour(frame: pd.DataFrame, legend: Any, field: str = "estimator") -> alt.Color:
+    """The colour of each score, under the names that `field` gives them."""
+    domain = domain_of(frame, field)
+    colours = [COLOURS.get(score, OTHER) for score in domain.values()]
+    return alt.Color(f"{field}:N", scale=alt.Scale(domain=list(domain), range=colours), legend=legend)
+
+
+def by_setting(header: alt.Header | None = None) -> alt.Column:
+    """One panel per noise setting, in the order of the frame."""
+    return alt.Column("setting:N", sort=None, title=None, header=header or panel_header())
+
+
+def by_order(kind: Any, field: str, **header: Any) -> Any:
+    """Facets of `field` in the order of the field `order`."""
+    return kind(f"{field}:N", sort=alt.EncodingSortField("order", op="min"), title=None, header=panel_header(**header))
+
+
+def panel_header(**options: Any) -> alt.Header:
+    """The head of a panel."""
+    return alt.Header(**{"labelFontSize": 12, "labelFontWeight": 600, "labelColor": INK} | options)
+
+
+def value_axis(values: Iterable[float]) -> alt.Axis:
+    """An axis with ticks at `values`."""
+    return alt.Axis(values=list(values), grid=True)
+
+
+def few_ticks() -> alt.Axis:
+    """An axis of few ticks, wherever they fall."""
+    return alt.Axis(tickCount=4, grid=True)
+
+
+def names_axis() -> alt.Axis:
+    """An axis of names."""
+    return alt.Axis(ticks=False, domain=False, labelLimit=LABEL_LIMIT, labelFontSize=12, labelColor=INK, labelPadding=8)
+
+
+def styled(chart: Any) -> Any:
+    """`chart` in the style of the page."""
+    axis = {"domainColor": RULE, "tickColor": RULE, "gridColor": GRID, "labelColor": MUTED, "titleColor": MUTED}
+    return chart.configure(font=FONT, background="transparent", aria=False, padding=2).configure_view(
+        stroke=None
+    ).configure_axis(**axis, grid=False, labelFontSize=11, titleFontSize=11, titleFontWeight="normal").configure_legend(
+        labelFontSize=12, labelColor=INK, labelLimit=220
+    )  # fmt: skip

@@ -1,0 +1,229 @@
+"""The worst case: how far the nearest other decisions are, what tells, and what they look like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from brittle.analysis.robust_accuracy import RobustAccuracy, direct_robust_accuracy
+from brittle.estimate import Status
+from brittle.report.case import Case, open_cases
+from brittle.report.stand_in import compare_scores, summarize_stand_in, summarize_subset
+from brittle.report.subject import Subject
+from brittle.report.summary import Counterexample, Counterexamples, Nearest, Number, WorstCase
+from brittle.report.thumbnails import embedded
+from brittle.report.wording import percent, percent_interval, plural, short, shown
+from brittle.table import parameters_json
+
+TITLES = {
+    "linf": "Linf: the largest change of any one input value",
+    "l2": "L2: the Euclidean length of the change",
+}
+
+FRAGILE_SHOWN = 12
+"""Counter-examples in the gallery."""
+
+NAMES = {"linf": "Linf", "l2": "L2"}
+"""Norms as the page writes them."""
+
+STEPS = 200
+"""Perturbation sizes at which the curve of robust accuracy is drawn."""
+
+_CURVE = ["kind", "of", "epsilon", "share", "low", "high", "chosen"]
+
+
+def summarize_worst_case(subject: Subject, epsilon: float | None = None) -> tuple[WorstCase, ...]:
+    """The chapter, one entry for every norm; empty without input margins."""
+    return tuple(_worst_case(case) for case in open_cases(subject, epsilon))
+
+
+def _worst_case(case: Case) -> WorstCase:
+    nearest, compared = _nearest(case), compare_scores(case)
+    return WorstCase(
+        title=TITLES[case.norm],
+        epsilon=f"Where one perturbation size is needed, it is epsilon = {_epsilon_text(case)}: {case.epsilon.reason}.",
+        headline=(nearest.numbers[0], nearest.numbers[2 if case.labelled else 1]),
+        nearest=nearest,
+        stand_in=summarize_stand_in(case, compared),
+        subset=summarize_subset(case, compared),
+        counterexamples=_counterexamples(case),
+    )
+
+
+def _epsilon_text(case: Case) -> str:
+    text, number = case.epsilon.text, f"{case.epsilon.value:.2g}"
+    return text if "/" not in text else f"{text} = {number}"
+
+
+# How far is the nearest other decision?
+
+
+def _nearest(case: Case) -> Nearest:
+    median = float(case.distance.quantile(0.5, interpolation="lower"))
+    half = f"lies within {short(median)}" if np.isfinite(median) else "was not found at any distance"
+    return Nearest(
+        numbers=(_median_number(case, median), *_share_numbers(case), *_not_found_number(case)),
+        frame=_curves(case),
+        conclusion=f"For half of the predictions another one {half}.",
+        warning=_masked_text(case),
+        note=_nearest_note(case),
+    )
+
+
+def _median_number(case: Case, median: float) -> Number:
+    quantiles = (float(case.distance.quantile(share, interpolation="lower")) for share in (0.05, 0.25, 0.75, 0.95))
+    texts = [_distance_text(quantile) for quantile in quantiles]
+    return Number(
+        f"Median input margin, {NAMES[case.norm]}",
+        _distance_text(median),
+        f"Quantiles 5%, 25%, 75%, 95%: {', '.join(texts)}; over {plural(len(case.distance), 'point')}.",
+    )
+
+
+def _distance_text(distance: float) -> str:
+    return short(distance) if np.isfinite(distance) else "∞"
+
+
+def _share_numbers(case: Case) -> list[Number]:
+    size = f"{NAMES[case.norm]} {case.epsilon.text}"
+    beyond = _beyond(case, "all", case.epsilon.value)
+    numbers = [
+        Number(
+            f"Predictions that {size} can flip",
+            percent(1.0 - beyond.robust_accuracy),
+            f"{percent_interval(1.0 - beyond.high, 1.0 - beyond.low)}, right or wrong.",
+        )
+    ]
+    if case.labelled:
+        right = _beyond(case, "correct", case.epsilon.value)
+        numbers.append(
+            Number(
+                f"Robust accuracy at {size}",
+                percent(right.robust_accuracy),
+                f"{percent_interval(right.low, right.high)}. Right, and no other decision found within epsilon; "
+                f"{percent(right.accuracy)} are right unperturbed.",
+            )
+        )
+    if _is_certified(case):
+        proven = _beyond(case, "certified", case.epsilon.value)
+        numbers.append(
+            Number(
+                f"Certified at {size}",
+                percent(proven.robust_accuracy),
+                f"{percent_interval(proven.low, proven.high)}. Proven: no input within epsilon has another prediction. "
+                "The truth lies between this and what attacks left.",
+            )
+        )
+    return numbers
+
+
+def _not_found_number(case: Case) -> list[Number]:
+    count = int(np.isinf(case.distance).sum())
+    if not count:
+        return []
+    note = f"Of {len(case.distance):,}. Counted as beyond every epsilon, which proves nothing."
+    return [Number("No other decision found", plural(count, "point"), note)]
+
+
+def _is_certified(case: Case) -> bool:
+    return bool((case.margin.rows["low"] > 0.0).any())
+
+
+def _beyond(case: Case, kind: str, epsilon: float) -> RobustAccuracy:
+    """The share of points whose margin exceeds `epsilon`: of all, of those right as well, or by certified radius."""
+    margin = case.margin.rows["low"] if kind == "certified" else case.margin.value
+    right = case.correct if kind == "correct" else np.ones(len(margin))
+    return direct_robust_accuracy(margin.to_numpy(), right, epsilon, case.subject.confidence)
+
+
+def _curves(case: Case) -> pd.DataFrame:
+    kinds = {"all": "any prediction"}
+    kinds |= {"correct": "correct prediction (robust accuracy)"} if case.labelled else {}
+    kinds |= {"certified": "any prediction, certified"} if _is_certified(case) else {}
+    reach = float(case.finite.quantile(0.99)) if len(case.finite) else 0.0
+    grid = np.linspace(0.0, max(1.05 * reach, 1.5 * case.epsilon.value) or 1.0, STEPS)
+    rows = [
+        (kind, of, epsilon, found.robust_accuracy, found.low, found.high, case.epsilon.value)
+        for kind, of in kinds.items()
+        for epsilon in grid
+        for found in [_beyond(case, kind, float(epsilon))]
+    ]
+    return pd.DataFrame(rows, columns=_CURVE)
+
+
+def _masked_text(case: Case) -> str:
+    masked = case.count(Status.MASKED.slug)
+    if not masked:
+        return ""
+    return (
+        f"The margins of {plural(masked, 'point')} of {len(case.distance):,} are masked: gradients vanish there or the "
+        "attacks disagree, so the nearest other decision may be much nearer than what was found, and the robust "
+        "accuracy lower."
+    )
+
+
+def _nearest_note(case: Case) -> str:
+    missing = len(case.margin.value) - len(case.distance)
+    return " ".join(
+        part
+        for part in (
+            "The share of points with no other decision found within epsilon; each band is the "
+            f"{percent(case.subject.confidence)} interval of its share alone, the dashed line is epsilon = "
+            f"{case.epsilon.text}. Attacks find upper bounds of the distance, so the true curves lie no higher"
+            f"{', and no lower than the certified one' if _is_certified(case) else ''}.",
+            f"{plural(missing, 'point')} without a margin left out." if missing else "",
+            f"Read from {shown(case.margin.label)}.",
+        )
+        if part
+    )
+
+
+# The most fragile correct predictions
+
+
+def _counterexamples(case: Case) -> Counterexamples:
+    found = _fragile(case)
+    points = tuple(_counterexample(case, row) for row in found.head(FRAGILE_SHOWN).to_dict("records"))
+    return Counterexamples(points, _counterexamples_note(case, points, len(found)))
+
+
+def _fragile(case: Case) -> pd.DataFrame:
+    """The points predicted right, or all without labels, that have a counter-example, the nearest first."""
+    points = case.subject.table.points.select(["point", "row", "name", "predicted", "correct", "image"]).to_pandas()
+    points["distance"] = case.margin.value.to_numpy()
+    found = case.subject.table.counterexamples.to_pandas()
+    own = (found["score"] == case.margin.score) & (found["parameters"] == parameters_json(case.margin.parameters))
+    found = found.loc[own, ["point", "predicted", "image", "difference"]].drop_duplicates("point")
+    both = points.merge(found, on="point", suffixes=("", "_found"))
+    both = both[np.isfinite(both["distance"])]
+    if case.labelled:
+        both = both[both["correct"].eq(True)]
+    return both.sort_values(["distance", "row"], ignore_index=True)
+
+
+def _counterexample(case: Case, row: dict[Any, Any]) -> Counterexample:
+    images = (row["image"], row["image_found"], row["difference"])
+    return Counterexample(
+        name=shown(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
+        predicted=case.subject.class_text(row["predicted"]),
+        found=case.subject.class_text(row["predicted_found"]),
+        distance=short(row["distance"], 3),
+        images=(embedded(images[0]), embedded(images[1]), embedded(images[2])),
+    )
+
+
+def _counterexamples_note(case: Case, points: tuple[Counterexample, ...], count: int) -> str:
+    if not points:
+        return "This run holds no counter-example of a prediction that was right."
+    which = "correct predictions" if case.labelled else "predictions, as the data carry no labels,"
+    drawn = any(any(point.images) for point in points)
+    return " ".join(
+        part
+        for part in (
+            f"The {len(points):,} nearest of {count:,} {which} with a counter-example.",
+            "" if drawn else "The run holds no images, so the points are named.",
+        )
+        if part
+    )

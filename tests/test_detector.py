@@ -1,0 +1,531 @@
+"""A detector keeps its promise on points it has not seen, fails closed, and belongs to one model."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import inputs, linear_network, small_network
+from scipy.stats import beta, betabinom, binom
+from torch import Tensor, nn
+
+import brittle
+from brittle.detector import FLAGS, SCORES, Detector, Rate, points_needed, write_flags
+from brittle.detector.calibration import flagged, judge, threshold_of
+from brittle.errors import BrittleError, DataError, DetectorFormatError, ModelError, ParameterError
+from brittle.estimate import Status
+from brittle.norms import parse_epsilon
+from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin
+from brittle.scores.feature_margin import feature_margin
+from brittle.table import SCORES as SCHEMA
+from brittle.table import Table, parameters_json
+
+SIMPLE = [name for name in SCORES if name != "pseudo_margin"]
+FORWARD = [LogitMargin(), MaxProbability(), ProbabilityMargin(), Entropy(), FeatureMargin("linf")]
+
+
+def with_margins(table: Table, margins, status=None, norm: str = "linf") -> Table:
+    """`table` with input margins, as a run with attacks would have recorded them."""
+    status = status or ["not_found" if math.isinf(margin) else "ok" for margin in margins]
+    parameters = {"norm": norm}
+    rows = {
+        "point": table.points["point"],
+        "score": ["input_margin"] * len(margins),
+        "parameters": [parameters_json(parameters)] * len(margins),
+        "value": pa.array(margins, pa.float64(), from_pandas=True),
+        "low": [0.0] * len(margins),
+        "high": pa.array(margins, pa.float64(), from_pandas=True),
+        "status": status,
+        "detail": [None] * len(margins),
+        "passes": [100] * len(margins),
+    }
+    entry = {"score": "input_margin", "parameters": parameters, "label": f"input_margin(norm={norm})"}
+    entries = [*table.provenance["scores"], entry]
+    return replace(
+        table,
+        scores=pa.concat_tables([table.scores, pa.table(rows, schema=SCHEMA)]),
+        provenance=table.provenance | {"scores": entries},
+    )
+
+
+def classifier(seed: int = 0) -> brittle.Classifier:
+    return brittle.Classifier(linear_network(3, 6, seed, torch.float32), mean=0.4, std=0.3)
+
+
+def points(count: int, seed: int = 0) -> Tensor:
+    return inputs(count, (6,), seed)
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    """A run of a linear classifier with the exact margins."""
+    subject = classifier()
+    run = brittle.score(subject, points(400), FORWARD)
+    with torch.no_grad():
+        logits = subject(points(400))
+    margins = feature_margin(logits, subject.head.weight.double() / 0.3, "linf")
+    return with_margins(run, margins.tolist())
+
+
+@pytest.fixture(scope="module")
+def detector(table: Table) -> Detector:
+    return Detector.fit(table, epsilon=0.15, tpr=0.9, seed=1)
+
+
+def without(table: Table, rows: int) -> Table:
+    """`table` with the first `rows` points only."""
+    kept = set(table.points["point"].to_pylist()[:rows])
+    mask = pa.array([point in kept for point in table.scores["point"].to_pylist()])
+    return replace(table, points=table.points[:rows], scores=table.scores.filter(mask))
+
+
+# The promise.
+
+
+@pytest.mark.parametrize(("count", "tpr"), [(20, 0.95), (57, 0.9), (199, 0.95), (10, 0.5)])
+def test_true_positive_rate_over_draws_is_that_of_theory(count: int, tpr: float) -> None:
+    """The rate of one draw is Beta(k, n + 1 - k); its mean over 4,000 draws lies within 5 standard errors of its own.
+
+    False-fail rate below 1e-6; a threshold one rank lower is off by 30 standard errors or more.
+    """
+    rng, draws = np.random.default_rng(0), 4000
+    rank = math.ceil(round(tpr * (count + 1), 9))
+    rates = np.array([threshold_of(rng.random(count), tpr) for _ in range(draws)]).clip(0.0, 1.0)
+    law = beta(rank, count + 1 - rank)
+    assert law.mean() >= tpr - 1e-12
+    assert abs(rates.mean() - law.mean()) < 5.0 * law.std() / math.sqrt(draws)
+    one_lower = beta(rank - 1, count + 2 - rank)
+    assert law.mean() - one_lower.mean() > 10.0 * law.std() / math.sqrt(draws)
+
+
+def test_interval_of_the_rate_covers_it() -> None:
+    """2,000 draws of 120 brittle points at 90%: expect at most 200 misses; above 262 has probability 5e-6 or less."""
+    rng, misses, draws, confidence = np.random.default_rng(1), 0, 2000, 0.9
+    for _ in range(draws):
+        scores = rng.random(120)
+        threshold = threshold_of(scores[:60], 0.9)
+        rate = Rate.of(flagged(scores[60:], threshold), confidence)
+        misses += not rate.low <= min(threshold, 1.0) <= rate.high
+    assert misses <= 262
+    assert binom.sf(262, draws, 1 - confidence) < 1e-5
+    assert misses > 0
+
+
+def test_fresh_points_of_a_fitted_detector(table: Table) -> None:
+    """Of 20,000 fresh points of a linear problem at least 95% of the brittle ones are flagged, up to what the draw of
+    the calibration explains: k of n + 1 by beta-binomial law, false-fail rate 1e-6."""
+    found = Detector.fit(table, epsilon=0.15, tpr=0.95, score="feature_margin")
+    subject, fresh = classifier(), points(20_000, seed=9)
+    with torch.no_grad():
+        logits = subject(fresh)
+    margins = feature_margin(logits, subject.head.weight.double() / 0.3, "linf")
+    flags = found.flag(feature_margin(logits, subject.head.weight.double(), "linf"))
+    brittle_points = (margins <= 0.15).numpy()
+    count = found.counts.calibration
+    rank = math.ceil(0.95 * (count + 1))
+    least = betabinom(int(brittle_points.sum()), rank, count + 1 - rank).ppf(1e-6)
+    assert flags[brittle_points].sum() >= least
+    assert found.true_positives.low <= flags[brittle_points].mean() <= found.true_positives.high
+    assert not flags.all()
+
+
+def test_ties_are_flagged_together() -> None:
+    scores = np.array([1.0] * 15 + [2.0] * 10)
+    threshold = threshold_of(scores, 0.9)
+    assert threshold == np.nextafter(2.0, np.inf)
+    assert flagged(scores, threshold).all()
+    assert not flagged(np.array([np.nextafter(threshold, 3.0), threshold]), threshold).any()
+
+
+@pytest.mark.parametrize(("tpr", "needed"), [(0.95, 20), (0.9, 10), (0.8, 5), (0.99, 100), (0.5, 2), (0.3, 2)])
+def test_points_needed(tpr: float, needed: int) -> None:
+    assert points_needed(tpr) == needed
+    threshold_of(np.arange(float(needed)), tpr)
+    with pytest.raises(DataError, match=f"needs {needed} .*found {needed - 1}"):
+        threshold_of(np.arange(needed - 1.0), tpr)
+
+
+def test_too_few_brittle_points_are_refused(table: Table) -> None:
+    with pytest.raises(DataError, match=r"needs 40 brittle points.*found") as caught:
+        Detector.fit(without(table, 30), epsilon=0.15)
+    assert caught.value.code == "too_few_calibration_points"
+    with pytest.raises(DataError, match="found 0"):
+        Detector.fit(without(table, 1), epsilon=1e-9)
+
+
+# What is counted.
+
+
+def test_counts(table: Table) -> None:
+    margins = [0.1] * 200 + [0.15] * 50 + [math.nan] * 20 + [0.01] * 30 + [math.inf] * 100
+    status = ["ok"] * 250 + ["nonfinite_logits"] * 20 + ["masked"] * 30 + ["not_found"] * 100
+    run = with_margins(without_margins(table), margins, status)
+    found = Detector.fit(run, epsilon=0.15).counts
+    assert (found.points, found.brittle, found.robust) == (400, 250, 100)
+    assert (found.masked, found.without_margin, found.learned_from) == (30, 20, 0)
+    assert (found.calibration, found.held_out) == (125, 125)
+
+
+def without_margins(table: Table) -> Table:
+    entries = [entry for entry in table.provenance["scores"] if entry["score"] != "input_margin"]
+    mask = pa.array([score != "input_margin" for score in table.scores["score"].to_pylist()])
+    return replace(table, scores=table.scores.filter(mask), provenance=table.provenance | {"scores": entries})
+
+
+def test_a_brittle_point_without_a_score_counts_as_flagged(table: Table) -> None:
+    frame = table.long()
+    brittle_points = set(frame[(frame["score"] == "input_margin") & (frame["value"] <= 0.15)]["point"])
+    where = (frame["score"] == "logit_margin") & frame["point"].isin(brittle_points)
+    frame.loc[where, "value"] = math.nan
+    run = replace(table, scores=pa.Table.from_pandas(frame, schema=SCHEMA, preserve_index=False))
+    found = Detector.fit(run, epsilon=0.15)
+    assert found.counts.without_score == len(brittle_points)
+    assert found.true_positives.value == 1.0
+    assert found.false_positives.value == 0.0
+    assert found.threshold == -np.finfo(float).max
+
+
+def test_order_of_the_rows_does_not_matter(table: Table, detector: Detector) -> None:
+    order = np.random.default_rng(0).permutation(len(table.scores))
+    assert Detector.fit(replace(table, scores=table.scores.take(order)), epsilon=0.15, tpr=0.9, seed=1) == detector
+    assert Detector.fit(table, epsilon=0.15, tpr=0.9, seed=2) != detector
+
+
+def test_missing_and_ambiguous_scores(table: Table) -> None:
+    with pytest.raises(DataError, match="does not hold input_margin"):
+        Detector.fit(table, epsilon=0.1, norm="l2")
+    with pytest.raises(DataError, match="does not hold entropy"):
+        Detector.fit(only(table, "logit_margin", "input_margin"), epsilon=0.15, score="entropy")
+    twice = with_margins(table, [0.1] * 400)
+    twice.provenance["scores"][-1]["label"] = "other"
+    with pytest.raises(DataError, match="2 times"):
+        Detector.fit(twice, epsilon=0.1)
+    with pytest.raises(ParameterError, match="reads one of"):
+        Detector.fit(table, epsilon=0.1, score="moments")
+    for wrong in ({"tpr": 1.0}, {"tpr": 0.0}, {"epsilon": 0.0}, {"epsilon": math.inf}, {"confidence": 1.0}):
+        with pytest.raises(ParameterError):
+            Detector.fit(table, **({"epsilon": 0.1} | wrong))
+
+
+def only(table: Table, *names: str) -> Table:
+    entries = [entry for entry in table.provenance["scores"] if entry["score"] in names]
+    return replace(table, provenance=table.provenance | {"scores": entries})
+
+
+def test_the_score_may_stand_in_another_run(table: Table, detector: Detector) -> None:
+    margins = only(table, "input_margin")
+    assert Detector.fit(margins, epsilon=0.15, tpr=0.9, seed=1, scores=only(table, "logit_margin")) == detector
+    other = brittle.score(classifier(seed=5), points(400), [LogitMargin()])
+    with pytest.raises(ModelError, match="state_sha256"):
+        Detector.fit(margins, epsilon=0.15, scores=other)
+
+
+def test_verdict() -> None:
+    rng = np.random.default_rng(0)
+    margins = rng.random(300)
+    good, bad = judge(margins, margins, 0.3, 0.99), judge(margins, rng.random(300), 0.3, 0.99)
+    assert good.trusted
+    assert str(good).startswith("trusted")
+    assert good.tau == pytest.approx(1.0)
+    assert not bad.trusted
+    assert "pseudo-margin" in str(bad)
+    one_class = judge(margins, margins, 2.0, 0.99)
+    assert (one_class.trusted, one_class.auroc) == (False, None)
+
+
+@pytest.mark.parametrize(("text", "value"), [("8/255", 8 / 255), ("0.03", 0.03), (0.5, 0.5), ("0.5/2", 0.25), (1, 1.0)])
+def test_parse_epsilon(text: float | str, value: float) -> None:
+    assert parse_epsilon(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "8/", "/255", "8/0", "-1", "nan", "inf", "1e999", "0", "8/255/2", "x", math.nan])
+def test_parse_epsilon_refuses(text: float | str) -> None:
+    with pytest.raises(ParameterError, match="8/255"):
+        parse_epsilon(text)
+
+
+# It fails closed.
+
+
+def test_flag_fails_closed(detector: Detector) -> None:
+    edge = detector.threshold
+    safe, below = np.nextafter(edge, math.inf), np.nextafter(edge, -math.inf)
+    found = detector.flag([math.nan, None, math.inf, -math.inf, below, edge, safe])
+    assert found.tolist() == [True, True, True, True, True, False, False]
+    assert detector.flag(torch.tensor([math.nan, 1e9])).tolist() == [True, False]
+
+
+class Given(nn.Module):
+    """Gives its inputs as logits, scaled by a weight of 1 so that there is something to digest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.scale
+
+
+def lenient(detector: Detector, score: str, network: nn.Module, outputs: str = "logits") -> Detector:
+    """A detector of `network` that calls nothing brittle but what it must."""
+    known = brittle.detector.Identity(brittle.models.state_digest(network), (-2.0, 2.0), None, None, outputs)
+    return replace(detector, model=known, score=score, threshold=-1e300)
+
+
+@pytest.mark.parametrize("score", [name for name in SIMPLE if name != "feature_margin"])
+def test_broken_logits_and_ties_are_brittle(detector: Detector, score: str) -> None:
+    rows = [[1, 1, 0], [math.nan, 1, 0], [math.inf, 1, 0], [0, 1, -math.inf], [math.inf, math.inf, 0], [3, 1, 0]]
+    network = Given()
+    logits, _, brittle_points = lenient(detector, score, network).wrap(network)(torch.tensor(rows))
+    assert brittle_points.tolist() == [True] * 5 + [False]
+    assert logits.shape == (6, 3)
+
+
+def test_what_is_no_probability_is_brittle(detector: Detector) -> None:
+    network = Given()
+    wrapped = lenient(detector, "logit_margin", network, "probs").wrap(network)
+    rows = torch.tensor([[0.7, 0.3, 0.0], [1.2, 0.1, 0.1], [-0.1, 0.8, 0.3]])
+    assert wrapped(rows)[2].tolist() == [False, True, True]
+
+
+def test_binary_logit(detector: Detector) -> None:
+    network = nn.Linear(4, 1)
+    wrapped = lenient(detector, "logit_margin", network, "binary-logit").wrap(network)
+    x = torch.randn(5, 4)
+    logits, score, _ = wrapped(x)
+    assert torch.equal(logits[:, 1], network(x)[:, 0])
+    assert torch.equal(score, network(x)[:, 0].double().abs())
+
+
+# The network with the detector built in.
+
+
+@pytest.mark.parametrize("score", SIMPLE)
+def test_wrapped_network_is_the_rule(table: Table, score: str) -> None:
+    """Same numbers as the run, same flags as the rule, and the exported program agrees on all of 1,000 points."""
+    found = Detector.fit(table, epsilon=0.15, tpr=0.9, score=score)
+    subject = classifier()
+    wrapped = found.wrap(subject)
+    logits, values, flags = wrapped(points(400))
+    frame = table.long()
+    run = frame[frame["score"] == score]["value"].to_numpy() * SCORES[score].sign
+    assert np.array_equal(values.detach().numpy(), run)
+    assert values.dtype == torch.float64
+    with torch.no_grad():
+        assert torch.equal(logits, subject(points(400)))
+    fresh = points(1000, seed=3)
+    exported = torch.export.export(
+        wrapped, (points(4),), dynamic_shapes={"inputs": {0: torch.export.Dim("batch")}}, strict=False
+    ).module()
+    for network in (wrapped, exported):
+        values, flags = network(fresh)[1:]
+        assert np.array_equal(flags.numpy(), found.flag(values))
+    assert torch.equal(exported(fresh)[1], wrapped(fresh)[1])
+    assert 0 < int(flags.sum()) < 1000
+
+
+@pytest.mark.parametrize("score", ["logit_margin", "feature_margin"])
+def test_exported_programs_can_be_wrapped(tmp_path: Path, table: Table, score: str) -> None:
+    found = Detector.fit(table, epsilon=0.15, tpr=0.9, score=score)
+    program = torch.export.export(
+        linear_network(3, 6, 0, torch.float32).eval(), (points(4),), dynamic_shapes=({0: torch.export.Dim("batch")},)
+    )
+    torch.export.save(program, tmp_path / "model.pt2")
+    loaded = brittle.models.load_model(tmp_path / "model.pt2").module
+    wrapped = found.wrap(loaded)
+    fresh = points(1000, seed=3)
+    expected = found.wrap(classifier())(fresh)
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(wrapped(fresh), expected, strict=True))
+    again = torch.export.export(
+        wrapped.eval(), (points(4),), dynamic_shapes={"inputs": {0: torch.export.Dim("batch")}}, strict=False
+    )
+    torch.export.save(again, tmp_path / "wrapped.pt2")
+    exported = torch.export.load(tmp_path / "wrapped.pt2").module()
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(exported(fresh), expected, strict=True))
+
+
+def test_wrapped_convolutional_network_stays_in_evaluation_mode(detector: Detector) -> None:
+    network = nn.Sequential(nn.Dropout(), small_network()).train()
+    wrapped = lenient(detector, "logit_margin", network).wrap(network)
+    assert not network.training
+    assert torch.equal(wrapped(inputs(3))[0], wrapped(inputs(3))[0])
+    with pytest.raises(ModelError, match="evaluation mode"):
+        wrapped.train()
+
+
+# It belongs to its model.
+
+
+def test_another_model_or_preprocessing_is_refused(detector: Detector) -> None:
+    weights = linear_network(3, 6, 0, torch.float32)
+    others = {
+        "state_sha256": classifier(seed=5),
+        "mean": brittle.Classifier(weights, mean=0.5, std=0.3),
+        "std": brittle.Classifier(weights, mean=0.4, std=0.2),
+        "bounds": brittle.Classifier(weights, bounds=(0, 2), mean=0.4, std=0.3),
+        "outputs": brittle.Classifier(weights, mean=0.4, std=0.3, outputs="probs"),
+    }
+    for name, other in others.items():
+        for use in (detector.wrap, lambda other: detector.apply(other, points(8))):
+            with pytest.raises(ModelError, match=f"{name} .* here ") as caught:
+                use(other)
+            assert caught.value.code == "detector_model"
+    with pytest.raises(ModelError, match="state_sha256"):
+        detector.wrap(linear_network(3, 6, 5, torch.float32))
+    with pytest.raises(ModelError, match=r"torch\.nn\.Module"):
+        detector.apply(brittle.Classifier(lambda x: x), points(8))
+    assert detector.wrap(weights).forced is False
+
+
+def test_force_is_written_into_every_row(detector: Detector) -> None:
+    ours, forced = detector.apply(classifier(), points(8)), detector.apply(classifier(seed=5), points(8), force=True)
+    assert ours["forced"].to_pylist() == [False] * 8
+    assert forced["forced"].to_pylist() == [True] * 8
+    assert detector.apply(classifier(), points(8), force=True)["forced"].to_pylist() == [False] * 8
+    assert detector.wrap(classifier(seed=5), force=True).forced
+
+
+def test_apply(detector: Detector) -> None:
+    x = points(100, seed=4)
+    x[7, 0] = math.nan
+    labels = torch.randint(3, (100,), generator=torch.Generator().manual_seed(0))
+    flags = detector.apply(classifier(), (x, labels))
+    assert flags.schema == FLAGS
+    assert flags["status"][7].as_py() == Status.NONFINITE_INPUT.slug
+    assert (flags["brittle"][7].as_py(), flags["score"][7].as_py()) == (True, None)
+    sound = [row for row in range(100) if row != 7]
+    _, score, brittle_points = detector.wrap(classifier())(x[sound])
+    assert flags["brittle"].take(sound).to_pylist() == brittle_points.tolist()
+    assert flags["label"].to_pylist() == labels.tolist()
+    assert np.allclose(flags["score"].take(sound).to_numpy(), score.detach().numpy(), rtol=0, atol=1e-5)
+
+
+def test_a_tie_is_brittle_when_applied(detector: Detector) -> None:
+    network = Given()
+    x = torch.tensor([[1.0, 1.0, 0.0], [2.0, 1.0, 0.0], [0.0, 1.5, 0.2], [0.1, 0.0, 1.5]])
+    subject = brittle.Classifier(network, bounds=(-2, 2))
+    flags = lenient(detector, "max_probability", network).apply(subject, x)
+    assert flags["brittle"].to_pylist() == [True, False, False, False]
+    assert flags["status"].to_pylist()[0] == Status.TIE.slug
+
+
+def test_flags_are_written(tmp_path: Path, detector: Detector) -> None:
+    flags = detector.apply(classifier(), points(8))
+    names = ["=HYPERLINK(1)", "+1", "-1", "@x", "\tx", "plain", None, 'a,"b"\nc']
+    flags = flags.set_column(2, FLAGS.field("name"), pa.array(names, pa.string()))
+    assert pq.read_table(write_flags(flags, tmp_path / "flags.parquet")).equals(flags)
+    read = csv.read_csv(
+        write_flags(flags, tmp_path / "flags.csv"), parse_options=csv.ParseOptions(newlines_in_values=True)
+    )
+    assert read["name"].to_pylist()[:6] == ["'=HYPERLINK(1)", "'+1", "'-1", "'@x", "'\tx", "plain"]
+    assert read["brittle"].to_pylist() == flags["brittle"].to_pylist()
+    with pytest.raises(ParameterError, match=r"\.parquet or \.csv"):
+        write_flags(flags, tmp_path / "flags.xlsx")
+
+
+# The file.
+
+
+@pytest.mark.parametrize("threshold", [0.1 + 0.2, 1e-310, -1 / 3, math.nextafter(1.0, 2.0), -1.7976931348623157e308])
+def test_file_round_trip_is_bit_exact(tmp_path: Path, detector: Detector, threshold: float) -> None:
+    ours = replace(detector, threshold=threshold, epsilon=8 / 255)
+    read = Detector.load(ours.save(tmp_path / "detector.json"))
+    assert read == ours
+    assert read.threshold.hex() == threshold.hex()
+    assert read.save(tmp_path / "again.json").read_bytes() == (tmp_path / "detector.json").read_bytes()
+
+
+def refused(folder: Path, content: bytes | str) -> str:
+    path = folder / "bad.json"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(DetectorFormatError, match="is not a detector") as caught:
+        Detector.load(path)
+    assert caught.value.exit_code == 6
+    return str(caught.value)
+
+
+def test_strictness(tmp_path: Path, detector: Detector) -> None:
+    text = detector.save(tmp_path / "detector.json").read_text()
+    good = json.loads(text)
+
+    def changed(**changes: object) -> str:
+        return json.dumps(good | changes)
+
+    assert "unknown key 'more'" in refused(tmp_path, changed(more=1))
+    assert "lacks threshold" in refused(tmp_path, json.dumps({k: v for k, v in good.items() if k != "threshold"}))
+    assert "NaN is not a number" in refused(tmp_path, changed(threshold=math.nan))
+    assert "Infinity is not a number" in refused(tmp_path, changed(threshold=math.inf))
+    assert "finite number" in refused(tmp_path, text.replace(repr(detector.threshold), "1e999"))
+    assert "stands twice" in refused(tmp_path, text.replace('"threshold"', '"epsilon": 0.1, "threshold"'))
+    assert "bytes" in refused(tmp_path, " " * 1_000_001)
+    assert "nested 10000 deep" in refused(tmp_path, "[" * 10_000 + "]" * 10_000)
+    assert "nested" in refused(tmp_path, changed(parameters=[[[[[[[[[[]]]]]]]]]]))
+    assert "UTF-8" in refused(tmp_path, b"\xff" + text.encode())
+    assert "printable" in refused(tmp_path, changed(brittle="\x1b[31m"))
+    assert "must be a finite number; found '1'" in refused(tmp_path, changed(threshold="1"))
+    assert "finite number" in refused(tmp_path, changed(threshold=True))
+    assert "whole number" in refused(tmp_path, changed(seed=1.0))
+    assert "not valid JSON" in refused(tmp_path, text.replace('"seed": 1', '"seed": ' + "9" * 5000))
+    assert "format 1" in refused(tmp_path, changed(format=2))
+    assert "reads one of" in refused(tmp_path, changed(score="moments"))
+    assert "norm" in refused(tmp_path, changed(norm="l7"))
+    assert "hexadecimal" in refused(tmp_path, changed(model=good["model"] | {"state_sha256": "0"}))
+    assert "2 are needed" in refused(tmp_path, changed(model=good["model"] | {"bounds": [0, 1, 2]}))
+    assert "epsilon" in refused(tmp_path, changed(epsilon=-1))
+    assert "is no rate" in refused(tmp_path, changed(true_positives=good["true_positives"] | {"flagged": 10**6}))
+    assert "add up" in refused(tmp_path, changed(counts=good["counts"] | {"brittle": 1}))
+    for other in ("", "null", "[]", "1", "{}", '"detector"', "{", text + "x"):
+        refused(tmp_path, other)
+    with pytest.raises(ModelError, match="cannot be read"):
+        Detector.load(tmp_path / "absent.json")
+
+
+def test_hostile_strings_cost_linear_time(tmp_path: Path) -> None:
+    """Half a million escaped quotes, and as many keys of which one stands twice, are refused at once."""
+    refused(tmp_path, '"' + '\\"' * 499_000)
+    keys = ",".join(f'"{number}":1' for number in range(90_000))
+    assert "stands twice" in refused(tmp_path, "{" + keys + ',"0":1}')
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=300))
+def test_any_bytes_give_the_named_error(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    refused(tmp_path_factory.getbasetemp(), content)
+
+
+def test_mutated_files_are_refused_or_are_detectors(tmp_path: Path, detector: Detector) -> None:
+    text = detector.save(tmp_path / "detector.json").read_bytes()
+    rng, pieces = (
+        random.Random(0),
+        [b"{", b"}", b"[", b"]", b'"', b"null", b"1e999", b"-", b",", b"\\u0000", b"\xf0", b"9" * 400],
+    )
+    survivors = 0
+    for _ in range(400):
+        start = rng.randrange(len(text))
+        mutant = text[:start] + rng.choice(pieces) + text[start + rng.randrange(4) :]
+        (tmp_path / "mutant.json").write_bytes(mutant)
+        try:
+            survivors += isinstance(Detector.load(tmp_path / "mutant.json"), Detector)
+        except DetectorFormatError:
+            continue
+    assert survivors < 200
+
+
+def test_it_says_what_it_is(detector: Detector) -> None:
+    text = str(detector)
+    assert repr(detector.threshold) in text
+    assert "held-out" in text
+    assert "verdict" in text
+    assert isinstance(detector, Detector)
+    assert issubclass(DetectorFormatError, BrittleError)

@@ -1,0 +1,268 @@
+"""A pseudo-margin learns the order that the logit margin misses, is repeatable, and is read without running code."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+from test_detector import with_margins
+from torch import Tensor, nn
+
+import brittle
+from brittle.analysis import kendall_tau
+from brittle.data import array_points
+from brittle.detector import Detector
+from brittle.errors import ArtefactError, DataError, ModelError, ParameterError
+from brittle.pseudo_margin import PseudoMargin, PseudoMarginScore
+from brittle.scores import LogitMargin
+
+SMALL = {"layers": 2, "width": 32, "epochs": 60, "batch": 32}
+
+
+class Misleading(nn.Module):
+    """Two classes decided by one input; a second input, which moves no decision, sets the size of the logits.
+
+    The logit margin is `|x_0 - 1/2| exp(3 x_1)`, the distance to the boundary `|x_0 - 1/2|`. The features hold both.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(3, 2, bias=False)
+        with torch.no_grad():
+            self.head.weight.copy_(torch.tensor([[0.5, 0.0, 0.0], [-0.5, 0.0, 0.0]]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        signed = x[:, 0] - 0.5
+        return self.head(torch.stack((signed * torch.exp(3 * x[:, 1]), x[:, 1], signed.abs() - x[:, 1]), dim=1))
+
+
+def points(count: int, seed: int) -> Tensor:
+    return torch.rand(count, 2, generator=torch.Generator().manual_seed(seed))
+
+
+def margin(x: Tensor) -> Tensor:
+    return (x[:, 0].double() - 0.5).abs()
+
+
+@pytest.fixture(scope="module")
+def classifier() -> brittle.Classifier:
+    return brittle.Classifier(Misleading())
+
+
+@pytest.fixture(scope="module")
+def learned(classifier: brittle.Classifier) -> PseudoMargin:
+    x = points(400, seed=0)
+    run = with_margins(brittle.score(classifier, x, [LogitMargin()]), margin(x).tolist())
+    return PseudoMargin.fit_run(run, classifier, array_points(x, None, bounds=(0, 1)), **SMALL)
+
+
+def test_it_orders_points_that_the_logit_margin_does_not(classifier: brittle.Classifier, learned: PseudoMargin) -> None:
+    fresh = points(500, seed=1)
+    with torch.no_grad():
+        logits, features = classifier.observe(fresh)
+    before = kendall_tau(margin(fresh), (logits[:, 0] - logits[:, 1]).abs())
+    after = kendall_tau(margin(fresh), learned.predict(features))
+    assert before < 0.7
+    assert after > 0.9
+    assert after > before + 0.2
+    assert learned.recipe.validation_loss < 0.01
+    assert (learned.recipe.points, learned.recipe.norm, len(learned.points)) == (400, "linf", 400)
+
+
+def test_the_size_of_the_paper_learns() -> None:
+    x = points(200, seed=2)
+    learned = PseudoMargin.fit(x, margin(x), epochs=40)
+    assert [layer.out_features for layer in learned.regressor.body if isinstance(layer, nn.Linear)] == [512] * 5 + [1]
+    fresh = points(300, seed=3)
+    assert kendall_tau(margin(fresh), learned.predict(fresh)) > 0.6
+
+
+def test_same_arguments_same_weights_whatever_the_program_drew_before() -> None:
+    x = points(100, seed=0)
+
+    def fit(seed: int, threads: int) -> PseudoMargin:
+        torch.rand(7)
+        torch.set_num_threads(threads)
+        try:
+            return PseudoMargin.fit(x, margin(x), seed=seed, **SMALL | {"epochs": 3})
+        finally:
+            assert torch.get_num_threads() == threads
+            torch.set_num_threads(1)
+
+    state = torch.random.get_rng_state()
+    one, two, other = fit(0, 1), fit(0, 2), fit(1, 1)
+    assert one.digest == two.digest != other.digest
+    assert one.recipe == two.recipe
+    torch.random.set_rng_state(state)
+    expected = torch.rand(7), torch.rand(3)
+    torch.random.set_rng_state(state)
+    fit(0, 1)
+    assert torch.equal(torch.rand(3), expected[1]), "learning draws from the program's own stream"
+
+
+def test_what_is_dropped_and_clipped() -> None:
+    x = points(100, seed=0)
+    distance = margin(x)
+    distance[:5] = math.nan
+    distance[5:9] = math.inf
+    x[9, 0] = math.nan
+    recipe = PseudoMargin.fit(x, distance, **SMALL | {"epochs": 2}).recipe
+    usable = distance[10:].numpy()
+    assert (recipe.points, recipe.dropped) == (94, 6)
+    assert recipe.scale == pytest.approx(np.quantile(usable, 0.99))
+    assert recipe.clipped == 4 + int((usable > recipe.scale).sum())
+
+
+def test_predictions_are_margins_and_fail_closed(learned: PseudoMargin) -> None:
+    features = torch.randn(50, 3) * 100
+    features[0, 1], features[1, 1] = math.nan, math.inf
+    found = learned.predict(features)
+    assert found.dtype == torch.float64
+    assert found[:2].isnan().all()
+    assert ((found[2:] >= 0) & (found[2:] <= learned.recipe.scale)).all()
+    assert torch.equal(learned.predict(features[2:3]), learned.predict(features)[2:3]) or torch.allclose(
+        learned.predict(features[2:3]), found[2:3], rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("features", "margins", "error"),
+    [
+        (torch.rand(19, 2), torch.rand(19), DataError),
+        (torch.rand(30, 2), torch.full((30,), math.inf), DataError),
+        (torch.rand(30, 2), torch.zeros(30), DataError),
+        (torch.rand(30, 2), torch.rand(29), ParameterError),
+        (torch.rand(30), torch.rand(30), ParameterError),
+    ],
+)
+def test_what_cannot_be_learned(features: Tensor, margins: Tensor, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        PseudoMargin.fit(features, margins)
+
+
+def test_wrong_features_and_model(learned: PseudoMargin) -> None:
+    with pytest.raises(ParameterError, match=r"\[B, 3\]"):
+        learned.predict(torch.rand(2, 4))
+    other = brittle.Classifier(nn.Linear(2, 2))
+    x = points(60, seed=0)
+    run = with_margins(brittle.score(other, x, [LogitMargin()]), margin(x).tolist())
+    data = array_points(x, None, bounds=(0, 1))
+    with pytest.raises(ModelError, match="of the model"):
+        PseudoMargin.fit_run(run, brittle.Classifier(Misleading()), data)
+    with pytest.raises(DataError, match="one input_margin in l2"):
+        PseudoMargin.fit_run(run, other, data, norm="l2")
+
+
+# With a detector.
+
+
+def test_detector_with_a_pseudo_margin(classifier: brittle.Classifier, learned: PseudoMargin, tmp_path: Path) -> None:
+    """It is calibrated on points it was not trained on, flags far fewer robust points, and can be exported."""
+    x = torch.cat((points(400, seed=0), points(600, seed=5)))
+    run = with_margins(brittle.score(classifier, x, [LogitMargin(), learned.score]), margin(x).tolist())
+    by_logits = Detector.fit(run, epsilon=0.1)
+    found = Detector.fit(run, epsilon=0.1, score="pseudo_margin", pseudo_margin=learned)
+    assert found.counts.learned_from == 400
+    assert found.counts.brittle + found.counts.robust == 600
+    assert found.false_positives.high < by_logits.false_positives.low
+    assert found.verdict.trusted
+    found = Detector.load(found.save(tmp_path / "detector.json"))
+    read = PseudoMargin.load(learned.save(tmp_path / "pseudo.safetensors"))
+    wrapped = found.wrap(classifier, pseudo_margin=read)
+    fresh = points(1000, seed=6)
+    exported = torch.export.export(
+        wrapped, (points(4, 0),), dynamic_shapes={"inputs": {0: torch.export.Dim("batch")}}, strict=False
+    ).module()
+    flags = found.apply(classifier, fresh, pseudo_margin=read)
+    _, score, brittle_points = wrapped(fresh)
+    assert np.array_equal(brittle_points.numpy(), found.flag(score))
+    assert torch.equal(exported(fresh)[2], brittle_points)
+    assert np.mean(flags["brittle"].to_numpy() == brittle_points.numpy()) > 0.998
+    assert found.flag(margin(fresh)).dtype == bool
+    other = replace(learned, regressor=nn.Identity(), points=())
+    for wrong in (None, PseudoMargin.fit(points(50, 0), margin(points(50, 0)), **SMALL)):
+        with pytest.raises(ModelError, match="pseudo-margin"):
+            found.wrap(classifier, pseudo_margin=wrong)
+        with pytest.raises(ModelError, match="pseudo-margin"):
+            found.apply(classifier, fresh, pseudo_margin=wrong)
+    with pytest.raises(ParameterError, match="pseudo_margin"):
+        Detector.fit(run, epsilon=0.1, score="pseudo_margin")
+    assert other.points == ()
+
+
+def test_it_is_a_score(classifier: brittle.Classifier, learned: PseudoMargin) -> None:
+    x = points(20, seed=8)
+    x[3, 0] = math.nan
+    run = brittle.score(classifier, x, [PseudoMarginScore(learned)])
+    values = run.scores["value"].to_pylist()
+    assert values[3] is None
+    with torch.no_grad():
+        features = classifier.observe(x)[1]
+    expected = learned.predict(features)
+    assert np.allclose([v for v in values if v is not None], expected[~expected.isnan()], rtol=1e-5)
+    assert run.provenance["scores"][0]["parameters"] == {"sha256": learned.digest, "norm": "linf"}
+
+
+# The file.
+
+
+def test_round_trip(tmp_path: Path, learned: PseudoMargin) -> None:
+    read = PseudoMargin.load(learned.save(tmp_path / "a.safetensors"))
+    assert (read.recipe, read.points, read.digest) == (learned.recipe, learned.points, learned.digest)
+    features = torch.randn(40, 3)
+    assert torch.equal(read.predict(features), learned.predict(features))
+    assert read.save(tmp_path / "b.safetensors").read_bytes() == (tmp_path / "a.safetensors").read_bytes()
+
+
+def test_strictness(tmp_path: Path, learned: PseudoMargin) -> None:
+    good = safetensors.torch.load(learned.save(tmp_path / "good.safetensors").read_bytes())
+    recipe = brittle.strict_json.dump(learned.recipe)
+
+    def refused(weights: dict[str, Tensor], metadata: dict[str, str] | None) -> str:
+        path = tmp_path / "bad.safetensors"
+        path.write_bytes(safetensors.torch.save(weights, metadata))
+        with pytest.raises(ArtefactError, match="not a pseudo-margin") as caught:
+            PseudoMargin.load(path)
+        return str(caught.value)
+
+    assert "JSON" in refused(good, None)
+    assert "JSON" in refused(good, {"recipe": "x"})
+    assert "unknown key" in refused(good, {"recipe": recipe.replace("{", '{"more": 1,', 1)})
+    wide = recipe.replace('"width": 32', '"width": 1000000000')
+    assert "recipe: 'body.0.bias" in refused(good, {"recipe": wide})
+    assert "recipe" in refused(good, {"recipe": recipe.replace('"layers": 2', '"layers": 1000000000')})
+    assert "mean" in refused({name: t for name, t in good.items() if name != "mean"}, {"recipe": recipe})
+    assert "more" in refused(good | {"more": torch.zeros(1)}, {"recipe": recipe})
+    assert "mean" in refused(good | {"mean": torch.zeros(3, dtype=torch.float64)}, {"recipe": recipe})
+    assert "mean holds NaN" in refused(good | {"mean": torch.full((3,), math.nan)}, {"recipe": recipe})
+    assert "not positive" in refused(good | {"std": torch.zeros(3)}, {"recipe": recipe})
+    assert "UTF-8" in refused(good | {"points": torch.full((3,), 255, dtype=torch.uint8)}, {"recipe": recipe})
+    assert "points" in refused(good | {"points": torch.zeros(3)}, {"recipe": recipe})
+    with pytest.raises(ModelError, match="cannot be read"):
+        PseudoMargin.load(tmp_path / "absent.safetensors")
+
+
+def test_mutated_files_give_the_named_error(tmp_path: Path, learned: PseudoMargin) -> None:
+    content = learned.save(tmp_path / "good.safetensors").read_bytes()
+    header = 8 + int.from_bytes(content[:8], "little")
+    rng, refused = random.Random(0), 0
+    for number in range(300):
+        start = rng.randrange(header)
+        noise = rng.choice([bytes([rng.randrange(256)]), b"", b"9" * 30, b'"', b"F8_E5M2"])
+        mutant = (
+            content[: rng.randrange(len(content))]
+            if number % 5 == 0
+            else content[:start] + noise + content[start + 1 :]
+        )
+        (tmp_path / "mutant").write_bytes(mutant)
+        try:
+            PseudoMargin.load(tmp_path / "mutant")
+        except ArtefactError:
+            refused += 1
+    assert refused > 200

@@ -1,0 +1,199 @@
+"""Robust accuracy: exact where the score is consistent, honest where it is not.
+
+At 99% confidence 20 misses in 2,000 replicates are expected; more than 52 happen by chance once in 1e9 for a correct
+interval.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from brittle.analysis import (
+    EstimatedRobustAccuracy,
+    direct_robust_accuracy,
+    estimate_robust_accuracy,
+    sanity,
+    subset_study,
+)
+from brittle.errors import ParameterError
+from brittle.intervals import clopper_pearson
+
+EPSILON, REPLICATES, MOST_MISSES = 1.5, 2000, 52
+
+
+def sample(size: int, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Margin, score (the margin with lognormal noise) and whether the point is correct, less often near the edge."""
+    generator = np.random.default_rng(seed)
+    margin = generator.gamma(1.5, size=size)
+    correct = generator.random(size) < np.where(margin < 0.3, 0.6, 0.95)
+    return margin, margin * np.exp(noise * generator.standard_normal(size)), correct
+
+
+def robust_accuracy(epsilon: float) -> float:
+    """The robust accuracy of the population of `sample`."""
+    margin, _, correct = sample(4_000_000, 0.0, 99)
+    return float((correct & (margin > epsilon)).mean())
+
+
+def estimated(margin: np.ndarray, score: np.ndarray, correct: np.ndarray, subset: Any) -> EstimatedRobustAccuracy:
+    return estimate_robust_accuracy(margin, score, correct, EPSILON, subset)
+
+
+# Directly
+
+
+def test_direct_by_hand() -> None:
+    found = direct_robust_accuracy([0.1, 0.2, 0.3, math.inf, None], [True, False, True, True, True], 0.2, 0.9)
+    low, high = clopper_pearson(2, 4, 0.9)
+    assert (found.points, found.dropped, found.accuracy, found.robust_accuracy) == (4, 1, 0.75, 0.5)
+    assert (found.low, found.high) == (float(low), float(high))
+
+
+def test_direct_without_labels() -> None:
+    found = direct_robust_accuracy([0.1, 0.2], [None, None], 0.1)
+    assert (found.points, found.dropped, found.low, found.high) == (0, 2, 0.0, 1.0)
+    assert math.isnan(found.robust_accuracy)
+    assert math.isnan(found.accuracy)
+
+
+# Algorithm 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_consistent_model_is_recovered_exactly(seed: int) -> None:
+    """With a gap around epsilon wider than between points, any subset finds a threshold inside it."""
+    margin, _, correct = sample(2000, 0.0, seed)
+    margin = margin + np.where(margin > EPSILON, 1.0, 0.0)
+    subset = np.random.default_rng(seed).choice(2000, 300, replace=False)
+    sparse = np.full(2000, math.nan)
+    sparse[subset] = margin[subset]
+    found = estimated(sparse, np.log(margin), correct, subset)
+    assert found.estimate == (correct & (margin > EPSILON)).mean()
+    assert found.estimate == found.rectified
+    assert (found.tpr, found.points, found.subset_points, found.credible) == (1.0, 2000, 300, True)
+    assert found.low < found.estimate < found.high
+
+
+def test_without_a_gap_the_error_is_that_of_a_few_points() -> None:
+    margin, score, correct = sample(5000, 0.0, 0)
+    found = estimated(margin, score, correct, np.arange(500))
+    assert found.estimate == pytest.approx((correct & (margin > EPSILON)).mean(), abs=4 / 500)
+
+
+def test_all_points_as_subset_give_the_direct_answer() -> None:
+    margin, score, correct = sample(400, 0.1, 0)
+    found = estimated(margin, score, correct, np.ones(400, dtype=bool))
+    assert found.rectified == pytest.approx(direct_robust_accuracy(margin, correct, EPSILON).robust_accuracy)
+    assert found.estimate == pytest.approx(found.subset, abs=1 / 400)
+
+
+def test_a_mask_and_positions_say_the_same() -> None:
+    margin, score, correct = sample(400, 0.5, 0)
+    mask = np.arange(400) % 4 == 0
+    assert estimated(margin, score, correct, mask) == estimated(margin, score, correct, np.flatnonzero(mask))
+
+
+def test_monotone_transformations_change_only_the_threshold() -> None:
+    margin, score, correct = sample(1000, 0.0, 1)
+    one, other = (estimated(margin, s, correct, np.arange(1000)) for s in (score, np.log(score)))
+    assert (one.estimate, one.low, one.high, one.tpr) == (other.estimate, other.low, other.high, other.tpr)
+
+
+def test_points_without_numbers_are_left_out_and_counted() -> None:
+    margin = [0.1, 0.2, 0.3, 0.4, None, None, 0.1, 0.2]
+    score = [1.0, 2.0, 3.0, 4.0, 1.5, 3.5, None, 9.0]
+    correct = [True, True, True, True, True, True, True, None]
+    found = estimate_robust_accuracy(margin, score, correct, 0.25, [0, 1, 2, 3, 4, 6, 7])
+    assert (found.points, found.dropped, found.subset_points) == (6, 2, 4)
+    assert (found.threshold, found.estimate) == (2.5, 0.5)
+
+
+@pytest.mark.parametrize(("margin", "threshold", "share"), [(math.inf, -math.inf, 0.75), (0.0, math.inf, 0.0)])
+def test_a_subset_of_one_kind(margin: float, threshold: float, share: float) -> None:
+    correct = np.arange(40) % 4 != 0
+    found = estimate_robust_accuracy(np.full(40, margin), np.arange(40.0), correct, 0.1, np.arange(0, 40, 2))
+    assert (found.threshold, found.estimate) == (threshold, share)
+    assert found.low <= found.rectified <= found.high
+
+
+def test_an_empty_subset_is_a_reason() -> None:
+    found = estimate_robust_accuracy([math.nan] * 3, [1.0, 2.0, 3.0], [True] * 3, 0.1, [0, 1])
+    assert found.reason is not None
+    assert math.isnan(found.estimate)
+    assert (found.low, found.high, found.subset_points, found.credible) == (0.0, 1.0, 0, False)
+
+
+@pytest.mark.parametrize(("noise", "widest"), [(0.0, 0.12), (0.5, 0.25), (2.0, 0.32)])
+@pytest.mark.parametrize("epsilon", [0.3, 1.5])
+def test_the_interval_covers(noise: float, widest: float, epsilon: float) -> None:
+    truth = robust_accuracy(epsilon)
+    found = [
+        estimate_robust_accuracy(*sample(1000, noise, seed), epsilon, np.arange(100)) for seed in range(REPLICATES)
+    ]
+    assert sum(not one.low <= truth <= one.high for one in found) <= MOST_MISSES
+    assert np.mean([one.high - one.low for one in found]) < widest
+
+
+def test_a_poor_score_biases_the_estimate_and_the_interval_says_so() -> None:
+    """Algorithm 1 must find 80% of the fragile points, so that a poor score loses robust ones: the interval stands."""
+    found = [estimate_robust_accuracy(*sample(1000, 2.0, seed), 0.3, np.arange(300)) for seed in range(100)]
+    assert np.mean([one.estimate for one in found]) < robust_accuracy(0.3) - 0.2
+    assert np.mean([one.rectified for one in found]) == pytest.approx(robust_accuracy(0.3), abs=0.02)
+    assert not any(one.credible for one in found)
+
+
+@pytest.mark.parametrize("subset", [[0, 5], [-1], [0.5], [[0], [1]], [True, False]])
+def test_misuse_of_the_subset(subset: Any) -> None:
+    with pytest.raises(ParameterError, match="positions"):
+        estimated(np.ones(5), np.ones(5), np.ones(5), subset)
+
+
+# The study
+
+
+def test_the_error_falls_with_the_size_of_the_subset() -> None:
+    frame = subset_study(*sample(4000, 0.3, 0), EPSILON, sizes=(50, 800, 9000), resamples=20)
+    assert frame["size"].tolist() == [50, 800]
+    assert frame["mean_error"].is_monotonic_decreasing
+    assert (frame["mean_error"] <= frame["max_error"]).all()
+    assert (frame["covered"] >= 0.9).all()
+
+
+def test_the_study_is_repeatable_size_by_size() -> None:
+    data = sample(1000, 0.3, 0)
+    both, one = subset_study(*data, EPSILON, sizes=(100, 300)), subset_study(*data, EPSILON, sizes=(300,))
+    assert both.iloc[1].tolist() == one.iloc[0].tolist()
+    assert subset_study(*data, EPSILON, sizes=(300,), seed=1)["estimate"].tolist() != one["estimate"].tolist()
+
+
+def test_the_study_of_a_consistent_model_with_all_points_has_no_error() -> None:
+    assert subset_study(*sample(300, 0.0, 0), EPSILON, sizes=(300,))["max_error"].tolist() == [0.0]
+
+
+# Sanity
+
+
+@pytest.mark.parametrize(
+    ("attacked", "agrees", "words"), [(0.5, True, "agree"), (0.2, False, "too large"), (0.8, False, "weaker")]
+)
+def test_sanity(attacked: float, agrees: bool, words: str) -> None:
+    found = sanity(np.linspace(0.0, 1.0, 200), np.ones(200), 0.5, attacked)
+    assert (found.agrees, found.robust_accuracy) == (agrees, 0.5)
+    assert found.difference == pytest.approx(0.5 - attacked)
+    assert words in found.verdict
+
+
+def test_sanity_of_nothing() -> None:
+    found = sanity([None], [True], 0.5, 0.5)
+    assert not found.agrees
+    assert "nothing can be compared" in found.verdict
+
+
+@pytest.mark.parametrize("attacked", [-0.1, 42.0, math.nan])
+def test_sanity_wants_a_share(attacked: float) -> None:
+    with pytest.raises(ParameterError, match="between 0 and 1"):
+        sanity([0.1], [True], 0.5, attacked)
