@@ -64,29 +64,31 @@ def test_list_prints_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The README's factory, data, commands and Python example, executed as they stand."""
     factory, example = blocks("README.md", "python")
-    commands = [line for line in blocks("README.md", "console")[1].splitlines() if line]
+    scoring, margins, detecting = (block.splitlines() for block in blocks("README.md", "console")[1:4])
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     Path("mynet.py").write_text(factory)
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10))
     torch.save(network.state_dict(), "mynet.pt")
-    x = np.random.default_rng(0).random((12, 64), dtype=np.float32)
-    np.savez("mydata.npz", x=x, y=np.arange(12) % 10)
-    for command in commands:
+    x = np.random.default_rng(0).random((240, 64), dtype=np.float32)
+    np.savez("mydata.npz", x=x, y=np.arange(240) % 10)
+    for command in (*scoring, *margins, *detecting):
         program, *arguments = shlex.split(command)
         assert program == ".venv/bin/brittle"
         assert main(arguments) == 0
     assert Path("myrun/report.html").is_file()
+    assert Path("flags.csv").is_file()
     exec(compile(example, "README.md", "exec"), {})
-    assert len(brittle.read_table("another-run").wide()) == 12
+    assert len(brittle.read_table("another-run").wide()) == 240
 
 
 def test_readme_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
     with_help = ""
-    for command in ("demo", "score", "report", "list"):
-        assert main([command, "--help"]) == 0
+    commands = ("demo", "score", "report", "list", "detector fit", "detector apply", "pseudo-margin fit")
+    for command in commands:
+        assert main([*command.split(), "--help"]) == 0
         with_help += capsys.readouterr().out
-    text = read("README.md") + read("docs/estimators.md") + read("docs/run-folder.md")
+    text = read("README.md") + "".join(document.read_text() for document in ROOT.glob("docs/*.md"))
     for option in set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)) - {"--help"}:
         assert option in with_help, option
 

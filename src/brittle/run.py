@@ -10,7 +10,6 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
@@ -300,10 +299,18 @@ class _Sink:
         self._counterexamples = pa.concat_tables([self._counterexamples, counterexamples])
         while self._writer is not None and len(self._points) >= SHARD:
             shard = self._points[:SHARD]
-            inside = pc.is_in(self._counterexamples["point"], value_set=shard["point"].combine_chunks())
-            self._writer.commit(shard, self._scores[: SHARD * per_point], self._counterexamples.filter(inside))
-            self._points, self._scores = self._points[SHARD:], self._scores[SHARD * per_point :]
-            self._counterexamples = self._counterexamples.filter(pc.invert(inside))
+            members = set(shard["point"].to_pylist())
+            inside = [point in members for point in self._counterexamples["point"].to_pylist()]
+            own, others = (
+                self._counterexamples.filter(pa.array(mask, pa.bool_()))
+                for mask in (inside, [not one for one in inside])
+            )
+            self._writer.commit(shard, self._scores[: SHARD * per_point], own)
+            self._points, self._scores, self._counterexamples = (
+                self._points[SHARD:],
+                self._scores[SHARD * per_point :],
+                others,
+            )
 
     def close(self, provenance: dict[str, Any]) -> Table:
         """Commit what is left and give the table."""

@@ -27,6 +27,7 @@ ORIENTATION = {
     "max_probability": 1.0,
     "probability_margin": 1.0,
     "entropy": -1.0,
+    "pseudo_margin": 1.0,
 }
 """What makes a score larger where safer, by name: its sign. Flip probabilities are negated whatever their name."""
 

@@ -262,6 +262,7 @@ def report(
         Size of the perturbation that the worst case is about, such as 8/255.
     """
     from brittle.analysis import agreement, format_agreement, format_worst_case
+    from brittle.analysis.columns import probability_columns
     from brittle.norms import parse_epsilon
     from brittle.report import worst_cases, write_report
     from brittle.table import read_table
@@ -269,10 +270,10 @@ def report(
     table = read_table(run_folder)
     reach = None if epsilon is None else parse_epsilon(epsilon)
     path = write_report(table, out or run_folder / "report.html", reach)
-    compared = [format_worst_case(frame) for frame in worst_cases(table, reach)]
-    for text in (format_agreement(agreement(table)), *compared):
-        if text:
-            print(text)
+    worst = [format_worst_case(frame) for frame in worst_cases(table, reach)]
+    average = [] if worst and not probability_columns(table) else [format_agreement(agreement(table))]
+    for text in (*average, *worst):
+        print(text)
     print(path)
     return 0
 

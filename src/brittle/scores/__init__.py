@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from brittle.scores.base import NoiseScore, Score
 from brittle.scores.entropy import Entropy
+from brittle.scores.feature_distance import FeatureDistance
 from brittle.scores.feature_margin import FeatureMargin
 from brittle.scores.first_order_margin import FirstOrderMargin
 from brittle.scores.input_margin import InputMargin
@@ -35,6 +36,7 @@ CATALOGUE: dict[str, type[Score]] = {
         LogitMargin,
         FeatureMargin,
         FirstOrderMargin,
+        FeatureDistance,
         MaxProbability,
         ProbabilityMargin,
         Entropy,
@@ -47,6 +49,7 @@ __all__ = [
     "MMSE",
     "MMSEMVS",
     "Entropy",
+    "FeatureDistance",
     "FeatureMargin",
     "FirstOrderMargin",
     "InputMargin",

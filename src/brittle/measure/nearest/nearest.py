@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from brittle.measure.nearest.apgd import apgd
 from brittle.measure.nearest.ddn import ddn
 from brittle.measure.nearest.effort import EFFORTS, Effort
 from brittle.measure.nearest.fab import fab
-from brittle.measure.nearest.norms import NORMS
+from brittle.measure.nearest.norms import NORMS, Norm
 from brittle.measure.nearest.rays import rays
 from brittle.measure.nearest.search import Found, Search
 from brittle.measure.nearest.segments import segments
@@ -57,6 +57,8 @@ class NearestPoint:
         masked: whether no competitor's margin has a gradient at the point, or FAB ends more than `DISAGREEMENT` times,
             or all attacks with gradients more than `MISLED` times, farther away than the others: attacks with
             gradients say little there, `[B]`.
+        feature_distance: norm of the difference of the features at the input found and at the point, `[B]`, where
+            that was asked for; NaN where none was found, or None.
     """
 
     distance: Tensor
@@ -65,6 +67,7 @@ class NearestPoint:
     passes: Tensor
     by_attack: dict[str, Tensor]
     masked: Tensor
+    feature_distance: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class Nearest(Measurement):
         attack: a key of `ATTACKS`, or `best` for the nearest over all that suit the norm.
         effort: a key of `EFFORTS`.
         clip: stay inside the classifier's bounds.
+        observe: look at the features of what was found, too, by one pass more.
 
     Raises:
         ParameterError: an unknown name, or an attack that does not know the norm.
@@ -89,6 +93,7 @@ class Nearest(Measurement):
     attack: str = "best"
     effort: str = "standard"
     clip: bool = True
+    observe: bool = False
 
     def __post_init__(self) -> None:
         for name, known in (("norm", NORMS), ("attack", ("best", *ATTACKS)), ("effort", EFFORTS)):
@@ -98,6 +103,16 @@ class Nearest(Measurement):
             raise ParameterError("attack", f"{self.attack} knows norm='l2' only; found norm={self.norm!r}")
 
     @property
+    def stream(self) -> Hashable:
+        """What was found does not depend on what is looked at there."""
+        return replace(self, observe=False)
+
+    @property
+    def uses_features(self) -> bool:
+        """The clean pass keeps those of the point."""
+        return self.observe
+
+    @property
     def attacks(self) -> list[str]:
         """The attacks that run, in their order."""
         suited = [name for name in ATTACKS if self.norm == "l2" or name not in L2_ONLY]
@@ -105,8 +120,12 @@ class Nearest(Measurement):
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[NearestPoint]:
-        """One search for each of `needs`."""
-        return [_measure(need, classifier, clean) for need in needs]
+        """One search for all of `needs`."""
+        found = _measure(needs[0], classifier, clean)
+        if not any(need.observe for need in needs):
+            return [found for _ in needs]
+        observed = _observe(found, NORMS[needs[0].norm], classifier, clean)
+        return [observed if need.observe else found for need in needs]
 
 
 def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint:
@@ -127,6 +146,21 @@ def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoin
         by_attack={name: found.distance for name, found in search.by_attack.items()},
         masked=vanishing | _misled(search),
     )
+
+
+def _observe(found: NearestPoint, norm: Norm, classifier: Classifier, clean: Clean) -> NearestPoint:
+    """`found` with the distance between the features."""
+    there = _features(classifier, found.points, clean.rows)
+    here = _features(classifier, clean.inputs, clean.rows) if clean.features is None else clean.features
+    distance = norm.length((there - here).flatten(1))
+    missing = found.predicted < 0
+    passes = found.passes + (1 if clean.features is not None else 2)
+    return replace(found, feature_distance=distance.masked_fill(missing, torch.nan), passes=passes)
+
+
+def _features(classifier: Classifier, inputs: Tensor, rows: int) -> Tensor:
+    with torch.no_grad():
+        return torch.cat([classifier.observe(part)[1] for part in inputs.split(rows)])
 
 
 def _misled(search: Search) -> Tensor:

@@ -1,0 +1,69 @@
+"""How far the features move on the way to the nearest input with another prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from brittle.estimate import Estimate, Status
+from brittle.measure import Clean, Forward, Measurement, Nearest, NearestPoint
+from brittle.scores.base import Score, clean_status, finish, mark
+from brittle.scores.input_margin import InputMargin
+
+
+@dataclass(frozen=True)
+class FeatureDistance(Score):
+    """`||h(x') - h(x)||_p`, `x'` the input that `InputMargin` found, `h` the features; in units of the features.
+
+    Where it is a fixed multiple of the input margin the features keep distances (an isometry up to scale), which is
+    what makes margins in them consistent with margins in the input (`brittle.analysis.isometry`).
+
+    Validity: exact for the input that was found, with an interval of no width; that input need not be the nearest.
+
+    Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 3.2, figure 6.
+
+    Attributes:
+        norm: of both distances, `l2` or `linf`.
+        attack: as for `InputMargin`.
+        effort: as for `InputMargin`.
+        clip: as for `InputMargin`.
+
+    Raises:
+        ParameterError: an unknown norm, attack or effort.
+    """
+
+    norm: str = "l2"
+    attack: str = "best"
+    effort: str = "standard"
+    clip: bool = True
+
+    name: ClassVar[str] = "feature_distance"
+    title: ClassVar[str] = "Feature distance"
+    quantity: ClassVar[str] = "feature_distance"
+    cost: ClassVar[str] = "1 + that of input_margin"
+    reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 3.2"
+
+    def __post_init__(self) -> None:
+        _ = self.needs  # raises where a name is unknown
+
+    @property
+    def needs(self) -> tuple[Forward, Nearest]:
+        """The nearest inputs found, with their features."""
+        return (Forward(), Nearest(self.norm, self.attack, self.effort, self.clip, observe=True))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The norm, and what was told otherwise than by default."""
+        return InputMargin(self.norm, self.attack, self.effort, self.clip).parameters
+
+    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
+        """See the class."""
+        clean: Clean = measured[Forward()]
+        nearest: NearestPoint = measured[self.needs[1]]
+        assert nearest.feature_distance is not None
+        missing = nearest.predicted < 0
+        distance = nearest.feature_distance.double().masked_fill(missing & clean.tied, 0.0)
+        distance = distance.masked_fill(missing & ~clean.tied, float("inf"))
+        status = mark(clean_status(clean), distance.isinf(), Status.NOT_FOUND)
+        return finish(distance, distance, distance, status, nearest.passes)

@@ -1,0 +1,107 @@
+"""The detector's commands: from a run with margins to flags, and what is refused on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+import pytest
+from problems import inputs
+
+import brittle
+from brittle.cli import main
+
+FACTORY = """
+import sys
+sys.path.insert(0, {tests!r})
+from problems import small_network
+def make():
+    return small_network()
+def other():
+    return small_network(seed=1)
+"""
+POINTS = 240
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `net.py`, `data.npz` and a run with margins, made once."""
+    folder = tmp_path_factory.mktemp("detector")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        Path("net.py").write_text(FACTORY.format(tests=str(Path(__file__).parent)))
+        np.savez("data.npz", x=inputs(POINTS).numpy(), y=np.arange(POINTS) % 4)
+        scores = ["--scores", "input_margin", "logit_margin", "feature_margin", "--norm", "linf", "--effort", "fast"]
+        assert main(["score", "./net.py:make", "data.npz", "--out", "run", *scores, "--quiet"]) == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+
+
+def epsilon() -> str:
+    """The median margin of the run."""
+    wide = brittle.read_table("run").wide()
+    return repr(float(wide["input_margin(effort=fast, norm=linf)"].median()))
+
+
+def test_report_prints_the_worst_case(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "run", "--epsilon", epsilon()]) == 0
+    said = capsys.readouterr().out
+    assert f"{POINTS // 2} of {POINTS} points are not robust" in said
+    assert "logit_margin" in said
+    assert "Monte Carlo" not in said
+    assert "How far is the nearest other decision?" in Path("run/report.html").read_text(encoding="utf-8")
+
+
+def test_counterexamples_are_kept() -> None:
+    table = brittle.read_table("run")
+    assert table.counterexamples.num_rows == POINTS
+    predicted = dict(zip(table.points["point"].to_pylist(), table.points["predicted"].to_pylist(), strict=True))
+    for row in table.counterexamples.to_pylist():
+        assert row["predicted"] != predicted[row["point"]]
+        assert row["image"].startswith(b"\x89PNG")
+        assert row["difference"].startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_fit_and_apply(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "detector.json"]) == 0
+    said = capsys.readouterr().out
+    assert "verdict: " in said
+    assert said.rstrip().endswith("detector.json")
+    out = f"flags{suffix}"
+    assert main(["detector", "apply", "detector.json", "./net.py:make", "data.npz", "--out", out]) == 0
+    flags = (pq.read_table if suffix == ".parquet" else csv.read_csv)(out).to_pandas()
+    rule = brittle.Detector.load("detector.json")
+    scores = brittle.read_table("run").wide()["logit_margin"]
+    assert flags["brittle"].tolist() == rule.flag(scores.to_numpy()).tolist()
+    assert f"{int(flags['brittle'].sum())} of {POINTS} predictions are brittle" in capsys.readouterr().err
+
+
+def test_another_model_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "own.json"]) == 0
+    apply = ["detector", "apply", "own.json", "./net.py:other", "data.npz", "--quiet", "--out"]
+    assert main([*apply, "refused.csv"]) == 3
+    assert "detector_model" in capsys.readouterr().err
+    assert not Path("refused.csv").exists()
+    assert main([*apply, "forced.csv", "--force"]) == 0
+    assert set(csv.read_csv("forced.csv")["forced"].to_pylist()) == {True}
+
+
+def test_too_few_points_and_wrong_sizes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["detector", "fit", "run", "--epsilon", "1e-9"]) == 3
+    assert "too_few_calibration_points" in capsys.readouterr().err
+    assert main(["detector", "fit", "run", "--epsilon", "8/0"]) == 3
+    assert "epsilon must be a positive number or a fraction as 8/255" in capsys.readouterr().err
+
+
+def test_a_pseudo_margin_is_learned_and_used(capsys: pytest.CaptureFixture[str]) -> None:
+    learn = ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", "learned.safetensors"]
+    assert main(learn) == 0
+    assert f"{POINTS} points, validation loss" in capsys.readouterr().out
+    assert brittle.PseudoMargin.load("learned.safetensors").recipe.points == POINTS
