@@ -14,6 +14,7 @@ import argparse
 import csv
 import io
 import time
+import unittest.mock
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,7 +38,7 @@ TOLERANCE = 1e-5
 SUBJECT, POINTS, BATCH = "vnn21_cifar10_resnet2b", 100, 100
 WITHIN = 0.99
 
-EFFORTS["reference"] = Effort(8, 16, 9, 80, 9, 100, 200, 200, 5, 300, 20_000)
+REFERENCE = Effort(8, 16, 9, 80, 9, 100, 200, 200, 5, 300, 20_000)
 
 
 def against_verdicts(models: Path) -> None:
@@ -106,8 +107,9 @@ def one_norm(classifier: brittle.Classifier, points: Tensor, norm: str) -> pd.Da
     found: dict[tuple[str, str], NearestPoint] = {}
     for attack in ["best", "segments", "fab", "apgd", *(["ddn"] if norm == "l2" else [])]:
         for effort in EFFORTS:
-            if attack == "best" or effort != "reference":
-                found[attack, effort] = search(classifier, points, Nearest(norm, attack, effort))
+            found[attack, effort] = search(classifier, points, Nearest(norm, attack, effort))
+    with unittest.mock.patch.dict(EFFORTS, reference=REFERENCE):
+        found["best", "reference"] = search(classifier, points, Nearest(norm, "best", "reference"))
     nearest = torch.stack([result.distance for result in found.values()]).amin(dim=0)
     return pd.DataFrame(
         {

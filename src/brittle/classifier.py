@@ -39,6 +39,7 @@ class Classifier:
         forward_passes: rows sent forward through the model so far.
         backward_passes: rows sent backward through the model so far.
         output_dtype: precision of the class scores as the model last returned them.
+        head_name: the last linear layer, where it was named.
         was_training: whether the model was in training mode before it was last evaluated.
 
     Raises:
@@ -74,7 +75,7 @@ class Classifier:
         self.output_dtype = self.dtype or torch.float32
         self.was_training = False
         self._depth = 0
-        self._head_name = head
+        self.head_name = head
         self._head_agrees = False
 
     def __call__(self, inputs: Tensor) -> Tensor:
@@ -92,7 +93,8 @@ class Classifier:
         Raises:
             ModelError: the model has none, or none of the given name.
         """
-        return find_head(self.model, self._head_name)
+        head = find_head(self.model, self.head_name)
+        return head.for_two_classes() if self.outputs == "binary-logit" and len(head.weight) == 1 else head
 
     def observe(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Logits `[B, C]` and features `[B, d]`, what the head sees, from one forward pass.

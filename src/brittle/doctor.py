@@ -110,6 +110,8 @@ def examine(
         _check_batch_of_one(classifier, inputs)
         finite = _check_finite(logits)
         _check_constant(classifier, inputs, finite)
+        if any(need.uses_features for score in scores for need in score.needs):
+            classifier.observe(inputs)  # raises where the logits are not those of a linear layer
     if labels is not None:
         check_labels(torch.as_tensor(labels), logits.shape[1])
     findings = (

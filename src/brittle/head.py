@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -30,6 +30,12 @@ class Head:
     weight: Tensor
     bias: Tensor | None
     observe: Callable[[Tensor], Observed] = field(repr=False)
+
+    def for_two_classes(self) -> Head:
+        """The head of the two classes of a network with one logit: that of class 0 is 0."""
+        none = torch.zeros_like(self.weight)
+        bias = None if self.bias is None else torch.cat((torch.zeros_like(self.bias), self.bias))
+        return replace(self, weight=torch.cat((none, self.weight)), bias=bias)
 
     def logits(self, features: Tensor) -> Tensor:
         """`W h + b`, `[B, C]`."""

@@ -148,6 +148,7 @@ def _describe_model(classifier: Classifier, diagnosis: Diagnosis) -> dict[str, A
         "mean": None if classifier.mean is None else list(classifier.mean),
         "std": None if classifier.std is None else list(classifier.std),
         "outputs": classifier.outputs,
+        "head": classifier.head_name,
         "classes": diagnosis.classes,
         "parameters": sum(parameter.numel() for parameter in parameters),
         "dtype": ", ".join(dtypes) or None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -57,7 +57,8 @@ def score(
     """Score every point of `data` by every score of `scores`.
 
     Measurements that several scores need are taken once. The noise of a point is keyed by (seed, point id), so its
-    scores do not depend on the batch size or on the other points.
+    scores do not depend on the batch size or on the other points, except as a network rounds differently in another
+    batch (attacks can amplify that, see `docs/attacks.md`).
 
     Args:
         classifier: the trained model.
@@ -155,14 +156,25 @@ def _evaluate(
         return found
     before = classifier.passes
     measured = take(needs, classifier, clean)
-    each = clean.passes + (classifier.passes - before) // len(batch)
-    found.passes = [each] * len(batch)
+    own = _own_passes(measured, clean)
+    shared = (classifier.passes - before - int(own.sum())) // count
+    found.passes = (own + clean.passes + shared).tolist()
     labels = clean.predicted.tolist()
     for position in found.measured:
         found.predicted[position] = labels[position]
     found.estimates = [score.estimate(measured, confidence) for score in scores]
     found.nearest = [score.counterexamples(measured) for score in scores]
     return found
+
+
+def _own_passes(measured: Mapping[Measurement, Any], clean: Clean) -> Tensor:
+    """Passes beyond the clean one that searches spent on each point, `[B]`; other measurements spend alike on all."""
+    spent: dict[Hashable, Tensor] = {}
+    for need, result in measured.items():
+        if isinstance(result, NearestPoint):
+            known = spent.get(need.stream, torch.zeros_like(result.passes))
+            spent[need.stream] = torch.maximum(known, result.passes - clean.passes)
+    return torch.stack([torch.zeros_like(clean.predicted), *spent.values()]).sum(dim=0)
 
 
 def _mark_nonfinite_inputs(found: _Evaluated) -> None:

@@ -206,7 +206,9 @@ def read_table(folder: str | os.PathLike[str]) -> Table:
         raise StorageError("run_format", f"{folder} has format {manifest.get('format')}; this version reads {FORMAT}")
     shards = manifest.get("shards", [])
     parts = {
-        kind: _read_shards(folder, [shard[kind] for shard in shards if kind in shard], schema)
+        kind: _read_shards(
+            folder, [shard[kind] for shard in shards if kind in shard or kind != "counterexamples"], schema
+        )
         for kind, schema in _SCHEMAS.items()
     }
     return Table(provenance=provenance, **parts)

@@ -16,6 +16,7 @@ from brittle.cli.detector import detector, pseudo_margin
 from brittle.errors import BrittleError, UsageError
 
 if TYPE_CHECKING:
+    from brittle.scores import Score
     from brittle.table import Table
 
 ROW_FAILURES, INTERRUPTED = 4, 130
@@ -106,6 +107,8 @@ def score(
     attack: str | None = None,
     effort: str | None = None,
     certify: Annotated[bool, Flag] = False,
+    unbounded: Annotated[bool, Flag] = False,
+    pseudo_margin: Path | None = None,
     head: str | None = None,
     limit: int | None = None,
     seed: int = 0,
@@ -162,6 +165,10 @@ def score(
         Budget of passes for it: fast, standard (the default) or thorough.
     certify
         Look for a certified lower bound of the distance as well.
+    unbounded
+        Look for the nearest other decision outside the bounds, too.
+    pseudo_margin
+        A file of `brittle pseudo-margin fit`, to score the points by.
     head
         Name of the last linear layer, for the scores that need features; found by default.
     limit
@@ -196,6 +203,7 @@ def score(
     from brittle.classifier import Classifier
     from brittle.data import open_points
     from brittle.progress import progress
+    from brittle.pseudo_margin import PseudoMargin
     from brittle.run import score as score_points
     from brittle.scores import NoiseScore
     from brittle.scores.choose import choose
@@ -214,7 +222,11 @@ def score(
         attack=attack,
         effort=effort,
         certify=certify,
+        bounded=not unbounded,
     )
+    if pseudo_margin is not None:
+        chosen.append(PseudoMargin.load(pseudo_margin).score)
+    _check_used(chosen, sigma, noise, head)
     if not sigma and any(isinstance(score, NoiseScore) for score in chosen):
         say(quiet, f"sigma {0.1 * (high - low):g}, a tenth of the value range [{low:g}, {high:g}]")
     rows = whole_rows(batch_size)
@@ -261,13 +273,15 @@ def report(
     epsilon
         Size of the perturbation that the worst case is about, such as 8/255.
     """
-    from brittle.analysis import agreement, format_agreement, format_worst_case
+    from brittle.analysis import agreement, format_agreement, format_worst_case, margin_columns
     from brittle.analysis.columns import probability_columns
     from brittle.norms import parse_epsilon
     from brittle.report import worst_cases, write_report
     from brittle.table import read_table
 
     table = read_table(run_folder)
+    if epsilon is not None and not margin_columns(table):
+        raise UsageError("unused_option", "--epsilon is for runs with input_margin; this one has none")
     reach = None if epsilon is None else parse_epsilon(epsilon)
     path = write_report(table, out or run_folder / "report.html", reach)
     worst = [format_worst_case(frame) for frame in worst_cases(table, reach)]
@@ -292,6 +306,16 @@ def list_scores() -> int:
         grid.add_row(name, kind.title, kind.quantity, kind.cost, kind.reference)
     Console(width=None if sys.stdout.isatty() else 160).print(grid)
     return 0
+
+
+def _check_used(scores: Sequence[Score], sigma: Sequence[float], noise: str, head: str | None) -> None:
+    """Raise where an option would silently change nothing."""
+    from brittle.scores import NoiseScore
+
+    if (sigma or noise != "gaussian") and not any(isinstance(score, NoiseScore) for score in scores):
+        raise UsageError("unused_option", "--sigma and --noise are for scores under noise; none was chosen")
+    if head is not None and not any(need.uses_features for score in scores for need in score.needs):
+        raise UsageError("unused_option", "--head is for scores that need features; none was chosen")
 
 
 def _conclude(table: Table, out: Path, allow_row_errors: bool, quiet: bool) -> int:

@@ -207,15 +207,28 @@ def _subset_numbers(
         ),
         Number(
             f"By {estimated.subset_points:,} distances and every {shown(main.variant, 40)}",
-            percent(estimated.estimate),
-            f"{percent_interval(estimated.low, estimated.high)}. Right, and a score above {estimated.threshold:.3g}, "
-            "the threshold that the subset suggests.",
+            percent(_standing(estimated)),
+            f"{percent_interval(estimated.low, estimated.high)}. {_how(estimated)}",
         ),
     )
 
 
+def _standing(estimated: EstimatedRobustAccuracy) -> float:
+    """The estimate, or where the score is too poor for it the one corrected by its error on the subset."""
+    return estimated.estimate if estimated.credible else estimated.rectified
+
+
+def _how(estimated: EstimatedRobustAccuracy) -> str:
+    above = f"Right, and a score above {estimated.threshold:.3g}, the threshold that the subset suggests"
+    if estimated.credible:
+        return f"{above}."
+    return (
+        f"{above}: {percent(estimated.estimate)}, which its own error on the subset contradicts and corrects to this."
+    )
+
+
 def _subset_conclusion(full: RobustAccuracy, estimated: EstimatedRobustAccuracy) -> str:
-    distance = 100.0 * abs(estimated.estimate - full.robust_accuracy)
+    distance = 100.0 * abs(_standing(estimated) - full.robust_accuracy)
     inside = estimated.low <= full.robust_accuracy <= estimated.high
     verdict = "within its interval, so the subset would have done" if inside else "outside its interval"
     return f"The estimate is {distance:.1f} percentage points from the measured share, {verdict}."

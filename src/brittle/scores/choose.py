@@ -31,6 +31,7 @@ def choose(
     attack: str | None = None,
     effort: str | None = None,
     certify: bool = False,
+    bounded: bool = True,
 ) -> list[Score]:
     """The scores that `names` stand for, at every sigma.
 
@@ -50,6 +51,7 @@ def choose(
         attack: what looks for the nearest other decision; the nearest of all attacks when None.
         effort: its budget; `standard` when None.
         certify: look for a lower bound of the distance as well.
+        bounded: look for it inside the bounds only.
 
     Raises:
         UsageError: an unknown score, noise family, norm, attack or effort, or an option that no chosen score takes.
@@ -70,6 +72,7 @@ def choose(
     noises = [FAMILIES[family](sigma) for sigma in dict.fromkeys(sigmas)]
     options = {"clip": clip or None, "classes": classes, "temperature": temperature}
     options |= {"attack": attack, "effort": effort, "certify": certify or None}
+    options |= {"bounded": None if bounded else False}
     budgets = {"draws": draws, "gradient_draws": gradient_draws}
     _check_all_taken(names, options | budgets | {"norm": tuple(norms) or None})
     comparing = MonteCarlo.name in names and len(names) > 1
@@ -83,13 +86,18 @@ def choose(
     return found
 
 
+_FLAGS = {"bounded": "unbounded"}
+"""Options that the command line calls otherwise."""
+
+
 def _check_all_taken(names: Sequence[str], options: dict[str, Any]) -> None:
     """Raise where an option would silently change nothing."""
     for option, value in options.items():
         if value is not None and not any(option in _options_of(CATALOGUE[name]) for name in names):
             takers = ", ".join(name for name, kind in CATALOGUE.items() if option in _options_of(kind))
             raise UsageError(
-                "unused_option", f"--{option.replace('_', '-')} changes none of these scores; it is for {takers}"
+                "unused_option",
+                f"--{_FLAGS.get(option, option).replace('_', '-')} changes none of these scores; it is for {takers}",
             )
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from brittle.estimate import Estimate, Status
+from brittle.estimate import Estimate
 from brittle.measure import Clean, Forward, Measurement, Nearest, NearestPoint
-from brittle.scores.base import Score, clean_status, finish, mark
-from brittle.scores.input_margin import InputMargin
+from brittle.scores.base import Score, finish
+from brittle.scores.input_margin import InputMargin, nearest_status
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class FeatureDistance(Score):
         norm: of both distances, `l2` or `linf`.
         attack: as for `InputMargin`.
         effort: as for `InputMargin`.
-        clip: as for `InputMargin`.
+        bounded: as for `InputMargin`.
 
     Raises:
         ParameterError: an unknown norm, attack or effort.
@@ -36,7 +36,7 @@ class FeatureDistance(Score):
     norm: str = "l2"
     attack: str = "best"
     effort: str = "standard"
-    clip: bool = True
+    bounded: bool = True
 
     name: ClassVar[str] = "feature_distance"
     title: ClassVar[str] = "Feature distance"
@@ -50,12 +50,12 @@ class FeatureDistance(Score):
     @property
     def needs(self) -> tuple[Forward, Nearest]:
         """The nearest inputs found, with their features."""
-        return (Forward(), Nearest(self.norm, self.attack, self.effort, self.clip, observe=True))
+        return (Forward(), Nearest(self.norm, self.attack, self.effort, self.bounded, observe=True))
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The norm, and what was told otherwise than by default."""
-        return InputMargin(self.norm, self.attack, self.effort, self.clip).parameters
+        return InputMargin(self.norm, self.attack, self.effort, self.bounded).parameters
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""
@@ -65,5 +65,5 @@ class FeatureDistance(Score):
         missing = nearest.predicted < 0
         distance = nearest.feature_distance.double().masked_fill(missing & clean.tied, 0.0)
         distance = distance.masked_fill(missing & ~clean.tied, float("inf"))
-        status = mark(clean_status(clean), distance.isinf(), Status.NOT_FOUND)
+        status = nearest_status(clean, nearest)
         return finish(distance, distance, distance, status, nearest.passes)

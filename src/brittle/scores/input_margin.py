@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
+from torch import Tensor
 
 from brittle.estimate import Estimate, Status
 from brittle.measure import Certified, CertifiedRadius, Clean, Forward, Measurement, Nearest, NearestPoint
@@ -22,7 +23,8 @@ class InputMargin(Score):
     points have margins too. Where nothing was found the value is infinite and the status `not_found`; where gradients
     vanish, or the attacks disagree, the status is `masked`.
 
-    Validity: the interval always holds the margin. How near the value comes is measured in `docs/attacks.md`.
+    Validity: the interval holds the margin, up to what single precision rounds (see
+    `brittle.measure.certified.Certified`). How near the value comes is measured in `docs/attacks.md`.
 
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.1.
 
@@ -30,7 +32,7 @@ class InputMargin(Score):
         norm: of the perturbation, `l2` or `linf`.
         attack: what looks for the nearest input: `best` for the nearest of all attacks, or one of them by name.
         effort: `fast`, `standard` or `thorough`, a budget of passes per point.
-        clip: stay inside the classifier's bounds.
+        bounded: stay inside the classifier's bounds.
         certify: look for a lower bound as well.
 
     Raises:
@@ -40,7 +42,7 @@ class InputMargin(Score):
     norm: str = "l2"
     attack: str = "best"
     effort: str = "standard"
-    clip: bool = True
+    bounded: bool = True
     certify: bool = False
 
     name: ClassVar[str] = "input_margin"
@@ -50,19 +52,19 @@ class InputMargin(Score):
     reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 2.1"
 
     def __post_init__(self) -> None:
-        Nearest(self.norm, self.attack, self.effort, self.clip)
+        Nearest(self.norm, self.attack, self.effort, self.bounded)
 
     @property
     def needs(self) -> tuple[Measurement, ...]:
         """The nearest inputs found and, where that is asked for, a certified radius."""
-        nearest = Nearest(self.norm, self.attack, self.effort, self.clip)
-        return (Forward(), nearest, Certified(self.norm, self.clip)) if self.certify else (Forward(), nearest)
+        nearest = Nearest(self.norm, self.attack, self.effort, self.bounded)
+        return (Forward(), nearest, Certified(self.norm, self.bounded)) if self.certify else (Forward(), nearest)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The norm, and what was told otherwise than by default."""
-        told = {"attack": self.attack, "effort": self.effort, "clip": self.clip, "certify": self.certify}
-        usual = {"attack": "best", "effort": "standard", "clip": True, "certify": False}
+        told = {"attack": self.attack, "effort": self.effort, "bounded": self.bounded, "certify": self.certify}
+        usual = {"attack": "best", "effort": "standard", "bounded": True, "certify": False}
         return {"norm": self.norm} | {name: value for name, value in told.items() if value != usual[name]}
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
@@ -72,17 +74,33 @@ class InputMargin(Score):
         low, passes, detail = torch.zeros_like(nearest.distance), nearest.passes, None
         if self.certify:
             certified: CertifiedRadius = measured[self.needs[2]]
+            _check_bracket(certified, nearest)
             low, passes = certified.radius, passes + certified.passes - clean.passes
             detail = _without_certificate(certified)
-        status = mark(clean_status(clean), nearest.distance.isinf(), Status.NOT_FOUND)
-        status = torch.where(
-            nearest.masked & (status <= int(Status.NOT_FOUND)) & ~clean.tied, int(Status.MASKED), status
-        )
+        status = nearest_status(clean, nearest)
         return finish(nearest.distance, low, nearest.distance, status, passes, detail)
 
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint:
         """The nearest inputs with another prediction."""
         return measured[self.needs[1]]
+
+
+def nearest_status(clean: Clean, nearest: NearestPoint) -> Tensor:
+    """How the search for the nearest input with another prediction went at each point, `[B]`."""
+    status = mark(clean_status(clean), nearest.distance.isinf(), Status.NOT_FOUND)
+    doubtful = nearest.masked & ~clean.tied & (status <= int(Status.NOT_FOUND))
+    return torch.where(doubtful, int(Status.MASKED), status)
+
+
+def _check_bracket(certified: CertifiedRadius, nearest: NearestPoint) -> None:
+    """Raise where a certificate contradicts a counterexample: one of the two is a defect of ours."""
+    wrong = (certified.radius > nearest.distance * (1 + 1e-6)) & (nearest.predicted >= 0)
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        raise AssertionError(
+            f"a radius of {float(certified.radius[row]):.6g} was certified where another prediction is "
+            f"{float(nearest.distance[row]):.6g} away"
+        )
 
 
 def _without_certificate(certified: CertifiedRadius) -> tuple[str | None, ...]:

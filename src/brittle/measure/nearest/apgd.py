@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from brittle.measure.nearest.effort import Effort
-from brittle.measure.nearest.search import Found, Search, Seen
+from brittle.measure.nearest.search import FAR, Found, Search, Seen
 
 TINY = 1e-30
 
@@ -41,10 +41,10 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     """Targeted projected gradient descent on `z_t - z_j` with the radius searched for by each row on its way.
 
     Each step goes along the steepest direction of the norm and is projected on a ball around the point. While nothing
-    was found the radius follows the linearised distance; later it shrinks below every input with another prediction,
-    and grows again, up to what the point has already, where the step left none. Steps and changes of the radius shrink
-    geometrically. First a few steps towards each of many competitors, from the point itself; then more towards those
-    that were reached nearest, from the nearest input that any attack has found, with wide steps and with small ones.
+    near was found the radius follows the linearised distance; later it shrinks below every such input, and grows again,
+    up to what the point has already, where the step left none. Steps and changes of the radius shrink geometrically.
+    First a few steps towards each of many competitors, from the point itself; then more towards those that were reached
+    nearest, with wide steps and with small ones, from the nearest input that any attack has found unless that is far.
 
     Sources: Croce and Hein, Reliable evaluation of adversarial robustness with an ensemble of diverse parameter-free
     attacks (ICML 2020), section 4 (targeted loss, ball, box); Pintor et al., Fast minimum-norm adversarial attacks
@@ -59,8 +59,10 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
         search.bisect(found, effort.halvings)
         targeted, rivals, linear = search.rivals(rows, targets)
         known = search.best.distance[targeted]
-        radius = torch.where(known.isfinite(), known, linear)
-        _descend(search, search.best, schedule, steps, targeted, rivals, search.best.points[targeted], radius)
+        near = known <= FAR * linear
+        radius = torch.where(near, known, linear)
+        start = torch.where(near[:, None], search.best.points[targeted], search.origin[targeted])
+        _descend(search, search.best, schedule, steps, targeted, rivals, start, radius)
     search.bisect(found, effort.halvings)
 
 
@@ -92,7 +94,9 @@ def _next_radius(search: Search, found: Found, rows: Tensor, seen: Seen, radius:
     shrunk = torch.minimum(torch.minimum(radius, length) * (1 - change), boundary.clamp_min(0.5 * length))
     grown = torch.minimum(radius * (1 + change), best * (1 - EXPLORE.change[1]))
     towards = boundary.clamp(1.05 * radius, 1.5 * radius)
-    return torch.where(seen.flipped, shrunk, torch.where(best.isinf(), towards, grown)).nan_to_num(posinf=1 / TINY)
+    return torch.where(seen.flipped, shrunk, torch.where(best > FAR * radius, towards, grown)).nan_to_num(
+        posinf=1 / TINY
+    )
 
 
 def _unit(search: Search, gradient: Tensor) -> Tensor:

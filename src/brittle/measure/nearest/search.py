@@ -22,6 +22,9 @@ from brittle.measure.nearest.norms import Norm
 CANDIDATES = 20
 """How many competitors, by logit, are ranked by their linearised distance."""
 
+FAR = 4.0
+"""An input this many times as far as a linear model has it is no guide to where the nearest one is."""
+
 OUTWARD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
 """By what share of its length a perturbation is stretched, in turn, until it holds when its point is seen alone."""
 
@@ -164,8 +167,8 @@ class Search:
     def rivals(self, rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
         """`count` rows of each point of `rows`, one for each of its nearest competitors.
 
-        Competitors that were reached come first, by the distance at which they were, then the others by their
-        linearised distance.
+        Competitors that were reached near their linearised distance come first, by the distance at which they were,
+        then the others by their linearised distance.
 
         Args:
             rows: indices of points, `[R]`.
@@ -177,8 +180,9 @@ class Search:
         """
         classes, linear = (of_point[rows] for of_point in self.competitors)
         reached = self.by_class[rows].gather(1, classes)
-        order = reached.argsort(dim=1, stable=True)[:, :count]
-        classes, linear, reached = (of_row.gather(1, order) for of_row in (classes, linear, reached))
+        near = torch.where(reached <= FAR * linear, reached, torch.inf)
+        order = near.argsort(dim=1, stable=True)[:, :count]
+        classes, linear = (of_row.gather(1, order) for of_row in (classes, linear))
         useful = linear.isfinite()
         return rows[:, None].expand(useful.shape)[useful], classes[useful], linear[useful]
 
