@@ -105,3 +105,67 @@ def test_a_pseudo_margin_is_learned_and_used(capsys: pytest.CaptureFixture[str])
     assert main(learn) == 0
     assert f"{POINTS} points, validation loss" in capsys.readouterr().out
     assert brittle.PseudoMargin.load("learned.safetensors").recipe.points == POINTS
+
+
+def test_a_pseudo_margin_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    """Learned on one data set, a detector is calibrated on another one and applied to a third."""
+    assert main(["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", "learned.safetensors"]) == 0
+    np.savez("fresh.npz", x=inputs(POINTS, seed=1).numpy())
+    np.savez("third.npz", x=inputs(50, seed=2).numpy())
+    scores = [
+        "--scores",
+        "input_margin",
+        "--norm",
+        "linf",
+        "--effort",
+        "fast",
+        "--pseudo-margin",
+        "learned.safetensors",
+    ]
+    assert main(["score", "./net.py:make", "fresh.npz", "--out", "fresh", *scores, "--quiet"]) == 0
+    fit = ["detector", "fit", "fresh", "--epsilon", epsilon(), "--tpr", "0.9", "--score", "pseudo_margin"]
+    assert main(fit) == 3
+    assert "needs the one that computed it" in capsys.readouterr().err
+    own = ["--pseudo-margin", "learned.safetensors"]
+    assert main([*fit, *own, "--out", "learned.json"]) == 0
+    assert brittle.Detector.load("learned.json").counts.learned_from == 0
+    apply = ["detector", "apply", "learned.json", "./net.py:make", "third.npz", "--out", "third.csv", "--quiet"]
+    assert main(apply) == 3
+    assert "pseudo-margin" in capsys.readouterr().err
+    assert main([*apply, *own]) == 0
+    assert len(csv.read_csv("third.csv")) == 50
+    # On the points that it was learned from nothing is left to calibrate on.
+    assert main(["score", "./net.py:make", "data.npz", "--out", "known", *scores, "--quiet"]) == 0
+    assert main([*fit[:2], "known", *fit[3:], *own]) == 3
+    assert f"left out: {POINTS} learned from" in capsys.readouterr().err
+
+
+def test_points_without_a_score(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "detector.json"]) == 0
+    x = inputs(POINTS).numpy()
+    x[7, 0, 0, 0] = np.nan
+    np.savez("broken.npz", x=x)
+    apply = ["detector", "apply", "detector.json", "./net.py:make", "broken.npz", "--out", "broken.csv", "--quiet"]
+    capsys.readouterr()
+    assert main(apply) == 4
+    said = capsys.readouterr().err
+    assert f"1 of {POINTS} points got no score" in said
+    assert "point 7: nonfinite_input: The input holds NaN" in said
+    assert csv.read_csv("broken.csv")["brittle"].to_pylist()[7] is True
+    assert main([*apply, "--allow-row-errors"]) == 0
+
+
+def test_what_cannot_be_is_refused_before_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "detector.json"]) == 0
+    apply = ["detector", "apply", "detector.json", "./absent.py:make", "data.npz", "--quiet", "--out"]
+    for out, code, named in (("flags.txt", 3, ".parquet or .csv"), ("absent/flags.csv", 7, "folder must exist")):
+        assert main([*apply, out]) == code
+        assert named in capsys.readouterr().err
+    assert main([*apply, "flags.csv", "--head", "head"]) == 2
+    assert "unused_option" in capsys.readouterr().err
+    learned = ["--pseudo-margin", "learned.safetensors"]
+    assert main(["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", learned[1]]) == 0
+    assert main(["detector", "fit", "run", "--epsilon", epsilon(), *learned]) == 3
+    assert "reads no pseudo-margin" in capsys.readouterr().err
+    assert main(["detector", "fit", "run", "--epsilon", "0.1", "--norm", "l2"]) == 3
+    assert "use --norm linf" in capsys.readouterr().err

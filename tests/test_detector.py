@@ -21,9 +21,9 @@ from scipy.stats import beta, betabinom, binom
 from torch import Tensor, nn
 
 import brittle
-from brittle.detector import FLAGS, SCORES, Detector, Rate, points_needed, write_flags
+from brittle.detector import FLAGS, SCORES, Detector, Rate, Source, points_needed, write_flags
 from brittle.detector.calibration import flagged, judge, threshold_of
-from brittle.errors import BrittleError, DataError, DetectorFormatError, ModelError, ParameterError
+from brittle.errors import BrittleError, DataError, DetectorFormatError, ModelError, ParameterError, StorageError
 from brittle.estimate import Status
 from brittle.norms import parse_epsilon
 from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin
@@ -148,7 +148,7 @@ def test_ties_are_flagged_together() -> None:
     assert not flagged(np.array([np.nextafter(threshold, 3.0), threshold]), threshold).any()
 
 
-@pytest.mark.parametrize(("tpr", "needed"), [(0.95, 20), (0.9, 10), (0.8, 5), (0.99, 100), (0.5, 2), (0.3, 2)])
+@pytest.mark.parametrize(("tpr", "needed"), [(0.95, 19), (0.9, 9), (0.8, 4), (0.99, 99), (0.5, 1), (0.3, 1)])
 def test_points_needed(tpr: float, needed: int) -> None:
     assert points_needed(tpr) == needed
     threshold_of(np.arange(float(needed)), tpr)
@@ -157,7 +157,7 @@ def test_points_needed(tpr: float, needed: int) -> None:
 
 
 def test_too_few_brittle_points_are_refused(table: Table) -> None:
-    with pytest.raises(DataError, match=r"needs 40 brittle points.*found") as caught:
+    with pytest.raises(DataError, match=r"needs 38 brittle points.*found") as caught:
         Detector.fit(without(table, 30), epsilon=0.15)
     assert caught.value.code == "too_few_calibration_points"
     with pytest.raises(DataError, match="found 0"):
@@ -184,16 +184,26 @@ def without_margins(table: Table) -> Table:
 
 
 def test_a_brittle_point_without_a_score_counts_as_flagged(table: Table) -> None:
+    """As long as those that have one can tell a threshold."""
     frame = table.long()
-    brittle_points = set(frame[(frame["score"] == "input_margin") & (frame["value"] <= 0.15)]["point"])
-    where = (frame["score"] == "logit_margin") & frame["point"].isin(brittle_points)
-    frame.loc[where, "value"] = math.nan
-    run = replace(table, scores=pa.Table.from_pandas(frame, schema=SCHEMA, preserve_index=False))
-    found = Detector.fit(run, epsilon=0.15)
-    assert found.counts.without_score == len(brittle_points)
-    assert found.true_positives.value == 1.0
-    assert found.false_positives.value == 0.0
-    assert found.threshold == -np.finfo(float).max
+    brittle_points = sorted(frame[(frame["score"] == "input_margin") & (frame["value"] <= 0.15)]["point"])
+
+    def without_score(points: list[str]) -> Table:
+        changed = frame.copy()
+        changed.loc[(frame["score"] == "logit_margin") & frame["point"].isin(points), "value"] = math.nan
+        return replace(table, scores=pa.Table.from_pandas(changed, schema=SCHEMA, preserve_index=False))
+
+    few = brittle_points[:: len(brittle_points) // 10]
+    found = Detector.fit(without_score(few), epsilon=0.15)
+    assert found.counts.without_score == len(few)
+    assert math.isfinite(found.threshold)
+    assert found.threshold > 0
+    with pytest.raises(DataError, match=r"have no score") as caught:
+        Detector.fit(without_score(brittle_points), epsilon=0.15)
+    assert caught.value.code == "too_many_without_score"
+    assert threshold_of(np.array([-math.inf, *range(9)]), 0.9) > 0
+    with pytest.raises(DataError, match=r"9 of 9 .*have no score"):
+        threshold_of(np.full(9, -math.inf), 0.9)
 
 
 def test_order_of_the_rows_does_not_matter(table: Table, detector: Detector) -> None:
@@ -203,8 +213,13 @@ def test_order_of_the_rows_does_not_matter(table: Table, detector: Detector) -> 
 
 
 def test_missing_and_ambiguous_scores(table: Table) -> None:
-    with pytest.raises(DataError, match="does not hold input_margin"):
+    with pytest.raises(DataError, match=r"not hold input_margin in l2, only in linf; use --norm linf"):
         Detector.fit(table, epsilon=0.1, norm="l2")
+    both = with_margins(with_margins(without_margins(table), [0.1] * 400, norm="l7"), [0.1] * 400, norm="l1")
+    with pytest.raises(DataError, match="does not hold input_margin with"):
+        Detector.fit(both, epsilon=0.1)
+    with pytest.raises(DataError, match="does not hold input_margin with"):
+        Detector.fit(without_margins(table), epsilon=0.1)
     with pytest.raises(DataError, match="does not hold entropy"):
         Detector.fit(only(table, "logit_margin", "input_margin"), epsilon=0.15, score="entropy")
     twice = with_margins(table, [0.1] * 400)
@@ -229,6 +244,33 @@ def test_the_score_may_stand_in_another_run(table: Table, detector: Detector) ->
     other = brittle.score(classifier(seed=5), points(400), [LogitMargin()])
     with pytest.raises(ModelError, match="state_sha256"):
         Detector.fit(margins, epsilon=0.15, scores=other)
+
+
+def test_scores_of_other_points_are_refused(table: Table) -> None:
+    """An id alone is no more than a row number; the data must be the same, and hold every point with a margin."""
+    margins = only(table, "input_margin")
+    named = brittle.data.array_points(points(400), None, ids=[f"b{row}" for row in range(400)], bounds=(0, 1))
+    for data in (points(400, seed=8), named):
+        with pytest.raises(DataError, match=r"is of other data") as caught:
+            Detector.fit(margins, epsilon=0.15, scores=brittle.score(classifier(), data, [LogitMargin()]))
+        assert caught.value.code == "other_points"
+    with pytest.raises(DataError, match=r"100 of 400 points with a margin are not in the run") as caught:
+        Detector.fit(margins, epsilon=0.15, scores=without(only(table, "logit_margin"), 300))
+    assert caught.value.code == "other_points"
+    unknown = replace(table, provenance=table.provenance | {"data": table.provenance["data"] | {"sha256": None}})
+    with pytest.raises(DataError, match="other data"):
+        Detector.fit(unknown, epsilon=0.15, scores=unknown)
+
+
+def test_sources() -> None:
+    one = Source("a", "test", "data/x")
+    assert one.same(Source("a", "test", "elsewhere"))
+    assert not one.same(Source("a", "train", "data/x"))
+    assert not one.same(Source("b", "test", "data/x"))
+    assert one.may_share(Source("b", "test", "data/x")), "the digest of a folder changes with the limit"
+    assert not one.may_share(Source("b", "train", "data/x"))
+    assert not Source(None, None, None).may_share(Source(None, None, None))
+    assert Source.of({"sha256": "a", "split": "test", "path": "a\nb"}) == Source("a", "test", None)
 
 
 def test_verdict() -> None:
@@ -355,6 +397,88 @@ def test_exported_programs_can_be_wrapped(tmp_path: Path, table: Table, score: s
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(exported(fresh), expected, strict=True))
 
 
+class TwoHeads(nn.Module):
+    """The last linear layer by definition is not the one that gives the logits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            self.body, self.head, self.projector = nn.Linear(6, 5), nn.Linear(5, 3), nn.Linear(5, 3)
+            self.head.weight.data.mul_(8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        features = self.body(x).relu()
+        self.projector(features)
+        return self.head(features)
+
+
+def test_features_are_those_of_the_layer_of_the_fit() -> None:
+    subject = brittle.Classifier(TwoHeads(), head="head")
+    run = brittle.score(subject, points(400), [FeatureMargin("linf")])
+    values = run.scores["value"].to_numpy()
+    run = with_margins(run, values.tolist())
+    found = Detector.fit(run, float(np.median(values)), score="feature_margin")
+    assert found.head == "head"
+    for network in (subject, subject.model, brittle.Classifier(subject.model)):
+        assert np.array_equal(found.wrap(network)(points(400))[1].detach().numpy(), values)
+        if isinstance(network, brittle.Classifier):
+            assert found.apply(network, points(400))["score"].to_pylist() == values.tolist()
+    with pytest.raises(ModelError, match=r"'head'.*names 'projector'"):
+        found.wrap(brittle.Classifier(subject.model, head="projector"))
+
+
+def test_a_layer_that_does_not_give_the_logits_is_refused(table: Table) -> None:
+    network = TwoHeads()
+    found = Detector.fit(table, epsilon=0.15, tpr=0.9, score="feature_margin")
+    wrapped = lenient(found, "feature_margin", network).wrap(network)
+    with pytest.raises(ModelError, match="'projector' gives"):
+        wrapped(points(4))
+    sound = found.wrap(classifier())
+    shapes = {"inputs": {0: torch.export.Dim("batch")}}
+    with pytest.raises(ModelError, match="run the network once"):
+        torch.export.export(sound, (points(4),), dynamic_shapes=shapes, strict=False)
+    sound(points(4))
+    torch.export.export(sound, (points(4),), dynamic_shapes=shapes, strict=False)
+
+
+def test_parametrised_last_layer() -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        last = nn.Linear(5, 3)
+        last.weight.data.mul_(8)
+        network = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.utils.parametrizations.weight_norm(last))
+    subject = brittle.Classifier(network)
+    run = brittle.score(subject, points(400), [FeatureMargin("linf")])
+    values = run.scores["value"].to_numpy()
+    found = Detector.fit(with_margins(run, values.tolist()), float(np.median(values)), score="feature_margin")
+    assert np.array_equal(found.wrap(network)(points(400))[1].detach().numpy(), values)
+
+
+@pytest.mark.parametrize("score", SIMPLE)
+def test_one_logit(score: str) -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 1))
+    subject = brittle.Classifier(network, outputs="binary-logit")
+    run = brittle.score(subject, points(400), FORWARD)
+    values = run.wide()[next(one["label"] for one in run.provenance["scores"] if one["score"] == score)].to_numpy()
+    values = values * SCORES[score].sign
+    found = Detector.fit(with_margins(run, values.tolist()), float(np.median(values)) + 2.0, tpr=0.8, score=score)
+    assert np.array_equal(found.wrap(network)(points(400))[1].detach().numpy(), values)
+
+
+def test_a_pseudo_margin_that_is_not_read_is_refused(table: Table, detector: Detector) -> None:
+    learned = brittle.PseudoMargin.fit(torch.rand(30, 6), torch.rand(30), layers=1, width=4, epochs=1)
+    for use in (
+        lambda: Detector.fit(table, 0.15, pseudo_margin=learned),
+        lambda: detector.wrap(classifier(), pseudo_margin=learned),
+        lambda: detector.apply(classifier(), points(8), pseudo_margin=learned),
+    ):
+        with pytest.raises(ParameterError, match="reads no pseudo-margin"):
+            use()
+
+
 def test_wrapped_convolutional_network_stays_in_evaluation_mode(detector: Detector) -> None:
     network = nn.Sequential(nn.Dropout(), small_network()).train()
     wrapped = lenient(detector, "logit_margin", network).wrap(network)
@@ -432,6 +556,8 @@ def test_flags_are_written(tmp_path: Path, detector: Detector) -> None:
     assert read["brittle"].to_pylist() == flags["brittle"].to_pylist()
     with pytest.raises(ParameterError, match=r"\.parquet or \.csv"):
         write_flags(flags, tmp_path / "flags.xlsx")
+    with pytest.raises(StorageError, match="folder must exist"):
+        write_flags(flags, tmp_path / "absent" / "flags.csv")
 
 
 # The file.
@@ -522,7 +648,10 @@ def test_mutated_files_are_refused_or_are_detectors(tmp_path: Path, detector: De
     assert survivors < 200
 
 
-def test_it_says_what_it_is(detector: Detector) -> None:
+def test_it_says_what_it_is(table: Table, detector: Detector) -> None:
+    entropy = Detector.fit(table, epsilon=0.15, score="entropy")
+    assert f"brittle when -entropy < {entropy.threshold!r}" in str(entropy)
+    assert entropy.flag([-math.log(3), 0.0]).tolist() == [True, False]
     text = str(detector)
     assert repr(detector.threshold) in text
     assert "held-out" in text

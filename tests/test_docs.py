@@ -68,6 +68,7 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     Path("mynet.py").write_text(factory)
+    torch.manual_seed(0)  # with the fixed inputs: enough brittle points for the detector
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10))
     torch.save(network.state_dict(), "mynet.pt")
     x = np.random.default_rng(0).random((240, 64), dtype=np.float32)

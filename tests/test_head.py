@@ -100,3 +100,14 @@ def _way_to(features: Tensor, logits: Tensor, weight: Tensor, own: int, other: i
     gap = logits[own] - logits[other]
     direction = normal / normal.norm() if dual == 2.0 else normal.sign()
     return direction * gap / (normal @ direction)
+
+
+def test_one_logit_is_a_head_of_two_classes() -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(36, 8), nn.ReLU(), nn.Linear(8, 1))
+    classifier = brittle.Classifier(network, outputs="binary-logit")
+    with torch.no_grad():
+        logits, features = classifier.observe(inputs(4))
+    assert torch.allclose(classifier.head.logits(features).detach(), logits, atol=1e-6)
+    margin = estimate(classifier, inputs(4), FeatureMargin()).value
+    weight = network[3].weight.detach().double()
+    assert torch.allclose(margin, logits[:, 1].abs().double() / weight.norm(), rtol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import random
 from dataclasses import replace
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
-from test_detector import with_margins
+from test_detector import with_margins, without
 from torch import Tensor, nn
 
 import brittle
@@ -55,11 +56,16 @@ def classifier() -> brittle.Classifier:
     return brittle.Classifier(Misleading())
 
 
+def everything() -> Tensor:
+    """400 points to learn from, and 600 more."""
+    return torch.cat((points(400, seed=0), points(600, seed=5)))
+
+
 @pytest.fixture(scope="module")
 def learned(classifier: brittle.Classifier) -> PseudoMargin:
-    x = points(400, seed=0)
+    x = everything()
     run = with_margins(brittle.score(classifier, x, [LogitMargin()]), margin(x).tolist())
-    return PseudoMargin.fit_run(run, classifier, array_points(x, None, bounds=(0, 1)), **SMALL)
+    return PseudoMargin.fit_run(without(run, 400), classifier, array_points(x, None, bounds=(0, 1)), **SMALL)
 
 
 def test_it_orders_points_that_the_logit_margin_does_not(classifier: brittle.Classifier, learned: PseudoMargin) -> None:
@@ -153,8 +159,14 @@ def test_wrong_features_and_model(learned: PseudoMargin) -> None:
     x = points(60, seed=0)
     run = with_margins(brittle.score(other, x, [LogitMargin()]), margin(x).tolist())
     data = array_points(x, None, bounds=(0, 1))
-    with pytest.raises(ModelError, match="of the model"):
+    with pytest.raises(ModelError, match="state_sha256"):
         PseudoMargin.fit_run(run, brittle.Classifier(Misleading()), data)
+    with pytest.raises(ModelError, match=r"preprocessing: mean None here \(0\.5,\)"):
+        PseudoMargin.fit_run(run, brittle.Classifier(other.model, mean=0.5), data)
+    with pytest.raises(DataError, match=r"of the data .*found .*give those of the run"):
+        PseudoMargin.fit_run(run, other, array_points(points(60, seed=1), None, bounds=(0, 1)))
+    with pytest.raises(ParameterError, match="without their data"):
+        PseudoMargin.fit(x, margin(x), points=[str(row) for row in range(60)])
     with pytest.raises(DataError, match="one input_margin in l2"):
         PseudoMargin.fit_run(run, other, data, norm="l2")
 
@@ -164,7 +176,7 @@ def test_wrong_features_and_model(learned: PseudoMargin) -> None:
 
 def test_detector_with_a_pseudo_margin(classifier: brittle.Classifier, learned: PseudoMargin, tmp_path: Path) -> None:
     """It is calibrated on points it was not trained on, flags far fewer robust points, and can be exported."""
-    x = torch.cat((points(400, seed=0), points(600, seed=5)))
+    x = everything()
     run = with_margins(brittle.score(classifier, x, [LogitMargin(), learned.score]), margin(x).tolist())
     by_logits = Detector.fit(run, epsilon=0.1)
     found = Detector.fit(run, epsilon=0.1, score="pseudo_margin", pseudo_margin=learned)
@@ -176,6 +188,7 @@ def test_detector_with_a_pseudo_margin(classifier: brittle.Classifier, learned: 
     read = PseudoMargin.load(learned.save(tmp_path / "pseudo.safetensors"))
     wrapped = found.wrap(classifier, pseudo_margin=read)
     fresh = points(1000, seed=6)
+    wrapped(points(4, 0))
     exported = torch.export.export(
         wrapped, (points(4, 0),), dynamic_shapes={"inputs": {0: torch.export.Dim("batch")}}, strict=False
     ).module()
@@ -185,7 +198,6 @@ def test_detector_with_a_pseudo_margin(classifier: brittle.Classifier, learned: 
     assert torch.equal(exported(fresh)[2], brittle_points)
     assert np.mean(flags["brittle"].to_numpy() == brittle_points.numpy()) > 0.998
     assert found.flag(margin(fresh)).dtype == bool
-    other = replace(learned, regressor=nn.Identity(), points=())
     for wrong in (None, PseudoMargin.fit(points(50, 0), margin(points(50, 0)), **SMALL)):
         with pytest.raises(ModelError, match="pseudo-margin"):
             found.wrap(classifier, pseudo_margin=wrong)
@@ -193,7 +205,37 @@ def test_detector_with_a_pseudo_margin(classifier: brittle.Classifier, learned: 
             found.apply(classifier, fresh, pseudo_margin=wrong)
     with pytest.raises(ParameterError, match="pseudo_margin"):
         Detector.fit(run, epsilon=0.1, score="pseudo_margin")
-    assert other.points == ()
+
+
+def test_only_points_that_were_learned_from_are_left_out(classifier: brittle.Classifier, learned: PseudoMargin) -> None:
+    """Other data have the same row numbers, which say nothing; those left out are named where too few remain."""
+    x = points(500, seed=7)
+    other = with_margins(brittle.score(classifier, x, [learned.score]), margin(x).tolist())
+    fit = {"epsilon": 0.1, "score": "pseudo_margin", "pseudo_margin": learned}
+    assert Detector.fit(other, **fit).counts.learned_from == 0
+    x = everything()
+    run = with_margins(brittle.score(classifier, x, [learned.score]), margin(x).tolist())
+    with pytest.raises(DataError, match=r"found \d+ \(left out: 400 learned from\)"):
+        Detector.fit(without(run, 420), **fit)
+
+
+def test_a_pseudo_margin_of_another_model_or_norm(classifier: brittle.Classifier, learned: PseudoMargin) -> None:
+    x = points(200, seed=7)
+    for recipe, code in (({"norm": "l2"}, "pseudo_margin_norm"), ({"model": "0" * 64}, "pseudo_margin_model")):
+        other = replace(learned, recipe=replace(learned.recipe, **recipe))
+        run = with_margins(brittle.score(classifier, x, [other.score]), margin(x).tolist())
+        with pytest.raises(ModelError, match="was learned from") as caught:
+            Detector.fit(run, 0.1, score="pseudo_margin", pseudo_margin=other)
+        assert caught.value.code == code
+
+
+def test_the_digest_covers_the_scale(learned: PseudoMargin) -> None:
+    other = replace(learned, regressor=copy.deepcopy(learned.regressor))
+    assert other.digest == learned.digest
+    assert learned.regressor.scale == learned.recipe.scale
+    again = replace(other)
+    again.regressor.scale.mul_(2)
+    assert again.digest != learned.digest
 
 
 def test_it_is_a_score(classifier: brittle.Classifier, learned: PseudoMargin) -> None:
@@ -218,6 +260,9 @@ def test_round_trip(tmp_path: Path, learned: PseudoMargin) -> None:
     features = torch.randn(40, 3)
     assert torch.equal(read.predict(features), learned.predict(features))
     assert read.save(tmp_path / "b.safetensors").read_bytes() == (tmp_path / "a.safetensors").read_bytes()
+    odd = replace(learned, points=("a\nb", "", "ü\ud800"))
+    assert PseudoMargin.load(odd.save(tmp_path / "odd.safetensors")).points == odd.points
+    assert PseudoMargin.load(replace(learned, points=()).save(tmp_path / "odd.safetensors")).points == ()
 
 
 def test_strictness(tmp_path: Path, learned: PseudoMargin) -> None:
@@ -240,9 +285,20 @@ def test_strictness(tmp_path: Path, learned: PseudoMargin) -> None:
     assert "mean" in refused({name: t for name, t in good.items() if name != "mean"}, {"recipe": recipe})
     assert "more" in refused(good | {"more": torch.zeros(1)}, {"recipe": recipe})
     assert "mean" in refused(good | {"mean": torch.zeros(3, dtype=torch.float64)}, {"recipe": recipe})
-    assert "mean holds NaN" in refused(good | {"mean": torch.full((3,), math.nan)}, {"recipe": recipe})
+    assert "mean holds NaN" in refused(good | {"mean": torch.full_like(good["mean"], math.nan)}, {"recipe": recipe})
     assert "not positive" in refused(good | {"std": torch.zeros(3)}, {"recipe": recipe})
-    assert "UTF-8" in refused(good | {"points": torch.full((3,), 255, dtype=torch.uint8)}, {"recipe": recipe})
+    for ids, why in (
+        (b"\xff\xff", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b'["0", 1]', "list of strings"),
+        (b"{}", "list of strings"),
+    ):
+        content = torch.from_numpy(np.frombuffer(ids, np.uint8).copy())
+        assert why in refused(good | {"points": content}, {"recipe": recipe})
+    nameless = brittle.strict_json.dump(replace(learned.recipe, data=None))
+    assert "which data" in refused(good, {"recipe": nameless})
+    assert "scale" in refused(good | {"scale": good["scale"] * 2}, {"recipe": recipe})
+    assert "scale" in refused(good | {"scale": good["scale"].float()}, {"recipe": recipe})
     assert "points" in refused(good | {"points": torch.zeros(3)}, {"recipe": recipe})
     with pytest.raises(ModelError, match="cannot be read"):
         PseudoMargin.load(tmp_path / "absent.safetensors")

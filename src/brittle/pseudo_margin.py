@@ -23,11 +23,13 @@ from torch import Tensor, nn
 
 from brittle.classifier import Classifier
 from brittle.data import Points
+from brittle.detector.identity import Identity, Source
 from brittle.errors import ArtefactError, DataError, ModelError, ParameterError, StorageError
 from brittle.estimate import Estimate, Status
+from brittle.head import Head
 from brittle.measure import Features, Measurement, Observed
 from brittle.models import state_digest
-from brittle.norms import check_norm
+from brittle.norms import DUAL_ORDER, check_norm
 from brittle.scores.base import Score, clean_status, finish, mark
 from brittle.strict_json import FormatProblem, dump, parse
 from brittle.table import Table, parameters_json
@@ -47,6 +49,9 @@ SCALE_QUANTILE = 0.99
 FEWEST = 20
 """Points below which nothing is learned."""
 
+TINY = 1e-12
+"""Distance between the rows of two classes below which they count as equal."""
+
 MOST_BYTES = 2**28
 """Size of the largest file that is read."""
 
@@ -57,6 +62,7 @@ class Recipe:
 
     Attributes:
         features: size `d` of a feature vector.
+        classes: classes of the head whose margins are read too, `C`; 0 where the features alone are.
         layers: hidden layers.
         width: of each.
         scale: margin at which the output saturates, in the units of the margins.
@@ -71,12 +77,14 @@ class Recipe:
         clipped: points whose margin is infinite or beyond the scale, and counts as the scale.
         norm: of the margins, or None where it was not said.
         model: sha256 of the weights of the network whose features they are, or None where it was not said.
+        data: where the points come from, or None where their ids are not known.
 
     Raises:
         ParameterError: a field has no such value.
     """
 
     features: int
+    classes: int
     layers: int
     width: int
     scale: float
@@ -91,6 +99,7 @@ class Recipe:
     clipped: int
     norm: str | None
     model: str | None
+    data: Source | None
 
     def __post_init__(self) -> None:
         for name in ("features", "layers", "width", "epochs", "batch"):
@@ -99,6 +108,8 @@ class Recipe:
         for name in ("scale", "rate"):
             if not 0.0 < getattr(self, name) < math.inf:
                 raise ParameterError(name, f"{name} must be a positive number; found {getattr(self, name)}")
+        if self.classes < 0 or self.classes == 1:
+            raise ParameterError("classes", f"classes must be 0, or at least 2; found {self.classes}")
         if self.seed < 0:
             raise ParameterError("seed", f"the seed must be at least 0; found {self.seed}")
         if self.norm is not None:
@@ -108,28 +119,50 @@ class Recipe:
 class Regressor(nn.Module):
     """Features `[B, d]` to margins `[B]`, double precision; NaN for features that are not finite.
 
-    `scale * sigmoid(W_6 relu(W_5 ... relu(W_1 (h - mean) / std)))`, biases left out of the formula.
+    `scale * sigmoid(W_6 relu(W_5 ... relu(W_1 (u - mean) / std)))`, biases left out of the formula. `u` are the
+    features `h` and, where the head of the network was given, beside them its margins in feature space in increasing
+    order, `(z_t - z_j) / ||w_t - w_j||_q` for every class `j != t`: functions of `h` that few points do not suffice to
+    learn.
     """
 
+    head_weight: Tensor
+    head_bias: Tensor
+    lengths: Tensor
     mean: Tensor
     std: Tensor
+    scale: Tensor
 
-    def __init__(self, features: int, layers: int, width: int, scale: float) -> None:
+    def __init__(self, features: int, classes: int, layers: int, width: int) -> None:
         super().__init__()
-        sizes = [features] + [width] * layers
+        read = features + max(0, classes - 1)
+        sizes = [read] + [width] * layers
         hidden = [part for pair in pairwise(sizes) for part in (nn.Linear(*pair), nn.ReLU())]
         self.body = nn.Sequential(*hidden, nn.Linear(width, 1))
-        self.scale = scale
-        self.register_buffer("mean", torch.zeros(features))
-        self.register_buffer("std", torch.ones(features))
+        self.register_buffer("head_weight", torch.zeros(classes, features, dtype=torch.float64))
+        self.register_buffer("head_bias", torch.zeros(classes, dtype=torch.float64))
+        self.register_buffer("lengths", torch.ones(classes, classes, dtype=torch.float64))
+        self.register_buffer("scale", torch.ones((), dtype=torch.float64))
+        self.register_buffer("mean", torch.zeros(read))
+        self.register_buffer("std", torch.ones(read))
 
-    def share(self, features: Tensor) -> Tensor:
-        """The prediction as a share of the scale, `[B]`."""
-        return self.body((features.float() - self.mean) / self.std).squeeze(1).sigmoid()
+    def read(self, features: Tensor) -> Tensor:
+        """What the perceptron reads, `[B, d]` or `[B, d + C - 1]`, single precision."""
+        if not len(self.head_bias):
+            return features.float()
+        logits = features.double() @ self.head_weight.mT + self.head_bias
+        own = logits.argmax(dim=1, keepdim=True)
+        gaps = logits.gather(1, own) - logits
+        margins = gaps / self.lengths[own[:, 0]].clamp_min(TINY)
+        ordered = margins.scatter(1, own, torch.inf).sort(dim=1).values[:, :-1]
+        return torch.cat((features.float(), ordered.float()), dim=1)
+
+    def share(self, read: Tensor) -> Tensor:
+        """The prediction as a share of the scale, `[B]`, for what was `read`."""
+        return self.body((read - self.mean) / self.std).squeeze(1).sigmoid()
 
     def forward(self, features: Tensor) -> Tensor:
         """See the class."""
-        margins = self.scale * self.share(features).double()
+        margins = self.scale * self.share(self.read(features)).double()
         return torch.where(features.isfinite().all(dim=1), margins, torch.nan)
 
 
@@ -139,10 +172,10 @@ class PseudoMargin:
 
     $$\min_\theta \sum_i \bigl(\sigma(f_\theta((h_i - \mu) / s)) - \min(d_i / c, 1)\bigr)^2$$
 
-    with features `h_i`, input margins `d_i`, `sigma` the sigmoid, `f` a perceptron with `LAYERS` hidden layers of
-    `WIDTH` and ReLU, `c` the scale (`SCALE_QUANTILE` of the finite margins), `mu` and `s` mean and standard deviation
-    of each feature over the training share. Adam; the weights of the pass with the smallest squared error on a held-out
-    share of `HELD_OUT` are kept.
+    with features `h_i` (and the margins of the head to every class there, see `Regressor`), input margins `d_i`,
+    `sigma` the sigmoid, `f` a perceptron with `LAYERS` hidden layers of `WIDTH` and ReLU, `c` the scale
+    (`SCALE_QUANTILE` of the finite margins), `mu` and `s` mean and standard deviation of each feature over the training
+    share. Adam; the weights of the pass with the smallest squared error on a held-out share of `HELD_OUT` are kept.
 
     Validity: for points like those it was trained on, of the network whose features they are. It ranks points; its
     value is no bound on their margin. It may only be calibrated on points that it was not trained on.
@@ -156,7 +189,7 @@ class PseudoMargin:
     Attributes:
         recipe: how it came about.
         regressor: the network, in evaluation mode.
-        points: ids of the points it was trained on, where they were given.
+        points: ids of the points it was trained on, where they were given; `recipe.data` says of which data.
     """
 
     recipe: Recipe
@@ -170,6 +203,7 @@ class PseudoMargin:
         margins: Tensor | ArrayLike,
         seed: int = 0,
         *,
+        head: Head | None = None,
         points: Sequence[str] = (),
         layers: int = LAYERS,
         width: int = WIDTH,
@@ -178,6 +212,7 @@ class PseudoMargin:
         rate: float = RATE,
         norm: str | None = None,
         model: str | None = None,
+        data: Mapping[str, Any] | None = None,
     ) -> PseudoMargin:
         """Learn `margins` from `features`; the same arguments give the same weights, whatever the number of threads.
 
@@ -185,20 +220,25 @@ class PseudoMargin:
             features: `[n, d]`.
             margins: `[n]`, in pixel units; infinite ones count as the scale, a point with NaN or None is dropped.
             seed: of the split, the first weights and the order of the points.
-            points: ids of the points, `[n]`, so that a detector is not calibrated on them.
+            head: the last linear layer of the network: its margins to every class are read as well, in the dual of
+                `norm` (L2 where that is not said).
+            points: ids of the points, `[n]`, so that a detector is not calibrated on them; `data` must be given too.
             layers: hidden layers.
             width: of each.
             epochs: most passes over the points.
             batch: points in a step.
             rate: Adam's step size.
-            norm: of the margins, for the record.
+            norm: of the margins.
             model: sha256 of the classifier's weights, for the record.
+            data: provenance of the data that the ids are of (`brittle.data.Points.provenance`).
 
         Raises:
             DataError: fewer than `FEWEST` points can be used, or no margin is finite and positive.
             ParameterError: the arrays do not fit each other, or a parameter is outside its range.
         """
         seen, distance = _arrays(features, margins, points)
+        if len(points) and data is None:
+            raise ParameterError("data", "ids of points say nothing without their data; give their provenance too")
         usable = np.isfinite(seen).all(axis=1) & ~np.isnan(distance)
         finite = distance[usable & np.isfinite(distance)]
         if usable.sum() < FEWEST:
@@ -208,6 +248,7 @@ class PseudoMargin:
             raise DataError("no_margins", f"none of {finite.size} finite margins is positive; nothing can be learned")
         recipe = Recipe(
             features=seen.shape[1],
+            classes=0 if head is None else len(head.weight),
             layers=layers,
             width=width,
             scale=scale,
@@ -222,10 +263,11 @@ class PseudoMargin:
             clipped=int((distance[usable] > scale).sum()),
             norm=norm,
             model=model,
+            data=Source.of(data) if len(points) and data is not None else None,
         )
         shares = np.clip(distance[usable] / scale, 0.0, 1.0)
         with _one_thread():
-            regressor, best, loss = _train(recipe, seen[usable], shares)
+            regressor, best, loss = _train(recipe, head, seen[usable], shares)
         done = Recipe(**(vars(recipe) | {"best_epoch": best, "validation_loss": loss}))
         used = tuple(point for point, one in zip(points, usable.tolist(), strict=False) if one)
         return cls(done, regressor, used)
@@ -234,9 +276,9 @@ class PseudoMargin:
     def fit_run(
         cls, table: Table, classifier: Classifier, points: Points, norm: str = "linf", seed: int = 0, **settings: Any
     ) -> PseudoMargin:
-        """Learn the input margins of a run from the features of the same points.
+        """Learn the input margins of a run from the features of the same points and the head's margins there.
 
-        Masked margins are left out.
+        Masked margins are left out. `head=None` reads the features alone, as the paper does.
 
         Args:
             table: a run with one `input_margin` in `norm`.
@@ -247,17 +289,39 @@ class PseudoMargin:
             settings: the other arguments of `fit`.
 
         Raises:
-            DataError: the run holds no such margins, or too few points.
-            ModelError: `classifier` is another model, or has no last linear layer.
+            DataError: the run holds no such margins, too few points, or is of other data than `points`.
+            ModelError: `classifier` is another model or preprocesses otherwise, or has no last linear layer.
         """
-        digest = table.provenance["model"].get("state_sha256")
-        found = state_digest(classifier.model) if isinstance(classifier.model, nn.Module) else None
-        if digest is None or digest != found:
-            raise ModelError("pseudo_margin_model", f"the run is of the model {digest}; found {found}")
+        model = Identity.of_run(table.provenance)
+        differing = model.differences(Identity.of_classifier(classifier))
+        if differing:
+            raise ModelError("pseudo_margin_model", f"the run is of another model or preprocessing: {differing}")
+        ours, theirs = Source.of(table.provenance["data"]), Source.of(points.provenance)
+        if not ours.same(theirs):
+            raise DataError("other_points", f"the run is of the data {ours}; found {theirs}; give those of the run")
         known = _margins(table, check_norm(norm))
         ids, features = _observe(classifier, points, known)
         margins = [known[point] for point in ids]
-        return cls.fit(features, margins, seed, points=ids, norm=norm, model=digest, **settings)
+        known_facts = {"norm": norm, "model": model.state_sha256, "data": points.provenance, "head": classifier.head}
+        return cls.fit(features, margins, seed, points=ids, **(known_facts | settings))
+
+    def learned_from(self, data: Mapping[str, Any]) -> tuple[str, ...]:
+        """Ids that it was trained on, as far as they are of `data`, the provenance of some points."""
+        source = self.recipe.data
+        return self.points if source is not None and source.may_share(Source.of(data)) else ()
+
+    def check_model(self, model: str | None) -> None:
+        """Raise where it is known to be learned from another model than the one of the digest `model`.
+
+        Raises:
+            ModelError: it was.
+        """
+        if self.recipe.model not in (None, model):
+            raise ModelError(
+                "pseudo_margin_model",
+                f"the pseudo-margin was learned from the features of the model {self.recipe.model}; found {model}; "
+                f"learn one for this model",
+            )
 
     def predict(self, features: Tensor | ArrayLike) -> Tensor:
         """The pseudo-margins of `features` `[B, d]`: `[B]`, double precision, NaN where a feature is not finite.
@@ -289,7 +353,7 @@ class PseudoMargin:
         """
         path = Path(path)
         weights = {name: tensor.contiguous() for name, tensor in self.regressor.state_dict().items()}
-        ids = "\n".join(self.points).encode()
+        ids = json.dumps(self.points).encode()
         weights["points"] = torch.from_numpy(np.frombuffer(ids, np.uint8).copy())
         try:
             path.write_bytes(safetensors.torch.save(weights, {"recipe": dump(self.recipe)}))
@@ -358,14 +422,17 @@ class PseudoMarginScore(Score):
         return finish(margin, margin, margin, status, observed.clean.passes)
 
 
-def _train(recipe: Recipe, features: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[Regressor, int, float]:
+def _train(
+    recipe: Recipe, head: Head | None, features: NDArray[np.float64], shares: NDArray[np.float64]
+) -> tuple[Regressor, int, float]:
     """The regressor with the smallest held-out error, the pass that gave it, and that error."""
     generator = torch.Generator().manual_seed(recipe.seed)
-    x, y = torch.from_numpy(features).float(), torch.from_numpy(shares).float()
+    regressor = _blank(recipe)
+    _attach(regressor, head, recipe.norm)
+    x, y = regressor.read(torch.from_numpy(features)), torch.from_numpy(shares).float()
     order = torch.randperm(len(x), generator=generator)
     held_out, training = order.tensor_split([max(1, round(HELD_OUT * len(x)))])
-    regressor = _blank(recipe)
-    _initialise(regressor, x[training], generator)
+    _initialise(regressor, x[training], recipe.scale, generator)
     optimiser = torch.optim.Adam(regressor.parameters(), lr=recipe.rate)
     best, best_loss, kept = 0, math.inf, copy.deepcopy(regressor.state_dict())
     for epoch in range(1, recipe.epochs + 1):
@@ -388,12 +455,26 @@ def _train(recipe: Recipe, features: NDArray[np.float64], shares: NDArray[np.flo
 def _blank(recipe: Recipe) -> Regressor:
     """A regressor without numbers yet; none are drawn from the program's own random stream."""
     with torch.device("meta"):
-        regressor = Regressor(recipe.features, recipe.layers, recipe.width, recipe.scale)
+        regressor = Regressor(recipe.features, recipe.classes, recipe.layers, recipe.width)
     return regressor.to_empty(device="cpu")
 
 
-def _initialise(regressor: Regressor, features: Tensor, generator: torch.Generator) -> None:
-    """He's uniform weights (He et al. 2015), no biases, and the standardisation of `features`."""
+def _attach(regressor: Regressor, head: Head | None, norm: str | None) -> None:
+    """Write the head and the distances between its rows into `regressor`."""
+    if head is None:
+        return
+    weight = head.weight.detach().cpu().double()
+    if weight.shape != regressor.head_weight.shape:
+        found = f"{list(weight.shape)}, features of size {regressor.head_weight.shape[1]}"
+        raise ParameterError("head", f"the head must take the features; found weights of shape {found}")
+    order = float(DUAL_ORDER[norm or "l2"])
+    regressor.head_weight.copy_(weight)
+    regressor.head_bias.copy_(torch.zeros(len(weight)) if head.bias is None else head.bias.detach().cpu())
+    regressor.lengths.copy_(torch.cdist(weight, weight, p=order, compute_mode="donot_use_mm_for_euclid_dist"))
+
+
+def _initialise(regressor: Regressor, features: Tensor, scale: float, generator: torch.Generator) -> None:
+    """He's uniform weights (He et al. 2015), no biases, the scale, and the standardisation of `features`."""
     with torch.no_grad():
         for layer in regressor.body:
             if isinstance(layer, nn.Linear):
@@ -402,6 +483,7 @@ def _initialise(regressor: Regressor, features: Tensor, generator: torch.Generat
                 layer.bias.zero_()
         # The last layer starts near 0, so that the sigmoid starts in the middle and not where its slope vanishes.
         regressor.body[-1].weight.mul_(0.1)  # type: ignore[operator]
+        regressor.scale.fill_(scale)
         std = features.std(dim=0, correction=0)
         regressor.mean.copy_(features.mean(dim=0))
         regressor.std.copy_(torch.where(std > 0, std, 1.0))
@@ -469,14 +551,27 @@ def _decode(content: bytes) -> PseudoMargin:
     weights = safetensors.torch.load(content)
     recipe = parse(Recipe, _metadata(content).get("recipe", ""))
     _check_shapes(recipe, weights)
-    ids = weights.pop("points").numpy().tobytes()
+    points = _ids(weights.pop("points").numpy().tobytes())
+    if points and recipe.data is None:
+        raise FormatProblem("it does not say which data its points are of")
     regressor = _blank(recipe)
     regressor.load_state_dict(weights)
-    try:
-        points = tuple(ids.decode().split("\n")) if ids else ()
-    except UnicodeDecodeError as error:
-        raise FormatProblem("the ids of its points are not UTF-8") from error
     return PseudoMargin(recipe, regressor.requires_grad_(False).eval(), points)
+
+
+def _ids(content: bytes) -> tuple[str, ...]:
+    """The ids in a JSON list.
+
+    Raises:
+        FormatProblem: `content` is anything else.
+    """
+    try:
+        found = json.loads(content.decode("ascii"))
+    except (ValueError, RecursionError) as error:
+        raise FormatProblem("the ids of its points are not JSON") from error
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise FormatProblem("the ids of its points are not a list of strings")
+    return tuple(found)
 
 
 def _metadata(content: bytes) -> dict[str, str]:
@@ -488,9 +583,11 @@ def _metadata(content: bytes) -> dict[str, str]:
 def _check_shapes(recipe: Recipe, weights: Mapping[str, Tensor]) -> None:
     """Raise unless `weights` are those of the network that `recipe` describes."""
     with torch.device("meta"):
-        sound = recipe.layers <= len(weights) and recipe.width * recipe.features <= MOST_BYTES
-        expected = Regressor(recipe.features, recipe.layers, recipe.width, 1.0).state_dict() if sound else {}
-    shapes = {name: (tuple(tensor.shape), torch.float32) for name, tensor in expected.items()}
+        largest = max(recipe.width * recipe.features, recipe.classes * max(recipe.features, recipe.classes))
+        sound = recipe.layers <= len(weights) and largest <= MOST_BYTES
+        network = (recipe.features, recipe.classes, recipe.layers, recipe.width)
+        expected = Regressor(*network).state_dict() if sound else {}
+    shapes = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in expected.items()}
     found = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in weights.items() if name != "points"}
     if found != shapes:
         differing = sorted(name for name in found | shapes if found.get(name) != shapes.get(name))
@@ -502,6 +599,8 @@ def _check_shapes(recipe: Recipe, weights: Mapping[str, Tensor]) -> None:
             raise FormatProblem(f"{name} holds NaN or infinite values")
     if not bool((weights["std"] > 0).all()):
         raise FormatProblem("std holds values that are not positive")
+    if float(weights["scale"]) != recipe.scale:
+        raise FormatProblem(f"its scale {float(weights['scale'])} is not that of its recipe, {recipe.scale}")
 
 
 @contextmanager

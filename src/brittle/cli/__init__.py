@@ -224,14 +224,18 @@ def score(
         certify=certify,
         bounded=not unbounded,
     )
+    learned = None
     if pseudo_margin is not None:
-        chosen.append(PseudoMargin.load(pseudo_margin).score)
+        learned = PseudoMargin.load(pseudo_margin)
+        chosen.append(learned.score)
     _check_used(chosen, sigma, noise, head)
     if not sigma and any(isinstance(score, NoiseScore) for score in chosen):
         say(quiet, f"sigma {0.1 * (high - low):g}, a tenth of the value range [{low:g}, {high:g}]")
     rows = whole_rows(batch_size)
     points = open_points(data, split=split, bounds=bounds, limit=limit, layout=layout, scale_uint8=scale_uint8)
     loaded = load(model, weights)
+    if learned is not None:
+        learned.check_model(loaded.provenance["state_sha256"])
     classifier = Classifier(
         loaded.module,
         bounds,

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from brittle.cli.common import Flag, load, say, whole_rows
+from brittle.errors import UsageError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from brittle.classifier import Classifier
     from brittle.detector import Detector
     from brittle.pseudo_margin import PseudoMargin
@@ -41,7 +44,7 @@ def fit(
     Parameters
     ----------
     run_folder
-        A folder that `brittle score --scores input_margin logit_margin` wrote.
+        A folder that `brittle score --scores input_margin logit_margin` wrote; with --pseudo-margin for that score.
     epsilon
         Predictions whose margin is at most this are brittle; in pixel units, such as 8/255.
     norm
@@ -59,7 +62,7 @@ def fit(
     pseudo_margin
         The file of the pseudo-margin that gave the score, where that decides.
     scores
-        Another run of the same model and points that holds the score.
+        Another run of the same model and data that holds the score.
     out
         The file to write.
     """
@@ -100,6 +103,7 @@ def apply(
     device: str | None = None,
     layout: Literal["nchw", "nhwc"] | None = None,
     scale_uint8: Annotated[bool, Flag] = False,
+    allow_row_errors: Annotated[bool, Flag] = False,
     quiet: Annotated[bool, Flag] = False,
 ) -> int:
     """Flag every point of DATA whose prediction by MODEL is brittle, as the detector FILE says, and write a table.
@@ -127,7 +131,7 @@ def apply(
     force
         Accept another model than the one that the detector was fitted for; every row says so.
     head
-        Name of the last linear layer, where the detector needs features; found by default.
+        Name of the last linear layer, where the detector needs features; that of the fit by default.
     batch_size
         Most rows in one pass through the network, or auto.
     device
@@ -136,14 +140,19 @@ def apply(
         Axis order of image arrays in .npz files (nchw).
     scale_uint8
         Map whole numbers 0..255 in .npz files to the bounds.
+    allow_row_errors
+        Exit with 0 even where some points got no score; they are flagged all the same.
     quiet
         Show no progress.
     """
     from brittle.data import open_points
-    from brittle.detector import Detector, write_flags
+    from brittle.detector import SCORES, Detector, check_out, write_flags
     from brittle.progress import progress
 
+    check_out(out)
     rule = Detector.load(file)
+    if head is not None and not SCORES[rule.score].uses_features:
+        raise UsageError("unused_option", f"the detector reads {rule.score}, which needs no features; leave out --head")
     bounds = rule.model.bounds
     rows = whole_rows(batch_size)
     points = open_points(data, split=split, bounds=bounds, limit=limit, layout=layout, scale_uint8=scale_uint8)
@@ -154,7 +163,7 @@ def apply(
     brittle = sum(flags["brittle"].to_pylist())
     say(quiet, f"{brittle} of {len(flags)} predictions are brittle at epsilon {rule.epsilon:.6g} in {rule.norm}")
     print(write_flags(flags, out))
-    return 0
+    return _conclude(flags, allow_row_errors)
 
 
 @pseudo_margin.command(name="fit")
@@ -194,7 +203,7 @@ def fit_pseudo_margin(
     split
         Which part of the data, such as test.
     head
-        Name of the last linear layer; found by default.
+        Name of the last linear layer; that of the run by default.
     device
         Where to compute, such as cuda.
     layout
@@ -212,7 +221,8 @@ def fit_pseudo_margin(
     table = read_table(run_folder)
     declared = table.provenance["model"]
     low, high = declared["bounds"]
-    points = open_points(data, split=split, bounds=(low, high), layout=layout, scale_uint8=scale_uint8)
+    limit = table.provenance["data"].get("limit")
+    points = open_points(data, split=split, bounds=(low, high), limit=limit, layout=layout, scale_uint8=scale_uint8)
     loaded = load(model, weights)
     classifier = Classifier(
         loaded.module,
@@ -222,7 +232,7 @@ def fit_pseudo_margin(
         outputs=declared["outputs"],
         device=device,
         source=loaded.provenance,
-        head=head,
+        head=head or declared.get("head"),
     )
     learned = PseudoMargin.fit_run(table, classifier, points, norm, seed)
     print(f"{learned.recipe.points} points, validation loss {learned.recipe.validation_loss:.4g}")
@@ -245,6 +255,21 @@ def _classifier(rule: Detector, model: str, weights: Path | None, device: str | 
         source=loaded.provenance,
         head=head,
     )
+
+
+def _conclude(flags: pa.Table, allow_row_errors: bool) -> int:
+    """Say which points got no score; the exit code."""
+    from brittle.cli import ROW_FAILURES
+    from brittle.estimate import Status
+
+    failed = flags.filter(flags["score"].is_null())
+    if not len(failed):
+        return 0
+    print(f"brittle: {len(failed)} of {len(flags)} points got no score; the first of them:", file=sys.stderr)
+    for row in failed.slice(0, 3).to_pylist():
+        why = Status[row["status"].upper()].sentence
+        print(f"brittle:   point {row['point']}: {row['status']}: {why}", file=sys.stderr)
+    return 0 if allow_row_errors else ROW_FAILURES
 
 
 def _pseudo_margin(path: Path | None) -> PseudoMargin | None:

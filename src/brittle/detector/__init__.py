@@ -16,13 +16,14 @@ from torch import Tensor, nn
 
 from brittle._version import __version__
 from brittle.classifier import Classifier
-from brittle.detector.calibration import Counts, Rate, Verdict, calibrate, flagged, points_needed
-from brittle.detector.flags import FLAGS, write_flags
+from brittle.detector.calibration import Counts, Rate, Verdict, calibrate, flagged, left_out_sentence, points_needed
+from brittle.detector.flags import FLAGS, check_out, write_flags
 from brittle.detector.formulas import PSEUDO_MARGIN, SCORES
-from brittle.detector.identity import Identity
+from brittle.detector.identity import Identity, Source
 from brittle.detector.network import DetectorNetwork
-from brittle.errors import DetectorFormatError, ModelError, ParameterError, StorageError
+from brittle.errors import DataError, DetectorFormatError, ModelError, ParameterError, StorageError
 from brittle.estimate import Status
+from brittle.head import find_head
 from brittle.intervals import check_confidence
 from brittle.norms import check_norm, parse_epsilon
 from brittle.scores import CATALOGUE, Score
@@ -41,7 +42,9 @@ __all__ = [
     "DetectorNetwork",
     "Identity",
     "Rate",
+    "Source",
     "Verdict",
+    "check_out",
     "points_needed",
     "write_flags",
 ]
@@ -77,6 +80,7 @@ class Detector:
         norm: of the margins, `l2` or `linf`.
         score: name of the score, one of `SCORES`; larger is safer.
         parameters: of the score.
+        head: name of the last linear layer that its features are of, or None where that is found or not needed.
         threshold: a score below it is brittle.
         tpr: true positive rate that the threshold was chosen for.
         confidence: of every interval.
@@ -98,6 +102,7 @@ class Detector:
     norm: str
     score: str
     parameters: dict[str, Scalar]
+    head: str | None
     threshold: float
     tpr: float
     confidence: float
@@ -148,13 +153,15 @@ class Detector:
             confidence: of every interval.
             seed: of the split.
             margin: label of the margins, where the run holds several in this norm.
-            scores: another run of the same model and points that holds the score.
-            pseudo_margin: the one that computed the score `pseudo_margin`; the points it was trained on are left out.
+            scores: another run of the same model and data that holds the score of every point with a margin.
+            pseudo_margin: the one that computed the score `pseudo_margin`; the points it was trained on are left out,
+                as far as `table` is of the data that it was trained on (`brittle.detector.Source.may_share`).
 
         Raises:
-            DataError: a score is missing or ambiguous, there are too few brittle points, or the run has no digest.
-            ModelError: `scores` is a run of another model, or the pseudo-margin is another one.
-            ParameterError: a parameter is outside its range.
+            DataError: a score is missing or ambiguous, there are too few brittle points, too many of them have no
+                score, the run has no digest, or `scores` is a run of other data.
+            ModelError: `scores` is a run of another model, or the pseudo-margin is of another model or norm.
+            ParameterError: a parameter is outside its range, or a pseudo-margin is given that the score does not read.
         """
         reach = parse_epsilon(epsilon)
         check_norm(norm)
@@ -163,12 +170,16 @@ class Detector:
         check_confidence(confidence)
         if seed < 0:
             raise ParameterError("seed", f"the seed must be at least 0; found {seed}")
+        _check_use(score, pseudo_margin)
         identity = Identity.of_run(table.provenance)
         if scores is not None:
-            identity.check(Identity.of_run(scores.provenance), force=False)
+            _check_same_run(table, scores)
+        if pseudo_margin is not None:
+            _check_learned(pseudo_margin, identity, norm)
+        scored = scores or table
         found = calibrate(
             table,
-            scores or table,
+            scored,
             score,
             sign=SCORES[score].sign,
             wanted=_wanted(score, norm, pseudo_margin),
@@ -178,7 +189,7 @@ class Detector:
             confidence=confidence,
             seed=seed,
             margin=margin,
-            learned_from=pseudo_margin.points if pseudo_margin is not None else (),
+            learned_from=() if pseudo_margin is None else pseudo_margin.learned_from(table.provenance["data"]),
         )
         return cls(
             format=FORMAT,
@@ -187,6 +198,7 @@ class Detector:
             epsilon=reach,
             norm=norm,
             score=score,
+            head=scored.provenance["model"].get("head") if SCORES[score].uses_features else None,
             tpr=tpr,
             confidence=confidence,
             seed=seed,
@@ -223,7 +235,14 @@ class Detector:
             raise ModelError("detector_missing", f"{path} cannot be read: {error.strerror or error}") from error
 
     def flag(self, scores: ArrayLike | Tensor) -> NDArray[np.bool_]:
-        """Which of `scores` `[B]`, larger where safer, are brittle, `[B]`; NaN, None and infinite ones are."""
+        """Which of `scores` `[B]` are brittle, `[B]`: all but finite numbers that reach the threshold.
+
+        A score cannot say whether two logits tie: `apply` and `wrap`, which see the logits, call ties brittle whatever
+        the threshold.
+
+        Args:
+            scores: larger where safer, so for a detector of the entropy its negative; NaN and None where there is none.
+        """
         values = scores.detach().cpu().double().numpy() if isinstance(scores, Tensor) else scores
         return flagged(np.asarray(values, dtype=np.float64), self.threshold)
 
@@ -240,18 +259,22 @@ class Detector:
         one that the detector was fitted with.
 
         Args:
-            network: a classifier or its network, which is put into evaluation mode and shares its weights.
+            network: a classifier or its network, which is put into evaluation mode and shares its weights. Features
+                are those of the layer that the detector was fitted with.
             force: accept another model than the one it was fitted for.
             pseudo_margin: the one that it was fitted with, where its score is `pseudo_margin`.
 
         Raises:
-            ModelError: the model or the pseudo-margin is another one, or the score needs a last linear layer that the
-                network does not have.
+            ModelError: the model, its last linear layer or the pseudo-margin is another one, or the score needs such a
+                layer and the network has none.
+            ParameterError: a pseudo-margin is given that the score does not read.
         """
+        regressor = self._regressor(pseudo_margin)
         classifier = network if isinstance(network, Classifier) else self._classifier(network)
         forced = self.model.check(Identity.of_classifier(classifier), force=force)
-        regressor = self._regressor(pseudo_margin)
-        return DetectorNetwork(classifier, SCORES[self.score], self.norm, self.threshold, regressor, forced)
+        return DetectorNetwork(
+            self._with_head(classifier), SCORES[self.score], self.norm, self.threshold, regressor, forced
+        )
 
     def apply(
         self,
@@ -276,15 +299,16 @@ class Detector:
             progress: called after every batch.
 
         Raises:
-            ModelError: the model or the pseudo-margin is another one, or it cannot be scored.
+            ModelError: the model, its last linear layer or the pseudo-margin is another one, or it cannot be scored.
+            ParameterError: a pseudo-margin is given that the score does not read.
             DataError: the data do not fit the declaration, or too many of the first rows cannot be scored.
         """
         from brittle.run import score
 
-        forced = self.model.check(Identity.of_classifier(classifier), force=force)
         self._regressor(pseudo_margin)
+        forced = self.model.check(Identity.of_classifier(classifier), force=force)
         run = score(
-            classifier,
+            self._with_head(classifier),
             points,
             [_score(self.score, self.norm, pseudo_margin)],
             confidence=self.confidence,
@@ -308,16 +332,13 @@ class Detector:
 
     def __str__(self) -> str:
         counts = self.counts
-        left_out = ", ".join(
-            f"{number} {name.replace('_', ' ')}"
-            for name, number in vars(counts).items()
-            if number and name in ("masked", "without_margin", "learned_from")
-        )
+        score = SCORES[self.score].named(self.score)
         return "\n".join(
             (
-                f"brittle when {self.score} < {self.threshold!r}; margins up to {self.epsilon:.6g} in {self.norm}",
+                f"brittle when {score} < {self.threshold!r}, or it is not finite, or the two largest logits tie",
+                f"brittle points are those with margins up to {self.epsilon:.6g} in {self.norm}",
                 f"calibrated for a true positive rate of {self.tpr} on {counts.calibration} of {counts.brittle} "
-                f"brittle points; {counts.robust} robust" + (f"; left out: {left_out}" if left_out else ""),
+                f"brittle points; {counts.robust} robust{left_out_sentence(vars(counts))}",
                 f"flags of held-out brittle points: {self.true_positives}",
                 f"flags of robust points: {self.false_positives}",
                 f"verdict: {self.verdict}",
@@ -329,8 +350,37 @@ class Detector:
         known = self.model
         return Classifier(network, known.bounds, known.mean, known.std, outputs=known.outputs)
 
+    def _with_head(self, classifier: Classifier) -> Classifier:
+        """The classifier with the last linear layer of the fit, where the score reads features.
+
+        Raises:
+            ModelError: there is no such layer, or the classifier names another one.
+        """
+        if not SCORES[self.score].uses_features:
+            return classifier
+        wanted, named = find_head(classifier.model, self.head).name, classifier.head_name
+        if named not in (None, wanted):
+            raise ModelError(
+                "detector_head",
+                f"the detector reads the features of the layer {wanted!r}; the classifier names {named!r}; leave the "
+                f"name out (--head, head=)",
+            )
+        if named == self.head:
+            return classifier
+        return Classifier(
+            classifier.model,
+            classifier.bounds,
+            classifier.mean,
+            classifier.std,
+            outputs=classifier.outputs,
+            device=classifier.device,
+            source=classifier.source,
+            head=self.head,
+        )
+
     def _regressor(self, pseudo_margin: PseudoMargin | None) -> nn.Module | None:
         """The regressor of the pseudo-margin, checked to be the one of the fit; None for the other scores."""
+        _check_use(self.score, pseudo_margin)
         if self.score != PSEUDO_MARGIN:
             return None
         found = None if pseudo_margin is None else pseudo_margin.digest
@@ -351,6 +401,41 @@ def _check_score(score: str) -> None:
 def _check_rate(tpr: float) -> None:
     if not 0.0 < tpr < 1.0:
         raise ParameterError("tpr", f"the true positive rate must lie between 0 and 1; found {tpr}")
+
+
+def _check_use(score: str, pseudo_margin: PseudoMargin | None) -> None:
+    """Raise where a pseudo-margin is given for a score that does not read it."""
+    if pseudo_margin is not None and score != PSEUDO_MARGIN:
+        raise ParameterError("pseudo_margin", f"a detector of the score {score} reads no pseudo-margin; leave it out")
+
+
+def _check_same_run(table: Table, scores: Table) -> None:
+    """Raise unless both runs are of the same model and the same data."""
+    differing = Identity.of_run(table.provenance).differences(Identity.of_run(scores.provenance))
+    if differing:
+        raise ModelError(
+            "other_model",
+            f"the run of the scores is of another model or preprocessing than that of the margins: {differing}; score "
+            f"the points by the same",
+        )
+    ours, theirs = (Source.of(run.provenance["data"]) for run in (table, scores))
+    if not ours.same(theirs):
+        raise DataError(
+            "other_points",
+            f"the run of the scores is of other data ({theirs}) than that of the margins ({ours}), so that an id may "
+            f"be another point; score the same data",
+        )
+
+
+def _check_learned(pseudo_margin: PseudoMargin, identity: Identity, norm: str) -> None:
+    """Raise where a pseudo-margin is known to be of another model or norm."""
+    pseudo_margin.check_model(identity.state_sha256)
+    learned = pseudo_margin.recipe.norm
+    if learned not in (None, norm):
+        raise ModelError(
+            "pseudo_margin_norm",
+            f"the pseudo-margin was learned from margins in {learned}, the detector is for {norm}; learn one in {norm}",
+        )
 
 
 def _wanted(score: str, norm: str, pseudo_margin: PseudoMargin | None) -> dict[str, Any]:

@@ -151,8 +151,8 @@ class Calibration:
 
 
 def points_needed(tpr: float) -> int:
-    """Brittle points below which no threshold holds a true positive rate of `tpr`: `1 / (1 - tpr)`, rounded up."""
-    return math.ceil(1 / (1 - _exact(tpr)))
+    """Brittle points below which no threshold holds a true positive rate of `tpr`: `tpr / (1 - tpr)`, rounded up."""
+    return math.ceil(_exact(tpr) / (1 - _exact(tpr)))
 
 
 def threshold_of(scores: NDArray[np.float64], tpr: float) -> float:
@@ -174,12 +174,21 @@ def threshold_of(scores: NDArray[np.float64], tpr: float) -> float:
         tpr: true positive rate, between 0 and 1.
 
     Raises:
-        DataError: there are fewer than `points_needed(tpr)` of them.
+        DataError: there are fewer than `points_needed(tpr)` of them, or `s_(k)` is minus infinity: so many points have
+            no score that any threshold would do.
     """
     if scores.size < points_needed(tpr):
         raise _too_few(scores.size, points_needed(tpr), "to calibrate on", tpr)
     rank = math.ceil(_exact(tpr) * (scores.size + 1))
-    return float(np.nextafter(np.sort(scores)[rank - 1], np.inf))
+    decisive = np.sort(scores)[rank - 1]
+    if np.isneginf(decisive):
+        raise DataError(
+            "too_many_without_score",
+            f"{int(np.isneginf(scores).sum())} of {scores.size} brittle points to calibrate on have no score, so that "
+            f"no threshold can be told for a true positive rate of {tpr}; mend what keeps them from having one, or "
+            f"choose another score",
+        )
+    return float(np.nextafter(decisive, np.inf))
 
 
 def flagged(scores: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
@@ -219,13 +228,14 @@ def calibrate(
         learned_from: ids of points that the score was trained on.
 
     Raises:
-        DataError: a score is missing or ambiguous, or there are too few brittle points.
+        DataError: a score is missing or ambiguous, points with a margin are not in `scores`, there are too few brittle
+            points, or too many of them have no score.
     """
-    margins = _entry(table, MARGIN, {"norm": norm}, margin)
+    margins = _margin_entry(table, norm, margin)
     entry = _entry(scores, score, wanted, None)
     known, left_out = _known_points(_rows(table, margins), _rows(scores, entry), sign, learned_from)
     brittle = known.margins <= epsilon
-    chosen, rest = _halves(known.scores[brittle], tpr, seed)
+    chosen, rest = _halves(known.scores[brittle], tpr, seed, left_out)
     threshold = threshold_of(chosen, tpr)
     return Calibration(
         threshold=threshold,
@@ -260,9 +270,20 @@ class _Known(NamedTuple):
 def _known_points(
     rows: pd.DataFrame, scores: pd.DataFrame, sign: float, learned_from: Collection[str]
 ) -> tuple[_Known, dict[str, int]]:
-    """The points of the margins `rows` that can be used, and how many there were and were left out for each reason."""
+    """The points of the margins `rows` that can be used, and how many there were and were left out for each reason.
+
+    Raises:
+        DataError: a point with a margin is not among `scores`.
+    """
     rows = rows.sort_index()
     margins = rows["value"].to_numpy(np.float64)
+    absent = rows.index[~np.isnan(margins) & ~rows.index.isin(scores.index)]
+    if len(absent):
+        raise DataError(
+            "other_points",
+            f"{len(absent)} of {len(rows)} points with a margin are not in the run of the scores, first "
+            f"{absent[0]!r:.60}; score all of them",
+        )
     safety = sign * scores.reindex(rows.index)["value"].to_numpy(np.float64)
     masked = (rows["status"] == Status.MASKED.slug).to_numpy(bool)
     unknown = np.isnan(margins) & ~masked
@@ -288,22 +309,46 @@ def judge(margins: NDArray[np.float64], scores: NDArray[np.float64], epsilon: fl
     )
 
 
-def _halves(scores: NDArray[np.float64], tpr: float, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _halves(
+    scores: NDArray[np.float64], tpr: float, seed: int, left_out: dict[str, int]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Scores to calibrate on and scores to check on, `scores` being in an order that the data do not decide."""
     needed = 2 * points_needed(tpr)
     if scores.size < needed:
-        raise _too_few(scores.size, needed, "half of them to calibrate on and half to check", tpr)
+        raise _too_few(scores.size, needed, "half of them to calibrate on and half to check", tpr, left_out)
     shuffled = np.random.default_rng(seed).permutation(scores)
     middle = (scores.size + 1) // 2
     return shuffled[:middle], shuffled[middle:]
 
 
-def _too_few(found: int, needed: int, use: str, tpr: float) -> DataError:
+def _too_few(found: int, needed: int, use: str, tpr: float, left_out: dict[str, int] | None = None) -> DataError:
     return DataError(
         "too_few_calibration_points",
-        f"a true positive rate of {tpr} needs {needed} brittle points, {use}; found {found}; score more points, or "
-        f"choose a larger epsilon or a smaller rate",
+        f"a true positive rate of {tpr} needs {needed} brittle points, {use}; found {found}"
+        f"{left_out_sentence(left_out or {})}; score more points, or choose a larger epsilon or a smaller rate",
     )
+
+
+def left_out_sentence(counts: dict[str, int]) -> str:
+    """How many points were left out and why, as the end of a sentence; empty where there are none."""
+    parts = [f"{counts[name]} {words}" for name, words in _LEFT_OUT.items() if counts.get(name)]
+    return f" (left out: {', '.join(parts)})" if parts else ""
+
+
+_LEFT_OUT = {"masked": "masked", "without_margin": "without margin", "learned_from": "learned from"}
+
+
+def _margin_entry(table: Table, norm: str, label: str | None) -> dict[str, Any]:
+    """The margins in `norm`; where the run holds those of another norm alone, the error says how to ask for them."""
+    norms = {str(one["parameters"].get("norm")) for one in table.provenance["scores"] if one["score"] == MARGIN}
+    if len(norms) == 1 and norm not in norms:
+        other = norms.pop()
+        raise DataError(
+            "no_such_score",
+            f"the run does not hold {MARGIN} in {norm}, only in {other}; use --norm {other} (norm={other!r}), with an "
+            f"epsilon for that norm",
+        )
+    return _entry(table, MARGIN, {"norm": norm}, label)
 
 
 def _entry(table: Table, score: str, wanted: dict[str, Any], label: str | None) -> dict[str, Any]:

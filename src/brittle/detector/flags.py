@@ -32,6 +32,21 @@ GUARDED = ("=", "+", "-", "@", "\t", "\r")
 """Starts of text that a spreadsheet would run as a formula."""
 
 
+def check_out(path: str | os.PathLike[str]) -> Path:
+    """The path of a file that `write_flags` can write.
+
+    Raises:
+        ParameterError: the file name does not end in `.parquet` or `.csv`.
+        StorageError: there is no such folder, or it is not writable.
+    """
+    path = Path(path)
+    if path.suffix not in _WRITERS:
+        raise ParameterError("out", f"the file must end in {' or '.join(_WRITERS)}; found {path.name!r}")
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise StorageError("unwritable", f"{path} cannot be written: its folder must exist; choose another")
+    return path
+
+
 def write_flags(flags: pa.Table, path: str | os.PathLike[str]) -> Path:
     """Write `flags`, with the schema `FLAGS`, to a `.parquet` or `.csv` file.
 
@@ -44,9 +59,7 @@ def write_flags(flags: pa.Table, path: str | os.PathLike[str]) -> Path:
         ParameterError: the file name ends otherwise.
         StorageError: it cannot be written.
     """
-    path = Path(path)
-    if path.suffix not in _WRITERS:
-        raise ParameterError("out", f"the file must end in {' or '.join(_WRITERS)}; found {path.name!r}")
+    path = check_out(path)
     try:
         _WRITERS[path.suffix](flags, path)
     except OSError as error:

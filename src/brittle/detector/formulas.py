@@ -18,7 +18,7 @@ class Seen:
     """What one forward pass shows of `B` points.
 
     Attributes:
-        logits: `[B, C]`, double precision.
+        logits: `[B, C]`, single precision or better; a formula makes double precision of what it reads.
         norm: of the input margins.
         features: what the last linear layer sees, `[B, d]`, or None where the formula does not read it.
         weight: of that layer, `[C, d]`, or None likewise.
@@ -32,9 +32,15 @@ class Seen:
     regressor: Callable[[Tensor], Tensor] | None = None
 
     @cached_property
-    def top(self) -> Tensor:
-        """The two largest logits, `[B, 2]`."""
-        return self.logits.topk(2, dim=1).values
+    def top(self) -> tuple[Tensor, Tensor]:
+        """The largest and the second largest logit, `[B]` each, double precision."""
+        first, second = self.logits.topk(2, dim=1).values.double().unbind(1)
+        return first, second
+
+    @property
+    def probabilities(self) -> Tensor:
+        """Softmax of the logits, `[B, C]`, double precision."""
+        return self.logits.double().softmax(dim=1)
 
 
 @dataclass(frozen=True)
@@ -53,22 +59,27 @@ class Formula:
     sign: float = 1.0
     normed: bool = False
 
+    def named(self, score: str) -> str:
+        """The score of that name as a detector compares it with its threshold, such as `-entropy`."""
+        return score if self.sign > 0 else f"-{score}"
+
 
 def _logit_margin(seen: Seen) -> Tensor:
-    return seen.top[:, 0] - seen.top[:, 1]
+    first, second = seen.top
+    return first - second
 
 
 def _max_probability(seen: Seen) -> Tensor:
-    return seen.logits.softmax(dim=1).amax(dim=1)
+    return seen.probabilities.amax(dim=1)
 
 
 def _probability_margin(seen: Seen) -> Tensor:
-    top = seen.logits.softmax(dim=1).topk(2, dim=1).values
-    return top[:, 0] - top[:, 1]
+    first, second = seen.probabilities.topk(2, dim=1).values.unbind(1)
+    return first - second
 
 
 def _negative_entropy(seen: Seen) -> Tensor:
-    return -torch.special.entr(seen.logits.softmax(dim=1)).sum(dim=1)
+    return -torch.special.entr(seen.probabilities).sum(dim=1)
 
 
 def _feature_margin(seen: Seen) -> Tensor:

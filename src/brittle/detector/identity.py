@@ -1,4 +1,4 @@
-"""Which model a detector belongs to: its weights and what is done to its inputs and outputs."""
+"""What numbers belong to: a model, by its weights and what is done to its inputs and outputs, and a source of data."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from brittle.bounds import check_bounds
 from brittle.classifier import OUTPUTS, Classifier
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.models import state_digest
+from brittle.strict_json import MOST_CHARACTERS
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -82,16 +83,56 @@ class Identity:
         Raises:
             ModelError: it is, and not forced; what differs is named, with both values.
         """
-        ours, theirs = asdict(self), asdict(found)
-        differing = [name for name in ours if ours[name] != theirs[name]]
+        differing = self.differences(found)
         if differing and not force:
-            seen = "; ".join(f"{name} {_short(ours[name])} here {_short(theirs[name])}" for name in differing)
             raise ModelError(
                 "detector_model",
-                f"the detector was fitted for another model or preprocessing: {seen}; fit one for this model, or use "
-                f"--force (force=True), which is written into every row",
+                f"the detector was fitted for another model or preprocessing: {differing}; fit one for this model, or "
+                f"use --force (force=True), which is written into every row",
             )
         return bool(differing)
+
+    def differences(self, found: Identity) -> str:
+        """What of `found` is another, with both values, such as `mean (0.4,) here (0.5,)`; empty for the same model."""
+        ours, theirs = asdict(self), asdict(found)
+        return "; ".join(
+            f"{name} {_short(ours[name])} here {_short(theirs[name])}" for name in ours if ours[name] != theirs[name]
+        )
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where points come from, so that an id, which may be no more than a row number, says which point it is.
+
+    Attributes:
+        sha256: digest of the data, or None where it is not known.
+        split: part of the data, or None.
+        path: file or folder, or None.
+    """
+
+    sha256: str | None
+    split: str | None
+    path: str | None
+
+    @classmethod
+    def of(cls, provenance: Mapping[str, Any]) -> Source:
+        """The source that `provenance` describes: that of points, or `data` in the record of a run."""
+        return cls(*(_printable(provenance.get(name)) for name in ("sha256", "split", "path")))
+
+    def same(self, other: Source) -> bool:
+        """Whether an id in one is the same point in the other, by the digest."""
+        return self.sha256 is not None and (self.sha256, self.split) == (other.sha256, other.split)
+
+    def may_share(self, other: Source) -> bool:
+        """Whether an id in one may be the same point in the other: the same digest, or the same place.
+
+        The digest of a folder of images depends on how many of them were read.
+        """
+        return self.same(other) or (self.path is not None and (self.path, self.split) == (other.path, other.split))
+
+    def __str__(self) -> str:
+        named = [self.path or "data in memory", self.split, None if self.sha256 is None else f"sha256 {self.sha256}"]
+        return ", ".join(part for part in named if part is not None)
 
 
 def _digest(model: Any) -> str:
@@ -99,6 +140,11 @@ def _digest(model: Any) -> str:
         kind = type(model).__name__
         raise ModelError("detector_model", f"a detector is tied to the weights of a torch.nn.Module; found a {kind}")
     return state_digest(model)
+
+
+def _printable(text: str | None) -> str | None:
+    """The text where strict JSON can hold it."""
+    return text if text is not None and text.isprintable() and len(text) <= MOST_CHARACTERS else None
 
 
 def _short(value: Any) -> str:

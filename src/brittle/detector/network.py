@@ -11,7 +11,9 @@ from torch import Tensor, fx, nn
 from brittle.classifier import Classifier
 from brittle.detector.formulas import Formula, Seen
 from brittle.errors import ModelError
-from brittle.head import Head, find_head
+from brittle.head import Head, check_head, find_head
+
+_PRECISE = (torch.float32, torch.float64)
 
 
 class DetectorNetwork(nn.Module):
@@ -21,6 +23,9 @@ class DetectorNetwork(nn.Module):
     the largest, and the score is a finite number that reaches the threshold. The network runs once; it shares its
     weights with the classifier's, and is put into evaluation mode, in which it stays. Without preprocessing it gets the
     caller's own inputs: a network that works in place on its input does so here too.
+
+    Where the score reads features, the first pass checks that the last linear layer gives the logits, and raises a
+    `ModelError` where it does not. Such a network must have run once before it is exported or compiled.
 
     It can be exported with a free batch dimension (`torch.export.export(wrapped, (x,), dynamic_shapes=...,
     strict=False)`), and the exported program flags the same points.
@@ -39,13 +44,14 @@ class DetectorNetwork(nn.Module):
         forced: bool,
     ) -> None:
         super().__init__()
-        head = classifier.head if formula.uses_features else None
+        head = find_head(classifier.model, classifier.head_name) if formula.uses_features else None
         exported = isinstance(classifier.model, fx.GraphModule)
         self.network = head.observe if head is not None and exported else classifier.model
         self.regressor = regressor
         self.forced = forced
-        self._head = None if head is None else _path(self.network, head)
-        self._weight = None if head is None or not exported else head.weight
+        self._head = None if head is None else head.name if exported else _path(self.network, head)
+        self._weight, self._bias = (head.weight, head.bias) if head is not None and exported else (None, None)
+        self._head_agrees = head is None
         self._formula, self._norm, self._threshold = formula, norm, threshold
         self._dtype, self._outputs = classifier.dtype, classifier.outputs
         self._scaled = bool(classifier.mean or classifier.std)
@@ -73,37 +79,50 @@ class DetectorNetwork(nn.Module):
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """See the class."""
-        output, features, weight = self._observe(self._as_seen(inputs))
+        output, features, head = self._observe(self._as_seen(inputs))
         logits = self._logits(output)
-        exact = logits.double()
-        seen = Seen(exact, self._norm, features, weight, self.regressor)
+        if head is not None and features is not None and not self._head_agrees:
+            self._check_head(head, features, logits)
+        seen = Seen(logits, self._norm, features, None if head is None else head.weight, self.regressor)
         score = self._formula.value(seen)
-        top = seen.top
-        total = exact.sum(dim=1) + score
-        finite = (
-            total - total == 0
-        )  # one kernel after the sum; isfinite() of every logit is a cost small networks notice
-        safe = finite & (top[:, 0] > top[:, 1]) & (score >= self._threshold)
-        return logits, score, ~safe
+        first, second = seen.top
+        # NaN where a logit or the score is NaN or infinite, and nothing reaches NaN: few kernels, which small networks
+        # notice. The sum of single precision logits does not overflow in double precision.
+        total = logits.sum(dim=1, dtype=torch.float64) + score
+        reaches, tied = score >= total - total + self._threshold, first <= second
+        return logits, score, reaches <= tied  # of booleans: brittle unless it reaches and is not tied
 
     def _as_seen(self, inputs: Tensor) -> Tensor:
         """The inputs as the network sees them; without preprocessing the caller's own, as it gets them bare."""
-        moved = inputs.to(self._dtype or inputs.dtype)
+        moved = inputs if inputs.dtype == self._dtype else inputs.to(self._dtype or inputs.dtype)
         if not self._scaled:
             return moved
         shape = (1, -1) + (1,) * (inputs.dim() - 2)
         return (moved - self.mean.to(moved.dtype).view(shape)) / self.std.to(moved.dtype).view(shape)
 
-    def _observe(self, seen: Tensor) -> tuple[Any, Tensor | None, Tensor | None]:
-        """What the network returns, and where they are needed the features and the weight of the last layer."""
+    def _observe(self, seen: Tensor) -> tuple[Any, Tensor | None, Head | None]:
+        """What the network returns, and where they are needed the features and the last layer."""
         if self._head is None:
             return self.network(seen), None, None
         if self._weight is not None:
             output, features = self.network(seen)
-            return output, features, self._weight.double()
-        head = find_head(self.network, self._head)
-        output, features = head.observe(seen)
-        return output, features, head.weight.double()
+            head = Head(self._head, self._weight, self._bias, self.network)
+        else:
+            head = find_head(self.network, self._head)
+            output, features = head.observe(seen)
+        one_logit = self._outputs == "binary-logit" and len(head.weight) == 1
+        return output, features, head.for_two_classes() if one_logit else head
+
+    def _check_head(self, head: Head, features: Tensor, logits: Tensor) -> None:
+        """Raise unless the logits are what the last linear layer gives; once, on the first finite ones."""
+        if torch.compiler.is_compiling():
+            raise ModelError(
+                "head_unchecked",
+                f"whether the layer {head.name!r} gives the logits is seen in a first pass; run the network once "
+                f"before it is exported or compiled",
+            )
+        check_head(head, features, logits)
+        self._head_agrees = bool(logits.isfinite().all())
 
     def _logits(self, output: Any) -> Tensor:
         """Logits `[B, C]`, in single precision or better, as `Classifier` makes them."""
@@ -115,14 +134,13 @@ class DetectorNetwork(nn.Module):
             raise ModelError(
                 "output_shape", f"the network gave a result of shape {list(scores.shape)}; [B, C] is needed, C >= 2"
             )
-        scores = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
+        scores = scores if scores.dtype in _PRECISE else scores.float()
         return _log_probabilities(scores) if self._outputs == "probs" else scores
 
 
 def _path(network: Any, head: Head) -> str:
-    """Where in `network` the layer of `head` is; empty where it is the network itself, or an exported program."""
-    layers = (name for name, layer in network.named_modules() if getattr(layer, "weight", None) is head.weight)
-    return next(layers, "")
+    """Where in `network` the layer of `head` is; empty where it is the network itself."""
+    return head.name if head.name in dict(network.named_modules()) else ""
 
 
 def _evaluate(part: nn.Module) -> None:
