@@ -286,7 +286,7 @@ def test_strictness(tmp_path: Path, learned: PseudoMargin) -> None:
     assert "more" in refused(good | {"more": torch.zeros(1)}, {"recipe": recipe})
     assert "mean" in refused(good | {"mean": torch.zeros(3, dtype=torch.float64)}, {"recipe": recipe})
     assert "mean holds NaN" in refused(good | {"mean": torch.full_like(good["mean"], math.nan)}, {"recipe": recipe})
-    assert "not positive" in refused(good | {"std": torch.zeros(3)}, {"recipe": recipe})
+    assert "not positive" in refused(good | {"std": torch.zeros_like(good["std"])}, {"recipe": recipe})
     for ids, why in (
         (b"\xff\xff", "not JSON"),
         (b"[" * 100_000, "not JSON"),
