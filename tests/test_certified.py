@@ -289,7 +289,8 @@ def test_one_logit_has_the_margin_of_two() -> None:
         two.bias.copy_(torch.cat((torch.zeros(1), one.bias)))
     points = inputs(4, (6,))
     single = certified(brittle.Classifier(one, outputs="binary-logit"), points)
-    torch.testing.assert_close(single.radius, certified(brittle.Classifier(two), points).radius)
+    both = certified(brittle.Classifier(two), points)
+    torch.testing.assert_close(single.radius, both.radius, rtol=5e-3, atol=0)  # what the search for the radius resolves
 
 
 def test_an_unknown_norm_is_refused() -> None:

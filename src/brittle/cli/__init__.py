@@ -82,6 +82,7 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Annotated[bool, Flag] = Fal
         scores=tuple(CATALOGUE),
         sigma=digits.SIGMAS,
         draws=digits.DRAWS,
+        effort="fast",
         quiet=quiet,
     )
     return code or report(out / "run", out=out / "report.html")

@@ -20,7 +20,7 @@ class Effort:
         refine_steps: small steps of APGD from the nearest input found so far.
         refine_targets: competitors that these and DDN aim at.
         ddn_steps: steps of DDN towards each.
-        queries: forward passes of the sign search.
+        queries: forward passes of the sign search, from each of its starts.
     """
 
     patterns: int

@@ -14,6 +14,9 @@ CUTS = 6
 FURTHER = 0.999
 """A new direction counts if it crosses the boundary within this share of the radius."""
 
+GRIDS = (2, 3, 6)
+"""Cells along an axis of the coarse patterns that a search starts from."""
+
 NOTICEABLE = 1e-6
 """A flip is kept if the margin falls by more than this share, which rounding does not reach."""
 
@@ -24,20 +27,37 @@ def rays(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     The perturbation is `r s`, `s` a vector of signs. Blocks of `s` are flipped in turn, halves first, then quarters
     and so on. A flip is kept where the margin over the nearest competitor falls at a radius just inside the boundary;
     where another class wins there, the radius shrinks to the new boundary. For networks without gradients (binarised
-    ones); the only information it uses are logits.
+    ones); the only information it uses are logits. The search is done from each of a few directions: that of the
+    nearest input found, all signs alike, and coarse patterns that are the same for every point.
 
     Sources: Chen and Gu, RayS: a ray searching method for hard-label adversarial attack (KDD 2020), algorithms 2 and
     3 (hierarchy, radius); Al-Dujaili and O'Reilly, Sign bits are all you need for black-box attacks (ICLR 2020),
     algorithm 1 (flips kept by the loss).
     """
-    rays = _Rays(search, rows, effort.queries)
-    size = search.origin.shape[1]
-    blocks, block = 1, 0
-    while bool((rays.left > 0).any()):
-        rays.flip(block * size // blocks, (block + 1) * size // blocks)
-        block += 1
-        if block == blocks:
-            blocks, block = (2 * blocks if 2 * blocks <= size else 1), 0
+    offset = search.best.points[rows] - search.origin[rows]
+    nearest = torch.where(offset >= 0, 1.0, -1.0).to(offset)
+    for signs in (nearest, *(pattern.expand_as(nearest) for pattern in _patterns(search.shape).to(offset))):
+        rays = _Rays(search, rows, signs.clone(), effort.queries)
+        size = search.origin.shape[1]
+        blocks, block = 1, 0
+        while bool((rays.left > 0).any()):
+            rays.flip(block * size // blocks, (block + 1) * size // blocks)
+            block += 1
+            if block == blocks:
+                blocks, block = (2 * blocks if 2 * blocks <= size else 1), 0
+
+
+def _patterns(shape: torch.Size) -> Tensor:
+    """Signs that are alike all over, and signs of the cells of coarse grids over the last two axes: `[P, n]`."""
+    generator = torch.Generator().manual_seed(0)
+    patterns = [torch.ones(shape)]
+    for cells in GRIDS:
+        coarse = torch.randint(0, 2, [*shape[:-2], *(min(cells, size) for size in shape[-2:])], generator=generator)
+        for axis, size in enumerate(shape[-2:], start=max(0, len(shape) - 2)):
+            cell = torch.arange(size) * coarse.shape[axis] // size
+            coarse = coarse.index_select(axis, cell)
+        patterns.append(2.0 * coarse - 1.0)
+    return torch.stack(patterns).flatten(1)
 
 
 class _Rays:
@@ -51,14 +71,12 @@ class _Rays:
         left: forward passes that each may still spend, `[R]`.
     """
 
-    def __init__(self, search: Search, rows: Tensor, budget: int) -> None:
+    def __init__(self, search: Search, rows: Tensor, signs: Tensor, budget: int) -> None:
         self.search = search
         self.rows = rows
+        self.signs = signs
         low, high = search.bounds
-        best = search.best
-        offset = best.points[rows] - search.origin[rows]
-        self.signs = torch.where(offset >= 0, 1.0, -1.0).to(offset)
-        self.radius = torch.full_like(best.distance[rows], high - low)
+        self.radius = torch.full_like(search.best.distance[rows], high - low)
         self.left = torch.full_like(rows, budget)
         flipped = self._look(torch.arange(len(rows), device=rows.device), self.radius, self.signs) < 0
         self.rows, self.signs, self.radius = rows[flipped], self.signs[flipped], self.radius[flipped]

@@ -89,6 +89,7 @@ class Search:
         clip: keep every candidate inside the bounds of the classifier.
 
     Attributes:
+        shape: shape of a point.
         origin: the points, flat, `[B, n]`.
         own: the predicted class `t` of each point, `[B]`.
         open: the points that can be searched, indices in order: logits finite and not tied.
@@ -103,6 +104,7 @@ class Search:
         self.clip = clip
         self.bounds = classifier.bounds
         self.low, self.high = classifier.bounds if clip else (-torch.inf, torch.inf)
+        self.shape = clean.inputs.shape[1:]
         self.origin = clean.inputs.flatten(1)
         self.own = clean.predicted
         self.open = (clean.finite & ~clean.tied).nonzero()[:, 0]
