@@ -13,11 +13,11 @@ import pytest
 from tables import make_table, with_value
 
 from brittle.analysis import columns, detection, format_worst_case, margin_columns, margin_consistency, worst_case_table
-from brittle.analysis.worst_case import INPUT_MARGIN, ORIENTATION, safer
+from brittle.analysis.worst_case import ORIENTATION, safer
 from brittle.errors import ParameterError
 from brittle.estimate import Status
 from brittle.scores import CATALOGUE
-from brittle.table import FLIP_PROBABILITY, POINTS, SCORES, Table, parameters_json, score_label
+from brittle.table import FLIP_PROBABILITY, INPUT_MARGIN, POINTS, SCORES, Table, parameters_json, score_label
 
 EPSILON = 0.5
 

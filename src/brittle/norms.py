@@ -6,8 +6,8 @@ import math
 
 from brittle.errors import ParameterError
 
-DUAL_ORDER = {"l2": 2, "linf": 1}
-"""Each norm by name, with the order of its dual: `|<a, b>| <= ||a||_p ||b||_q`, `1/p + 1/q = 1`."""
+DUAL_ORDER = {"linf": 1, "l2": 2}
+"""The only list of norms: each by name, with the order of its dual, `|<a, b>| <= ||a||_p ||b||_q`, `1/p + 1/q = 1`."""
 
 
 def check_norm(norm: str) -> str:

@@ -75,6 +75,9 @@ images, PNG thumbnails of it and of the difference, magnified to the full range 
 FLIP_PROBABILITY = "flip_probability"
 """The quantity of a score whose value is `1 - p_robust`."""
 
+INPUT_MARGIN = "input_margin"
+"""The score that holds the distance to the nearest input found with another prediction."""
+
 
 _SCHEMAS = {"points": POINTS, "scores": SCORES, "counterexamples": COUNTEREXAMPLES}
 """The kinds of shard file."""

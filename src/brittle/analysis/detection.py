@@ -20,6 +20,10 @@ from brittle.intervals import check_confidence, clopper_pearson, jackknife
 TPR = 0.95
 """True positive rate at which the false positive rate is read."""
 
+GOOD_AUROC = 0.9
+"""A score detects well where the lower end of its AUROC is at least this: the robust networks of the paper whose logit
+margin is consistent lie above, the two that are not lie below."""
+
 QUANTILES = np.linspace(0.05, 0.95, 10)
 """Of the finite margins: the epsilons of `detection_curve`."""
 

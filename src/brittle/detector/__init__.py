@@ -16,17 +16,26 @@ from torch import Tensor, nn
 
 from brittle._version import __version__
 from brittle.classifier import Classifier
-from brittle.detector.calibration import Counts, Rate, Verdict, calibrate, flagged, left_out_sentence, points_needed
+from brittle.detector.calibration import (
+    Counts,
+    Rate,
+    Verdict,
+    calibrate,
+    check_rate,
+    flagged,
+    left_out_sentence,
+    points_needed,
+)
 from brittle.detector.flags import FLAGS, check_out, write_flags
-from brittle.detector.formulas import PSEUDO_MARGIN, SCORES
-from brittle.detector.identity import Identity, Source
+from brittle.detector.formulas import SCORES
+from brittle.detector.identity import Identity, Source, check_same_run
 from brittle.detector.network import DetectorNetwork
-from brittle.errors import DataError, DetectorFormatError, ModelError, ParameterError, StorageError
+from brittle.detector.scoring import check_learned, check_score, check_use, parameters_of, regressor_of, score_of
+from brittle.errors import DetectorFormatError, ModelError, ParameterError, StorageError
 from brittle.estimate import Status
 from brittle.head import find_head
 from brittle.intervals import check_confidence
 from brittle.norms import check_norm, parse_epsilon
-from brittle.scores import CATALOGUE, Score
 from brittle.strict_json import FormatProblem, Scalar, dump, parse, read_text
 from brittle.table import Table
 
@@ -117,8 +126,8 @@ class Detector:
         if self.format != FORMAT:
             raise ParameterError("format", f"this version reads format {FORMAT}; found {self.format}")
         check_norm(self.norm)
-        _check_score(self.score)
-        _check_rate(self.tpr)
+        check_score(self.score)
+        check_rate(self.tpr)
         check_confidence(self.confidence)
         parse_epsilon(self.epsilon)
         if not math.isfinite(self.threshold):
@@ -165,24 +174,24 @@ class Detector:
         """
         reach = parse_epsilon(epsilon)
         check_norm(norm)
-        _check_score(score)
-        _check_rate(tpr)
+        check_score(score)
+        check_rate(tpr)
         check_confidence(confidence)
         if seed < 0:
             raise ParameterError("seed", f"the seed must be at least 0; found {seed}")
-        _check_use(score, pseudo_margin)
+        check_use(score, pseudo_margin)
         identity = Identity.of_run(table.provenance)
         if scores is not None:
-            _check_same_run(table, scores)
+            check_same_run(table.provenance, scores.provenance)
         if pseudo_margin is not None:
-            _check_learned(pseudo_margin, identity, norm)
+            check_learned(pseudo_margin, identity, norm)
         scored = scores or table
         found = calibrate(
             table,
             scored,
             score,
             sign=SCORES[score].sign,
-            wanted=_wanted(score, norm, pseudo_margin),
+            wanted=parameters_of(score, norm, pseudo_margin),
             epsilon=reach,
             norm=norm,
             tpr=tpr,
@@ -269,7 +278,7 @@ class Detector:
                 layer and the network has none.
             ParameterError: a pseudo-margin is given that the score does not read.
         """
-        regressor = self._regressor(pseudo_margin)
+        regressor = regressor_of(self.score, self.parameters, pseudo_margin)
         classifier = network if isinstance(network, Classifier) else self._classifier(network)
         forced = self.model.check(Identity.of_classifier(classifier), force=force)
         return DetectorNetwork(
@@ -305,12 +314,12 @@ class Detector:
         """
         from brittle.run import score
 
-        self._regressor(pseudo_margin)
+        regressor_of(self.score, self.parameters, pseudo_margin)
         forced = self.model.check(Identity.of_classifier(classifier), force=force)
         run = score(
             self._with_head(classifier),
             points,
-            [_score(self.score, self.norm, pseudo_margin)],
+            [score_of(self.score, self.norm, pseudo_margin)],
             confidence=self.confidence,
             batch_size=batch_size,
             progress=progress,
@@ -377,78 +386,3 @@ class Detector:
             source=classifier.source,
             head=self.head,
         )
-
-    def _regressor(self, pseudo_margin: PseudoMargin | None) -> nn.Module | None:
-        """The regressor of the pseudo-margin, checked to be the one of the fit; None for the other scores."""
-        _check_use(self.score, pseudo_margin)
-        if self.score != PSEUDO_MARGIN:
-            return None
-        found = None if pseudo_margin is None else pseudo_margin.digest
-        if pseudo_margin is None or found != self.parameters.get("sha256"):
-            raise ModelError(
-                "detector_pseudo_margin",
-                f"the detector reads the pseudo-margin {self.parameters.get('sha256')}; found {found}; give the file "
-                f"that it was fitted with (pseudo_margin=)",
-            )
-        return pseudo_margin.regressor
-
-
-def _check_score(score: str) -> None:
-    if score not in SCORES:
-        raise ParameterError("score", f"a detector reads one of {', '.join(SCORES)}; found {score!r:.60}")
-
-
-def _check_rate(tpr: float) -> None:
-    if not 0.0 < tpr < 1.0:
-        raise ParameterError("tpr", f"the true positive rate must lie between 0 and 1; found {tpr}")
-
-
-def _check_use(score: str, pseudo_margin: PseudoMargin | None) -> None:
-    """Raise where a pseudo-margin is given for a score that does not read it."""
-    if pseudo_margin is not None and score != PSEUDO_MARGIN:
-        raise ParameterError("pseudo_margin", f"a detector of the score {score} reads no pseudo-margin; leave it out")
-
-
-def _check_same_run(table: Table, scores: Table) -> None:
-    """Raise unless both runs are of the same model and the same data."""
-    differing = Identity.of_run(table.provenance).differences(Identity.of_run(scores.provenance))
-    if differing:
-        raise ModelError(
-            "other_model",
-            f"the run of the scores is of another model or preprocessing than that of the margins: {differing}; score "
-            f"the points by the same",
-        )
-    ours, theirs = (Source.of(run.provenance["data"]) for run in (table, scores))
-    if not ours.same(theirs):
-        raise DataError(
-            "other_points",
-            f"the run of the scores is of other data ({theirs}) than that of the margins ({ours}), so that an id may "
-            f"be another point; score the same data",
-        )
-
-
-def _check_learned(pseudo_margin: PseudoMargin, identity: Identity, norm: str) -> None:
-    """Raise where a pseudo-margin is known to be of another model or norm."""
-    pseudo_margin.check_model(identity.state_sha256)
-    learned = pseudo_margin.recipe.norm
-    if learned not in (None, norm):
-        raise ModelError(
-            "pseudo_margin_norm",
-            f"the pseudo-margin was learned from margins in {learned}, the detector is for {norm}; learn one in {norm}",
-        )
-
-
-def _wanted(score: str, norm: str, pseudo_margin: PseudoMargin | None) -> dict[str, Any]:
-    """The parameters that the score must have in a run."""
-    if score == PSEUDO_MARGIN:
-        if pseudo_margin is None:
-            raise ParameterError("pseudo_margin", "the score pseudo_margin needs the one that computed it; give it too")
-        return {"sha256": pseudo_margin.digest}
-    return {"norm": norm} if SCORES[score].normed else {}
-
-
-def _score(score: str, norm: str, pseudo_margin: PseudoMargin | None) -> Score:
-    """What `brittle.score` computes the score by."""
-    if pseudo_margin is not None and score == PSEUDO_MARGIN:
-        return pseudo_margin.score
-    return CATALOGUE[score](**({"norm": norm} if SCORES[score].normed else {}))

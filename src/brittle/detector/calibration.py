@@ -12,19 +12,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.detection import detection
+from brittle.analysis.detection import GOOD_AUROC, detection
 from brittle.analysis.margin_consistency import margin_consistency
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
 from brittle.intervals import clopper_pearson
-from brittle.table import Table, parameters_json
-
-TRUSTED_AUROC = 0.9
-"""A score is trusted where the lower end of its AUROC is at least this: the robust networks of the paper whose logit
-margin is consistent lie above, the two that are not lie below."""
-
-MARGIN = "input_margin"
-"""The score whose values are the known margins."""
+from brittle.table import INPUT_MARGIN, Table, parameters_json
 
 
 @dataclass(frozen=True)
@@ -97,7 +90,7 @@ class Verdict:
     """Whether a score tells brittle points of this model at all.
 
     Attributes:
-        trusted: whether `auroc_low` is at least `TRUSTED_AUROC`.
+        trusted: whether `auroc_low` is at least `GOOD_AUROC`.
         tau: Kendall's tau-b between score and margin, or None where either is constant.
         tau_low: lower end of its interval.
         tau_high: upper end.
@@ -122,7 +115,7 @@ class Verdict:
         if self.trusted:
             return f"trusted: {seen}"
         return (
-            f"weak: {seen}; the lower end of the AUROC is below {TRUSTED_AUROC}, so this score flags many robust "
+            f"weak: {seen}; the lower end of the AUROC is below {GOOD_AUROC}, so this score flags many robust "
             f"points for this model; learn a pseudo-margin (brittle.pseudo_margin) or calibrate on more points"
         )
 
@@ -148,6 +141,17 @@ class Calibration:
     verdict: Verdict
     parameters: dict[str, Any]
     margin: dict[str, Any]
+
+
+def check_rate(tpr: float) -> float:
+    """`tpr` itself.
+
+    Raises:
+        ParameterError: it does not lie between 0 and 1.
+    """
+    if not 0.0 < tpr < 1.0:
+        raise ParameterError("tpr", f"the true positive rate must lie between 0 and 1; found {tpr}")
+    return tpr
 
 
 def points_needed(tpr: float) -> int:
@@ -299,7 +303,7 @@ def judge(margins: NDArray[np.float64], scores: NDArray[np.float64], epsilon: fl
     order = margin_consistency(margins, scores, confidence)
     told = detection(margins, scores, epsilon, confidence)
     return Verdict(
-        trusted=told.reason is None and told.auroc_low >= TRUSTED_AUROC,
+        trusted=told.reason is None and told.auroc_low >= GOOD_AUROC,
         tau=_known(order.tau),
         tau_low=order.low,
         tau_high=order.high,
@@ -340,15 +344,15 @@ _LEFT_OUT = {"masked": "masked", "without_margin": "without margin", "learned_fr
 
 def _margin_entry(table: Table, norm: str, label: str | None) -> dict[str, Any]:
     """The margins in `norm`; where the run holds those of another norm alone, the error says how to ask for them."""
-    norms = {str(one["parameters"].get("norm")) for one in table.provenance["scores"] if one["score"] == MARGIN}
+    norms = {str(one["parameters"].get("norm")) for one in table.provenance["scores"] if one["score"] == INPUT_MARGIN}
     if len(norms) == 1 and norm not in norms:
         other = norms.pop()
         raise DataError(
             "no_such_score",
-            f"the run does not hold {MARGIN} in {norm}, only in {other}; use --norm {other} (norm={other!r}), with an "
-            f"epsilon for that norm",
+            f"the run does not hold {INPUT_MARGIN} in {norm}, only in {other}; use --norm {other} (norm={other!r}), "
+            f"with an epsilon for that norm",
         )
-    return _entry(table, MARGIN, {"norm": norm}, label)
+    return _entry(table, INPUT_MARGIN, {"norm": norm}, label)
 
 
 def _entry(table: Table, score: str, wanted: dict[str, Any], label: str | None) -> dict[str, Any]:

@@ -135,6 +135,29 @@ class Source:
         return ", ".join(part for part in named if part is not None)
 
 
+def check_same_run(margins: Mapping[str, Any], scores: Mapping[str, Any]) -> None:
+    """Raise unless two runs, of which the records are given, are of the same model and the same data.
+
+    Raises:
+        DataError: the data are others, or a run does not say what its weights were.
+        ModelError: the model or its preprocessing is another.
+    """
+    differing = Identity.of_run(margins).differences(Identity.of_run(scores))
+    if differing:
+        raise ModelError(
+            "other_model",
+            f"the run of the scores is of another model or preprocessing than that of the margins: {differing}; score "
+            f"the points by the same",
+        )
+    ours, theirs = (Source.of(run["data"]) for run in (margins, scores))
+    if not ours.same(theirs):
+        raise DataError(
+            "other_points",
+            f"the run of the scores is of other data ({theirs}) than that of the margins ({ours}), so that an id may "
+            f"be another point; score the same data",
+        )
+
+
 def _digest(model: Any) -> str:
     if not isinstance(model, nn.Module):
         kind = type(model).__name__

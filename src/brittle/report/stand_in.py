@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from brittle.analysis.columns import Column
-from brittle.analysis.detection import detection_curve
+from brittle.analysis.detection import GOOD_AUROC, detection_curve
 from brittle.analysis.robust_accuracy import (
     EstimatedRobustAccuracy,
     RobustAccuracy,
@@ -29,9 +29,6 @@ MAX_DOTS = 1200
 
 MAX_CURVES = 6
 """Scores whose detection is drawn."""
-
-GOOD_AUROC = 0.9
-"""A score detects well from here: about what the paper's margin-consistent models reach at least."""
 
 MIN_POINTS = 40
 """Points below which no subset is taken."""

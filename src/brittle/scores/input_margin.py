@@ -12,6 +12,7 @@ from torch import Tensor
 from brittle.estimate import Estimate, Status
 from brittle.measure import Certified, CertifiedRadius, Clean, Forward, Measurement, Nearest, NearestPoint
 from brittle.scores.base import Score, clean_status, finish, mark
+from brittle.table import INPUT_MARGIN
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class InputMargin(Score):
     bounded: bool = True
     certify: bool = False
 
-    name: ClassVar[str] = "input_margin"
+    name: ClassVar[str] = INPUT_MARGIN
     title: ClassVar[str] = "Input margin"
     quantity: ClassVar[str] = "distance"
     cost: ClassVar[str] = "by effort"

@@ -11,14 +11,11 @@ import torch
 from torch import Tensor
 
 from brittle.classifier import Classifier
-from brittle.errors import ParameterError
 from brittle.measure.base import Measurement
 from brittle.measure.certified.crown import Ball, margin_bounds
 from brittle.measure.certified.graph import Network, UnsupportedLayer, build_network
 from brittle.measure.forward import Clean
-
-NORMS = ("linf", "l2")
-"""Largest change of one input number, and Euclidean distance."""
+from brittle.norms import check_norm
 
 ACCURACY = 2e-3
 """Relative distance between the largest radius that was proved and the smallest that was not, where the search ends."""
@@ -83,7 +80,7 @@ class Certified(Measurement):
     functions (NeurIPS 2018), section 3.
 
     Attributes:
-        norm: `linf` or `l2`.
+        norm: `linf`, the largest change of one input number, or `l2`, the Euclidean distance.
         clip: only inputs inside the classifier's bounds count.
     """
 
@@ -91,8 +88,7 @@ class Certified(Measurement):
     clip: bool = True
 
     def __post_init__(self) -> None:
-        if self.norm not in NORMS:
-            raise ParameterError("norm", f"norm must be one of {', '.join(NORMS)}; found {self.norm!r}")
+        check_norm(self.norm)
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[CertifiedRadius]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from brittle.norms import DUAL_ORDER
+
 NEWTON_STEPS = 100
 """More than the projections need: each step fixes further coordinates at the box, about ten steps in practice."""
 
@@ -18,16 +20,19 @@ class Norm:
 
     Attributes:
         name: `linf` or `l2`.
-        order: order of the norm.
-        dual_order: order of the dual norm, that of gradients.
+        dual_order: order `q` of the dual norm, that of gradients.
         steepest: the direction along which a linear function with the given gradient rises fastest at bounded norm,
             up to a factor, `[R, n] -> [R, n]`.
     """
 
     name: str
-    order: float
     dual_order: float
     steepest: Callable[[Tensor], Tensor]
+
+    @property
+    def order(self) -> float:
+        """Order `p` of the norm, `1/p + 1/q = 1`."""
+        return torch.inf if self.dual_order == 1 else self.dual_order / (self.dual_order - 1)
 
     def length(self, vectors: Tensor) -> Tensor:
         """Norm of each row, `[R]`, float64."""
@@ -85,8 +90,7 @@ class Norm:
         return (points - step[:, None] * direction).clamp(low, high)
 
 
-NORMS = {
-    "linf": Norm("linf", torch.inf, 1.0, torch.sign),
-    "l2": Norm("l2", 2.0, 2.0, lambda gradient: gradient),
-}
-"""The norms by name."""
+_STEEPEST: dict[str, Callable[[Tensor], Tensor]] = {"linf": torch.sign, "l2": lambda gradient: gradient}
+
+NORMS = {name: Norm(name, float(dual), _STEEPEST[name]) for name, dual in DUAL_ORDER.items()}
+"""The norms of `brittle.norms` by name."""
