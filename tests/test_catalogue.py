@@ -98,7 +98,9 @@ def test_broken_logits_get_no_number(score: Score, bad: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "score", [score for score in noisy if not score.name.startswith("taylor")], ids=lambda score: score.label
+    "score",
+    [score for score in noisy if score.name not in ("taylor", "taylor_mvs", "first_order_change", "change_bound")],
+    ids=lambda score: score.label,
 )
 def test_nan_under_noise_is_no_agreement(score: Score) -> None:
     found = estimate(brittle.Classifier(Wrapped(nan_under_noise)), inputs(3), score)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from brittle.pseudo_margin import PseudoMargin
     from brittle.report import write_report
     from brittle.run import score
+    from brittle.scores.laplacian import laplacian
     from brittle.table import Table, read_table
 
 # Where each public name lives; it is imported when first used, so that `import brittle` costs nothing.
@@ -33,6 +34,7 @@ _HOMES = {
     "Detector": "brittle.detector",
     "PseudoMargin": "brittle.pseudo_margin",
     "Table": "brittle.table",
+    "laplacian": "brittle.scores.laplacian",
     "linearize": "brittle.measure.linearize",
     "orthant_probability": "brittle.orthant",
     "read_table": "brittle.table",
@@ -46,6 +48,7 @@ __all__ = [
     "PseudoMargin",
     "Table",
     "__version__",
+    "laplacian",
     "linearize",
     "orthant_probability",
     "read_table",

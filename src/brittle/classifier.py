@@ -109,22 +109,19 @@ class Classifier:
             self._head_agrees = bool(logits.isfinite().all())
         return logits, features
 
-    def gradient(self, values: Tensor, inputs: Tensor, *, keep: bool) -> Tensor:
+    def gradient(self, values: Tensor, inputs: Tensor, *, keep: bool, differentiable: bool = False) -> Tensor:
         """Gradient of each row's value, `[B]`, with respect to that row's input; counts `B` backward passes.
 
         Args:
             values: one number per row, computed from `inputs` row by row.
             inputs: `[B, *shape]`, with gradients enabled.
             keep: whether the graph is needed again.
+            differentiable: whether the gradient itself is to be differentiated (`hessian_product`).
 
         Raises:
             ModelError: the model cannot be differentiated.
         """
-        self.backward_passes += len(inputs)
-        gradient = None
-        if values.requires_grad:
-            with _failures("differentiated at", inputs, self.device):
-                gradient = torch.autograd.grad(values.sum(), inputs, retain_graph=keep, allow_unused=True)[0]
+        gradient = self._derivative("differentiated at", values, inputs, keep or differentiable, differentiable)
         if gradient is None:
             raise ModelError(
                 "not_differentiable",
@@ -132,6 +129,34 @@ class Classifier:
                 "use scores without gradients (moments, monte_carlo, softmax)",
             )
         return gradient
+
+    def hessian_product(self, gradient: Tensor, inputs: Tensor, along: Tensor, *, keep: bool) -> Tensor:
+        """Second derivatives `H d` of each row's value along that row's direction; counts `B` backward passes.
+
+        Exactly 0 where the gradient does not depend on the input, as in a linear network.
+
+        Args:
+            gradient: `[B, *shape]`, of `gradient(..., differentiable=True)`.
+            inputs: what it was taken with respect to, `[B, *shape]`.
+            along: the directions `d`, `[B, *shape]`.
+            keep: whether the graph is needed again.
+
+        Raises:
+            ModelError: an operation of the model has no second derivative.
+        """
+        slope = (gradient * along).flatten(1).sum(dim=1)
+        product = self._derivative("differentiated twice at", slope, inputs, keep, False)
+        return torch.zeros_like(inputs) if product is None else product
+
+    def _derivative(self, what: str, values: Tensor, inputs: Tensor, keep: bool, differentiable: bool) -> Tensor | None:
+        """Derivative of each row's value; None where it does not depend on the input."""
+        self.backward_passes += len(inputs)
+        if not values.requires_grad:
+            return None
+        with _failures(what, inputs, self.device):
+            return torch.autograd.grad(
+                values.sum(), inputs, retain_graph=keep, create_graph=differentiable, allow_unused=True
+            )[0]
 
     @property
     def passes(self) -> int:

@@ -23,6 +23,7 @@ class Status(IntEnum):
     ILL_CONDITIONED = 3
     NOT_FOUND = 4
     MASKED = 5
+    KINK = 6
     NONFINITE_INPUT = 100
     DECODE_ERROR = 101
     IMAGE_MODE = 102
@@ -60,6 +61,7 @@ _SENTENCES = {
     Status.ILL_CONDITIONED: "The margins are almost linearly dependent; the stated error covers the effect.",
     Status.NOT_FOUND: "No input with another prediction was found; the distance is infinite, which proves nothing.",
     Status.MASKED: "Gradients vanish or the attacks disagree, so the nearest other decision may be much nearer.",
+    Status.KINK: "The network is not differentiable at this point, so its second derivatives there are one-sided.",
     Status.NONFINITE_INPUT: "The input holds NaN or infinite values.",
     Status.DECODE_ERROR: "The image could not be decoded.",
     Status.IMAGE_MODE: "The image's colour mode cannot be converted to that of the data set.",

@@ -103,10 +103,19 @@ class Laplace(Noise):
 class Sphere(Noise):
     """Uniform on the sphere of radius `sigma sqrt(n)`, where it meets normal noise of the same `sigma`.
 
-    For a given radius `r` in `n` dimensions put `sigma = r / sqrt(n)`.
+    For a given radius `r` in `n` dimensions `sigma = r / sqrt(n)`, see `of_radius`.
     """
 
     name: ClassVar[str] = "sphere"
+
+    @classmethod
+    def of_radius(cls, radius: float, dimension: int) -> Sphere:
+        """The sphere of radius `radius`, in pixel units, for inputs of `dimension` coordinates.
+
+        Raises:
+            ParameterError: the radius is not a positive finite number.
+        """
+        return cls(radius / math.sqrt(dimension))
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
         """A normal vector brought to length sqrt(n)."""

@@ -20,7 +20,7 @@ from brittle.data.images import thumbnails
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Estimate, Status
 from brittle.intervals import check_confidence
-from brittle.measure import Clean, Measurement, NearestPoint, take
+from brittle.measure import Clean, Curved, Measurement, NearestPoint, take
 from brittle.measure.forward import default_rows, look
 from brittle.record import FIRST_ROWS, Record
 from brittle.scores import Score
@@ -168,10 +168,10 @@ def _evaluate(
 
 
 def _own_passes(measured: Mapping[Measurement, Any], clean: Clean) -> Tensor:
-    """Passes beyond the clean one that searches spent on each point, `[B]`; other measurements spend alike on all."""
+    """Passes beyond the clean one of measurements that spend on each point what it needs, `[B]`; others spend alike."""
     spent: dict[Hashable, Tensor] = {}
     for need, result in measured.items():
-        if isinstance(result, NearestPoint):
+        if isinstance(result, NearestPoint | Curved):
             known = spent.get(need.stream, torch.zeros_like(result.passes))
             spent[need.stream] = torch.maximum(known, result.passes - clean.passes)
     return torch.stack([torch.zeros_like(clean.predicted), *spent.values()]).sum(dim=0)

@@ -10,18 +10,26 @@ from __future__ import annotations
 
 from brittle.measure.base import Measurement, take
 from brittle.measure.certified import Certified, CertifiedRadius
+from brittle.measure.curvature import Curvature, Curved
+from brittle.measure.directional import Directional, SampleGradient
 from brittle.measure.forward import Clean, Features, Forward, Observed
+from brittle.measure.hessian_columns import Columns, HessianColumns
 from brittle.measure.linearize import Linearization, Linearize
 from brittle.measure.nearest import Nearest, NearestPoint
 from brittle.measure.nearest_margin import NearestMargin
-from brittle.measure.sampling import Sample, Sampled
+from brittle.measure.sampling import ProbabilityMoments, Sample, Sampled
 
 __all__ = [
     "Certified",
     "CertifiedRadius",
     "Clean",
+    "Columns",
+    "Curvature",
+    "Curved",
+    "Directional",
     "Features",
     "Forward",
+    "HessianColumns",
     "Linearization",
     "Linearize",
     "Measurement",
@@ -29,7 +37,9 @@ __all__ = [
     "NearestMargin",
     "NearestPoint",
     "Observed",
+    "ProbabilityMoments",
     "Sample",
+    "SampleGradient",
     "Sampled",
     "take",
 ]

@@ -76,6 +76,11 @@ class Clean:
         top = self.logits.topk(2, dim=1).values
         return top[:, 0] == top[:, 1]
 
+    def only(self, rows: Tensor) -> Clean:
+        """The points at the positions `rows`, without the graph of the pass."""
+        ids = tuple(self.ids[row] for row in rows.tolist())
+        return Clean(self.inputs[rows], ids, self.seed, self.logits[rows], self.rows)
+
     def competitors(self, count: int | None = None) -> Tensor:
         """The `count` classes with the largest logits other than the predicted one, `[B, K]`, in class order.
 

@@ -39,6 +39,7 @@ class Linearization:
         passes: passes through the network per point, forward and backward.
         draws: noisy copies that were averaged; None at the point.
         nonfinite: how many of these copies, or of the points themselves, had NaN or infinite logits, `[B]`.
+        dimension: number of coordinates of an input, `n`.
         taxicab: L1 norm of the gradient of each competitor's margin, `[B, M - 1]`, in class order, where that was
             asked for; or None.
         without_group: the same linearisation without one group of draws each: `(logits [B, G, C],
@@ -53,6 +54,7 @@ class Linearization:
     passes: int
     draws: int | None
     nonfinite: Tensor
+    dimension: int
     taxicab: Tensor | None = None
     without_group: tuple[Tensor, Tensor] | None = None
 
@@ -114,7 +116,7 @@ class Linearize(Measurement):
         if len(kept) <= block:
             return measured(needs, classifier, clean, kept)
         parts = [
-            measured(needs, classifier, _rows(clean, rows), kept[rows])
+            measured(needs, classifier, clean.only(rows), kept[rows])
             for rows in torch.arange(len(kept), device=kept.device).split(block)
         ]
         return [_concatenate(pieces) for pieces in zip(*parts, strict=True)]
@@ -171,7 +173,7 @@ def _at_point(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, 
     exact, passes = logits.detach().double(), clean.passes + own + kept.shape[1]
     broken = (~exact.isfinite().all(dim=1)).long()
     lengths = _taxicab(jacobian, kept, clean.predicted) if any(need.taxicab for need in needs) else None
-    common = (kept, clean.predicted, clean.tied, passes, None, broken)
+    common = (kept, clean.predicted, clean.tied, passes, None, broken, clean.inputs[0].numel())
     return [
         Linearization(exact, contract(jacobian, need.shape), *common, lengths if need.taxicab else None)
         for need in needs
@@ -246,7 +248,18 @@ def _summary(
     rest = (means[:, 1:], grams[:, 1:]) if len(weights) > 1 else None
     draws = units * members
     passes = clean.passes + draws * (1 + classes)
-    return Linearization(means[:, 0], grams[:, 0], kept, clean.predicted, clean.tied, passes, draws, broken, None, rest)
+    return Linearization(
+        logits=means[:, 0],
+        gram=grams[:, 0],
+        classes=kept,
+        predicted=clean.predicted,
+        tied=clean.tied,
+        passes=passes,
+        draws=draws,
+        nonfinite=broken,
+        dimension=clean.inputs[0].numel(),
+        without_group=rest,
+    )
 
 
 def _jacobian(classifier: Classifier, values: Tensor, inputs: Tensor) -> Tensor:
@@ -267,11 +280,6 @@ def contract(jacobian: Tensor, shape: Noise | None) -> Tensor:
     return gram
 
 
-def _rows(clean: Clean, rows: Tensor) -> Clean:
-    ids = tuple(clean.ids[row] for row in rows.tolist())
-    return Clean(clean.inputs[rows], ids, clean.seed, clean.logits[rows], clean.rows)
-
-
 def _concatenate(parts: Sequence[Linearization]) -> Linearization:
     rest = [part.without_group for part in parts if part.without_group is not None]
     lengths = [part.taxicab for part in parts if part.taxicab is not None]
@@ -284,6 +292,7 @@ def _concatenate(parts: Sequence[Linearization]) -> Linearization:
         passes=parts[0].passes,
         draws=parts[0].draws,
         nonfinite=torch.cat([part.nonfinite for part in parts]),
+        dimension=parts[0].dimension,
         taxicab=torch.cat(lengths) if lengths else None,
         without_group=(torch.cat([part[0] for part in rest]), torch.cat([part[1] for part in rest])) if rest else None,
     )

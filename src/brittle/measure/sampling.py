@@ -1,4 +1,4 @@
-"""Noisy forward passes: votes for the predicted class, and moments of the margins."""
+"""Noisy forward passes: votes for the predicted class, moments of the margins and of the probability's change."""
 
 from __future__ import annotations
 
@@ -35,6 +35,23 @@ class MarginMoments:
 
 
 @dataclass(frozen=True)
+class ProbabilityMoments:
+    """Moments of `dp = p_t(x + e) - p_t(x)` over antithetic pairs, `p_t` the probability of the predicted class.
+
+    For each pair three averages over its two members: of `dp`, of `dp^2` and of `|dp|`.
+
+    Attributes:
+        mean: means over the pairs, `[B, 3]`, float64.
+        covariance: their covariance between pairs, `[B, 3, 3]`; of the averages, not of their means.
+        pairs: number of pairs.
+    """
+
+    mean: Tensor
+    covariance: Tensor
+    pairs: int
+
+
+@dataclass(frozen=True)
 class Sampled:
     """What `draws` noisy copies of each point showed.
 
@@ -45,6 +62,7 @@ class Sampled:
         flips: pairs with none, one and two copies that did not vote for `t`, `[B, 3]`.
         nonfinite: copies with NaN or infinite logits, `[B]`.
         moments: of the margins; None below two pairs.
+        change: moments of the probability's change; None below two pairs.
         tied: whether the prediction of the clean input was a tie, `[B]`.
         left_out: whether competitors were left out of the moments.
         passes: passes through the network per point, the clean one included.
@@ -54,6 +72,7 @@ class Sampled:
     flips: Tensor
     nonfinite: Tensor
     moments: MarginMoments | None
+    change: ProbabilityMoments | None
     tied: Tensor
     left_out: bool
     passes: int
@@ -112,6 +131,9 @@ class _Sums:
     even: Tensor
     even_even: Tensor
     odd_odd: Tensor
+    doubt: Tensor
+    changes: Tensor
+    change_products: Tensor
 
     @classmethod
     def start(cls, clean: Clean, competitors: Tensor) -> _Sums:
@@ -134,6 +156,9 @@ class _Sums:
             zeros(GROUPS, kept),
             zeros(GROUPS, kept, kept),
             zeros(GROUPS, kept, kept),
+            doubt(clean.logits.double(), clean.predicted),
+            zeros(3),
+            zeros(3, 3),
         )
 
     def add(self, chunk: Chunk, logits: Tensor) -> None:
@@ -143,6 +168,10 @@ class _Sums:
         flipped = ~(others.amin(dim=3) > 0)
         self.flips += torch.nn.functional.one_hot(flipped.sum(2), 3).sum(1)
         self.nonfinite += (~logits.isfinite().all(dim=3)).sum((1, 2))
+        change = self.doubt[:, None, None] - doubt(logits, self.predicted[:, None, None])
+        averages = torch.stack((change, change.square(), change.abs()), dim=3).mean(dim=2)
+        self.changes += averages.sum(dim=1)
+        self.change_products += averages.mT @ averages
         shifted = margins - self.origin[:, None, None]
         self.margins += shifted.sum((1, 2))
         self.squares += shifted.square().sum((1, 2))
@@ -162,10 +191,16 @@ class _Sums:
             flips=self.flips.clone(),
             nonfinite=self.nonfinite.clone(),
             moments=self._moments(units) if units > 1 else None,
+            change=self._change(units) if units > 1 else None,
             tied=clean.tied,
             left_out=kept < classes - 1,
             passes=clean.passes + 2 * units,
         )
+
+    def _change(self, units: int) -> ProbabilityMoments:
+        mean = self.changes / units
+        spread = self.change_products - units * mean[:, :, None] * mean[:, None, :]
+        return ProbabilityMoments(mean, spread / (units - 1), units)
 
     def _moments(self, units: int) -> MarginMoments:
         counts = group_counts(units).to(self.even)
@@ -194,6 +229,13 @@ class _Sums:
         variance = (self.squares / draws - mean.square()).clamp_min(0.0)
         known = torch.cat((self.competitors, self.predicted[:, None]), dim=1)
         return (mean + self.origin).scatter(1, known, torch.inf), variance
+
+
+def doubt(logits: Tensor, predicted: Tensor) -> Tensor:
+    """`1 - p_t`, the softmax probability of all other classes, at full relative precision, `[...]`."""
+    own = predicted[..., None].expand(*logits.shape[:-1], 1)
+    others = logits.scatter(-1, own, -torch.inf).logsumexp(dim=-1)
+    return torch.sigmoid(others - logits.gather(-1, own)[..., 0])
 
 
 def _margins(logits: Tensor, predicted: Tensor) -> Tensor:

@@ -11,7 +11,17 @@ from brittle.errors import UsageError
 from brittle.measure.nearest import ATTACKS, EFFORTS
 from brittle.noise import FAMILIES, Noise
 from brittle.norms import DUAL_ORDER
-from brittle.scores import CATALOGUE, MonteCarlo, NoiseScore, SampledScore, Score
+from brittle.scores import (
+    CATALOGUE,
+    FirstOrderChange,
+    MonteCarlo,
+    NoiseScore,
+    ProbabilityChange,
+    SampledScore,
+    Score,
+    first_order_change,
+    probability_change,
+)
 
 RUNGS = (6, 10, 20, 50, 100, 200, 500)
 """Budgets of draws, with 100 times their numbers, at which a comparison also reads off what the draws so far say."""
@@ -32,6 +42,9 @@ def choose(
     effort: str | None = None,
     certify: bool = False,
     bounded: bool = True,
+    method: str | None = None,
+    probes: int | None = None,
+    columns: int | None = None,
 ) -> list[Score]:
     """The scores that `names` stand for, at every sigma.
 
@@ -52,6 +65,9 @@ def choose(
         effort: its budget; `standard` when None.
         certify: look for a lower bound of the distance as well.
         bounded: look for it inside the bounds only.
+        method: how the Laplacian is found; `auto` when None.
+        probes: random directions for it; its own default when None.
+        columns: of the Hessian, for the bound on the mean absolute change; its own default when None.
 
     Raises:
         UsageError: an unknown score, noise family, norm, attack or effort, or an option that no chosen score takes.
@@ -72,7 +88,7 @@ def choose(
     noises = [FAMILIES[family](sigma) for sigma in dict.fromkeys(sigmas)]
     options = {"clip": clip or None, "classes": classes, "temperature": temperature}
     options |= {"attack": attack, "effort": effort, "certify": certify or None}
-    options |= {"bounded": None if bounded else False}
+    options |= {"bounded": None if bounded else False, "method": method, "probes": probes, "columns": columns}
     budgets = {"draws": draws, "gradient_draws": gradient_draws}
     _check_all_taken(names, options | budgets | {"norm": tuple(norms) or None})
     comparing = MonteCarlo.name in names and len(names) > 1
@@ -80,14 +96,26 @@ def choose(
     for name in dict.fromkeys(names):
         kind = CATALOGUE[name]
         budget = draws if issubclass(kind, SampledScore) else gradient_draws
-        distances = [{"norm": norm} for norm in dict.fromkeys(norms)] if "norm" in _options_of(kind) else []
-        for distance in distances or [{}]:
-            found += _scores(kind, noises, options | {"draws": budget} | distance, comparing)
+        for variant in _variants(kind, norms):
+            found += _scores(kind, noises, options | {"draws": budget} | variant, comparing)
     return found
 
 
-_FLAGS = {"bounded": "unbounded"}
-"""Options that the command line calls otherwise."""
+def _variants(kind: type[Score], norms: Sequence[str]) -> list[dict[str, Any]]:
+    """What tells apart the scores that one name stands for: a distance in every norm, a change by every statistic."""
+    if "norm" in _options_of(kind) and norms:
+        return [{"norm": norm} for norm in dict.fromkeys(norms)]
+    return [{"statistic": statistic} for statistic in STATISTICS.get(kind, ())] or [{}]
+
+
+STATISTICS: dict[type[Score], tuple[str, ...]] = {
+    ProbabilityChange: probability_change.STATISTICS,
+    FirstOrderChange: first_order_change.STATISTICS,
+}
+"""The scores of one name that cost no more than one of them."""
+
+_FLAGS = {"bounded": "unbounded", "method": "laplacian_method"}
+"""Options by the names of the command line, where these differ."""
 
 
 def _check_all_taken(names: Sequence[str], options: dict[str, Any]) -> None:
