@@ -128,6 +128,12 @@ class Classifier:
                 "the model's output does not depend on its input through operations that PyTorch can differentiate; "
                 "use scores without gradients (moments, monte_carlo, softmax)",
             )
+        if differentiable and _differentiates_once(gradient):
+            raise ModelError(
+                "not_twice_differentiable",
+                "an operation of the model has a gradient, but no second derivatives (it is marked as differentiable "
+                "once); use scores without them (probability_change, or laplacian by the method gram)",
+            )
         return gradient
 
     def hessian_product(self, gradient: Tensor, inputs: Tensor, along: Tensor, *, keep: bool) -> Tensor:
@@ -153,9 +159,11 @@ class Classifier:
         self.backward_passes += len(inputs)
         if not values.requires_grad:
             return None
+        # Seeds that require gradients make operations that differentiate once show up in the graph of the gradient.
+        seeds = torch.ones_like(values, requires_grad=differentiable)
         with _failures(what, inputs, self.device):
             return torch.autograd.grad(
-                values.sum(), inputs, retain_graph=keep, create_graph=differentiable, allow_unused=True
+                values, inputs, seeds, retain_graph=keep, create_graph=differentiable, allow_unused=True
             )[0]
 
     @property
@@ -242,6 +250,23 @@ class Classifier:
         self.output_dtype = scores.dtype if scores.is_floating_point() else torch.float32
         scores = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
         return _log_probabilities(scores) if self.outputs == "probs" else scores
+
+
+def _differentiates_once(gradient: Tensor) -> bool:
+    """Whether the graph behind a gradient was cut by an operation that PyTorch differentiates once only.
+
+    Derivatives of such a gradient would lack that operation's part without an error.
+    """
+    waiting, seen = [gradient.grad_fn], set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        if node.name().endswith("DelayedError"):
+            return True
+        seen.add(node)
+        waiting += [after for after, _ in node.next_functions]
+    return False
 
 
 @contextmanager

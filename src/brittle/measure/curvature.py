@@ -16,6 +16,9 @@ from brittle.measure.base import Measurement
 from brittle.measure.forward import Clean
 from brittle.noise import Gaussian, Stream
 
+Function = Callable[[Tensor, Tensor], Tensor]
+"""One number for each row of inputs, given these and the positions in the batch where the rows stand."""
+
 METHODS = ("auto", "exact", "probes")
 """How the second derivatives are summed."""
 
@@ -109,22 +112,23 @@ def log_odds_weights(clean: Clean) -> Tensor:
 def curved(need: Curvature, classifier: Classifier, clean: Clean, weights: Tensor) -> Curved:
     """The Laplacian of `sum_k w_k z_k` for `weights` `[B, C]`, by the method of `need`."""
     signs = Stream(Gaussian(1.0), clean.inputs, clean.ids, clean.seed, "curvature")
-    kink = _kinks(classifier, clean, weights, signs.draw(1)[:, 0].sign())
-    spent = torch.full_like(clean.predicted, clean.passes + 4)
-    flat = torch.zeros_like(kink)
-    if need.method == "auto":
-        flat = (_products(classifier, clean, weights, signs.draw(LOOKS).sign())[1] == 0).all(dim=1)
-        spent += 2 + LOOKS
+    function = _weighted(classifier, weights)
+    flat, kink = _look_around(classifier, clean, function, signs.draw(LOOKS).sign())
     size = clean.inputs[0].numel()
     exact = need.method == "exact" or (need.method == "auto" and size <= need.probes)
+    bent = (~flat if need.method == "auto" else torch.ones_like(flat)).nonzero()[:, 0]
     samples = torch.zeros(len(flat), 1 if exact else need.probes, dtype=torch.float64, device=flat.device)
-    bent = (~flat).nonzero()[:, 0]
+    spent = torch.full_like(clean.predicted, clean.passes + 4 + LOOKS)
+    probes = torch.zeros_like(spent)
     if len(bent):
-        own, directions = clean.only(bent), signs.draw(0 if exact else need.probes)[bent].sign()
-        summed = _exact(classifier, own, weights[bent])[:, None] if exact else None
-        samples[bent] = _products(classifier, own, weights[bent], directions)[0] if summed is None else summed
+        own, bending = clean.only(bent), _weighted(classifier, weights[bent])
+        if exact:
+            samples[bent, 0] = _exact(classifier, own, bending)
+        else:
+            samples[bent] = _along(classifier, own, bending, signs.draw(need.probes)[bent].sign())
+            probes[bent] = need.probes
         spent[bent] += 2 + (size if exact else need.probes)
-    return Curved(samples, torch.where(flat | exact, 0, need.probes), flat, kink, spent)
+    return Curved(samples, probes, flat, kink, spent)
 
 
 def standard_error(samples: Tensor) -> Tensor:
@@ -133,40 +137,47 @@ def standard_error(samples: Tensor) -> Tensor:
     return samples.std(dim=1) / count**0.5 if count > 1 else torch.zeros_like(samples[:, 0])
 
 
-def _kinks(classifier: Classifier, clean: Clean, weights: Tensor, signs: Tensor) -> Tensor:
-    """Whether the gradient at the point is not that a step of `NUDGE` away, `[B]`."""
+def _weighted(classifier: Classifier, weights: Tensor) -> Function:
+    return lambda inputs, part: (classifier(inputs) * weights[part]).sum(dim=1)
+
+
+def _look_around(classifier: Classifier, clean: Clean, function: Function, directions: Tensor) -> tuple[Tensor, Tensor]:
+    """Whether the network does not bend along `directions`, and whether it has a kink at the point, `[B]` each.
+
+    There is a kink where a step of `NUDGE` changes the gradient by other than the second derivatives say.
+    """
     low, high = classifier.bounds
-    nudged = clean.inputs + NUDGE * (high - low) * signs
-    here, there = (_gradients(classifier, points, weights, clean.rows) for points in (clean.inputs, nudged))
-    return (there - here).double().norm(dim=1) > KINK * here.double().norm(dim=1)
+    step = NUDGE * (high - low)
+    flat, kink = (torch.zeros(len(directions), dtype=torch.bool, device=directions.device) for _ in "ab")
+    for part, inputs, gradient in differentiable_gradients(classifier, clean, function):
+        products = [
+            classifier.hessian_product(gradient, inputs, along, keep=True) for along in directions[part].unbind(1)
+        ]
+        flat[part] = torch.stack([(product == 0).flatten(1).all(dim=1) for product in products]).all(dim=0)
+        nudged = (clean.inputs[part] + step * directions[part, 0]).requires_grad_(True)
+        there = classifier.gradient(function(nudged, part), nudged, keep=False)
+        here, bend = (numbers.detach().flatten(1).double() for numbers in (gradient, step * products[0]))
+        surprise = (there.flatten(1).double() - here - bend).norm(dim=1)
+        kink[part] = surprise > KINK * torch.maximum(here.norm(dim=1), bend.norm(dim=1))
+    return flat, kink
 
 
-def _gradients(classifier: Classifier, points: Tensor, weights: Tensor, rows: int) -> Tensor:
-    """Gradient of `sum_k w_k z_k` at `points`, `[B, n]`."""
-    function, found = _weighted(classifier, weights), []
-    for part in torch.arange(len(points), device=points.device).split(rows):
-        inputs = points[part].clone().requires_grad_(True)
-        found.append(classifier.gradient(function(inputs, part), inputs, keep=False).flatten(1))
-    return torch.cat(found)
-
-
-def _products(classifier: Classifier, clean: Clean, weights: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
-    """`d^T H d` and the largest entry of `|H d|` of each direction, `[B, D]`, for `directions` `[B, D, *shape]`."""
-    found = torch.zeros(2, *directions.shape[:2], dtype=torch.float64, device=directions.device)
-    for part, inputs, gradient in differentiable_gradients(classifier, clean, _weighted(classifier, weights)):
-        count = directions.shape[1]
+def _along(classifier: Classifier, clean: Clean, function: Function, directions: Tensor) -> Tensor:
+    """`d^T H d` of each direction, `[B, D]`, for `directions` `[B, D, *shape]`."""
+    found = torch.zeros(directions.shape[:2], dtype=torch.float64, device=directions.device)
+    count = directions.shape[1]
+    for part, inputs, gradient in differentiable_gradients(classifier, clean, function):
         for number in range(count):
             along = directions[part, number]
             product = classifier.hessian_product(gradient, inputs, along, keep=number + 1 < count)
-            found[0, part, number] = (product * along).flatten(1).double().sum(dim=1)
-            found[1, part, number] = product.flatten(1).abs().amax(dim=1).double()
-    return found[0], found[1]
+            found[part, number] = (product * along).flatten(1).double().sum(dim=1)
+    return found
 
 
-def _exact(classifier: Classifier, clean: Clean, weights: Tensor) -> Tensor:
+def _exact(classifier: Classifier, clean: Clean, function: Function) -> Tensor:
     """`sum_i e_i^T H e_i`, `[B]`."""
-    total = torch.zeros(len(weights), dtype=torch.float64, device=weights.device)
-    for part, inputs, gradient in differentiable_gradients(classifier, clean, _weighted(classifier, weights)):
+    total = torch.zeros(len(clean.inputs), dtype=torch.float64, device=clean.inputs.device)
+    for part, inputs, gradient in differentiable_gradients(classifier, clean, function):
         along = torch.zeros_like(inputs).flatten(1)
         size = along.shape[1]
         for coordinate in range(size):
@@ -177,15 +188,10 @@ def _exact(classifier: Classifier, clean: Clean, weights: Tensor) -> Tensor:
     return total
 
 
-def _weighted(classifier: Classifier, weights: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
-    """The function `sum_k w_k z_k` of the inputs of some rows."""
-    return lambda inputs, part: (classifier(inputs) * weights[part]).sum(dim=1)
-
-
 def differentiable_gradients(
-    classifier: Classifier, clean: Clean, function: Callable[[Tensor, Tensor], Tensor]
+    classifier: Classifier, clean: Clean, function: Function
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Gradients, which can be differentiated again, of a `function` of inputs and the rows that they stand in.
+    """Gradients of `function` that can be differentiated again.
 
     Gives the rows that go through the network together, their inputs, and the gradient at these.
     """

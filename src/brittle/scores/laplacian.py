@@ -61,7 +61,7 @@ class Laplacian(Score):
     name: ClassVar[str] = "laplacian"
     title: ClassVar[str] = "Laplacian"
     quantity: ClassVar[str] = "laplacian"
-    cost: ClassVar[str] = "9 + C, and 34 where the network bends"
+    cost: ClassVar[str] = "7 + C, and 34 where the network bends"
     reference: ClassVar[str] = "Yang et al. (TMLR 2023), theorem 1"
 
     def __post_init__(self) -> None:

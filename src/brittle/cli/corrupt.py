@@ -1,0 +1,78 @@
+"""The command that writes corrupted copies of images."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from brittle.cli.common import Flag, Many, say
+from brittle.errors import UsageError
+
+
+def corrupt(
+    data: Path,
+    *,
+    kind: Annotated[tuple[str, ...], Many],
+    severity: Annotated[tuple[str, ...], Many],
+    out: Path,
+    split: str | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    layout: Literal["nchw", "nhwc"] | None = None,
+    scale_uint8: Annotated[bool, Flag] = False,
+    quiet: Annotated[bool, Flag] = False,
+) -> int:
+    """Write corrupted copies of the images of DATA, OUT/KIND-SEVERITY.npz, under the ids of the originals.
+
+    The kinds and their strengths are those of CIFAR-10-C (Hendrycks and Dietterich 2019), and a rotation. A copy is
+    scored with the options of the model alone; those that say how DATA is read are not needed again.
+
+    Parameters
+    ----------
+    data
+        As for `brittle score`; images only.
+    kind
+        What is done to them: gaussian_noise, shot_noise, impulse_noise, gaussian_blur, brightness, contrast, saturate
+        (colour images), jpeg_compression, pixelate or rotate.
+    severity
+        How strongly, 1 to 5.
+    out
+        Folder for the copies; files that are there are not replaced.
+    split
+        Which part of the data, such as test.
+    limit
+        Copy the first points only.
+    seed
+        Seed of the draws.
+    bounds
+        Smallest and largest value of an input; the copies are in the same units.
+    layout
+        Axis order of image arrays in .npz files (nchw); the copies are nchw.
+    scale_uint8
+        Map whole numbers 0..255 in .npz files to the bounds.
+    quiet
+        Say nothing but the files.
+    """
+    from brittle.copies import write_copies
+    from brittle.data import open_points
+
+    severities = [_whole(one) for one in severity]
+    points = open_points(data, split=split, bounds=bounds, limit=limit, layout=layout, scale_uint8=scale_uint8)
+    copies = write_copies(points, out, kind, severities, seed=seed, bounds=bounds)
+    for path in copies.paths:
+        print(path)
+    if copies.failed:
+        seen = f"{copies.failed} of {copies.points} points could not be read; they are NaN in the copies"
+        print(f"brittle: note: {seen}", file=sys.stderr)
+    count = f"{len(copies.paths)} cop{'y' if len(copies.paths) == 1 else 'ies'}"
+    say(quiet, f"{copies.points} points, {count}; next: brittle score MODEL {copies.paths[0]}")
+    return 0
+
+
+def _whole(severity: str) -> int:
+    if not re.fullmatch(r"-?[0-9]+", severity):
+        raise UsageError("severity", f"--severity takes whole numbers from 1 to 5; found {severity!r}")
+    return int(severity)

@@ -1,0 +1,251 @@
+"""Corruptions of images by noise, blur, light, compression and rotation, in five severities.
+
+The kinds are those of CIFAR-10-C that need no more than NumPy, SciPy and Pillow, with the strengths by which it was
+made (D. Hendrycks, T. Dietterich, Benchmarking neural network robustness to common corruptions and perturbations, 2019,
+https://arxiv.org/abs/1903.12261; strengths: https://github.com/hendrycks/robustness, make_cifar_c.py). `rotate` is not
+one of theirs: it is geometric, with the strengths of MNIST-C (N. Mu, J. Gilmer, MNIST-C: a robustness benchmark for
+computer vision, 2019, https://arxiv.org/abs/1906.02337).
+
+The strengths were chosen for colour images of 32 x 32 pixels. Lengths grow with the shorter side of larger images
+(times side / 32) and are kept for smaller ones, where a blur of a fraction of a pixel would change nothing; other
+strengths know no size. In images much smaller than that, severities of `pixelate` can come to the same number of
+pixels. The results follow the published definitions, not the published files: levels are rounded where
+these were cut off, the draws are others, and JPEG depends on the library that Pillow was built with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from scipy.ndimage import gaussian_filter
+
+from brittle.errors import DataError, ParameterError, UsageError
+
+SEVERITIES = range(1, 6)
+"""From hardly visible to strong."""
+
+USUAL_SIDE = 32
+"""Side of the images, in pixels, for which lengths are given."""
+
+CHANNEL_COUNTS = (1, 3)
+
+Levels = NDArray[np.uint8]
+Draw = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Corruption:
+    """A way to corrupt an image.
+
+    Attributes:
+        name: what it is called.
+        strengths: one for each of `SEVERITIES`.
+        unit: what a strength is, in words.
+        apply: levels `[H, W, C]`, a strength and a generator to levels `[H, W, C]`, not yet rounded or clipped.
+        colour_only: whether it changes nothing but colours, so that grey images are refused.
+        grows: whether a higher severity changes an image more.
+    """
+
+    name: str
+    strengths: tuple[Any, ...]
+    unit: str
+    apply: Callable[[Levels, Any, Draw], NDArray[Any]] = field(repr=False)
+    colour_only: bool = False
+    grows: bool = True
+
+
+def corrupt(image: Levels, kind: str, severity: int, generator: Draw) -> Levels:
+    """A corrupted copy of an image.
+
+    Args:
+        image: `[H, W]`, `[H, W, 1]` or `[H, W, 3]`, uint8.
+        kind: one of `CORRUPTIONS`.
+        severity: 1 to 5.
+        generator: where the draws come from; `generator_for` gives one that depends on the point alone.
+
+    Returns:
+        levels of the same shape and type.
+
+    Raises:
+        UsageError: no corruption is called `kind`.
+        ParameterError: the severity is none of 1 to 5.
+        DataError: the array is no image, or a grey one where only colours would change.
+
+    Example:
+        >>> grey = np.full((2, 2), 100, np.uint8)
+        >>> corrupt(grey, "brightness", 5, generator_for(0, "brightness", 5, "7")).tolist()
+        [[176, 176], [176, 176]]
+    """
+    chosen, strength = choose(kind, severity)
+    _check_image(image)
+    levels = image if image.ndim == 3 else image[..., None]
+    check_channels(chosen, levels.shape[2])
+    changed = chosen.apply(levels, strength, generator)
+    return np.rint(changed).clip(0, 255).astype(np.uint8).reshape(image.shape)
+
+
+def choose(kind: str, severity: int) -> tuple[Corruption, Any]:
+    """The corruption of this name, and its strength at this severity.
+
+    Raises:
+        UsageError: no corruption is called `kind`.
+        ParameterError: the severity is none of 1 to 5.
+    """
+    if kind not in CORRUPTIONS:
+        near = get_close_matches(kind, CORRUPTIONS, 1)
+        hint = "separate names with blanks; " if "," in kind else f"did you mean {near[0]}? " if near else ""
+        raise UsageError("unknown_name", f"no corruption is called {kind!r}; {hint}there are {', '.join(CORRUPTIONS)}")
+    if not isinstance(severity, int | np.integer) or severity not in SEVERITIES:
+        raise ParameterError("severity", f"the severity must be a whole number from 1 to 5; found {severity}")
+    return CORRUPTIONS[kind], CORRUPTIONS[kind].strengths[severity - 1]
+
+
+def check_channels(corruption: Corruption, channels: int) -> None:
+    """Raise where images of so many channels have nothing that the corruption changes.
+
+    Raises:
+        DataError: they are grey, and it changes colours only.
+    """
+    if corruption.colour_only and channels == 1:
+        raise DataError("colour_only", f"{corruption.name} changes colours only, and the images are grey; leave it out")
+
+
+def generator_for(seed: int, kind: str, severity: int, point: str) -> Draw:
+    """The generator of one copy, keyed by (seed, kind, severity, point id); no other copy shares its draws."""
+    key = f"{seed}\n{kind}\n{severity}\n{point}".encode("utf-8", "surrogatepass")
+    return np.random.default_rng(int.from_bytes(hashlib.blake2b(key, digest_size=16).digest(), "big"))
+
+
+def _check_image(image: Levels) -> None:
+    if not isinstance(image, np.ndarray) or image.dtype != np.uint8:
+        found = image.dtype if isinstance(image, np.ndarray) else type(image).__name__
+        raise DataError("dtype", f"an image is a NumPy array of type uint8, levels 0 to 255; found {found}")
+    if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in CHANNEL_COUNTS):
+        raise DataError("shape", f"an image has shape (H, W), (H, W, 1) or (H, W, 3); found {image.shape}")
+    if not image.size:
+        raise DataError("shape", f"an image has at least one pixel; found shape {image.shape}")
+
+
+def _gaussian_noise(image: Levels, sigma: float, generator: Draw) -> NDArray[Any]:
+    return image + generator.normal(0.0, 255 * sigma, image.shape)
+
+
+def _shot_noise(image: Levels, photons: float, generator: Draw) -> NDArray[Any]:
+    return generator.poisson(image / 255 * photons) * (255 / photons)
+
+
+def _impulse_noise(image: Levels, share: float, generator: Draw) -> NDArray[Any]:
+    draw = generator.random(image.shape)
+    return np.where(draw < share / 2, 0, np.where(draw < share, 255, image))
+
+
+def _gaussian_blur(image: Levels, sigma: float, generator: Draw) -> NDArray[Any]:
+    pixels = sigma * max(1.0, min(image.shape[:2]) / USUAL_SIDE)
+    return gaussian_filter(image.astype(np.float64), (pixels, pixels, 0), mode="nearest")
+
+
+def _brightness(image: Levels, added: float, generator: Draw) -> NDArray[Any]:
+    """The value of hue, saturation and value is the largest channel; the others keep their ratio to it."""
+    value = image.max(axis=2, keepdims=True).astype(np.float64)
+    raised = np.minimum(value + 255 * added, 255)
+    return np.where(value > 0, image * (raised / np.maximum(value, 1)), raised)
+
+
+def _contrast(image: Levels, factor: float, generator: Draw) -> NDArray[Any]:
+    mean = image.mean(axis=(0, 1))
+    return mean + factor * (image - mean)
+
+
+def _saturate(image: Levels, line: tuple[float, float], generator: Draw) -> NDArray[Any]:
+    """Saturation `s` becomes `factor s + added`, at most 1; hue and value stay, and grey pixels stay grey."""
+    factor, added = line
+    value = image.max(axis=2, keepdims=True).astype(np.float64)
+    below = value - image
+    saturation = below.max(axis=2, keepdims=True) / np.maximum(value, 1)
+    wanted = np.minimum(factor * saturation + added, 1)
+    return value - below * np.divide(wanted, saturation, out=np.ones_like(wanted), where=saturation > 0)
+
+
+def _jpeg_compression(image: Levels, quality: int, generator: Draw) -> NDArray[Any]:
+    file = BytesIO()
+    _picture(image).save(file, "JPEG", quality=quality)
+    return _pixels(Image.open(file), image)
+
+
+def _pixelate(image: Levels, share: float, generator: Draw) -> NDArray[Any]:
+    picture = _picture(image)
+    width, height = (max(1, int(side * share)) for side in picture.size)
+    small = picture.resize((width, height), Image.Resampling.BOX)
+    return _pixels(small.resize(picture.size, Image.Resampling.BOX), image)
+
+
+def _rotate(image: Levels, angle: float, generator: Draw) -> NDArray[Any]:
+    degrees = math.degrees(angle) * generator.choice((-1, 1))
+    return _pixels(_picture(image).rotate(degrees, Image.Resampling.BILINEAR), image)
+
+
+def _picture(image: Levels) -> Image.Image:
+    return Image.fromarray(np.ascontiguousarray(image[..., 0] if image.shape[2] == 1 else image))
+
+
+def _pixels(picture: Image.Image, like: Levels) -> Levels:
+    return np.asarray(picture).reshape(like.shape)
+
+
+CORRUPTIONS: dict[str, Corruption] = {
+    one.name: one
+    for one in (
+        Corruption(
+            "gaussian_noise",
+            (0.04, 0.06, 0.08, 0.09, 0.10),
+            "standard deviation of normal noise, as a share of the value range",
+            _gaussian_noise,
+        ),
+        Corruption("shot_noise", (500, 250, 100, 75, 50), "photons of a white pixel, Poisson", _shot_noise),
+        Corruption(
+            "impulse_noise",
+            (0.01, 0.02, 0.03, 0.05, 0.07),
+            "share of the numbers that become black or white, half each",
+            _impulse_noise,
+        ),
+        Corruption(
+            "gaussian_blur",
+            (0.4, 0.6, 0.7, 0.8, 1.0),
+            "standard deviation in pixels of an image of side 32, longer in larger ones",
+            _gaussian_blur,
+        ),
+        Corruption(
+            "brightness",
+            (0.05, 0.1, 0.15, 0.2, 0.3),
+            "added to the value (of hue, saturation, value), as a share of the value range",
+            _brightness,
+        ),
+        Corruption("contrast", (0.75, 0.5, 0.4, 0.3, 0.15), "factor of the distance from the mean", _contrast),
+        Corruption(
+            "saturate",
+            ((0.3, 0.0), (0.1, 0.0), (1.5, 0.0), (2.0, 0.1), (2.5, 0.2)),
+            "factor of the saturation and what is added; the first two take colour away, the others give more",
+            _saturate,
+            colour_only=True,
+            grows=False,
+        ),
+        Corruption("jpeg_compression", (80, 65, 58, 50, 40), "quality", _jpeg_compression),
+        Corruption("pixelate", (0.95, 0.9, 0.85, 0.75, 0.65), "share of the pixels of a side that is kept", _pixelate),
+        Corruption(
+            "rotate",
+            (0.2, 0.4, 0.6, 0.8, 1.0),
+            "angle in radians, to a drawn side; what comes into the image is black",
+            _rotate,
+        ),
+    )
+}
+"""All corruptions, by name."""
