@@ -314,7 +314,7 @@ def test_no_second_derivative_is_one_sentence() -> None:
 
         @staticmethod
         @torch.autograd.function.once_differentiable
-        def backward(ctx, *grad_outputs: Tensor) -> Tensor:
+        def backward(ctx, *grad_outputs: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
             return grad_outputs[0] * ctx.saved_tensors[0].cos()
 
     class Net(nn.Module):

@@ -262,7 +262,7 @@ def _differentiates_once(gradient: Tensor) -> bool:
         node = waiting.pop()
         if node is None or node in seen:
             continue
-        if node.name().endswith("DelayedError"):
+        if node.name().endswith("autograd::Error"):
             return True
         seen.add(node)
         waiting += [after for after, _ in node.next_functions]
