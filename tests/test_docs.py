@@ -51,7 +51,7 @@ def test_readme_holds_the_catalogue() -> None:
 
 def test_docs_hold_every_status_and_family() -> None:
     assert status_table() in read("docs/run-folder.md")
-    formulas = read("docs/estimators.md") + read("docs/margins.md")
+    formulas = "".join(read(f"docs/{name}.md") for name in ("estimators", "margins", "expected-change"))
     assert all(f"`{name}`" in formulas for name in [*FAMILIES, *CATALOGUE])
 
 
@@ -85,7 +85,8 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_readme_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
     with_help = ""
-    commands = ("demo", "score", "report", "list", "detector fit", "detector apply", "pseudo-margin fit")
+    commands = ("demo", "score", "report", "list", "compare", "corrupt")
+    commands += ("detector fit", "detector apply", "pseudo-margin fit")
     for command in commands:
         assert main([*command.split(), "--help"]) == 0
         with_help += capsys.readouterr().out

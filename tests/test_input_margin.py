@@ -124,7 +124,7 @@ def test_a_missing_head_leaves_no_run_behind(tmp_path: Path) -> None:
         (["--scores", "input_margin", "--clip"], "--clip changes none of these scores"),
         (["--scores", "logit_margin", "--unbounded"], "--unbounded changes none of these scores"),
         (["--scores", "logit_margin", "--norm", "linf"], "--norm changes none of these scores"),
-        (["--scores", "logit_margin", "--sigma", "0.1"], "--sigma and --noise are for scores under noise"),
+        (["--scores", "logit_margin", "--sigma", "0.1"], "--sigma, --radius and --noise are for scores under noise"),
         (["--scores", "logit_margin", "--head", "fc"], "--head is for scores that need features"),
         (["--scores", "input_margin", "--effort", "hard"], "no effort is called 'hard'"),
         (["--scores", "input_margin", "--norm", "l1"], "no norm is called 'l1'"),

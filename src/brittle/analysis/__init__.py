@@ -3,9 +3,12 @@
 from brittle.analysis.agreement import agreement, format_agreement
 from brittle.analysis.class_bias import ClassBias, class_bias
 from brittle.analysis.columns import Column, Setting, columns
+from brittle.analysis.comparison import compare, format_comparison
 from brittle.analysis.detection import Detection, detection, detection_curve, roc_curve
 from brittle.analysis.distribution import distribution, histogram
+from brittle.analysis.expected_change import expected_change_points, expected_change_table, format_expected_change
 from brittle.analysis.extremes import extremes, ranked
+from brittle.analysis.label_flips import label_flips
 from brittle.analysis.margin_consistency import (
     Equidistance,
     Isometry,
@@ -14,6 +17,7 @@ from brittle.analysis.margin_consistency import (
     isometry,
     margin_consistency,
 )
+from brittle.analysis.mean_absolute import MeanAbsolute, mean_absolute
 from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.analysis.outcomes import outcomes
 from brittle.analysis.rank_correlation import kendall_tau, rank_correlation
@@ -36,6 +40,7 @@ __all__ = [
     "EstimatedRobustAccuracy",
     "Isometry",
     "MarginConsistency",
+    "MeanAbsolute",
     "MeanInterval",
     "RobustAccuracy",
     "Sanity",
@@ -43,20 +48,27 @@ __all__ = [
     "agreement",
     "class_bias",
     "columns",
+    "compare",
     "detection",
     "detection_curve",
     "direct_robust_accuracy",
     "distribution",
     "equidistance",
     "estimate_robust_accuracy",
+    "expected_change_points",
+    "expected_change_table",
     "extremes",
     "format_agreement",
+    "format_comparison",
+    "format_expected_change",
     "format_worst_case",
     "histogram",
     "isometry",
     "kendall_tau",
+    "label_flips",
     "margin_columns",
     "margin_consistency",
+    "mean_absolute",
     "mean_interval",
     "outcomes",
     "rank_correlation",

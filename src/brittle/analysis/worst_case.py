@@ -25,6 +25,11 @@ ORIENTATION = {
     "probability_margin": 1.0,
     "entropy": -1.0,
     "pseudo_margin": 1.0,
+    "laplacian": 1.0,
+    "smoothed_laplacian": 1.0,
+    "probability_change": -1.0,
+    "first_order_change": -1.0,
+    "change_bound": -1.0,
 }
 """What makes a score larger where safer, by name: its sign. Flip probabilities are negated whatever their name."""
 
@@ -46,8 +51,11 @@ def margin_columns(table: Table) -> tuple[Column, ...]:
 def safer(column: Column) -> pd.Series | None:
     """The values of `column` so that larger is safer, NaN where there is none; None for a score of no known direction.
 
-    Flip probabilities are negated, not taken from 1, so that the smallest still differ.
+    Flip probabilities are negated, not taken from 1, so that the smallest still differ. Of the changes of a probability
+    a large mean is safe, and a large spread is not.
     """
+    if column.parameters.get("statistic") == "mean":
+        return column.value
     sign = -1.0 if column.quantity == FLIP_PROBABILITY else ORIENTATION.get(column.score)
     return None if sign is None else sign * column.value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,7 +12,9 @@ from cyclopts import App, CycloptsError, Parameter
 
 from brittle._version import __version__
 from brittle.bounds import check_bounds
-from brittle.cli.common import Flag, Many, load, say, whole_rows
+from brittle.cli.common import Flag, Many, load, say, sigmas_of, sphere_or, whole_rows
+from brittle.cli.compare import compare
+from brittle.cli.corrupt import corrupt
 from brittle.cli.detector import detector, pseudo_margin
 from brittle.errors import BrittleError, UsageError
 
@@ -33,6 +36,8 @@ app = App(
 
 app.command(detector)
 app.command(pseudo_margin)
+app.command(compare)
+app.command(corrupt)
 
 
 def run() -> None:
@@ -98,6 +103,7 @@ def score(
     split: str | None = None,
     scores: Annotated[tuple[str, ...], Many] = ("moments", "softmax", "logit_margin"),
     sigma: Annotated[tuple[float, ...], Many] = (),
+    radius: Annotated[tuple[float, ...], Many] = (),
     noise: str = "gaussian",
     draws: int | None = None,
     gradient_draws: int | None = None,
@@ -109,6 +115,9 @@ def score(
     effort: str | None = None,
     certify: Annotated[bool, Flag] = False,
     unbounded: Annotated[bool, Flag] = False,
+    laplacian_method: str | None = None,
+    probes: int | None = None,
+    columns: int | None = None,
     pseudo_margin: Path | None = None,
     head: str | None = None,
     limit: int | None = None,
@@ -146,6 +155,8 @@ def score(
         What to compute, by the names that `brittle list` shows.
     sigma
         Standard deviations of the noise, in pixel units; a tenth of the value range by default.
+    radius
+        Lengths of noise on the sphere, in pixel units, instead of --sigma and --noise.
     noise
         Noise family: gaussian, uniform, laplace, sphere or ball.
     draws
@@ -168,6 +179,12 @@ def score(
         Look for a certified lower bound of the distance as well.
     unbounded
         Look for the nearest other decision outside the bounds, too.
+    laplacian_method
+        How the Laplacian is found: auto (the default), gram, exact or probes.
+    probes
+        Random directions per point for it, where the network bends (32).
+    columns
+        Columns of the Hessian for the bound on the mean absolute change (64).
     pseudo_margin
         A file of `brittle pseudo-margin fit`, to score the points by.
     head
@@ -210,10 +227,11 @@ def score(
     from brittle.scores.choose import choose
 
     low, high = check_bounds(bounds)
-    chosen = choose(
+    family = sphere_or(noise, sigma, radius)
+    pick = partial(
+        choose,
         scores,
-        sigmas=sigma or (0.1 * (high - low),),
-        family=noise,
+        family=family,
         draws=draws,
         gradient_draws=gradient_draws,
         clip=clip,
@@ -224,16 +242,20 @@ def score(
         effort=effort,
         certify=certify,
         bounded=not unbounded,
+        method=laplacian_method,
+        probes=probes,
+        columns=columns,
     )
-    learned = None
-    if pseudo_margin is not None:
-        learned = PseudoMargin.load(pseudo_margin)
-        chosen.append(learned.score)
-    _check_used(chosen, sigma, noise, head)
-    if not sigma and any(isinstance(score, NoiseScore) for score in chosen):
+    chosen = pick(sigmas=sigma or radius or (0.1 * (high - low),))
+    learned = None if pseudo_margin is None else PseudoMargin.load(pseudo_margin)
+    others = [] if learned is None else [learned.score]
+    _check_used([*chosen, *others], sigma, family, head)
+    if not (sigma or radius) and any(isinstance(score, NoiseScore) for score in chosen):
         say(quiet, f"sigma {0.1 * (high - low):g}, a tenth of the value range [{low:g}, {high:g}]")
     rows = whole_rows(batch_size)
     points = open_points(data, split=split, bounds=bounds, limit=limit, layout=layout, scale_uint8=scale_uint8)
+    if radius:
+        chosen = pick(sigmas=sigmas_of(radius, points))
     loaded = load(model, weights)
     if learned is not None:
         learned.check_model(loaded.provenance["state_sha256"])
@@ -251,7 +273,7 @@ def score(
         table = score_points(
             classifier,
             points,
-            chosen,
+            [*chosen, *others],
             seed=seed,
             batch_size=rows,
             confidence=confidence,
@@ -309,7 +331,7 @@ def list_scores() -> int:
     grid = Grid("name", "what it is", "value", "passes per point", "source", box=box.SIMPLE_HEAD)
     for name, kind in CATALOGUE.items():
         grid.add_row(name, kind.title, kind.quantity, kind.cost, kind.reference)
-    Console(width=None if sys.stdout.isatty() else 160).print(grid)
+    Console(width=None if sys.stdout.isatty() else 180).print(grid)
     return 0
 
 
@@ -318,7 +340,7 @@ def _check_used(scores: Sequence[Score], sigma: Sequence[float], noise: str, hea
     from brittle.scores import NoiseScore
 
     if (sigma or noise != "gaussian") and not any(isinstance(score, NoiseScore) for score in scores):
-        raise UsageError("unused_option", "--sigma and --noise are for scores under noise; none was chosen")
+        raise UsageError("unused_option", "--sigma, --radius and --noise are for scores under noise; none was chosen")
     if head is not None and not any(need.uses_features for score in scores for need in score.needs):
         raise UsageError("unused_option", "--head is for scores that need features; none was chosen")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from cyclopts import Parameter
 from brittle.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
+    from brittle.data import Points
     from brittle.models import LoadedModel
 
 Many = Parameter(consume_multiple=True, negative=())
@@ -24,6 +26,21 @@ def whole_rows(batch_size: str) -> int | None:
     if not batch_size.lstrip("-").isdigit():
         raise UsageError("batch_size", f"--batch-size takes a whole number or auto; found {batch_size!r}")
     return int(batch_size)
+
+
+def sphere_or(noise: str, sigma: Sequence[float], radius: Sequence[float]) -> str:
+    """The noise family: that on the sphere where a radius is given, else `noise`."""
+    if radius and (sigma or noise not in ("gaussian", "sphere")):
+        raise UsageError("radius", "--radius is noise on the sphere of that length; leave out --sigma and --noise")
+    return "sphere" if radius else noise
+
+
+def sigmas_of(radius: Sequence[float], points: Points) -> tuple[float, ...]:
+    """The standard deviation per coordinate of noise on spheres, for inputs as these points have them."""
+    from brittle.noise import Sphere
+
+    size = next(iter(points.batches(1))).inputs[0].numel()
+    return tuple(Sphere.of_radius(each, size).sigma for each in radius)
 
 
 def load(model: str, weights: Path | None) -> LoadedModel:

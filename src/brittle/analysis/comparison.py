@@ -1,0 +1,323 @@
+"""Two runs over the same points: which has the larger scores, and by how much?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import stdtr
+from scipy.stats import binomtest, rankdata, wilcoxon
+
+from brittle.analysis.change_columns import LAPLACIAN, confidence_of
+from brittle.analysis.columns import Column, columns
+from brittle.analysis.location import median_interval, skewed_mean
+from brittle.analysis.mean_absolute import absolute_mean
+from brittle.analysis.mean_interval import MeanInterval, mean_interval
+from brittle.analysis.text import aligned, number, with_interval
+from brittle.errors import DataError
+from brittle.table import FLIP_PROBABILITY, Table, parameters_json
+
+ACCURACY = "accuracy"
+"""The row that says how many predictions are right."""
+
+BOUNDED = frozenset({FLIP_PROBABILITY, "probability", ACCURACY})
+"""Quantities between 0 and 1."""
+
+MEAN, MEAN_ABSOLUTE, MEDIAN = "mean", "mean absolute", "median"
+"""What is compared: the mean, the mean of `|value|` (of Laplacians), or the median where a value is infinite."""
+
+ALIKE = "Both runs have the same value at every point."
+NO_POINTS = "No point has a value in both runs."
+
+_FIELDS = (
+    "score", "title", "quantity", "pairing", "statistic", "points", "dropped", "only_first", "only_second",
+    "first", "first_low", "first_high", "first_infinite", "second", "second_low", "second_high", "second_infinite",
+    "difference", "difference_low", "difference_high", "first_larger", "p_wilcoxon", "p_t", "p_mcnemar", "confidence",
+    "reason",
+)  # fmt: skip
+
+Values = NDArray[np.float64]
+
+
+class _Centre(NamedTuple):
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class _Pairing:
+    """Which points of two runs are one: their ids in either, in the order of the key, and what was left over."""
+
+    by: Literal["point", "row"]
+    first: list[str]
+    second: list[str]
+    only_first: int
+    only_second: int
+
+
+def compare(first: Table, second: Table) -> pd.DataFrame:
+    r"""Every score that both runs hold, with the same parameters, compared point by point.
+
+    Two models on one data set, or one model on a data set and on corrupted copies of it. Points are paired by their
+    ids; where the runs share no id but have equally many points, by their row. Of Laplacians `|value|` is compared, of
+    other scores the value: the means, and the mean of the differences `first - second`, over the points that have a
+    value in both runs. Where a distance is infinite, because nothing was found, there is no mean: medians are compared
+    instead, and two infinite distances count as equal.
+
+    Intervals, at the larger confidence of the two runs: of a mean, `mean_interval` between 0 and 1, else
+    `skewed_mean`; of a median, order statistics. Tests, two-sided: of the differences
+    by their signed ranks (Wilcoxon; points that are equal in both are left out) and by their mean (Student), of
+    accuracies by the points that one run alone has right (McNemar, exact). Each p-value stands alone: none is
+    corrected for the number of scores. Intervals and tests cover the sampling of points, drawn independently; they say
+    nothing of other trainings of the same models.
+
+    Validity: points are paired by name only; where both are labelled, their labels must agree.
+
+    References:
+        The analysis of the expected change in the classification probability of the predicted label, Ruo Yang, Ping
+        Liu and Mustafa Bilgic, 2023, Transactions on Machine Learning Research, sections 4.3, 4.4.
+        Individual comparisons by ranking methods, Frank Wilcoxon, 1945.
+        Note on the sampling error of the difference between correlated proportions or percentages, Quinn McNemar, 1947.
+
+    Args:
+        first: a run.
+        second: a run over the same points.
+
+    Returns:
+        One row per score, in the order of the first run, after `accuracy` where both are labelled: `score` (its label),
+        `title`, `quantity`; `pairing` (`point` or `row`); `statistic` (`mean`, `mean absolute` or `median`); `points`
+        compared, `dropped` (paired, but without a value in one run or both), `only_first` and `only_second` (points
+        without a partner); `first` and `second` (mean or median), each with its interval and its number of infinite
+        values; `difference` with its interval; `first_larger` (share of points, ties half); `p_wilcoxon`, `p_t` (NaN
+        for medians and for a constant difference other than 0), `p_mcnemar` (of the accuracy alone); `confidence`;
+        `reason` where there is nothing to tell apart.
+
+    Raises:
+        DataError: the points cannot be paired, paired points have different labels, or inputs have different bounds.
+    """
+    _check_bounds(first, second)
+    pairing = _pair(first, second)
+    confidence = max(confidence_of(first), confidence_of(second))
+    rows = [_accuracy(first, second, pairing, confidence)]
+    others = {_key(column): column for column in columns(second)}
+    rows += [
+        _row(column, others[_key(column)], pairing, confidence) for column in columns(first) if _key(column) in others
+    ]
+    return pd.DataFrame([row for row in rows if row is not None], columns=_FIELDS)
+
+
+def format_comparison(frame: pd.DataFrame) -> str:
+    """The frame of `compare` as plain text for a terminal."""
+    if frame.empty:
+        return "The two runs share no score, so there is nothing to compare."
+    rows = frame.to_dict("records")
+    header = ["score", "points", "first", "second", "first - second", "first larger", "p"]
+    lines = [
+        [
+            _shown(row),
+            f"{row['points']:,}",
+            with_interval(row, "first"),
+            with_interval(row, "second"),
+            with_interval(row, "difference"),
+            number(row["first_larger"]),
+            number(row["p_mcnemar"] if row["quantity"] == ACCURACY else row["p_wilcoxon"]),
+        ]
+        for row in rows
+    ]
+    return "\n".join([_title(rows[0]), *aligned([header, *lines]), *_remarks(rows)])
+
+
+def _key(column: Column) -> tuple[str, str]:
+    return column.score, parameters_json(column.parameters)
+
+
+def _check_bounds(first: Table, second: Table) -> None:
+    """Raise where the inputs of the two runs are in different units."""
+    bounds = [(table.provenance.get("model") or {}).get("bounds") for table in (first, second)]
+    if all(bounds) and [*map(float, bounds[0] or ())] != [*map(float, bounds[1] or ())]:
+        raise DataError(
+            "bounds_differ",
+            f"the inputs of the first run lie in {bounds[0]}, those of the second in {bounds[1]}; score both in one "
+            f"unit",
+        )
+
+
+def _pair(first: Table, second: Table) -> _Pairing:
+    """The pairs of points.
+
+    Raises:
+        DataError: neither ids nor rows agree, or the labels of paired points do not.
+    """
+    places = [table.points.select(["point", "row", "label"]).to_pandas() for table in (first, second)]
+    for key in ("point", "row"):
+        both = places[0].merge(places[1], on=key, suffixes=("_first", "_second")).sort_values(key)
+        lonely = [len(place) - len(both) for place in places]
+        if len(both) and (key == "point" or lonely == [0, 0]):
+            break
+    else:
+        if len(places[0]) or len(places[1]):
+            raise DataError(
+                "unpaired_runs",
+                f"the runs share no point: their ids differ, and so do their rows ({len(places[0]):,} and "
+                f"{len(places[1]):,} points); score the same points",
+            )
+    _check_labels(both)
+    names = ("point", "point") if key == "point" else ("point_first", "point_second")
+    return _Pairing(key, both[names[0]].tolist(), both[names[1]].tolist(), lonely[0], lonely[1])
+
+
+def _check_labels(both: pd.DataFrame) -> None:
+    labels = both[["label_first", "label_second"]].dropna().to_numpy()
+    differ = int((labels[:, 0] != labels[:, 1]).sum())
+    if differ:
+        raise DataError(
+            "labels_differ",
+            f"{differ:,} of {len(labels):,} paired points have another label in the second run, so these are not the "
+            f"same points; score the same data",
+        )
+
+
+def _accuracy(first: Table, second: Table, pairing: _Pairing, confidence: float) -> dict[str, Any] | None:
+    """The row of the accuracies; None where either run has no labels."""
+    right = [
+        pd.Series(table.points["correct"].to_pylist(), index=table.points["point"].to_pylist(), dtype=np.float64)
+        for table in (first, second)
+    ]
+    if any(series.isna().all() for series in right):
+        return None
+    x, y, dropped = _numbers(right[0], right[1], pairing)
+    only_x, only_y = int((x > y).sum()), int((y > x).sum())
+    shown = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY}
+    row = _compared(x, y, shown, ACCURACY, confidence)
+    test = float(binomtest(only_x, only_x + only_y).pvalue) if only_x + only_y else 1.0
+    none = {"p_wilcoxon": math.nan, "p_t": math.nan, "p_mcnemar": test if x.size else math.nan}
+    return row | _counts(pairing, dropped) | none
+
+
+def _row(one: Column, other: Column, pairing: _Pairing, confidence: float) -> dict[str, Any]:
+    x, y, dropped = _numbers(one.value, other.value, pairing)
+    if one.quantity == LAPLACIAN:
+        x, y = np.abs(x), np.abs(y)
+    shown = {"score": one.label, "title": one.title, "quantity": one.quantity}
+    return _compared(x, y, shown, one.quantity, confidence) | _counts(pairing, dropped)
+
+
+def _numbers(one: pd.Series, other: pd.Series, pairing: _Pairing) -> tuple[Values, Values, int]:
+    """The values of both at the paired points where both have one, and how many pairs do not."""
+    pairs = np.array([one.reindex(pairing.first), other.reindex(pairing.second)], dtype=np.float64)
+    known = ~np.isnan(pairs).any(axis=0)
+    return pairs[0, known], pairs[1, known], int((~known).sum())
+
+
+def _counts(pairing: _Pairing, dropped: int) -> dict[str, Any]:
+    return {
+        "pairing": pairing.by,
+        "dropped": dropped,
+        "only_first": pairing.only_first,
+        "only_second": pairing.only_second,
+    }
+
+
+def _compared(x: Values, y: Values, shown: dict[str, Any], quantity: str, confidence: float) -> dict[str, Any]:
+    infinite = bool(np.isinf(x).any() or np.isinf(y).any())
+    differences = np.subtract(x, y, out=np.zeros_like(x), where=x != y)
+    statistic = MEDIAN if infinite else MEAN_ABSOLUTE if quantity == LAPLACIAN else MEAN
+    centre = _bounded if quantity in BOUNDED and not infinite else _CENTRES[statistic]
+    alike = x.size > 0 and not differences.any()
+    return {
+        **shown,
+        "statistic": statistic,
+        "points": x.size,
+        **_named("first", centre(x, confidence)),
+        "first_infinite": int(np.isinf(x).sum()),
+        **_named("second", centre(y, confidence)),
+        "second_infinite": int(np.isinf(y).sum()),
+        **_named("difference", _difference(differences, infinite, quantity in BOUNDED, confidence)),
+        "first_larger": float(((x > y) + 0.5 * (x == y)).mean()) if x.size else math.nan,
+        "p_wilcoxon": _wilcoxon(differences),
+        "p_t": math.nan if infinite else _student(differences),
+        "p_mcnemar": math.nan,
+        "confidence": confidence,
+        "reason": ALIKE if alike else None if x.size else NO_POINTS,
+    }
+
+
+def _named(name: str, centre: tuple[float, float, float]) -> dict[str, float]:
+    value, low, high = centre
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
+
+
+def _bounded(values: Values, confidence: float) -> MeanInterval:
+    """Of values that ought to lie between 0 and 1; where rounding or a made-up table says otherwise, of any."""
+    inside = not values.size or (values.min() >= 0.0 and values.max() <= 1.0)
+    return (mean_interval if inside else skewed_mean)(values, confidence)
+
+
+_CENTRES: dict[str, Callable[[Values, float], tuple[float, float, float]]] = {
+    MEAN: skewed_mean,
+    MEAN_ABSOLUTE: absolute_mean,
+    MEDIAN: median_interval,
+}
+
+
+def _difference(differences: Values, infinite: bool, bounded: bool, confidence: float) -> tuple[float, float, float]:
+    """The mean of the differences with its interval, or their median where any is infinite."""
+    if infinite:
+        return median_interval(differences, confidence)
+    mean, low, high = skewed_mean(differences, confidence)
+    if not bounded:
+        return _Centre(mean, low, high)
+    if differences.size and differences.min() == differences.max():
+        _, low, high = (2.0 * end - 1.0 for end in mean_interval((differences + 1.0) / 2.0, confidence))
+    return _Centre(mean, max(low, -1.0), min(high, 1.0))
+
+
+def _wilcoxon(differences: Values) -> float:
+    """Two-sided p-value of the signed ranks, which infinite differences share; 1 where all are 0."""
+    if not differences.any():
+        return 1.0 if differences.size else math.nan
+    ranks = np.sign(differences) * rankdata(np.abs(differences))
+    return float(cast(Any, wilcoxon(ranks[ranks != 0.0])).pvalue)
+
+
+def _student(differences: Values) -> float:
+    """Two-sided p-value of the mean; 1 where all are 0, NaN where they do not vary otherwise."""
+    if not differences.any():
+        return 1.0 if differences.size else math.nan
+    if differences.size < 2 or differences.min() == differences.max():
+        return math.nan
+    scaled = differences / np.abs(differences).max()
+    ratio = scaled.mean() / scaled.std(ddof=1) * math.sqrt(scaled.size)
+    return float(2.0 * stdtr(scaled.size - 1.0, -abs(ratio)))
+
+
+def _title(row: dict[str, Any]) -> str:
+    paired = row["points"] + row["dropped"]
+    alone = [f"{row[f'only_{run}']:,} only in the {run}" for run in ("first", "second") if row[f"only_{run}"]]
+    by = "id" if row["pairing"] == "point" else "row, as their ids differ"
+    paired_by = f"{paired:,} points in both runs, paired by {by}"
+    return "; ".join([paired_by, *alone, f"intervals at {100 * row['confidence']:.4g}%"])
+
+
+def _shown(row: dict[str, Any]) -> str:
+    marks = {MEAN: "{}", MEAN_ABSOLUTE: "|{}|", MEDIAN: "{} *"}
+    return marks[row["statistic"]].format(row["score"])
+
+
+def _remarks(rows: list[dict[str, Any]]) -> list[str]:
+    remarks = ["p: McNemar's test of the accuracy, Wilcoxon's of the others"]
+    if any(row["statistic"] == MEDIAN for row in rows):
+        most = max(max(row["first_infinite"], row["second_infinite"]) for row in rows)
+        remarks.append(f"* medians, as up to {most:,} distances are infinite: no other prediction was found there")
+    if dropped := max(row["dropped"] for row in rows):
+        remarks.append(f"up to {dropped:,} points are left out for lack of a value in one run or both")
+    if any(row["reason"] == ALIKE for row in rows):
+        alike = sum(row["reason"] == ALIKE for row in rows)
+        remarks.append(f"{alike} of {len(rows)} rows hold the same value in both runs at every point")
+    return remarks

@@ -1,0 +1,171 @@
+"""Do the predictions with the lowest Laplacian flip most?"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import mannwhitneyu, ttest_ind_from_stats
+
+from brittle.analysis.change_columns import confidence_of, laplacian_column, sampled_columns
+from brittle.analysis.columns import Column, columns
+from brittle.analysis.location import skewed_mean
+from brittle.analysis.mean_interval import MeanInterval, mean_interval
+from brittle.analysis.text import aligned, number, setting_name, with_interval
+from brittle.errors import ParameterError
+from brittle.table import Table
+
+FLIPS, CONFIDENCE = "monte_carlo", "max_probability"
+"""The scores that say how often the label flipped, and how sure the model is."""
+
+NO_MAX_PROBABILITY = "This run has no max_probability, so its confident points are not known."
+TOO_FEW_CONFIDENT = "Fewer than two points are that confident, so there are no two groups."
+
+_FLIPS = (
+    "sigma", "noise", "laplacian", "draws", "confident", "points", "dropped", "group",
+    "lowest", "lowest_low", "lowest_high", "highest", "highest_low", "highest_high", "p_flips",
+    "flipped", "never_flipped", "laplacian_flipped", "laplacian_flipped_low", "laplacian_flipped_high",
+    "laplacian_never", "laplacian_never_low", "laplacian_never_high", "p_laplacian", "reason",
+)  # fmt: skip
+
+
+def label_flips(table: Table, confident: float = 0.8, group: int = 50) -> pd.DataFrame:
+    """Do the predictions with the lowest Laplacian flip most, however confident they are?
+
+    Of the points with a predicted probability of at least `confident`, the `group` with the lowest and the `group` with
+    the highest Laplacian (at most half of the points each; equal Laplacians in the order of the points' ids) are
+    compared by the share of their noisy copies that lose the predicted class, from Monte Carlo with the most draws.
+    The other way round, of all points with a Laplacian, those that flipped at least once are compared with those that
+    never did, by their mean Laplacian; who ever flips depends on the number of draws.
+
+    Tests: `p_flips`, the one-sided test of Mann and Whitney, with its correction for ties, that the lowest group does
+    not flip more; `p_laplacian`, Welch's two-sided t-test of equal means. Intervals: `mean_interval` for the shares,
+    `skewed_mean` for the Laplacians. Each p-value stands alone: none is corrected for the number of noise settings.
+
+    References:
+        The analysis of the expected change in the classification probability of the predicted label, Ruo Yang, Ping
+        Liu and Mustafa Bilgic, 2023, Transactions on Machine Learning Research, section 4.2,
+        table 1, figure 4.
+
+    Args:
+        table: a run with `laplacian`, `monte_carlo` and `max_probability`.
+        confident: smallest predicted probability of a confident point.
+        group: points in either group.
+
+    Returns:
+        One row per noise setting, by sigma: `sigma`, `noise`; `laplacian` (its label), `draws`; `confident` (the
+        threshold), `points` above it with a Laplacian and flips, `dropped` (points of the run that lack any of the
+        three numbers), `group` (points in either); `lowest` and `highest` (mean share of flips of these groups), each
+        with its interval, `p_flips`; `flipped` and `never_flipped` (numbers of points), `laplacian_flipped` and
+        `laplacian_never` (means), each with its interval, `p_laplacian`; `reason` why there are no groups. Empty
+        without a Laplacian or Monte Carlo.
+
+    Raises:
+        ParameterError: the probability is not between 0 and 1, or the group not at least 1.
+    """
+    if not 0.0 <= confident <= 1.0:
+        raise ParameterError("confident", f"confident must be a probability between 0 and 1; found {confident}")
+    if group < 1:
+        raise ParameterError("group", f"a group must have at least 1 point; found {group}")
+    found = columns(table)
+    laplacian = laplacian_column(found)
+    if laplacian is None:
+        return pd.DataFrame(columns=_FLIPS)
+    sure = next((one for one in found if one.score == CONFIDENCE and one.value.notna().any()), None)
+    rows = [
+        _flip_row(laplacian, flips, sure, confident, group, confidence_of(table))
+        for flips in sampled_columns(found, FLIPS).values()
+    ]
+    return pd.DataFrame(rows, columns=_FLIPS).astype({"draws": "Int64"})
+
+
+def flips_block(flips: pd.DataFrame) -> str:
+    """The frame of `label_flips`, which is not empty, as plain text for a terminal."""
+    rows = flips.to_dict("records")
+    confident, group = rows[0]["confident"], max(row["group"] for row in rows)
+    title = (
+        f"Flips of predictions with a probability of at least {confident:g}: the {group:,} points with the lowest "
+        f"Laplacian against the {group:,} with the highest;\nmean Laplacian L of all points that ever flipped or never"
+    )
+    header = ["noise", "points", "lowest", "highest", "p", "flipped", "L if flipped", "L if never", "p"]
+    lines = [
+        [
+            setting_name(row),
+            f"{row['points']:,}",
+            with_interval(row, "lowest"),
+            with_interval(row, "highest"),
+            number(row["p_flips"]),
+            f"{row['flipped']:,} of {row['flipped'] + row['never_flipped']:,}",
+            number(row["laplacian_flipped"]),
+            number(row["laplacian_never"]),
+            number(row["p_laplacian"]),
+        ]
+        for row in rows
+    ]
+    reasons = [str(reason) for reason in flips["reason"].dropna().unique()]
+    return "\n".join([title, *aligned([header, *lines]), *reasons])
+
+
+def _flip_row(
+    laplacian: Column, flips: Column, sure: Column | None, confident: float, group: int, confidence: float
+) -> dict[str, Any]:
+    numbers = pd.DataFrame({"laplacian": laplacian.value, "flips": flips.value})
+    known = cast(pd.DataFrame, numbers[np.isfinite(numbers["laplacian"]) & np.isfinite(numbers["flips"])])
+    certainty = None if sure is None else sure.value.reindex(known.index)
+    chosen = known if certainty is None else cast(pd.DataFrame, known[certainty >= confident])
+    size = 0 if certainty is None else min(group, len(chosen) // 2)
+    ordered = chosen.sort_index().sort_values("laplacian", kind="stable")["flips"].to_numpy()
+    lowest, highest = ordered[:size], ordered[len(ordered) - size :]
+    sigma, noise = flips.setting
+    return {
+        "sigma": sigma,
+        "noise": noise,
+        "laplacian": laplacian.label,
+        "draws": flips.draws,
+        "confident": float(confident),
+        "points": 0 if certainty is None else len(chosen),
+        "dropped": len(numbers) - (0 if certainty is None else int(certainty.notna().sum())),
+        "group": size,
+        **_named_interval("lowest", mean_interval(lowest, confidence)),
+        **_named_interval("highest", mean_interval(highest, confidence)),
+        "p_flips": _mann_whitney(lowest, highest),
+        **_by_flipping(known, confidence),
+        "reason": NO_MAX_PROBABILITY if certainty is None else None if size else TOO_FEW_CONFIDENT,
+    }
+
+
+def _by_flipping(known: pd.DataFrame, confidence: float) -> dict[str, Any]:
+    """The mean Laplacian of points that flipped at least once and of those that never did."""
+    laplacian, ever = known["laplacian"].to_numpy(), (known["flips"] > 0.0).to_numpy()
+    return {
+        "flipped": int(ever.sum()),
+        "never_flipped": int((~ever).sum()),
+        **_named_interval("laplacian_flipped", skewed_mean(laplacian[ever], confidence)),
+        **_named_interval("laplacian_never", skewed_mean(laplacian[~ever], confidence)),
+        "p_laplacian": _welch(laplacian[ever], laplacian[~ever]),
+    }
+
+
+def _named_interval(name: str, interval: MeanInterval) -> dict[str, float]:
+    return {name: interval.mean, f"{name}_low": interval.low, f"{name}_high": interval.high}
+
+
+def _mann_whitney(larger: NDArray[np.float64], smaller: NDArray[np.float64]) -> float:
+    """One-sided p-value; NaN without points, 1 where all are alike."""
+    if not larger.size or not smaller.size:
+        return math.nan
+    if np.unique(np.concatenate([larger, smaller])).size < 2:
+        return 1.0
+    return float(cast(Any, mannwhitneyu(larger, smaller, alternative="greater")).pvalue)
+
+
+def _welch(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """Two-sided p-value; NaN where either has fewer than two points or neither varies."""
+    if min(first.size, second.size) < 2 or (np.unique(first).size < 2 and np.unique(second).size < 2):
+        return math.nan
+    scale = max(float(np.abs(first).max()), float(np.abs(second).max()))
+    one, other = ((float(side.mean()), float(side.std(ddof=1)), side.size) for side in (first / scale, second / scale))
+    return float(cast(Any, ttest_ind_from_stats(*one, *other, equal_var=False)).pvalue)

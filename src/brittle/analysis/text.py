@@ -1,0 +1,35 @@
+"""Plain text for a terminal: numbers, intervals, columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from brittle.analysis.columns import Setting
+
+
+def number(value: float) -> str:
+    """A number for a terminal, with three digits that count; `-` for none."""
+    return "-" if math.isnan(value) else f"{value:.3g}"
+
+
+def with_interval(row: dict[str, Any], name: str) -> str:
+    """The number `name` of a row with the interval that stands beside it."""
+    value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
+    return "-" if math.isnan(value) else f"{number(value)} [{number(low)}, {number(high)}]"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Cells in columns, two blanks before each row: the first flush left, the others flush right."""
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    return [
+        "  "
+        + "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
+        for row in rows
+    ]
+
+
+def setting_name(row: dict[str, Any]) -> str:
+    """The noise of a row with `sigma` and `noise`."""
+    return str(Setting(row["sigma"], row["noise"]))

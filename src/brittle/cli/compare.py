@@ -1,0 +1,61 @@
+"""The command that compares two runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from brittle.errors import ParameterError, StorageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GUARDED = ("=", "+", "-", "@", "\t", "\r")
+"""Starts of text that a spreadsheet would run as a formula."""
+
+
+def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
+    """Compare the scores of two runs over the same points: two models, or clean and corrupted copies.
+
+    Points are paired by id, or by row where no id is shared and the runs have equally many points. Every score that
+    both runs hold with the same parameters takes part: its mean in either run (of the absolute value for Laplacians),
+    the mean difference, the share of points where the first is larger, and the p-value of no difference.
+
+    Parameters
+    ----------
+    first
+        A folder that `brittle score` wrote.
+    second
+        Another one.
+    out
+        A .csv file to write the comparison to, one row per score.
+    """
+    from brittle.analysis import compare as compare_runs
+    from brittle.analysis import format_comparison
+    from brittle.table import read_table
+
+    if out is not None:
+        _check_out(out)
+    frame = compare_runs(read_table(first), read_table(second))
+    print(format_comparison(frame))
+    if out is not None:
+        print(_write(frame, out))
+    return 0
+
+
+def _check_out(path: Path) -> None:
+    if path.suffix != ".csv":
+        raise ParameterError("out", f"the file must end in .csv; found {path.name!r}")
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise StorageError("unwritable", f"{path} cannot be written: its folder must exist; choose another")
+
+
+def _write(frame: pd.DataFrame, path: Path) -> Path:
+    """Write the frame; text that a spreadsheet would run as a formula starts with an apostrophe."""
+    safe = frame.map(lambda cell: f"'{cell}" if isinstance(cell, str) and cell.startswith(GUARDED) else cell)
+    try:
+        safe.to_csv(path, index=False)
+    except OSError as error:
+        raise StorageError("unwritable", f"{path} cannot be written ({error.strerror}); choose another") from error
+    return path
