@@ -167,6 +167,23 @@ def test_batches_begin_anew_and_do_not_depend_on_their_size(reader: Reader, tmp_
 
 
 @each
+@pytest.mark.parametrize(("size", "start", "stop"), [(2, 0, 3), (3, 2, None), (1, 4, 6), (9, 1, 99), (2, 5, 5)])
+def test_a_part_is_that_part_of_the_whole(
+    reader: Reader, size: int, start: int, stop: int | None, tmp_path: Path
+) -> None:
+    points = reader(tmp_path, LEVELS, LABELS)
+    whole = only(points)
+    parts = list(points.batches(size, start, stop))
+    part = slice(start, stop)
+    assert [row for batch in parts for row in batch.rows] == list(range(COUNT))[part]
+    assert [point for batch in parts for point in batch.ids] == list(whole.ids)[part]
+    assert [label for batch in parts for label in batch.labels or ()] == list(whole.labels or ())[part]
+    if parts:
+        assert torch.equal(torch.cat([batch.inputs for batch in parts]), whole.inputs[part])
+        assert max(len(batch) for batch in parts) <= size
+
+
+@each
 def test_points_are_numbered_labelled_and_drawn(reader: Reader, tmp_path: Path) -> None:
     points = reader(tmp_path, LEVELS, LABELS)
     batch = only(points)

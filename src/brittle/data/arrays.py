@@ -104,9 +104,9 @@ def read_npz(path: Path, options: Options) -> ListedPoints:
     return _listed(inputs[kept], None if labels is None else labels[kept], ids[kept], class_names, options, provenance)
 
 
-def array_chunks(inputs: Tensor, size: int, bounds: tuple[float, float]) -> Iterator[Chunk]:
-    """The rows of `inputs`, `size` at a time; uint8 is mapped to the bounds, half precision becomes single."""
-    for rows in inputs.split(size):
+def array_chunks(inputs: Tensor, size: int, start: int, bounds: tuple[float, float]) -> Iterator[Chunk]:
+    """The rows of `inputs` from `start`, `size` at a time; uint8 is mapped to the bounds, half precision to single."""
+    for rows in inputs[start:].split(size):
         if rows.dtype == torch.uint8:
             yield from_levels(rows, bounds), {}
         else:
@@ -146,7 +146,7 @@ def _listed(
 ) -> ListedPoints:
     return ListedPoints(
         ids=ids,
-        read=lambda size: array_chunks(inputs, size, options.bounds),
+        read=lambda size, start: array_chunks(inputs, size, start, options.bounds),
         bounds=options.bounds,
         provenance=provenance,
         labels=labels,

@@ -54,7 +54,7 @@ def read_folder(path: Path, options: Options) -> ListedPoints:
         "limit": options.limit,
         "other_files": len(found) - len(files),
     }
-    images = EncodedImages.open(lambda: _opened(kept, text(path)), names, options.bounds)
+    images = EncodedImages.open(lambda start: _opened(kept[start:], text(path)), names, options.bounds)
     return ListedPoints(
         ids=tuple(text(one.relative_to(root)) for one in kept),
         read=images.read,

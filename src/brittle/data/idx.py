@@ -58,7 +58,7 @@ def read_idx(path: Path, options: Options) -> ListedPoints:
     }
     return ListedPoints(
         ids=tuple(str(row) for row in range(len(inputs))),
-        read=lambda size: array_chunks(inputs, size, options.bounds),
+        read=lambda size, start: array_chunks(inputs, size, start, options.bounds),
         bounds=options.bounds,
         provenance=provenance,
         labels=None if labels is None else labels[kept],

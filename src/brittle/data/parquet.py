@@ -49,7 +49,7 @@ def read_parquet(path: Path, options: Options) -> ListedPoints:
     if not count:
         raise DataError("empty_dataset", f"{text(path)} holds no rows; at least 1 is needed")
     names = tuple(name or f"row {row}" for row, name in enumerate(rows.paths))
-    images = EncodedImages.open(lambda: _encoded(files, columns.image, count), names, options.bounds)
+    images = EncodedImages.open(lambda start: _encoded(files, columns.image, start, count), names, options.bounds)
     provenance: dict[str, Any] = {
         "format": "parquet",
         "path": text(path),
@@ -252,16 +252,23 @@ def _paths(column: pa.ChunkedArray) -> tuple[str | None, ...]:
     return tuple(image and image["path"] for image in column.to_pylist())
 
 
-def _encoded(files: Sequence[Path], column: str, count: int) -> Generator[BinaryIO, None, None]:
-    """The encoded images of the first `count` rows; an empty file where there are no bytes."""
-    left = count
+def _encoded(files: Sequence[Path], column: str, start: int, stop: int) -> Generator[BinaryIO, None, None]:
+    """The encoded images of the rows `start` to `stop`; an empty file where there are no bytes."""
+    before = 0
     for file in files:
         with _opened(file) as parquet:
-            for batch in parquet.iter_batches(batch_size=ROWS, columns=[f"{column}.bytes"]):
-                for image in batch.column(0)[:left]:
+            groups = []
+            for group in range(parquet.num_row_groups):
+                rows = parquet.metadata.row_group(group).num_rows
+                if before + rows > start or groups:
+                    groups.append(group)
+                else:
+                    before += rows
+            for batch in parquet.iter_batches(batch_size=ROWS, row_groups=groups, columns=[f"{column}.bytes"]):
+                for image in batch.column(0)[max(0, start - before) : max(0, stop - before)]:
                     yield BytesIO(image["bytes"].as_py() or b"" if image.is_valid else b"")
-                left -= min(left, len(batch))
-                if left == 0:
+                before += len(batch)
+                if before >= stop:
                     return
 
 

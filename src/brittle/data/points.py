@@ -72,8 +72,8 @@ class Points(Protocol):
 
     def __len__(self) -> int: ...
 
-    def batches(self, size: int) -> Iterator[Batch]:
-        """The points in their order, `size` at a time; each call starts again at the first."""
+    def batches(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
+        """The points of the rows `start` up to `stop` (all others) in their order, `size` at a time."""
         ...
 
 
@@ -114,7 +114,7 @@ class ListedPoints:
 
     Attributes:
         ids: id of each point, `[N]`.
-        read: gives the inputs in order, as many at a time as it is told; starts at the first each time.
+        read: gives the inputs in order, as many at a time as it is told, from the row that it is told.
         bounds: smallest and largest value of an input, for the thumbnails.
         provenance: where the points come from.
         labels: class index of each point, `[N]`, or None.
@@ -126,7 +126,7 @@ class ListedPoints:
     """
 
     ids: tuple[str, ...]
-    read: Callable[[int], Iterator[Chunk]] = field(repr=False)
+    read: Callable[[int, int], Iterator[Chunk]] = field(repr=False)
     bounds: tuple[float, float]
     provenance: dict[str, Any]
     labels: tuple[int, ...] | None = None
@@ -148,8 +148,8 @@ class ListedPoints:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def batches(self, size: int) -> Iterator[Batch]:
-        """The points in their order, `size` at a time; each call starts again at the first.
+    def batches(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
+        """The points of the rows `start` up to `stop` (all others) in their order, `size` at a time.
 
         Raises:
             ParameterError: `size` is below 1.
@@ -157,11 +157,14 @@ class ListedPoints:
         """
         if size < 1:
             raise ParameterError("batch_size", f"the batch size must be at least 1; found {size}")
-        start = 0
-        for inputs, failures in self.read(size):
-            yield self._batch(range(start, start + len(inputs)), inputs, failures)
-            start += len(inputs)
-        if start != len(self):
+        end = len(self) if stop is None else min(stop, len(self))
+        for inputs, failures in self.read(size, start):
+            kept = min(len(inputs), end - start)
+            yield self._batch(range(start, start + kept), inputs[:kept], failures)
+            start += kept
+            if stop is not None and start == end:
+                return
+        if start != end:
             raise changed(self.provenance["path"], f"{start} points were read, {len(self)} were there before")
 
     def _batch(self, rows: range, inputs: Tensor, failures: Mapping[int, Failure]) -> Batch:
@@ -191,14 +194,14 @@ class EncodedImages:
     """Inputs that are encoded images of one size, decoded chunk by chunk.
 
     Attributes:
-        files: the encoded images in order, each at its beginning; starts at the first each time.
+        files: the encoded images in order from the row that it is told, each at its beginning.
         names: what the source calls each image, `[N]`.
         bounds: what the levels 0 and 255 are mapped to.
         look: mode and size of the data set: those of its first image that can be decoded.
         first: the row of that image.
     """
 
-    files: Callable[[], Generator[BinaryIO, None, None]]
+    files: Callable[[int], Generator[BinaryIO, None, None]]
     names: Sequence[str]
     bounds: tuple[float, float]
     look: Look
@@ -206,17 +209,17 @@ class EncodedImages:
 
     @classmethod
     def open(
-        cls, files: Callable[[], Generator[BinaryIO, None, None]], names: Sequence[str], bounds: tuple[float, float]
+        cls, files: Callable[[int], Generator[BinaryIO, None, None]], names: Sequence[str], bounds: tuple[float, float]
     ) -> EncodedImages:
         """Find out mode and size of the data set, and compare the sizes of its first `SCANNED` images.
 
         Raises:
             DataError: none of these images can be decoded, or their sizes differ.
         """
-        with closing(files()) as streams:
+        with closing(files(0)) as streams:
             first, look = _first_readable(streams, names)
         images = cls(files, names, bounds, look, first)
-        with closing(files()) as streams:
+        with closing(files(0)) as streams:
             for row, stream in enumerate(islice(streams, SCANNED)):
                 try:
                     size = look_at(stream).size
@@ -225,10 +228,10 @@ class EncodedImages:
                 images.check_size(row, size)
         return images
 
-    def read(self, size: int) -> Iterator[Chunk]:
-        """The images in their order, `size` at a time: `[B, channels, height, width]` and what failed."""
-        with closing(self.files()) as streams:
-            files = enumerate(streams)
+    def read(self, size: int, start: int) -> Iterator[Chunk]:
+        """The images from row `start`, `size` at a time: `[B, channels, height, width]` and what failed."""
+        with closing(self.files(start)) as streams:
+            files = enumerate(streams, start)
             while chunk := list(self._decoded(islice(files, size))):
                 failures = {position: one for position, one in enumerate(chunk) if isinstance(one, Failure)}
                 inputs = torch.zeros(len(chunk), *self.look.shape)
