@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test test-slow lint format clean
+.PHONY: demo test test-slow test-faults lint format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -19,6 +19,9 @@ test: $(READY)  ## the whole suite, under ten minutes on two cores
 
 test-slow: $(READY)  ## what takes longer than the suite may
 	$(BIN)/python -m pytest -m slow
+
+test-faults: $(READY)  ## kills a run at every step of its commits and at random, and counts what is lost
+	$(BIN)/python tests/faults.py
 
 lint: $(READY)  ## format, lint and types
 	$(BIN)/ruff format --check .

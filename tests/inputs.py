@@ -51,6 +51,7 @@ EXAMPLES: list[Score] = [
     Softmax(temperature=3.0),
     InputMargin(effort="fast"),
     InputMargin("linf", effort="fast"),
+    InputMargin("linf", effort="fast", certify=True),
     LogitMargin(),
     FirstOrderMargin(),
     FirstOrderMargin(norm="linf"),

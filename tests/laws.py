@@ -72,6 +72,19 @@ def check_passes(classifier: brittle.Classifier, inputs: Tensor, score: Score) -
     assert int(found.passes.sum()) == classifier.passes - before
 
 
+def check_passes_of_points(classifier: brittle.Classifier, inputs: Tensor, scores: Sequence[Score]) -> None:
+    """What a run spends on a point: that of its score where it has one alone, and nothing twice where it has several.
+
+    The points' passes are the run's, and lie between the largest and the sum of their scores'.
+    """
+    table = brittle.score(classifier, inputs, scores)
+    total = torch.tensor(table.points["passes"].to_pylist())
+    each = torch.tensor(table.scores["passes"].to_pylist()).view(len(inputs), len(scores))
+    assert int(total.sum()) == table.provenance["passes"]
+    assert bool((each.amax(dim=1) <= total).all())
+    assert bool((total <= each.sum(dim=1)).all())
+
+
 def check_identity(score: Score) -> None:
     """A score is its own key, and what the table writes of it is JSON that tells it from its siblings."""
     assert score == score

@@ -13,6 +13,7 @@ from laws import (
     check_identity,
     check_interval,
     check_passes,
+    check_passes_of_points,
     check_probability,
     estimate,
 )
@@ -75,6 +76,15 @@ def test_same_bytes_on_a_rerun(score: Score) -> None:
 @everything
 def test_passes_are_counted(score: Score) -> None:
     check_passes(small_classifier(), inputs(5), score)
+
+
+@everything
+def test_passes_of_points_with_this_score_alone(score: Score) -> None:
+    check_passes_of_points(small_classifier(), inputs(5), [score])
+
+
+def test_passes_of_points_with_all_scores() -> None:
+    check_passes_of_points(small_classifier(), inputs(5), EXAMPLES)
 
 
 @everything

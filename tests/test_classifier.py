@@ -149,3 +149,9 @@ def test_an_exported_program_is_scored() -> None:
 
 def test_errors_name_their_code() -> None:
     assert str(BrittleError("some_code", "what was seen")) == "some_code: what was seen"
+
+
+def test_a_classifier_is_printed_in_a_line() -> None:
+    whole = "Classifier(Sequential, bounds=(0.0, 2.0), outputs='logits', device='cpu')"
+    assert repr(brittle.Classifier(small_network(), bounds=(0, 2))) == whole
+    assert repr(brittle.Classifier(torch.relu, outputs="probs")).startswith("Classifier(relu, ")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from cyclopts import App
 from problems import inputs, small_network
 from safetensors.torch import save_file
 
 import brittle
-from brittle.cli import main
+from brittle.cli import app, main
 from brittle.scores import CATALOGUE
 
 FACTORY = """
@@ -165,3 +167,51 @@ def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert table.points.num_rows == 60
     assert table.points.column("correct").to_pylist().count(True) > 50
     assert (tmp_path / "demo" / "report.html").is_file()
+
+
+def test_the_package_is_the_command() -> None:
+    command = [sys.executable, "-m", "brittle", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, brittle.__version__)
+
+
+def whole_number_options(below: App = app, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every option that takes an int, as the command line has it, its command before it."""
+    for name in below:
+        if not name.startswith("-"):
+            command = below[name]
+            if command.default_command is not None:
+                for argument in command.assemble_argument_collection():
+                    if argument.hint in (int, int | None):
+                        yield (*path, name, argument.name)
+            yield from whole_number_options(command, (*path, name))
+
+
+def test_options_of_whole_numbers_are_found() -> None:
+    found = set(whole_number_options())
+    assert {("score", "--draws"), ("corrupt", "--seed"), ("detector", "fit", "--seed")} <= found
+
+
+@pytest.mark.parametrize("option", list(whole_number_options()), ids=" ".join)
+@pytest.mark.parametrize("number", ["1.5", "2.0", "1e3", "many"])
+def test_a_fraction_is_no_whole_number(
+    option: tuple[str, ...], number: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*option, number]) == 2
+    assert f"{option[-1]} takes a whole number; found {number!r}" in capsys.readouterr().err
+
+
+def test_an_occupied_folder_is_refused_before_anything_is_said(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score("--quiet") == 0
+    for command in (["score", "./net.py:make", "data.npz", "--out", "run"], ["demo", "--out", "."]):
+        assert main(command) == 7
+        said = capsys.readouterr().err
+        assert said.startswith("brittle: run_exists: run holds a run already; ")
+        assert said.count("\n") == 1
+
+
+def test_the_pseudo_margin_is_named_by_its_option(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score("--scores", "pseudo_margin") == 2
+    said = capsys.readouterr().err
+    assert "give its file with --pseudo-margin FILE" in said
+    assert "did you mean" not in said

@@ -21,9 +21,17 @@ from scipy.stats import beta, betabinom, binom
 from torch import Tensor, nn
 
 import brittle
-from brittle.detector import FLAGS, SCORES, Detector, Rate, Source, points_needed, write_flags
-from brittle.detector.calibration import flagged, judge, threshold_of
-from brittle.errors import BrittleError, DataError, DetectorFormatError, ModelError, ParameterError, StorageError
+from brittle.detector import FLAGS, SCORES, Detector, Rate, Source, points_needed, steady_rate, write_flags
+from brittle.detector.calibration import STEADY, flagged, judge, threshold_of
+from brittle.errors import (
+    BrittleError,
+    DataError,
+    DetectorFormatError,
+    ModelError,
+    ParameterError,
+    StorageError,
+    UnknownNameError,
+)
 from brittle.estimate import Status
 from brittle.norms import parse_epsilon
 from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin
@@ -160,8 +168,91 @@ def test_too_few_brittle_points_are_refused(table: Table) -> None:
     with pytest.raises(DataError, match=r"needs 38 brittle points.*found") as caught:
         Detector.fit(without(table, 30), epsilon=0.15)
     assert caught.value.code == "too_few_calibration_points"
-    with pytest.raises(DataError, match="found 0"):
-        Detector.fit(without(table, 1), epsilon=1e-9)
+
+
+def test_an_epsilon_that_does_not_part_the_points_is_refused(table: Table) -> None:
+    """Such as 8 for 8/255: no point would be robust, and every score look poor."""
+    with pytest.raises(DataError, match="every margin is at most 8, so there is no robust point to tell apart") as many:
+        Detector.fit(table, epsilon=8)
+    with pytest.raises(DataError, match=r"every margin is larger than 1e-09, .* the smallest is") as few:
+        Detector.fit(table, epsilon=1e-9)
+    with pytest.raises(DataError, match="no other prediction was found at all"):
+        Detector.fit(with_margins(without_margins(table), [math.inf] * 400), epsilon=0.1)
+    assert (many.value.code, few.value.code) == ("no_robust_points", "no_brittle_points")
+    largest = float(table.long().query("score == 'input_margin'")["value"].max())
+    with pytest.raises(DataError, match="no robust point"):
+        Detector.fit(table, epsilon=largest)
+    assert Detector.fit(table, epsilon=math.nextafter(largest, 0.0)).counts.robust == 1
+
+
+@pytest.mark.parametrize("tpr", [0.5, 0.8, 0.9, 0.95, 0.99])
+def test_a_steady_number_of_points_is_steady(tpr: float) -> None:
+    """By the law of the rate, for every number from there on."""
+
+    def below(times: int) -> np.ndarray:
+        counts = np.arange(times * points_needed(tpr), times * points_needed(tpr) + 200)
+        ranks = np.array([math.ceil(round(tpr * (count + 1), 9)) for count in counts])
+        return beta.cdf(steady_rate(tpr), ranks, counts + 1 - ranks)
+
+    assert (below(STEADY) <= 0.05).all()
+    assert (below(STEADY // 2) > 0.05).any()
+
+
+def test_a_calibration_that_misses_says_so(detector: Detector) -> None:
+    """The verdict on the score does not speak for the threshold."""
+    rate = Rate.of(np.arange(52) < 44, 0.99)
+    counts = replace(detector.counts, brittle=104, calibration=52, held_out=52)
+    missed = replace(detector, tpr=0.95, true_positives=rate, counts=counts)
+    assert not missed.holds
+    text = str(missed)
+    assert "flags of held-out brittle points: 84.6% [67.8%, 94.8%], 44 of 52 points" in text
+    assert "verdict on the score: trusted" in text
+    assert "verdict on the threshold: misses the rate of 0.95 asked for" in text
+    assert f"ends at {math.floor(1e4 * rate.high) / 1e4}" in text
+    assert "(here 104; 494 make the rate steady, at least 0.925 in 95% of calibrations)" in text
+    assert "another seed" in text
+    kept = replace(missed, true_positives=Rate.of(np.arange(52) < 49, 0.99))
+    assert kept.holds
+    assert "agrees with the rate of 0.95" in str(kept)
+    assert "with 104 brittle points the rate of one varies, 494 make" in str(kept)
+    many = replace(kept, counts=replace(counts, brittle=494, calibration=247, held_out=247))
+    assert str(many).count("varies") == 0
+
+
+def test_the_norm_is_that_of_the_run(table: Table) -> None:
+    assert Detector.fit(table, epsilon=0.15).norm == "linf"
+    single = with_margins(without_margins(table), np.linspace(0, 1, 400).tolist(), norm="l2")
+    assert Detector.fit(single, epsilon=0.15).norm == "l2"
+    both = with_margins(table, np.linspace(0, 1, 400).tolist(), norm="l2")
+    with pytest.raises(DataError, match="input_margin in linf and l2; say which is meant with --norm") as caught:
+        Detector.fit(both, epsilon=0.15)
+    assert caught.value.code == "several_norms"
+    assert Detector.fit(both, epsilon=0.15, norm="l2").norm == "l2"
+    assert Detector.fit(both, epsilon=0.15, margin="input_margin(norm=l2)").norm == "l2"
+
+
+@pytest.mark.parametrize(
+    ("norm", "hint"), [("linff", "did you mean linf"), ("Linf", "did you mean linf"), (2, "there")]
+)
+def test_an_unknown_norm_is_a_usage_error_with_a_suggestion(table: Table, norm: str, hint: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"no norm is called .*{hint}") as caught:
+        Detector.fit(table, epsilon=0.15, norm=norm)
+    assert (caught.value.code, caught.value.exit_code) == ("unknown_name", 2)
+    assert isinstance(caught.value, ParameterError)
+
+
+def test_what_is_no_run_no_classifier_and_no_score_is_named(table: Table, detector: Detector) -> None:
+    for wrong in ("run", Path("run"), table.long(), None):
+        with pytest.raises(ParameterError, match=rf"found {type(wrong).__name__}; .*brittle\.read_table"):
+            Detector.fit(wrong, epsilon=0.15)
+    with pytest.raises(ParameterError, match="scores: expected"):
+        Detector.fit(table, epsilon=0.15, scores="run")
+    with pytest.raises(ParameterError, match="numbers"):
+        detector.flag(["a"])
+    with pytest.raises(ParameterError, match=r"expected a brittle\.Classifier, found Linear"):
+        detector.apply(classifier().model, points(8))
+    with pytest.raises(ParameterError, match="did you mean logit_margin"):
+        Detector.fit(table, epsilon=0.15, score="logit_margins")
 
 
 # What is counted.
@@ -217,8 +308,8 @@ def test_missing_and_ambiguous_scores(table: Table) -> None:
         Detector.fit(table, epsilon=0.1, norm="l2")
     both = with_margins(with_margins(without_margins(table), [0.1] * 400, norm="l7"), [0.1] * 400, norm="l1")
     with pytest.raises(DataError, match="does not hold input_margin with"):
-        Detector.fit(both, epsilon=0.1)
-    with pytest.raises(DataError, match="does not hold input_margin with"):
+        Detector.fit(both, epsilon=0.1, norm="linf")
+    with pytest.raises(DataError, match="does not hold input_margin; its scores"):
         Detector.fit(without_margins(table), epsilon=0.1)
     with pytest.raises(DataError, match="does not hold entropy"):
         Detector.fit(only(table, "logit_margin", "input_margin"), epsilon=0.15, score="entropy")
@@ -325,11 +416,23 @@ def lenient(detector: Detector, score: str, network: nn.Module, outputs: str = "
     return replace(detector, model=known, score=score, threshold=-1e300)
 
 
+class Listed(nn.Module):
+    """Gives for an input `k / 8` row `k` of a list of logits, scaled by a weight of 1."""
+
+    def __init__(self, rows: list[list[float]]) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+        self.rows = torch.tensor(rows)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.rows[(8 * x[:, 0]).round().long()] * self.scale
+
+
 @pytest.mark.parametrize("score", [name for name in SIMPLE if name != "feature_margin"])
 def test_broken_logits_and_ties_are_brittle(detector: Detector, score: str) -> None:
     rows = [[1, 1, 0], [math.nan, 1, 0], [math.inf, 1, 0], [0, 1, -math.inf], [math.inf, math.inf, 0], [3, 1, 0]]
-    network = Given()
-    logits, _, brittle_points = lenient(detector, score, network).wrap(network)(torch.tensor(rows))
+    network = Listed(rows)
+    logits, _, brittle_points = lenient(detector, score, network).wrap(network)(torch.arange(6.0)[:, None] / 8)
     assert brittle_points.tolist() == [True] * 5 + [False]
     assert logits.shape == (6, 3)
 
@@ -464,7 +567,7 @@ def test_one_logit(score: str) -> None:
     run = brittle.score(subject, points(400), FORWARD)
     values = run.wide()[next(one["label"] for one in run.provenance["scores"] if one["score"] == score)].to_numpy()
     values = values * SCORES[score].sign
-    found = Detector.fit(with_margins(run, values.tolist()), float(np.median(values)) + 2.0, tpr=0.8, score=score)
+    found = Detector.fit(with_margins(run, (values + 2.0).tolist()), float(np.median(values)) + 2.0, score=score)
     assert np.array_equal(found.wrap(network)(points(400))[1].detach().numpy(), values)
 
 
@@ -486,6 +589,41 @@ def test_wrapped_convolutional_network_stays_in_evaluation_mode(detector: Detect
     assert torch.equal(wrapped(inputs(3))[0], wrapped(inputs(3))[0])
     with pytest.raises(ModelError, match="evaluation mode"):
         wrapped.train()
+
+
+def test_inputs_outside_the_bounds_are_brittle(detector: Detector) -> None:
+    """They are none that the detector was calibrated on, as 0..255 where 0..1 was declared; also in the export."""
+    network = linear_network(3, 6, 0, torch.float32)
+    wrapped = replace(detector, threshold=-1e300).wrap(network)
+    x = points(8)
+    exported = torch.export.export(
+        wrapped, (x,), dynamic_shapes={"inputs": {0: torch.export.Dim("batch")}}, strict=False
+    ).module()
+    assert not wrapped(x)[2].any()
+    edges = x.clone()
+    edges[0, 3], edges[1, 0], edges[2, 5] = 1.001, -0.001, math.nan
+    edges[3, 0], edges[4, 0], edges[5, 1], edges[6, 1] = 0.0, 1.0, 1.0 + 5e-7, -5e-7
+    for one in (wrapped, exported):
+        assert one(edges)[2].tolist() == [True] * 3 + [False] * 5
+        assert one(x * 255)[2].all()
+
+
+def test_inputs_that_a_wrapped_network_cannot_take_are_named(detector: Detector) -> None:
+    wrapped = detector.wrap(classifier())
+    for wrong in (points(4).numpy(), points(4).tolist(), None):
+        with pytest.raises(ParameterError, match=rf"\[B, \*shape\] is needed; found {type(wrong).__name__}"):
+            wrapped(wrong)
+    with pytest.raises(ParameterError, match=r"found shape \[6\]; give one input alone as inputs\[None\]"):
+        wrapped(points(4)[0])
+    with pytest.raises(ModelError, match=r"cannot be run on inputs of shape \[4, 5\]: RuntimeError"):
+        wrapped(points(4)[:, :5])
+    network = small_network()
+    images = lenient(detector, "logit_margin", network).wrap(network)
+    with pytest.raises(ModelError, match=r"inputs of shape \[1, 6, 6\].*one input alone as inputs\[None\]"):
+        images(inputs(4)[0])
+    merged = nn.Sequential(nn.Flatten(0), nn.Unflatten(0, (1, -1)), nn.Linear(24, 3))
+    with pytest.raises(ModelError, match=r"4 inputs gave a result of shape \[1, 3\]"):
+        lenient(detector, "logit_margin", merged).wrap(merged)(points(4))
 
 
 # It belongs to its model.
@@ -533,6 +671,24 @@ def test_apply(detector: Detector) -> None:
     assert flags["brittle"].take(sound).to_pylist() == brittle_points.tolist()
     assert flags["label"].to_pylist() == labels.tolist()
     assert np.allclose(flags["score"].take(sound).to_numpy(), score.detach().numpy(), rtol=0, atol=1e-5)
+
+
+def test_however_many_points_have_no_score_all_are_flagged(detector: Detector) -> None:
+    """`brittle.score` stops at more than 1 in 100; a detector must not leave its user without flags."""
+    x = points(300, seed=4)
+    x[100:200, 2] = math.nan
+    flags = detector.apply(classifier(), x)
+    assert len(flags) == 300
+    assert flags["score"].null_count == 100
+    assert all(flags["brittle"].to_pylist()[100:200])
+    assert not all(flags["brittle"].to_pylist())
+    with pytest.raises(DataError, match="too_many_failures"):
+        brittle.score(classifier(), x, [LogitMargin()])
+    assert len(brittle.score(classifier(), x, [LogitMargin()], most_failures=100).points) == 300
+    few = brittle.score(classifier(), x[90:105], [LogitMargin()], batch_size=2)  # in batches none of which can be read
+    assert few.scores["value"].null_count == 5
+    with pytest.raises(DataError, match="at most 99 of 1000"):
+        brittle.score(classifier(), x, [LogitMargin()], most_failures=99)
 
 
 def test_a_tie_is_brittle_when_applied(detector: Detector) -> None:

@@ -64,7 +64,7 @@ def test_list_prints_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The README's factory, data, commands and Python example, executed as they stand."""
     factory, example = blocks("README.md", "python")
-    scoring, margins, detecting = (block.splitlines() for block in blocks("README.md", "console")[1:4])
+    scoring, margins, detecting, changing = (block.splitlines() for block in blocks("README.md", "console")[1:5])
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     Path("mynet.py").write_text(factory)
@@ -73,7 +73,7 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     torch.save(network.state_dict(), "mynet.pt")
     x = np.random.default_rng(0).random((240, 64), dtype=np.float32)
     np.savez("mydata.npz", x=x, y=np.arange(240) % 10)
-    for command in (*scoring, *margins, *detecting):
+    for command in (*scoring, *margins, *detecting, *changing):
         program, *arguments = shlex.split(command)
         assert program == ".venv/bin/brittle"
         assert main(arguments) == 0
@@ -83,9 +83,16 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(brittle.read_table("another-run").wide()) == 240
 
 
+def test_the_example_of_the_attacks() -> None:
+    (example,) = blocks("docs/attacks.md", "python")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        exec(compile(example, "docs/attacks.md", "exec"), {})
+
+
 def test_readme_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
     with_help = ""
-    commands = ("demo", "score", "report", "list", "compare", "corrupt")
+    commands = ("demo", "score", "report", "list", "compare", "corrupt", "doctor")
     commands += ("detector fit", "detector apply", "pseudo-margin fit")
     for command in commands:
         assert main([*command.split(), "--help"]) == 0

@@ -165,7 +165,6 @@ FINE = [
     Defect("labels of shape (N, 1)", "", y=labels()[:, None]),
     Defect("probabilities declared", "", changed(lambda z: z.softmax(1)), declared={"outputs": "probs"}),
     Defect("output object", "", changed(lambda z: {"logits": z})),
-    Defect("bfloat16", "", lambda: small_network(dtype=torch.bfloat16)),
     Defect(
         "two classes at 70%",
         "",

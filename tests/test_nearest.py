@@ -292,3 +292,32 @@ def test_unknown_names_are_refused(options: dict[str, str], code: str) -> None:
     with pytest.raises(ParameterError, match=next(iter(options.values()))) as refused:
         Nearest(**options)
     assert refused.value.code == code
+
+
+@pytest.mark.parametrize("norm", list(NORMS))
+def test_the_inputs_are_those_of_the_score(norm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever number of points is searched together."""
+    monkeypatch.setattr("brittle.measure.forward.ROWS", 10)
+    classifier, points = problems.small_classifier(), problems.inputs(12)
+    found = brittle.nearest(classifier, points, norm=norm, effort="fast")
+    margins = brittle.score(classifier, points, [brittle.scores.InputMargin(norm, effort="fast")]).wide()
+    assert (
+        found.distance.tolist() == margins.iloc[:, margins.columns.str.startswith("input_margin(")].iloc[:, 0].tolist()
+    )
+    assert found.points.shape == points.shape
+    for one, predicted in zip(found.points, found.predicted.tolist(), strict=True):
+        assert int(classifier(one[None]).argmax()) == predicted
+
+
+@pytest.mark.parametrize(
+    ("points", "options", "sentence"),
+    [
+        (problems.inputs(3) * 255, {}, r"3 of 3 inputs leave the declared range \[0, 1\]"),
+        (problems.inputs(3)[:0], {}, "with B at least 1"),
+        (problems.inputs(3), {"norm": "l1"}, "norm must be one of"),
+        (problems.inputs(3), {"attack": "ddn"}, "ddn knows norm='l2' only"),
+    ],
+)
+def test_what_cannot_be_searched(points: Tensor, options: dict[str, str], sentence: str) -> None:
+    with pytest.raises(brittle.errors.BrittleError, match=sentence):
+        brittle.nearest(problems.small_classifier(), points, **options)

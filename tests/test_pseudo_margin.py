@@ -81,6 +81,20 @@ def test_it_orders_points_that_the_logit_margin_does_not(classifier: brittle.Cla
     assert (learned.recipe.points, learned.recipe.norm, len(learned.points)) == (400, "linf", 400)
 
 
+@pytest.mark.parametrize("labels", [None, torch.arange(60) % 2])
+def test_data_are_taken_as_they_are_scored(classifier: brittle.Classifier, labels: Tensor | None) -> None:
+    x = points(60, seed=0)
+    data = x if labels is None else (x, labels)
+    run = with_margins(brittle.score(classifier, data, [LogitMargin()]), margin(x).tolist())
+    settings = SMALL | {"epochs": 2}
+    learned = PseudoMargin.fit_run(run, classifier, data, **settings)
+    assert (
+        learned.digest
+        == PseudoMargin.fit_run(run, classifier, array_points(x, labels, bounds=(0, 1)), **settings).digest
+    )
+    assert len(learned.points) == 60
+
+
 def test_the_size_of_the_paper_learns() -> None:
     x = points(200, seed=2)
     learned = PseudoMargin.fit(x, margin(x), epochs=40)
@@ -152,6 +166,13 @@ def test_what_cannot_be_learned(features: Tensor, margins: Tensor, error: type[E
         PseudoMargin.fit(features, margins)
 
 
+def test_it_is_printed_in_a_line(learned: PseudoMargin) -> None:
+    said = repr(learned)
+    assert said.startswith(f"PseudoMargin({learned.recipe.points} points, 3 features, norm=")
+    assert "\n" not in said
+    assert len(said) < 120
+
+
 def test_wrong_features_and_model(learned: PseudoMargin) -> None:
     with pytest.raises(ParameterError, match=r"\[B, 3\]"):
         learned.predict(torch.rand(2, 4))
@@ -165,6 +186,12 @@ def test_wrong_features_and_model(learned: PseudoMargin) -> None:
         PseudoMargin.fit_run(run, brittle.Classifier(other.model, mean=0.5), data)
     with pytest.raises(DataError, match=r"of the data .*found .*give those of the run"):
         PseudoMargin.fit_run(run, other, array_points(points(60, seed=1), None, bounds=(0, 1)))
+    with pytest.raises(ParameterError, match=r"expected the brittle\.Table of a run, found str"):
+        PseudoMargin.fit_run("run", other, data)
+    with pytest.raises(ParameterError, match=r"expected a brittle\.Classifier, found Linear"):
+        PseudoMargin.fit_run(run, other.model, data)
+    with pytest.raises(DataError, match="x is a str; a tensor or a NumPy array is needed"):
+        PseudoMargin.fit_run(run, other, "data.npz")
     with pytest.raises(ParameterError, match="without their data"):
         PseudoMargin.fit(x, margin(x), points=[str(row) for row in range(60)])
     with pytest.raises(DataError, match="one input_margin in l2"):
@@ -302,6 +329,8 @@ def test_strictness(tmp_path: Path, learned: PseudoMargin) -> None:
     assert "points" in refused(good | {"points": torch.zeros(3)}, {"recipe": recipe})
     with pytest.raises(ModelError, match="cannot be read"):
         PseudoMargin.load(tmp_path / "absent.safetensors")
+    with pytest.raises(ParameterError, match=r"must end in \.safetensors; found 'a\.pt'"):
+        learned.save(tmp_path / "a.pt")
 
 
 def test_mutated_files_give_the_named_error(tmp_path: Path, learned: PseudoMargin) -> None:

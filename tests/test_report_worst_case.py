@@ -16,7 +16,7 @@ from test_report import assert_inert, page_of, storable
 
 from brittle.analysis import direct_robust_accuracy, worst_case_table
 from brittle.errors import ParameterError
-from brittle.report import render, summarize, write_report
+from brittle.report import render, summarize, worst_cases, write_report
 from brittle.report.case import choose_epsilon
 from brittle.report.charts import WORST_CASE, draw
 from brittle.report.stand_in import GOOD_AUROC
@@ -109,7 +109,7 @@ def test_every_section_is_filled(table: Table) -> None:
         "epsilon = 8/255 = 0.031: the size that most benchmarks judge at",
         "Median input margin, Linf",
         "Robust accuracy at Linf 8/255",
-        "Certified at L2 0.5",
+        "Certified robust accuracy at L2 0.5",
         "4 points",
         "The margins of 6 points of 237 are masked",
         "3 points without a margin left out",
@@ -205,11 +205,35 @@ def test_the_curve_is_the_robust_accuracy_at_every_epsilon(table: Table) -> None
 def test_the_certified_curve_is_that_of_the_lower_ends(table: Table) -> None:
     shares = summarize(table).worst_case[0].nearest.frame.pivot(index="epsilon", columns="kind", values="share")
     low = table.long().query("score == 'input_margin'")["low"].to_numpy()[:240]
+    correct = np.array(table.points["correct"].to_pylist(), dtype=np.float64)
     for epsilon, share in shares["certified"].iloc[::40].items():
-        assert share == np.mean(low[~np.isnan(low)] > epsilon)
-    assert (shares["certified"] <= shares["all"]).all()
+        assert share == np.mean((low[~np.isnan(low)] > epsilon) & (correct[~np.isnan(low)] == 1.0))
+    assert (shares["certified"] <= shares["correct"]).all()
     assert (shares["correct"] <= shares["all"]).all()
     assert "certified" not in set(worst_case(make_table(points=20, scores=SCORED)).nearest.frame["kind"])
+
+
+@pytest.mark.parametrize("labels", [True, False])
+def test_what_is_certified_bounds_what_the_attacks_left(labels: bool) -> None:
+    """The two ends of the bracket are shares of the same points, also where many predictions are wrong."""
+    made = make_table(points=200, scores=SCORED, certified=True, labels=labels)
+    if labels:
+        points = made.points.to_pandas().assign(correct=np.arange(200) % 2 == 0)
+        made = replace(made, points=pa.Table.from_pandas(points, schema=POINTS, preserve_index=False))
+    (case,) = summarize(made, 0.01).worst_case
+    curve = case.nearest.frame.pivot(index="epsilon", columns="kind", values="share")
+    of = dict(zip(case.nearest.frame["kind"], case.nearest.frame["of"], strict=True))
+    left = "correct" if labels else "all"
+    assert (curve["certified"] <= curve[left]).all()
+    assert of["certified"] == ("correct prediction, certified" if labels else "any prediction, certified")
+    low = made.long().query("score == 'input_margin'")["low"].to_numpy()
+    right = np.arange(200) % 2 == 0 if labels else np.ones(200, dtype=bool)
+    proven, attacked = np.mean((low > 0.01) & right), np.mean((margins(made) > 0.01) & right)
+    number = case.nearest.numbers[-1]
+    assert number.title == ("Certified robust accuracy at Linf 0.01" if labels else "Certified share at Linf 0.01")
+    assert number.value == f"{100 * proven:.0f}%"
+    assert f"between this {100 * proven:.0f}% and the {100 * attacked:.0f}% that" in number.note
+    assert proven < attacked
 
 
 def test_the_numbers_are_those_of_the_analysis(table: Table) -> None:
@@ -270,6 +294,45 @@ def test_infinite_margins_are_left_out_of_the_scatter(table: Table) -> None:
     assert case.stand_in.scatter["side"].eq("within epsilon").sum() == (margins(table)[:240] <= 8 / 255).sum()
 
 
+def test_a_score_that_is_clearly_better_and_affordable_is_named() -> None:
+    made = make_table(points=400, scores=("logit_margin", "first_order_margin", "moments", "input_margin"))
+    distance, rng = margins(made), np.random.default_rng(0)
+    poor = distance * rng.lognormal(0.0, 0.5, 400)
+    made = with_value(made, "logit_margin", poor.tolist())
+    better = with_value(made, "first_order_margin", (distance * rng.lognormal(0.0, 0.1, 400)).tolist())
+    said = worst_case(better, 0.03).stand_in.conclusion
+    assert said.startswith("logit_margin orders the points")
+    assert "first_order_margin does clearly better, with an AUROC of 0.99" in said
+    assert said.endswith("for 11 passes a point instead of 1.")
+    same = with_value(made, "first_order_margin", (poor * rng.lognormal(0.0, 0.1, 400)).tolist())
+    assert "clearly better" not in worst_case(same, 0.03).stand_in.conclusion
+    dear = better.long()
+    dear.loc[dear["score"] == "first_order_margin", "passes"] = 200
+    dear = replace(better, scores=pa.Table.from_pandas(dear, schema=SCORES, preserve_index=False))
+    assert "clearly better" not in worst_case(dear, 0.03).stand_in.conclusion, "a third of the attacks' price"
+
+
+def test_the_note_says_which_scores_are_drawn() -> None:
+    scores = (
+        "logit_margin",
+        "entropy",
+        "max_probability",
+        "probability_margin",
+        "feature_margin",
+        "first_order_margin",
+    )
+    note = worst_case(make_table(points=60, scores=(*scores, "taylor", "input_margin"))).stand_in.note
+    assert "Drawn is that score, and of the others the 5 with the largest tau, each by its best parameters" in note
+    assert "3 further scores in the table only" in note
+    assert "Drawn is" not in worst_case(make_table(points=60, scores=SCORED)).stand_in.note
+
+
+def test_a_run_of_margins_alone_does_not_speak_of_noise(text: str) -> None:
+    assert "Noise level" not in text
+    noisy = render(summarize(make_table(points=30, scores=("moments", "input_margin"), sigmas=(0.1,))))
+    assert "Noise level" in noisy
+
+
 # The perturbation size
 
 
@@ -302,6 +365,16 @@ def test_the_size_asked_for_reaches_the_page(table: Table, tmp_path: Path) -> No
     assert "Robust accuracy at Linf 0.0123" in written.read_text(encoding="utf-8")
     with pytest.raises(ParameterError, match="epsilon"):
         write_report(table, tmp_path / "report.html", epsilon=-1.0)
+
+
+def test_the_size_may_be_a_fraction(table: Table, tmp_path: Path) -> None:
+    pages = [write_report(table, tmp_path / "report.html", size).read_bytes() for size in (8 / 255, "8/255")]
+    assert pages[0] == pages[1]
+    for asked in ("8/0", "some"):
+        with pytest.raises(ParameterError, match="epsilon must be a positive number or a fraction as 8/255"):
+            write_report(table, tmp_path / "report.html", epsilon=asked)
+        with pytest.raises(ParameterError, match="epsilon must be a positive number"):
+            worst_cases(table, asked)
 
 
 # Hostile text

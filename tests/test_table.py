@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,7 +13,8 @@ from tables import make_table
 
 import brittle
 from brittle.errors import StorageError
-from brittle.table import POINTS, SCORES, RunWriter
+from brittle.folder import RunFolder
+from brittle.table import POINTS, SCORES
 
 
 @pytest.fixture
@@ -29,10 +32,12 @@ def test_round_trip(run: Path) -> None:
 
 def test_several_shards_are_one_table(tmp_path: Path) -> None:
     table = make_table()
-    writer = RunWriter.create(tmp_path / "run", table.provenance)
-    for _ in range(3):
-        writer.commit(table.points, table.scores)
-    assert writer.finish(table.provenance).points.num_rows == 3 * table.points.num_rows
+    with RunFolder.open(tmp_path / "run") as folder:
+        folder.begin(table.provenance)
+        for number in (2, 0, 1):
+            folder.commit(number, {"points": table.points, "scores": table.scores})
+        folder.finish(table.provenance)
+    assert brittle.read_table(tmp_path / "run").points.num_rows == 3 * table.points.num_rows
 
 
 def test_no_temporary_file_is_left(run: Path) -> None:
@@ -92,3 +97,35 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 def test_page_checksums_are_written(run: Path) -> None:
     assert pq.ParquetFile(run / "scores-00000.parquet", page_checksum_verification=True).read().num_rows > 0
+
+
+READ = """
+import sys
+from pathlib import Path
+import brittle
+
+threads = Path("/proc/self/task")
+brittle.read_table  # what importing starts does not count
+before = len(list(threads.iterdir()))
+brittle.read_table(sys.argv[1])
+print(len(list(threads.iterdir())) - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts the threads that Linux lists")
+def test_reading_leaves_nothing_to_other_threads(run: Path) -> None:
+    """A thread of Arrow that still held Python's bytes when Python ended aborted the process, now and then."""
+    for _ in range(4):
+        done = subprocess.run([sys.executable, "-c", READ, str(run)], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+
+
+def test_a_table_is_printed_in_a_line() -> None:
+    table = make_table()
+    said = repr(table)
+    assert said.startswith(f"Table({len(table.points)} points, {len(table.provenance['scores'])} scores: ")
+    assert table.provenance["scores"][0]["label"] in said
+    assert "\n" not in said
+    assert len(said) < 240
+    bare = brittle.Table(table.points, table.scores, {})
+    assert repr(bare) == f"Table({len(table.points)} points, 0 scores: none)"

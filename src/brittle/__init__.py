@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from brittle.classifier import Classifier
     from brittle.detector import Detector
     from brittle.measure.linearize import linearize
+    from brittle.measure.nearest.nearest import nearest
     from brittle.orthant import orthant_probability
     from brittle.pseudo_margin import PseudoMargin
     from brittle.report import write_report
@@ -36,6 +37,7 @@ _HOMES = {
     "Table": "brittle.table",
     "laplacian": "brittle.scores.laplacian",
     "linearize": "brittle.measure.linearize",
+    "nearest": "brittle.measure.nearest.nearest",
     "orthant_probability": "brittle.orthant",
     "read_table": "brittle.table",
     "score": "brittle.run",
@@ -50,6 +52,7 @@ __all__ = [
     "__version__",
     "laplacian",
     "linearize",
+    "nearest",
     "orthant_probability",
     "read_table",
     "score",

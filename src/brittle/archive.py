@@ -11,10 +11,13 @@ from __future__ import annotations
 import ast
 import io
 import json
+import logging
 import pickle
 import re
+import struct
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +59,8 @@ def load_archive(content: bytes, name: str) -> Exported:
         raise ModelError("archive_format", f"{name} holds no exported program; write it with torch.export.save(...)")
     written_by = program.get("torch_version")
     try:
-        module = torch.export.load(io.BytesIO(_packed(records))).module()
+        with _quiet():
+            module = torch.export.load(io.BytesIO(_packed(records))).module()
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise ModelError(
@@ -64,7 +68,21 @@ def load_archive(content: bytes, name: str) -> Exported:
             f"PyTorch {torch.__version__} cannot load {name} (written by {written_by or 'an unknown version'}): "
             f"{type(error).__name__}: {reason}",
         ) from error
-    return Exported(module, _fixed_batch(program, name), written_by)
+    try:
+        return Exported(module, _fixed_batch(program, name), written_by if isinstance(written_by, str) else None)
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ArtefactError("archive_refused", f"the graph in {name} is malformed: {error!r}") from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep PyTorch from writing the traceback of what it could not read to the terminal."""
+    log = logging.getLogger("torch.export")
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
 
 
 _PROGRAMS = ("models/model.json", "serialized_exported_program.json")
@@ -86,6 +104,10 @@ _SYMBOLIC = re.compile(
     "TruncToInt|RoundToInt|RoundDecimal|ToFloat|Identity"
 )
 """What symbolic sizes are made of."""
+
+_POWERS = re.compile("Pow|PowByNatural|FloatPow|LShift")
+_LONGEST_SIZE, _MOST_POWERS, _LARGEST_EXPONENT = 2000, 3, 8
+"""Characters, powers and exponents in such a text; more would let a short text keep a computer busy for ever."""
 
 _SYMBOLIC_NODES = (
     ast.Expression,
@@ -111,7 +133,15 @@ def _records(content: bytes, name: str) -> dict[str, bytes]:
             members = archive.infolist()
             _check_members(members, len(content), name)
             return {member.filename: archive.read(member) for member in members}
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile,
+        NotImplementedError,
+        EOFError,
+        OSError,
+        RuntimeError,
+        ValueError,
+        struct.error,
+    ) as error:
         raise ModelError(
             "archive_format",
             f"{name} is not an archive of torch.export ({error}); write one with "
@@ -180,6 +210,8 @@ def _tensors(content: bytes, where: str) -> bytes:
 def _program(content: bytes, where: str) -> bytes:
     """The graph without what is interpreted and not needed; its texts must be what they claim to be."""
     program = _stripped(_json(content, where))
+    if not isinstance(program, dict):
+        raise TypeError("no object")
     _check_texts(program, "", where)
     return json.dumps(program).encode()
 
@@ -232,15 +264,37 @@ def _is_operator(value: str) -> bool:
 
 
 def _is_size(value: str) -> bool:
-    """Whether a text is arithmetic on symbols."""
+    """Whether a text is arithmetic on symbols that costs little to evaluate."""
     try:
-        nodes = list(ast.walk(ast.parse(value, mode="eval")))
+        nodes = list(ast.walk(ast.parse(value, mode="eval"))) if len(value) <= _LONGEST_SIZE else []
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    return all(isinstance(node, _SYMBOLIC_NODES) for node in nodes) and all(
-        isinstance(node.func, ast.Name) and _SYMBOLIC.fullmatch(node.func.id)
-        for node in nodes
-        if isinstance(node, ast.Call)
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    powers = [node for node in nodes if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow | ast.LShift)]
+    exponents = [node.right for node in powers] + [argument for call in calls for argument in _exponents_of(call)]
+    return (
+        bool(nodes)
+        and all(isinstance(node, _SYMBOLIC_NODES) for node in nodes)
+        and all(isinstance(call.func, ast.Name) and _SYMBOLIC.fullmatch(call.func.id) for call in calls)
+        and len(exponents) <= _MOST_POWERS
+        and all(_is_small(exponent) for exponent in exponents)
+    )
+
+
+def _exponents_of(call: ast.Call) -> list[ast.expr]:
+    """What a function raises to, or shifts by."""
+    raises = isinstance(call.func, ast.Name) and _POWERS.fullmatch(call.func.id)
+    return [*call.args[1:], *(keyword.value for keyword in call.keywords)] if raises else []
+
+
+def _is_small(exponent: ast.expr) -> bool:
+    """Whether an exponent is a number, and a small one, so that no tower of powers is computed."""
+    if isinstance(exponent, ast.Call) and isinstance(exponent.func, ast.Name) and exponent.func.id == "Integer":
+        return len(exponent.args) == 1 and _is_small(exponent.args[0])
+    if isinstance(exponent, ast.UnaryOp):
+        return _is_small(exponent.operand)
+    return (
+        isinstance(exponent, ast.Constant) and isinstance(exponent.value, int) and exponent.value <= _LARGEST_EXPONENT
     )
 
 

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 from brittle.errors import ParameterError
 
+TOLERANCE = 1e-6
+"""How far outside the bounds an input may lie, as a share of their distance."""
+
 
 def check_bounds(bounds: Sequence[float]) -> tuple[float, float]:
     """`(low, high)` as numbers.
@@ -19,3 +22,10 @@ def check_bounds(bounds: Sequence[float]) -> tuple[float, float]:
         shown = ", ".join(f"{number:g}" for number in numbers)
         raise ParameterError("bounds", f"bounds must be two numbers, finite and increasing; found {shown}")
     return numbers[0], numbers[1]
+
+
+def allowed_range(bounds: tuple[float, float]) -> tuple[float, float]:
+    """The bounds, and the rounding beyond them that an input may have."""
+    low, high = bounds
+    slack = TOLERANCE * (high - low)
+    return low - slack, high + slack

@@ -36,8 +36,8 @@ class Classifier:
         head: name of the last linear layer, for the scores that need features; found where it is not named.
 
     Attributes:
-        forward_passes: rows sent forward through the model so far.
-        backward_passes: rows sent backward through the model so far.
+        forward_passes: rows sent forward through the model so far, or through its layers by a certificate.
+        backward_passes: rows sent backward through the model so far, or linear functions by a certificate.
         output_dtype: precision of the class scores as the model last returned them.
         head_name: the last linear layer, where it was named.
         was_training: whether the model was in training mode before it was last evaluated.
@@ -77,6 +77,10 @@ class Classifier:
         self._depth = 0
         self.head_name = head
         self._head_agrees = False
+
+    def __repr__(self) -> str:
+        model = getattr(self.model, "__name__", type(self.model).__name__)
+        return f"Classifier({model}, bounds={self.bounds}, outputs={self.outputs!r}, device='{self.device}')"
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Logits `[B, C]` of `inputs`, `[B, *shape]`, in single precision or better; counts `B` forward passes.

@@ -7,6 +7,11 @@ a value with a status (see `brittle.estimate.Status`); what is raised here stops
 from __future__ import annotations
 
 
+def printable(text: str) -> str:
+    """`text` in one line that can be read: control, bidirectional and invalid characters as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 class BrittleError(Exception):
     """What stops a run: a named `code`, one sentence, and the exit code of the command line.
 
@@ -22,7 +27,7 @@ class BrittleError(Exception):
         self.code = code
 
     def __str__(self) -> str:
-        return f"{self.code}: {self.args[0]}"
+        return f"{self.code}: {printable(self.args[0])}"
 
 
 class UsageError(BrittleError):
@@ -33,6 +38,10 @@ class UsageError(BrittleError):
 
 class ParameterError(BrittleError, ValueError):
     """A parameter of a score, a noise family or a run is outside its range."""
+
+
+class UnknownNameError(UsageError, ParameterError):
+    """A name is not on its list; a usage error on the command line, a parameter from Python."""
 
 
 class ModelError(BrittleError):
@@ -53,6 +62,12 @@ class StorageError(BrittleError):
     """A run folder cannot be written or read."""
 
     exit_code = 7
+
+
+class ResumeError(BrittleError):
+    """A run folder holds another experiment than the one that is to be resumed."""
+
+    exit_code = 5
 
 
 class DetectorFormatError(BrittleError):

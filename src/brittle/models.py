@@ -24,6 +24,9 @@ from brittle.errors import ArtefactError, ModelError, UsageError
 NAMED = 5
 """How many missing or unexpected weights a message names."""
 
+PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
+"""Endings of files that hold a pickle, which could run code; none is opened."""
+
 _CONVERT = (
     'convert once with: python -c "import torch; from safetensors.torch import save_file; '
     "save_file(torch.load('{path}', weights_only=True), '{stem}.safetensors')\""
@@ -111,10 +114,11 @@ def _load_file(spec: str, weights: str | os.PathLike[str] | None) -> LoadedModel
     return LoadedModel(exported.module, provenance, runs_code=False, fixed_batch=exported.fixed_batch)
 
 
-def _unknown(spec: str, path: Path) -> UsageError:
-    if path.suffix in (".pt", ".pth", ".bin", ".ckpt", ".pkl"):
+def _unknown(spec: str, path: Path) -> UsageError | ArtefactError:
+    if path.suffix in PICKLED:
         seen = f"{spec} is a {path.suffix} file, which holds a pickle that could run code and is not read"
-    elif path.suffix == ".safetensors":
+        return ArtefactError("model_spec", f"{seen}; {_EXPORT}")
+    if path.suffix == ".safetensors":
         seen = f"{spec} holds weights without a network; give it with --weights"
     elif path.suffix == ".py":
         seen = f"{spec} names no function in the file"
@@ -237,12 +241,18 @@ def _load_weights(module: nn.Module, path: Path) -> dict[str, Any]:
     """Load weights into `module` strictly; gives their provenance."""
     if path.suffix != ".safetensors":
         advice = _CONVERT.format(path=path, stem=path.with_suffix(""))
-        raise ModelError("weights_format", f"{path} is not a .safetensors file, the only form that is read; {advice}")
+        seen = f"{path} is not a .safetensors file, the only form that is read"
+        kind = ArtefactError if path.suffix in PICKLED else ModelError
+        raise kind("weights_format", f"{seen}; {advice}")
     content = _read(path, "weights")
     try:
         missing, unexpected = load_safetensors(module, path, strict=False)
     except safetensors.SafetensorError as error:
         raise ArtefactError("weights_refused", f"{path} is not a sound .safetensors file: {error}") from error
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
+        reason = str(error).partition("\n")[0]
+        seen = f"{path} holds types or shapes that PyTorch does not know ({reason})"
+        raise ArtefactError("weights_refused", f"{seen}; save it again") from error
     except RuntimeError as error:
         lines = [line.strip() for line in str(error).splitlines()[1:]]
         raise ModelError("state_dict", f"{path} does not fit the network: {' '.join(lines[:NAMED])}") from error
@@ -280,6 +290,8 @@ def _tensors(module: nn.Module) -> list[tuple[str, Tensor]]:
 
 
 def _read(path: Path, what: str) -> bytes:
+    if path.exists() and not path.is_file():
+        raise ModelError(f"{what}_missing", f"{path} is no regular file; name the file itself")
     try:
         return path.read_bytes()
     except OSError as error:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from difflib import get_close_matches
 
-from brittle.errors import ParameterError
+from brittle.errors import ParameterError, UnknownNameError
 
 DUAL_ORDER = {"linf": 1, "l2": 2}
 """The only list of norms: each by name, with the order of its dual, `|<a, b>| <= ||a||_p ||b||_q`, `1/p + 1/q = 1`."""
@@ -14,10 +15,14 @@ def check_norm(norm: str) -> str:
     """`norm` itself.
 
     Raises:
-        ParameterError: it is not one of `DUAL_ORDER`.
+        UnknownNameError: it is not one of `DUAL_ORDER`.
     """
-    if norm not in DUAL_ORDER:
-        raise ParameterError("norm", f"the norm must be one of {', '.join(DUAL_ORDER)}; found {norm!r}")
+    if not isinstance(norm, str) or norm not in DUAL_ORDER:
+        near = get_close_matches(str(norm), DUAL_ORDER, 1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UnknownNameError(
+            "unknown_name", f"no norm is called {norm!r:.60}; {hint}there are {', '.join(DUAL_ORDER)}"
+        )
     return norm
 
 

@@ -8,7 +8,6 @@ temporary name, flushed to the disk and renamed; a shard exists when the manifes
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from dataclasses import dataclass, field
@@ -16,9 +15,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from brittle.errors import StorageError
+from brittle.errors import ArtefactError, StorageError
+from brittle.shards import (
+    Fault,
+    Shard,
+    ShardError,
+    check_provenance,
+    decode,
+    read_bytes,
+    read_record,
+    shards_of,
+    strays,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,8 +87,10 @@ FLIP_PROBABILITY = "flip_probability"
 INPUT_MARGIN = "input_margin"
 """The score that holds the distance to the nearest input found with another prediction."""
 
+SHOWN = 3
+"""How many scores a table names when it is printed."""
 
-_SCHEMAS = {"points": POINTS, "scores": SCORES, "counterexamples": COUNTEREXAMPLES}
+KINDS = {"points": POINTS, "scores": SCORES, "counterexamples": COUNTEREXAMPLES}
 """The kinds of shard file."""
 
 
@@ -94,7 +105,7 @@ def score_label(score: str, parameters: dict[str, Any]) -> str:
     return f"{score}({inside})" if inside else score
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Table:
     """The result of a run.
 
@@ -109,6 +120,12 @@ class Table:
     scores: pa.Table
     provenance: dict[str, Any]
     counterexamples: pa.Table = field(default_factory=COUNTEREXAMPLES.empty_table)
+
+    def __repr__(self) -> str:
+        labels = [entry["label"] for entry in self.provenance.get("scores", [])]
+        shown = [*labels[:SHOWN], *(["…"] if len(labels) > SHOWN else [])]
+        number = f"{len(labels)} score{'' if len(labels) == 1 else 's'}"
+        return f"Table({len(self.points)} points, {number}: {', '.join(shown) or 'none'})"
 
     def long(self) -> pd.DataFrame:
         """The scores as a pandas frame, one row per point, score and parameters."""
@@ -144,130 +161,94 @@ class Table:
         Raises:
             StorageError: the folder holds a run, or cannot be written.
         """
-        writer = RunWriter.create(folder, self.provenance)
-        writer.commit(self.points, self.scores, self.counterexamples)
-        writer.finish(self.provenance)
+        from brittle.folder import RunFolder
+
+        check_free(folder)
+        tables = {"points": self.points, "scores": self.scores, "counterexamples": self.counterexamples}
+        with RunFolder.open(folder) as writer:
+            writer.begin(self.provenance)
+            writer.commit(0, tables)
+            writer.finish(self.provenance)
 
 
-class RunWriter:
-    """Writes a run folder shard by shard; what was committed survives whatever happens next."""
+def check_free(folder: str | os.PathLike[str]) -> None:
+    """Raise where `folder` holds a run.
 
-    def __init__(self, folder: Path, shards: list[dict[str, Any]]) -> None:
-        self.folder = folder
-        self._shards = shards
-
-    @classmethod
-    def create(cls, folder: str | os.PathLike[str], provenance: dict[str, Any]) -> RunWriter:
-        """Start a run in `folder` (made if absent).
-
-        Raises:
-            StorageError: `folder` holds a run already, or cannot be written.
-        """
-        folder = Path(folder)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageError("unwritable", f"{folder} cannot be made ({error.strerror}); choose another") from error
-        if (folder / "run.json").exists():
-            raise StorageError("run_exists", f"{folder} holds a run already; choose another folder or remove it")
-        writer = cls(folder, [])
-        _commit(folder / "run.json", _json_bytes(provenance))
-        writer._commit_manifest()
-        return writer
-
-    def commit(self, points: pa.Table, scores: pa.Table, counterexamples: pa.Table | None = None) -> None:
-        """Write one shard and enter it in the manifest; after this returns the rows are safe."""
-        number = len(self._shards)
-        parts = {"points": points, "scores": scores} | ({"counterexamples": counterexamples} if counterexamples else {})
-        self._shards.append(
-            {
-                kind: _commit(self.folder / f"{kind}-{number:05d}.parquet", _parquet_bytes(part.cast(_SCHEMAS[kind])))
-                for kind, part in parts.items()
-            }
+    Raises:
+        StorageError: it does.
+    """
+    if (Path(folder) / "run.json").exists():
+        raise StorageError(
+            "run_exists",
+            f"{folder} holds a run already; go on with it (--resume, resume=True) or choose another folder",
         )
-        self._commit_manifest()
-
-    def finish(self, provenance: dict[str, Any]) -> Table:
-        """Write the final `run.json` and read the run back."""
-        _commit(self.folder / "run.json", _json_bytes(provenance))
-        return read_table(self.folder)
-
-    def _commit_manifest(self) -> None:
-        _commit(self.folder / "manifest.json", _json_bytes({"format": FORMAT, "shards": self._shards}))
 
 
 def read_table(folder: str | os.PathLike[str]) -> Table:
-    """Read a run folder.
+    """Read a run folder, which may come from anybody; nothing in it is run.
 
     Raises:
-        StorageError: the folder holds no run, was written in another format, or a shard is missing or incomplete.
+        StorageError: the folder holds no run, was written in another format, or a shard is missing or damaged.
+        ArtefactError: a file leads out of the folder, or a shard has an extension type.
     """
     folder = Path(folder)
-    provenance = _read_json(folder / "run.json")
-    manifest = _read_json(folder / "manifest.json")
-    if manifest.get("format") != FORMAT:
-        raise StorageError("run_format", f"{folder} has format {manifest.get('format')}; this version reads {FORMAT}")
-    shards = manifest.get("shards", [])
+    provenance, shards = _open_run(folder)
+    check_provenance(provenance, folder / "run.json")
+    tables = {
+        kind: [decode(read_bytes(folder, one), schema, folder / one.file) for one in shards if one.kind == kind]
+        for kind, schema in KINDS.items()
+    }
     parts = {
-        kind: _read_shards(
-            folder, [shard[kind] for shard in shards if kind in shard or kind != "counterexamples"], schema
-        )
-        for kind, schema in _SCHEMAS.items()
+        kind: pa.concat_tables(tables[kind]) if tables[kind] else schema.empty_table() for kind, schema in KINDS.items()
     }
     return Table(provenance=provenance, **parts)
 
 
-def _read_shards(folder: Path, files: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    tables = []
-    for entry in files:
-        path = folder / entry["file"]
-        if path.parent != folder or not path.is_file() or path.stat().st_size != entry["bytes"]:
-            raise StorageError(
-                "shard_damaged",
-                f"{path} is missing or does not have the {entry['bytes']} bytes of the manifest; score again",
-            )
-        content = path.read_bytes()
-        if hashlib.sha256(content).hexdigest() != entry["sha256"]:
-            raise StorageError("shard_damaged", f"{path} is not what was written (its sha256 differs); score again")
-        tables.append(pq.read_table(pa.BufferReader(content)).cast(schema))
-    return pa.concat_tables(tables) if tables else schema.empty_table()
+def verify(folder: str | os.PathLike[str]) -> list[Fault]:
+    """The files of a run folder that are not as they should be: what is wrong with each, in the order of the manifest.
 
+    Every shard file is read again: its size and digest must be those of the manifest, its columns those of this
+    version, and the checksums of its pages must hold. Files that are named as shards or temporary files and are not in
+    the manifest come last, as strays.
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise StorageError("no_run", f"{path} is missing; {path.parent} is not a run folder") from error
-    except ValueError as error:
-        raise StorageError("run_damaged", f"{path} is not valid JSON ({error}); score again") from error
+    Args:
+        folder: a run folder, of a run that may have been interrupted.
 
+    Returns:
+        a fault for each such file; none for a sound folder.
 
-def _json_bytes(content: dict[str, Any]) -> bytes:
-    return (json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
-
-
-def _parquet_bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
-    return sink.getvalue().to_pybytes()
-
-
-def _commit(path: Path, content: bytes) -> dict[str, Any]:
-    """Write `content` to `path` so that a reader sees all of it or none, whenever the process dies."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        directory = os.open(path.parent, os.O_RDONLY)
+    Raises:
+        StorageError: there is no run, or `run.json` or `manifest.json` is damaged, which have no digest.
+        ArtefactError: the manifest leads out of the folder.
+    """
+    folder = Path(folder)
+    provenance, shards = _open_run(folder)
+    check_provenance(provenance, folder / "run.json")
+    faults = []
+    for shard in shards:
         try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
-    except OSError as error:
-        raise StorageError(
-            "unwritable", f"{path} cannot be written ({error.strerror}); make room or choose another folder"
-        ) from error
-    return {"file": path.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            decode(read_bytes(folder, shard), KINDS[shard.kind], folder / shard.file)
+        except ShardError as error:
+            faults.append(Fault(shard.file, error.problem))
+        except (StorageError, ArtefactError) as error:
+            faults.append(Fault(shard.file, str(error)))
+    return faults + strays(folder, shards)
+
+
+def _open_run(folder: Path) -> tuple[dict[str, Any], tuple[Shard, ...]]:
+    """The record of a run, and the shard files that its manifest names."""
+    provenance, manifest = read_json(folder / "run.json"), read_json(folder / "manifest.json")
+    if manifest.get("format") != FORMAT:
+        found = repr(manifest.get("format"))[:40]
+        raise StorageError("run_format", f"{folder} has format {found}; this version reads {FORMAT}")
+    return provenance, shards_of(manifest, folder / "manifest.json", KINDS)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The content of a JSON file of a run.
+
+    Raises:
+        StorageError: it is missing, too large, or no JSON object.
+        ArtefactError: it is a link out of the folder.
+    """
+    return read_record(path)

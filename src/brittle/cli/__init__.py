@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
 from brittle._version import __version__
 from brittle.bounds import check_bounds
-from brittle.cli.common import Flag, Many, load, say, sigmas_of, sphere_or, whole_rows
+from brittle.cli.common import Flag, Many, load, say, sigmas_of, sphere_or, whole_numbers, whole_rows
 from brittle.cli.compare import compare
 from brittle.cli.corrupt import corrupt
 from brittle.cli.detector import detector, pseudo_margin
-from brittle.errors import BrittleError, UsageError
+from brittle.cli.doctor import doctor
+from brittle.cli.verify import verify
+from brittle.errors import BrittleError, UsageError, printable
 
 if TYPE_CHECKING:
     from brittle.scores import Score
-    from brittle.table import Table
 
-ROW_FAILURES, INTERRUPTED = 4, 130
-"""Exit codes: some points got no number; interrupted from the keyboard."""
+ROW_FAILURES, INTERRUPTED, TERMINATED = 4, 130, 143
+"""Exit codes: some points got no number; interrupted from the keyboard; asked to end."""
 
 app = App(
     name="brittle",
@@ -31,6 +33,7 @@ app = App(
     help="How easily does each prediction of a trained classifier break, how sure is that, and what did it cost?",
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
+    config=whole_numbers,
 )
 
 
@@ -38,11 +41,22 @@ app.command(detector)
 app.command(pseudo_margin)
 app.command(compare)
 app.command(corrupt)
+app.command(doctor)
+app.command(verify)
 
 
 def run() -> None:
     """Entry point of the `brittle` command."""
+    signal.signal(signal.SIGTERM, _terminate)
     sys.exit(main(sys.argv[1:]))
+
+
+class _Terminated(BaseException):
+    """The process was asked to end."""
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise _Terminated
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -60,8 +74,11 @@ def main(arguments: Sequence[str]) -> int:
         print(f"brittle: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("brittle: interrupted; the run folder keeps whole shards only, score into another one", file=sys.stderr)
+        print("brittle: interrupted; what a run folder holds is whole, go on with it by --resume", file=sys.stderr)
         return INTERRUPTED
+    except _Terminated:
+        print("brittle: terminated; what a run folder holds is whole, go on with it by --resume", file=sys.stderr)
+        return TERMINATED
 
 
 @app.command
@@ -77,7 +94,9 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Annotated[bool, Flag] = Fal
     """
     from brittle import demo as digits
     from brittle.scores import CATALOGUE
+    from brittle.table import check_free
 
+    check_free(out / "run")
     say(quiet, "training a small network on scikit-learn's digits")
     model, data = digits.prepare(out)
     code = score(
@@ -133,6 +152,10 @@ def score(
     scale_uint8: Annotated[bool, Flag] = False,
     expected_accuracy: float | None = None,
     allow_row_errors: Annotated[bool, Flag] = False,
+    skip_doctor: Annotated[bool, Flag] = False,
+    resume: Annotated[bool, Flag] = False,
+    workers: int | None = None,
+    as_worker: Annotated[bool, Parameter(show=False, negative=())] = False,
     quiet: Annotated[bool, Flag] = False,
 ) -> int:
     """Score every point of DATA by MODEL and write the run folder OUT.
@@ -146,7 +169,7 @@ def score(
         A Parquet file or folder of images as Hugging Face writes them, a folder of images by class, an .npz file with
         x (or images) and y (or labels), or a folder of MNIST-style IDX files.
     out
-        Folder for the run; it must not hold one yet.
+        Folder for the run; it must not hold one yet, unless it is resumed.
     weights
         Weights for a factory's network, in safetensors.
     split
@@ -214,7 +237,15 @@ def score(
     expected_accuracy
         Stop when the accuracy on the first 1,000 labelled points is surely below.
     allow_row_errors
-        Exit with 0 even where some points got no number.
+        Exit with 0 even where some points got no number; where more than 10 of the first 1,000 get none the run stops.
+    skip_doctor
+        Leave out the checks before the run; the record says so.
+    resume
+        Go on with the run in OUT, if there is one: what is there and whole is kept, and a finished run costs nothing.
+    workers
+        Processes that compute side by side, with one thread each; by default one process with all threads.
+    as_worker
+        What such a process is started with.
     quiet
         Show no progress.
     """
@@ -222,9 +253,11 @@ def score(
     from brittle.data import open_points
     from brittle.progress import progress
     from brittle.pseudo_margin import PseudoMargin
-    from brittle.run import score as score_points
+    from brittle.run import execute, make_job
+    from brittle.run.workers import Crew, command_of, serve
     from brittle.scores import NoiseScore
     from brittle.scores.choose import choose
+    from brittle.table import check_free
 
     low, high = check_bounds(bounds)
     family = sphere_or(noise, sigma, radius)
@@ -250,6 +283,8 @@ def score(
     learned = None if pseudo_margin is None else PseudoMargin.load(pseudo_margin)
     others = [] if learned is None else [learned.score]
     _check_used([*chosen, *others], sigma, family, head)
+    if not (resume or as_worker):
+        check_free(out)
     if not (sigma or radius) and any(isinstance(score, NoiseScore) for score in chosen):
         say(quiet, f"sigma {0.1 * (high - low):g}, a tenth of the value range [{low:g}, {high:g}]")
     rows = whole_rows(batch_size)
@@ -269,27 +304,28 @@ def score(
         source=loaded.provenance,
         head=head,
     )
+    job = make_job(classifier, points, [*chosen, *others], seed, rows, confidence)
+    if as_worker:
+        serve(job, out, sys.stdin, sys.stdout)
+        return 0
+    crew = None if workers is None else Crew(command_of(sys.argv[1:]), workers)
     with progress(quiet, sys.stderr) as advance:
-        table = score_points(
-            classifier,
-            points,
-            [*chosen, *others],
-            seed=seed,
-            batch_size=rows,
-            confidence=confidence,
-            out=out,
-            expected_accuracy=expected_accuracy,
-            progress=advance,
-            command=["brittle", *sys.argv[1:]],
-        )
-    return _conclude(table, out, allow_row_errors, quiet)
+        command = ["brittle", *sys.argv[1:]]
+        record = execute(job, out, expected_accuracy, advance, command, skip_doctor=skip_doctor, crew=crew)
+    return _conclude(record, out, allow_row_errors, quiet)
 
 
 @app.command
 def report(
-    run_folder: Annotated[Path, Parameter(name="run")], *, out: Path | None = None, epsilon: str | None = None
+    run_folder: Annotated[Path, Parameter(name="run")],
+    *,
+    out: Path | None = None,
+    epsilon: str | None = None,
+    against: Annotated[tuple[Path, ...], Many] = (),
 ) -> int:
     """Write the report of RUN, one HTML file, and print how the estimators and the margins compare.
+
+    Where the run has a Laplacian, how well it predicts the sampled change and the flips is printed as well.
 
     Parameters
     ----------
@@ -299,9 +335,12 @@ def report(
         The file to write; RUN/report.html by default.
     epsilon
         Size of the perturbation that the worst case is about, such as 8/255.
+    against
+        Other runs over the same points to compare with: of other models, or of the same one on corrupted copies.
     """
     from brittle.analysis import agreement, format_agreement, format_worst_case, margin_columns
     from brittle.analysis.columns import probability_columns
+    from brittle.cli.printed import change_texts, comparison_texts, named
     from brittle.norms import parse_epsilon
     from brittle.report import worst_cases, write_report
     from brittle.table import read_table
@@ -310,10 +349,12 @@ def report(
     if epsilon is not None and not margin_columns(table):
         raise UsageError("unused_option", "--epsilon is for runs with input_margin; this one has none")
     reach = None if epsilon is None else parse_epsilon(epsilon)
-    path = write_report(table, out or run_folder / "report.html", reach)
+    others = named(against)
+    path = write_report(table, out or run_folder / "report.html", reach, others)
     worst = [format_worst_case(frame) for frame in worst_cases(table, reach)]
-    average = [] if worst and not probability_columns(table) else [format_agreement(agreement(table))]
-    for text in (*average, *worst):
+    change = change_texts(table)
+    average = [] if (worst or change) and not probability_columns(table) else [format_agreement(agreement(table))]
+    for text in (*average, *worst, *change, *comparison_texts(table, others)):
         print(text)
     print(path)
     return 0
@@ -345,31 +386,18 @@ def _check_used(scores: Sequence[Score], sigma: Sequence[float], noise: str, hea
         raise UsageError("unused_option", "--head is for scores that need features; none was chosen")
 
 
-def _conclude(table: Table, out: Path, allow_row_errors: bool, quiet: bool) -> int:
-    record = table.provenance
+def _conclude(record: dict[str, Any], out: Path, allow_row_errors: bool, quiet: bool) -> int:
+    from brittle.account import Account
+
     for warning in record["warnings"]:
         print(f"brittle: note: {warning['code']}: {warning['sentence']}", file=sys.stderr)
-    points, failed = table.points.num_rows, record["failed_points"]
-    correct = [known for known in table.points["correct"].to_pylist() if known is not None]
-    accuracy = f"accuracy {sum(correct) / len(correct):.1%}, " if correct else ""
-    done = f"{points} points, {accuracy}{record['passes']:,} passes, {record['seconds']:.1f} s"
+    account = Account.read(record["account"])
+    accuracy = f"accuracy {account.correct / account.labelled:.1%}, " if account.labelled else ""
+    done = f"{account.points} points, {accuracy}{account.passes:,} passes, {record['seconds']:.1f} s"
     say(quiet, f"{done}; next: brittle report {out}")
-    if not failed:
+    if not account.failed:
         return 0
-    print(f"brittle: {failed} of {points} points got no number; the first of them:", file=sys.stderr)
-    for sentence in _first_failures(table):
-        print(f"brittle:   {sentence}", file=sys.stderr)
+    print(f"brittle: {account.failed} of {account.points} points got no number; the first of them:", file=sys.stderr)
+    for sentence in account.failures:
+        print(f"brittle:   {printable(sentence)}", file=sys.stderr)
     return 0 if allow_row_errors else ROW_FAILURES
-
-
-def _first_failures(table: Table, count: int = 3) -> list[str]:
-    """The first points without a number, with what was seen."""
-    from brittle.estimate import Status
-
-    missing = table.scores.filter(table.scores["value"].is_null()).to_pylist()
-    first = {row["point"]: row for row in reversed(missing)}
-    rows = list(reversed(first.values()))[:count]
-    seen = [row["detail"] or Status[row["status"].upper()].sentence for row in rows]
-    return [
-        f"point {row['point']}, {row['score']}: {row['status']}: {why}" for row, why in zip(rows, seen, strict=True)
-    ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
+from cyclopts import App, ArgumentCollection, Parameter
 
 from brittle.errors import ModelError, UsageError
 
@@ -17,6 +17,19 @@ if TYPE_CHECKING:
 
 Many = Parameter(consume_multiple=True, negative=())
 Flag = Parameter(negative=())
+
+
+def whole_numbers(app: App, command: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Refuse fractions where a whole number is needed, for every option of every command; cyclopts would round them."""
+    for argument in arguments:
+        if argument.hint not in (int, int | None):
+            continue
+        for token in argument.tokens:
+            try:
+                int(token.value)
+            except ValueError as error:
+                name = token.keyword or argument.name
+                raise UsageError("whole_number", f"{name} takes a whole number; found {token.value!r:.60}") from error
 
 
 def whole_rows(batch_size: str) -> int | None:

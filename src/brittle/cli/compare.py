@@ -11,7 +11,7 @@ from brittle.errors import ParameterError, StorageError
 if TYPE_CHECKING:
     import pandas as pd
 
-GUARDED = ("=", "+", "-", "@", "\t", "\r")
+GUARDED = ("=", "+", "-", "@", "\t", "\r", "\n")
 """Starts of text that a spreadsheet would run as a formula."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from brittle.cli.common import Flag, load, say, whole_rows
-from brittle.errors import UsageError
+from brittle.errors import ParameterError, StorageError, UsageError, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +30,7 @@ def fit(
     run_folder: Run,
     *,
     epsilon: str,
-    norm: str = "linf",
+    norm: str | None = None,
     tpr: float = 0.95,
     score: str = "logit_margin",
     confidence: float = 0.99,
@@ -38,6 +39,7 @@ def fit(
     pseudo_margin: Path | None = None,
     scores: Path | None = None,
     out: Path = Path("detector.json"),
+    overwrite: Annotated[bool, Flag] = False,
 ) -> int:
     """Calibrate a detector on the input margins of RUN and write it.
 
@@ -48,9 +50,9 @@ def fit(
     epsilon
         Predictions whose margin is at most this are brittle; in pixel units, such as 8/255.
     norm
-        Of the margins, l2 or linf.
+        Of the margins, l2 or linf; by default the one that RUN holds them in.
     tpr
-        Share of the brittle predictions that must be flagged.
+        Share of the brittle predictions that must be flagged, on average over calibrations.
     score
         What decides: logit_margin, feature_margin, max_probability, probability_margin, entropy or pseudo_margin.
     confidence
@@ -65,10 +67,13 @@ def fit(
         Another run of the same model and data that holds the score.
     out
         The file to write.
+    overwrite
+        Replace that file where it is there already.
     """
     from brittle.detector import Detector
     from brittle.table import read_table
 
+    _check_out(out, overwrite)
     found = Detector.fit(
         read_table(run_folder),
         epsilon,
@@ -103,12 +108,14 @@ def apply(
     device: str | None = None,
     layout: Literal["nchw", "nhwc"] | None = None,
     scale_uint8: Annotated[bool, Flag] = False,
+    overwrite: Annotated[bool, Flag] = False,
     allow_row_errors: Annotated[bool, Flag] = False,
     quiet: Annotated[bool, Flag] = False,
 ) -> int:
     """Flag every point of DATA whose prediction by MODEL is brittle, as the detector FILE says, and write a table.
 
-    The bounds and the preprocessing are those that the detector was fitted with.
+    The bounds and the preprocessing are those that the detector was fitted with. Points that cannot be scored are
+    flagged too, however many; they are counted, and the exit code is then 4.
 
     Parameters
     ----------
@@ -140,6 +147,8 @@ def apply(
         Axis order of image arrays in .npz files (nchw).
     scale_uint8
         Map whole numbers 0..255 in .npz files to the bounds.
+    overwrite
+        Replace the file OUT where it is there already.
     allow_row_errors
         Exit with 0 even where some points got no score; they are flagged all the same.
     quiet
@@ -150,6 +159,7 @@ def apply(
     from brittle.progress import progress
 
     check_out(out)
+    _check_out(out, overwrite)
     rule = Detector.load(file)
     if head is not None and not SCORES[rule.score].uses_features:
         raise UsageError("unused_option", f"the detector reads {rule.score}, which needs no features; leave out --head")
@@ -161,7 +171,11 @@ def apply(
     with progress(quiet, sys.stderr) as advance:
         flags = rule.apply(classifier, points, force, pseudo_margin=learned, batch_size=rows, progress=advance)
     brittle = sum(flags["brittle"].to_pylist())
-    say(quiet, f"{brittle} of {len(flags)} predictions are brittle at epsilon {rule.epsilon:.6g} in {rule.norm}")
+    size = f"epsilon {rule.epsilon:.6g} in {rule.norm}"
+    say(quiet, f"{brittle} of {len(flags)} predictions are flagged as brittle at {size}")
+    if any(flags["forced"].to_pylist()):
+        differing = "the detector was forced onto a model or preprocessing that it was not fitted for"
+        print(f"brittle: note: forced: {differing}; its flags promise nothing here", file=sys.stderr)
     print(write_flags(flags, out))
     return _conclude(flags, allow_row_errors)
 
@@ -172,7 +186,7 @@ def fit_pseudo_margin(
     model: str,
     data: Path,
     *,
-    norm: str = "linf",
+    norm: str | None = None,
     seed: int = 0,
     weights: Path | None = None,
     split: str | None = None,
@@ -181,6 +195,7 @@ def fit_pseudo_margin(
     layout: Literal["nchw", "nhwc"] | None = None,
     scale_uint8: Annotated[bool, Flag] = False,
     out: Path = Path("pseudo-margin.safetensors"),
+    overwrite: Annotated[bool, Flag] = False,
 ) -> int:
     """Learn the input margins of RUN from the features of MODEL on the same DATA, and write what was learned.
 
@@ -195,7 +210,7 @@ def fit_pseudo_margin(
     data
         The data of the run.
     norm
-        Of the margins, l2 or linf.
+        Of the margins, l2 or linf; by default the one that RUN holds them in.
     seed
         Seed of the training.
     weights
@@ -212,12 +227,16 @@ def fit_pseudo_margin(
         Map whole numbers 0..255 in .npz files to the bounds.
     out
         The file to write, .safetensors.
+    overwrite
+        Replace that file where it is there already.
     """
     from brittle.classifier import Classifier
     from brittle.data import open_points
     from brittle.pseudo_margin import PseudoMargin
+    from brittle.pseudo_margin.file import SUFFIX
     from brittle.table import read_table
 
+    _check_out(out, overwrite, SUFFIX)
     table = read_table(run_folder)
     declared = table.provenance["model"]
     low, high = declared["bounds"]
@@ -238,6 +257,18 @@ def fit_pseudo_margin(
     print(f"{learned.recipe.points} points, validation loss {learned.recipe.validation_loss:.4g}")
     print(learned.save(out))
     return 0
+
+
+def _check_out(out: Path, overwrite: bool, suffix: str = "") -> None:
+    """Raise, before anything is computed, where the file cannot be written or is there already."""
+    if out.suffix != (suffix or out.suffix):
+        raise ParameterError("out", f"the file must end in {suffix}; found {out.name!r}")
+    if out.is_dir() or not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
+        raise StorageError("unwritable", f"{out} cannot be written: its folder must exist; choose another")
+    if out.exists() and not overwrite:
+        raise StorageError(
+            "file_exists", f"{out} is there already; choose another file, or replace it with --overwrite"
+        )
 
 
 def _classifier(rule: Detector, model: str, weights: Path | None, device: str | None, head: str | None) -> Classifier:
@@ -265,10 +296,10 @@ def _conclude(flags: pa.Table, allow_row_errors: bool) -> int:
     failed = flags.filter(flags["score"].is_null())
     if not len(failed):
         return 0
-    print(f"brittle: {len(failed)} of {len(flags)} points got no score; the first of them:", file=sys.stderr)
+    print(f"brittle: {len(failed)} of {len(flags)} points got no score and are flagged; the first:", file=sys.stderr)
     for row in failed.slice(0, 3).to_pylist():
         why = Status[row["status"].upper()].sentence
-        print(f"brittle:   point {row['point']}: {row['status']}: {why}", file=sys.stderr)
+        print(f"brittle:   point {printable(row['point'])}: {row['status']}: {why}", file=sys.stderr)
     return 0 if allow_row_errors else ROW_FAILURES
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from torch import Tensor
 
 from brittle.data.arrays import array_points, read_npz
 from brittle.data.folder import is_folder_of_classes, read_folder
@@ -14,7 +16,7 @@ from brittle.data.parquet import is_parquet, read_parquet
 from brittle.data.points import Batch, Options, Points, text
 from brittle.errors import DataError, ParameterError
 
-__all__ = ["FORMATS", "Batch", "Format", "Points", "array_points", "open_points"]
+__all__ = ["FORMATS", "Batch", "Format", "Points", "array_points", "as_points", "open_points"]
 
 
 class Format(NamedTuple):
@@ -44,6 +46,18 @@ FORMATS = (
     Format("folder", "a folder of images by class, CLASS/NAME.png", is_folder_of_classes, read_folder),
 )
 """All formats; the first that recognises a path reads it."""
+
+
+def as_points(data: Points | tuple[Any, Any] | Tensor, bounds: tuple[float, float]) -> Points:
+    """Points as `brittle.score` takes them: `(x, y)`, where `y` may be None, or `x` alone, or points themselves.
+
+    Raises:
+        DataError: the arrays are not of the form that `array_points` takes.
+    """
+    if isinstance(data, Points):
+        return data
+    x, y = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
+    return array_points(x, y, bounds=bounds)
 
 
 def open_points(

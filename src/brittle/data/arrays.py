@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -34,6 +36,24 @@ LONGEST_CHANNELS = 4
 """An array `(N, H, W, C)` with `C` among these and `H`, `W` above that is taken for channels last."""
 
 _CHUNK = 1 << 12
+
+_NPZ_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    tokenize.TokenError,
+    EOFError,
+    OSError,
+    ValueError,
+    TypeError,
+    SyntaxError,
+    LookupError,
+    OverflowError,
+    NotImplementedError,
+    RecursionError,
+    MemoryError,
+    struct.error,
+)
+"""What zip files and NumPy raise on broken files."""
 
 
 def array_points(
@@ -160,10 +180,21 @@ def _read_npz(path: Path, split: str | None) -> tuple[dict[str, str], dict[str, 
         if not zipfile.is_zipfile(path):
             raise zipfile.BadZipFile("it is no zip archive")
         with np.load(path, allow_pickle=False) as archive:
+            _check_records(archive.zip)
             keys = _keys(path, archive.files, split)
             return keys, {role: _array(archive, path, key) for role, key in keys.items()}
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, MemoryError) as error:
-        raise DataError("corrupt", f"{text(path)} is not a readable .npz file: {error}") from error
+    except _NPZ_ERRORS as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise DataError("corrupt", f"{text(path)} is not a readable .npz file: {reason}") from error
+
+
+def _check_records(archive: zipfile.ZipFile) -> None:
+    """Raise where a record is packed in another way than NumPy packs them; others shrink without bounds."""
+    for record in archive.infolist():
+        if record.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or record.flag_bits & 1:
+            raise zipfile.BadZipFile(
+                f"{record.filename!r:.80} is encrypted or packed in a way that NumPy does not write"
+            )
 
 
 def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
@@ -204,7 +235,14 @@ def _splits(keys: Sequence[str]) -> list[str]:
 
 def _array(archive: Any, path: Path, key: str) -> np.ndarray:
     try:
-        return archive[key]
+        array = archive[key]
+        if not isinstance(array, np.ndarray):
+            raise zipfile.BadZipFile(f"{key} is no array")
+        if array.size and not array.dtype.itemsize:
+            raise zipfile.BadZipFile(f"{key} says that it has {array.size:,} entries of no bytes")
+        if array.dtype.kind == "U" and array.size and not _is_text(array):
+            raise zipfile.BadZipFile(f"{key} holds code points that are no characters")
+        return array
     except ValueError as error:
         if "allow_pickle" not in str(error):
             raise
@@ -213,6 +251,12 @@ def _array(archive: Any, path: Path, key: str) -> np.ndarray:
             f"{key} in {text(path)} holds Python objects, which would have to be unpickled and could run code; save a "
             f"plain array: np.savez(..., {key}=np.stack(list({key})))",
         ) from error
+
+
+def _is_text(array: np.ndarray) -> bool:
+    """Whether all code points in an array of text are characters."""
+    points = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(-1).view(np.uint32)
+    return bool(((points < 0xD800) | ((points > 0xDFFF) & (points <= 0x10FFFF))).all())
 
 
 def _inputs(x: Any, where: str, options: Options) -> Tensor:

@@ -12,25 +12,25 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from brittle.data.points import EncodedImages, ListedPoints, Options, file_digest, files_digest, text
 from brittle.errors import DataError
+from brittle.plain_parquet import ERRORS, PlainFile, opened, reason
 
 IMAGE_COLUMNS = ("image", "img")
 """Preferred where several columns hold images."""
 
 LABEL_COLUMNS, ID_COLUMN = ("label", "labels"), "id"
 
-ROWS = 64
-"""Encoded images held in memory at a time."""
+IMAGES, ROWS = 1, 1 << 8
+"""Encoded images, and rows of the other columns, that are unpacked at a time."""
 
 _NAME = re.compile(r"(?P<split>.*?)(?:-?(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.parquet")
 
 
 def is_parquet(path: Path) -> bool:
     """Whether `path` is a Parquet file or a folder of them."""
-    return path.suffix == ".parquet" if path.is_file() else any(path.glob("*.parquet"))
+    return path.suffix == ".parquet" if path.is_file() else any(file.is_file() for file in path.glob("*.parquet"))
 
 
 def read_parquet(path: Path, options: Options) -> ListedPoints:
@@ -107,7 +107,7 @@ def _files(path: Path, split: str | None) -> tuple[list[Path], str | None]:
             raise DataError("split_missing", f"{text(path)} is the split {own!r}, not {split!r}; leave out --split")
         return [path], own
     splits: dict[str, list[Path]] = {}
-    for file in sorted(path.glob("*.parquet")):
+    for file in sorted(file for file in path.glob("*.parquet") if file.is_file()):
         splits.setdefault(_named(file)["split"] or "", []).append(file)
     if split is None and len(splits) == 1:
         split = next(iter(splits))
@@ -151,7 +151,7 @@ def _common_columns(files: Sequence[Path]) -> _Columns:
 def _columns(file: Path) -> _Columns:
     """The columns of a file, found by their types and by the Hugging Face metadata."""
     with _opened(file) as parquet:
-        schema = parquet.schema_arrow
+        schema = parquet.schema
     images = {column.name: column.type for column in schema if _is_image(column.type)}
     image = _only(images, IMAGE_COLUMNS)
     if image is None:
@@ -212,7 +212,7 @@ def _read_rows(files: Sequence[Path], columns: _Columns, limit: int | None) -> _
     left = limit
     for file in files:
         with _opened(file) as parquet:
-            part = parquet.read(wanted) if wanted else pa.table({"row": pa.nulls(parquet.metadata.num_rows)})
+            part = _read(parquet, wanted) if wanted else pa.table({"row": pa.nulls(parquet.metadata.num_rows)})
         parts.append(part if left is None else part.slice(0, left))
         left = None if left is None else left - len(parts[-1])
     rows = pa.concat_tables(parts)
@@ -258,26 +258,33 @@ def _encoded(files: Sequence[Path], column: str, start: int, stop: int) -> Gener
     for file in files:
         with _opened(file) as parquet:
             groups = []
-            for group in range(parquet.num_row_groups):
+            for group in range(parquet.metadata.num_row_groups):
                 rows = parquet.metadata.row_group(group).num_rows
                 if before + rows > start or groups:
                     groups.append(group)
                 else:
                     before += rows
-            for batch in parquet.iter_batches(batch_size=ROWS, row_groups=groups, columns=[f"{column}.bytes"]):
+            for batch in parquet.batches(IMAGES, [f"{column}.bytes"], groups):
                 for image in batch.column(0)[max(0, start - before) : max(0, stop - before)]:
                     yield BytesIO(image["bytes"].as_py() or b"" if image.is_valid else b"")
                 before += len(batch)
                 if before >= stop:
                     return
+    seen = f"{text(files[-1])} ends after {before} of {stop} rows that it says there are"
+    raise DataError("corrupt", f"{seen}; get it again")
+
+
+def _read(parquet: PlainFile, columns: Sequence[str]) -> pa.Table:
+    """These columns of a file."""
+    batches = list(parquet.batches(ROWS, columns))
+    return pa.Table.from_batches(batches) if batches else parquet.file.read(columns, use_threads=False)
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[pq.ParquetFile]:
-    """A Parquet file whose page checksums, where it has them, are verified."""
+def _opened(file: Path) -> Iterator[PlainFile]:
+    """A Parquet file of plain columns whose page checksums, where it has them, are verified."""
     try:
-        with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
+        with opened(file, text(file)) as parquet:
             yield parquet
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).partition("\n")[0]
-        raise DataError("corrupt", f"{text(file)} cannot be read as Parquet: {reason}") from error
+    except ERRORS as error:
+        raise DataError("corrupt", f"{text(file)} cannot be read as Parquet: {reason(error)}") from error

@@ -137,6 +137,12 @@ class ListedPoints:
         source = self.provenance["path"] or "the data"
         if not self.ids:
             raise DataError("empty_dataset", f"{source} holds no points; at least 1 is needed")
+        if (odd := next((row for row, own in enumerate(self.ids) if not _is_text(own)), None)) is not None:
+            raise DataError(
+                "id_text",
+                f"the id of row {odd} of {source} is {self.ids[odd]!r:.80}, which UTF-8 cannot hold; escape it, or "
+                f"leave the ids out",
+            )
         if len(set(self.ids)) < len(self.ids):
             first, second = _same(self.ids)
             raise DataError(
@@ -286,8 +292,11 @@ def changed(path: str | None, seen: str) -> DataError:
 
 
 def text(path: str | os.PathLike[str]) -> str:
-    """A path as text that can be stored: with forward slashes, and bytes that are not UTF-8 as `\\xNN`."""
-    return os.fsencode(Path(path).as_posix()).decode("utf-8", "backslashreplace")
+    """A path as text that can be stored: with forward slashes, bytes that are not UTF-8 as `\\xNN`.
+
+    A backslash in a name is doubled, so that no two paths give one text.
+    """
+    return os.fsencode(Path(path).as_posix()).replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
 def file_digest(path: Path) -> str:
@@ -309,6 +318,11 @@ def files_digest(root: Path, files: Sequence[Path]) -> str:
     for name, path in sorted((path.relative_to(root).as_posix(), path) for path in files):
         digest.update(os.fsencode(name) + b"\0" + file_digest(path).encode() + b"\n")
     return digest.hexdigest()
+
+
+def _is_text(own: str) -> bool:
+    """Whether a string can be stored as UTF-8."""
+    return own.isascii() or not any("\ud800" <= character <= "\udfff" for character in own)
 
 
 def _same(ids: Sequence[str]) -> tuple[int, int]:

@@ -20,11 +20,15 @@ from brittle.detector.calibration import (
     Counts,
     Rate,
     Verdict,
+    about_threshold,
     calibrate,
     check_rate,
+    check_table,
     flagged,
     left_out_sentence,
+    norm_of,
     points_needed,
+    steady_rate,
 )
 from brittle.detector.flags import FLAGS, check_out, write_flags
 from brittle.detector.formulas import SCORES
@@ -55,6 +59,7 @@ __all__ = [
     "Verdict",
     "check_out",
     "points_needed",
+    "steady_rate",
     "write_flags",
 ]
 
@@ -138,7 +143,7 @@ class Detector:
         cls,
         table: Table,
         epsilon: float | str,
-        norm: str = "linf",
+        norm: str | None = None,
         tpr: float = 0.95,
         score: str = "logit_margin",
         confidence: float = 0.99,
@@ -154,9 +159,9 @@ class Detector:
         Points whose margin is `masked` are left out; an infinite margin is robust.
 
         Args:
-            table: a run with `input_margin` in `norm`, and with the score unless `scores` holds it.
+            table: a run with `input_margin`, and with the score unless `scores` holds it.
             epsilon: margins up to this are brittle, in the declared pixel units; a number, or a fraction as `8/255`.
-            norm: of the margins, `l2` or `linf`.
+            norm: of the margins, `l2` or `linf`; by default the one that the run holds them in.
             tpr: true positive rate to hold, between 0 and 1.
             score: name of the score, one of `SCORES`.
             confidence: of every interval.
@@ -167,13 +172,17 @@ class Detector:
                 as far as `table` is of the data that it was trained on (`brittle.detector.Source.may_share`).
 
         Raises:
-            DataError: a score is missing or ambiguous, there are too few brittle points, too many of them have no
-                score, the run has no digest, or `scores` is a run of other data.
+            DataError: a score or the norm is missing or ambiguous, there are too few brittle points or no robust one,
+                too many of the brittle points have no score, the run has no digest, or `scores` is a run of other data.
             ModelError: `scores` is a run of another model, or the pseudo-margin is of another model or norm.
-            ParameterError: a parameter is outside its range, or a pseudo-margin is given that the score does not read.
+            ParameterError: `table` or `scores` is no table, a parameter is outside its range, or a pseudo-margin is
+                given that the score does not read.
         """
+        check_table(table, "table")
+        if scores is not None:
+            check_table(scores, "scores")
         reach = parse_epsilon(epsilon)
-        check_norm(norm)
+        norm = norm_of(table, norm, margin)
         check_score(score)
         check_rate(tpr)
         check_confidence(confidence)
@@ -214,6 +223,11 @@ class Detector:
             **vars(found),
         )
 
+    @property
+    def holds(self) -> bool:
+        """Whether the interval of the rate on held-out points reaches the rate asked for."""
+        return self.true_positives.high >= self.tpr
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the detector to the JSON file `path`, and give that path.
 
@@ -251,9 +265,16 @@ class Detector:
 
         Args:
             scores: larger where safer, so for a detector of the entropy its negative; NaN and None where there is none.
+
+        Raises:
+            ParameterError: they are no numbers.
         """
         values = scores.detach().cpu().double().numpy() if isinstance(scores, Tensor) else scores
-        return flagged(np.asarray(values, dtype=np.float64), self.threshold)
+        try:
+            numbers = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ParameterError("scores", f"numbers [B] are needed; found {scores!r:.80}") from error
+        return flagged(numbers, self.threshold)
 
     def wrap(
         self,
@@ -297,7 +318,8 @@ class Detector:
     ) -> pa.Table:
         """Flag every point of `points`, a row each with the schema `FLAGS`.
 
-        A point that cannot be scored (a broken image, NaN logits) has no score, and is brittle.
+        A point that cannot be scored (a broken image, NaN logits) has no score, and is flagged as brittle, however
+        many there are.
 
         Args:
             classifier: the model that it was fitted for.
@@ -309,8 +331,8 @@ class Detector:
 
         Raises:
             ModelError: the model, its last linear layer or the pseudo-margin is another one, or it cannot be scored.
-            ParameterError: a pseudo-margin is given that the score does not read.
-            DataError: the data do not fit the declaration, or too many of the first rows cannot be scored.
+            ParameterError: `classifier` is none, or a pseudo-margin is given that the score does not read.
+            DataError: the data do not fit the declaration, or none of the first points can be read.
         """
         from brittle.run import score
 
@@ -323,6 +345,7 @@ class Detector:
             confidence=self.confidence,
             batch_size=batch_size,
             progress=progress,
+            most_failures=None,
         )
         values = SCORES[self.score].sign * run.scores["value"].to_pandas().to_numpy(np.float64)
         statuses = run.scores["status"].to_pylist()
@@ -344,13 +367,15 @@ class Detector:
         score = SCORES[self.score].named(self.score)
         return "\n".join(
             (
-                f"brittle when {score} < {self.threshold!r}, or it is not finite, or the two largest logits tie",
+                f"flagged as brittle when {score} < {self.threshold!r}, or it is not finite, or the two largest logits "
+                f"tie",
                 f"brittle points are those with margins up to {self.epsilon:.6g} in {self.norm}",
                 f"calibrated for a true positive rate of {self.tpr} on {counts.calibration} of {counts.brittle} "
                 f"brittle points; {counts.robust} robust{left_out_sentence(vars(counts))}",
                 f"flags of held-out brittle points: {self.true_positives}",
                 f"flags of robust points: {self.false_positives}",
-                f"verdict: {self.verdict}",
+                f"verdict on the score: {self.verdict}",
+                f"verdict on the threshold: {about_threshold(self.true_positives, counts.brittle, self.tpr)}",
                 f"model {self.model.state_sha256[:12]}…; intervals at {self.confidence}; seed {self.seed}",
             )
         )

@@ -17,7 +17,11 @@ from brittle.analysis.margin_consistency import margin_consistency
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
 from brittle.intervals import clopper_pearson
+from brittle.norms import check_norm
 from brittle.table import INPUT_MARGIN, Table, parameters_json
+
+STEADY = 13
+"""So many times the brittle points that a rate needs make it steady: see `steady_rate`."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +163,30 @@ def points_needed(tpr: float) -> int:
     return math.ceil(_exact(tpr) / (1 - _exact(tpr)))
 
 
+def steady_rate(tpr: float) -> float:
+    """What the rate of one calibration on `STEADY * points_needed(tpr)` points reaches at least 19 times out of 20.
+
+    As many brittle points are missed as `tpr` allows, and half as many again: its law, Beta(k, n + 1 - k), lies below
+    with a probability of at most 0.05 (`threshold_of`).
+    """
+    return tpr - (1.0 - tpr) / 2.0
+
+
+def about_threshold(rate: Rate, points: int, tpr: float) -> str:
+    """Whether the held-out `rate` of a threshold, chosen with half of `points` brittle points, agrees with `tpr`."""
+    steady = 2 * STEADY * points_needed(tpr)
+    enough = f"{steady} make the rate steady, at least {steady_rate(tpr):.4g} in 95% of calibrations"
+    if rate.high >= tpr:
+        varies = f"; with {points} brittle points the rate of one varies, {enough}" if points < steady else ""
+        return f"agrees with the rate of {tpr} asked for, which is an average over calibrations{varies}"
+    return (
+        f"misses the rate of {tpr} asked for: the interval of the held-out rate ends at "
+        f"{math.floor(1e4 * rate.high) / 1e4:.4f}, because the rate is kept on average over calibrations and this one "
+        f"is unlucky; calibrate on more points with margins of at most epsilon (here {points}; {enough}), or once more "
+        f"with another seed, but not until one agrees"
+    )
+
+
 def threshold_of(scores: NDArray[np.float64], tpr: float) -> float:
     r"""The smallest threshold below which a further brittle point scores with probability `tpr` or more.
 
@@ -233,11 +261,12 @@ def calibrate(
 
     Raises:
         DataError: a score is missing or ambiguous, points with a margin are not in `scores`, there are too few brittle
-            points, or too many of them have no score.
+            points or no robust one, or too many of the brittle points have no score.
     """
     margins = _margin_entry(table, norm, margin)
     entry = _entry(scores, score, wanted, None)
     known, left_out = _known_points(_rows(table, margins), _rows(scores, entry), sign, learned_from)
+    _check_both_kinds(known.margins, epsilon)
     brittle = known.margins <= epsilon
     chosen, rest = _halves(known.scores[brittle], tpr, seed, left_out)
     threshold = threshold_of(chosen, tpr)
@@ -313,6 +342,31 @@ def judge(margins: NDArray[np.float64], scores: NDArray[np.float64], epsilon: fl
     )
 
 
+def _check_both_kinds(margins: NDArray[np.float64], epsilon: float) -> None:
+    """Raise where there are points, but `epsilon` does not part them.
+
+    Raises:
+        DataError: it does not.
+    """
+    if not margins.size:
+        return
+    smallest, largest = float(margins.min()), float(margins.max())
+    units = "in the units of the inputs, such as 8/255 where they range from 0 to 1"
+    if largest <= epsilon:
+        raise DataError(
+            "no_robust_points",
+            f"every margin is at most {epsilon:g}, so there is no robust point to tell apart; the largest is "
+            f"{largest:.4g}: choose a smaller epsilon, {units}",
+        )
+    if smallest > epsilon:
+        seen = f"the smallest is {smallest:.4g}" if math.isfinite(smallest) else "no other prediction was found at all"
+        raise DataError(
+            "no_brittle_points",
+            f"every margin is larger than {epsilon:g}, so there is no brittle point to calibrate on; {seen}: choose a "
+            f"larger epsilon, {units}",
+        )
+
+
 def _halves(
     scores: NDArray[np.float64], tpr: float, seed: int, left_out: dict[str, int]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -340,6 +394,46 @@ def left_out_sentence(counts: dict[str, int]) -> str:
 
 
 _LEFT_OUT = {"masked": "masked", "without_margin": "without margin", "learned_from": "learned from"}
+
+
+def check_table(table: Any, name: str) -> None:
+    """Raise where the parameter `name` is no run.
+
+    Raises:
+        ParameterError: it is none.
+    """
+    if not isinstance(table, Table):
+        raise ParameterError(
+            name,
+            f"expected the brittle.Table of a run, found {type(table).__name__}; brittle.score gives one, and "
+            f"brittle.read_table reads one from its folder",
+        )
+
+
+def norm_of(table: Table, norm: str | None, label: str | None = None) -> str:
+    """`norm` itself; where it is None, the norm of the input margins of a run that holds them in one only.
+
+    Args:
+        table: the run.
+        norm: `l2`, `linf` or None.
+        label: of the margins, where the run holds several.
+
+    Raises:
+        DataError: the run holds no input margins of that label, or holds them in several norms.
+        UnknownNameError: there is no such norm.
+    """
+    if norm is not None:
+        return check_norm(norm)
+    margins = [one for one in table.provenance["scores"] if one["score"] == INPUT_MARGIN]
+    found = dict.fromkeys(str(one["parameters"].get("norm")) for one in margins if label in (None, one["label"]))
+    if not found:
+        raise _missing(table, label or INPUT_MARGIN)
+    if len(found) > 1:
+        raise DataError(
+            "several_norms",
+            f"the run holds {INPUT_MARGIN} in {' and '.join(found)}; say which is meant with --norm (norm=)",
+        )
+    return check_norm(next(iter(found)))
 
 
 def _margin_entry(table: Table, norm: str, label: str | None) -> dict[str, Any]:
@@ -372,8 +466,12 @@ def _entry(table: Table, score: str, wanted: dict[str, Any], label: str | None) 
         raise DataError(
             "several_scores", f"the run holds {asked} {len(fitting)} times: {labels}; name one by its label"
         )
+    raise _missing(table, asked)
+
+
+def _missing(table: Table, asked: str) -> DataError:
     there = ", ".join(entry["label"] for entry in table.provenance["scores"]) or "none"
-    raise DataError("no_such_score", f"the run does not hold {asked}; its scores: {there}; score the points by it too")
+    return DataError("no_such_score", f"the run does not hold {asked}; its scores: {there}; score the points by it too")
 
 
 def _rows(table: Table, entry: dict[str, Any]) -> pd.DataFrame:

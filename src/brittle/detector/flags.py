@@ -28,7 +28,7 @@ FLAGS = pa.schema(
 and then the point is brittle), the flag, the status of the score, and whether the detector was forced onto a model that
 it was not fitted for."""
 
-GUARDED = ("=", "+", "-", "@", "\t", "\r")
+GUARDED = ("=", "+", "-", "@", "\t", "\r", "\n")
 """Starts of text that a spreadsheet would run as a formula."""
 
 

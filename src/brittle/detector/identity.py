@@ -74,7 +74,14 @@ class Identity:
 
         Raises:
             ModelError: it is a function, whose weights cannot be seen.
+            ParameterError: it is no classifier.
         """
+        if not isinstance(classifier, Classifier):
+            raise ParameterError(
+                "classifier",
+                f"expected a brittle.Classifier, found {type(classifier).__name__}; wrap the model with what was "
+                f"declared for the run: brittle.Classifier(model, bounds, mean, std)",
+            )
         return cls(_digest(classifier.model), classifier.bounds, classifier.mean, classifier.std, classifier.outputs)
 
     def check(self, found: Identity, *, force: bool) -> bool:

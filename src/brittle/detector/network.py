@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
+from brittle.bounds import allowed_range
 from brittle.classifier import Classifier
 from brittle.detector.formulas import Formula, Seen
-from brittle.errors import ModelError
+from brittle.errors import BrittleError, ModelError, ParameterError
 from brittle.head import Head, check_head, find_head
 
 _PRECISE = (torch.float32, torch.float64)
@@ -19,10 +20,11 @@ _PRECISE = (torch.float32, torch.float64)
 class DetectorNetwork(nn.Module):
     """From inputs `[B, *shape]`, in the declared units, to `(logits, score, brittle)`, `[B, C]`, `[B]` and `[B]`.
 
-    `score` is in double precision, `brittle` holds booleans: True unless all logits are finite, one of them alone is
-    the largest, and the score is a finite number that reaches the threshold. The network runs once; it shares its
-    weights with the classifier's, and is put into evaluation mode, in which it stays. Without preprocessing it gets the
-    caller's own inputs: a network that works in place on its input does so here too.
+    `score` is in double precision, `brittle` holds booleans: True unless the input lies in the declared bounds, all
+    logits are finite, one of them alone is the largest, and the score is a finite number that reaches the threshold.
+    The network runs once; it shares its weights with the classifier's, and is put into evaluation mode, in which it
+    stays. Without preprocessing it gets the caller's own inputs: a network that works in place on its input does so
+    here too.
 
     Where the score reads features, the first pass checks that the last linear layer gives the logits, and raises a
     `ModelError` where it does not. Such a network must have run once before it is exported or compiled.
@@ -53,8 +55,10 @@ class DetectorNetwork(nn.Module):
         self._weight, self._bias = (head.weight, head.bias) if head is not None and exported else (None, None)
         self._head_agrees = head is None
         self._formula, self._norm, self._threshold = formula, norm, threshold
+        self._least, self._most = allowed_range(classifier.bounds)
         self._dtype, self._outputs = classifier.dtype, classifier.outputs
         self._scaled = bool(classifier.mean or classifier.std)
+        self._channels = max(len(classifier.mean or ()), len(classifier.std or ()), 1)
         dtype = classifier.dtype or torch.float32
         for name, numbers, neutral in (("mean", classifier.mean, 0.0), ("std", classifier.std, 1.0)):
             values = torch.tensor(numbers or (neutral,), dtype=dtype, device=classifier.device)
@@ -78,9 +82,22 @@ class DetectorNetwork(nn.Module):
         return self
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """See the class."""
-        output, features, head = self._observe(self._as_seen(inputs))
-        logits = self._logits(output)
+        """See the class.
+
+        Raises:
+            ModelError: the network cannot be run on inputs of that shape, or its result is not one row of logits each.
+            ParameterError: `inputs` is no tensor, or has no batch axis.
+        """
+        _check_inputs(inputs, self._channels)
+        inside = self._inside(inputs)  # before the network, which may work in place
+        try:
+            output, features, head = self._observe(self._as_seen(inputs))
+        except (RuntimeError, ValueError, TypeError, AssertionError, IndexError) as error:
+            # Exporting and compiling say for themselves what they lack, and so does a machine out of memory.
+            if isinstance(error, BrittleError | torch.OutOfMemoryError) or torch.compiler.is_compiling():
+                raise
+            raise _failed(error, inputs) from error
+        logits = self._logits(output, inputs.shape[0])
         if head is not None and features is not None and not self._head_agrees:
             self._check_head(head, features, logits)
         seen = Seen(logits, self._norm, features, None if head is None else head.weight, self.regressor)
@@ -90,7 +107,12 @@ class DetectorNetwork(nn.Module):
         # notice. The sum of single precision logits does not overflow in double precision.
         total = logits.sum(dim=1, dtype=torch.float64) + score
         reaches, tied = score >= total - total + self._threshold, first <= second
-        return logits, score, reaches <= tied  # of booleans: brittle unless it reaches and is not tied
+        return logits, score, (reaches & inside) <= tied  # of booleans: brittle unless it reaches and is not tied
+
+    def _inside(self, inputs: Tensor) -> Tensor:
+        """Which rows lie in the declared bounds, `[B]`; those with NaN do not."""
+        values = inputs.flatten(1)
+        return (values.amin(dim=1) >= self._least) & (values.amax(dim=1) <= self._most)
 
     def _as_seen(self, inputs: Tensor) -> Tensor:
         """The inputs as the network sees them; without preprocessing the caller's own, as it gets them bare."""
@@ -124,18 +146,44 @@ class DetectorNetwork(nn.Module):
         check_head(head, features, logits)
         self._head_agrees = bool(logits.isfinite().all())
 
-    def _logits(self, output: Any) -> Tensor:
+    def _logits(self, output: Any, rows: int) -> Tensor:
         """Logits `[B, C]`, in single precision or better, as `Classifier` makes them."""
         scores = output if isinstance(output, Tensor) else _named(output)
-        if self._outputs == "binary-logit":
-            scores = scores.reshape(scores.shape[0], 1)
+        if self._outputs == "binary-logit" and scores.numel() == rows:
+            scores = scores.reshape(rows, 1)
             scores = torch.cat((torch.zeros_like(scores), scores), dim=1)
-        if scores.dim() != 2 or scores.shape[1] < 2:
+        if scores.dim() != 2 or scores.shape[0] != rows or scores.shape[1] < 2:
             raise ModelError(
-                "output_shape", f"the network gave a result of shape {list(scores.shape)}; [B, C] is needed, C >= 2"
+                "output_shape",
+                f"{rows} inputs gave a result of shape {list(scores.shape)}; [{rows}, classes] is needed, for 2 "
+                f"classes or more",
             )
         scores = scores if scores.dtype in _PRECISE else scores.float()
         return _log_probabilities(scores) if self._outputs == "probs" else scores
+
+
+def _check_inputs(inputs: Any, channels: int) -> None:
+    """Raise unless `inputs` is a tensor with a batch axis, and with channels that mean and std have numbers for."""
+    if not isinstance(inputs, Tensor):
+        kind = type(inputs).__name__
+        raise ParameterError(
+            "inputs", f"a tensor [B, *shape] is needed; found {kind}; convert it, as torch.from_numpy does an array"
+        )
+    if inputs.dim() < 2 or channels not in (1, inputs.shape[1]):
+        expected = "[B, *shape]" if channels == 1 else f"[B, {channels}, ...]"
+        raise ParameterError(
+            "inputs", f"{expected} is needed; found shape {list(inputs.shape)}; give one input alone as inputs[None]"
+        )
+
+
+def _failed(error: Exception, inputs: Tensor) -> ModelError:
+    """What the network raised, as one sentence."""
+    reason = str(error).strip().partition("\n")[0]
+    return ModelError(
+        "model_failed",
+        f"the network cannot be run on inputs of shape {list(inputs.shape)}: {type(error).__name__}: {reason}; "
+        f"[B, *shape] is needed, one input alone as inputs[None]",
+    )
 
 
 def _path(network: Any, head: Head) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
 from brittle.detector.formulas import PSEUDO_MARGIN, SCORES
 from brittle.detector.identity import Identity
-from brittle.errors import ModelError, ParameterError
+from brittle.errors import ModelError, ParameterError, UnknownNameError
 from brittle.scores import CATALOGUE, Score
 
 if TYPE_CHECKING:
@@ -20,10 +21,14 @@ def check_score(score: str) -> str:
     """`score` itself.
 
     Raises:
-        ParameterError: it is not one of `SCORES`.
+        UnknownNameError: it is not one of `SCORES`.
     """
-    if score not in SCORES:
-        raise ParameterError("score", f"a detector reads one of {', '.join(SCORES)}; found {score!r:.60}")
+    if not isinstance(score, str) or score not in SCORES:
+        near = get_close_matches(str(score), SCORES, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UnknownNameError(
+            "unknown_name", f"a detector reads one of {', '.join(SCORES)}; found {score!r:.60}{hint}"
+        )
     return score
 
 
@@ -34,7 +39,10 @@ def check_use(score: str, pseudo_margin: PseudoMargin | None) -> None:
         ParameterError: it is.
     """
     if pseudo_margin is not None and score != PSEUDO_MARGIN:
-        raise ParameterError("pseudo_margin", f"a detector of the score {score} reads no pseudo-margin; leave it out")
+        raise ParameterError(
+            "pseudo_margin",
+            f"a detector of the score {score} reads no pseudo-margin; leave out --pseudo-margin (pseudo_margin=)",
+        )
 
 
 def check_learned(pseudo_margin: PseudoMargin, identity: Identity, norm: str) -> None:
@@ -60,7 +68,11 @@ def parameters_of(score: str, norm: str, pseudo_margin: PseudoMargin | None) -> 
     """
     if score == PSEUDO_MARGIN:
         if pseudo_margin is None:
-            raise ParameterError("pseudo_margin", "the score pseudo_margin needs the one that computed it; give it too")
+            raise ParameterError(
+                "pseudo_margin",
+                "the score pseudo_margin needs the one that computed it; give its file too: --pseudo-margin FILE "
+                "(pseudo_margin=)",
+            )
         return {"sha256": pseudo_margin.digest}
     return {"norm": norm} if SCORES[score].normed else {}
 
@@ -87,6 +99,6 @@ def regressor_of(score: str, parameters: Mapping[str, Any], pseudo_margin: Pseud
         raise ModelError(
             "detector_pseudo_margin",
             f"the detector reads the pseudo-margin {parameters.get('sha256')}; found {found}; give the file that it "
-            f"was fitted with (pseudo_margin=)",
+            f"was fitted with: --pseudo-margin FILE (pseudo_margin=)",
         )
     return pseudo_margin.regressor

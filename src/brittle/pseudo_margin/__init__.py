@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from brittle.classifier import Classifier
-from brittle.data import Points
+from brittle.data import Points, as_points
+from brittle.detector.calibration import check_table, norm_of
 from brittle.detector.identity import Identity, Source
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.head import Head
 from brittle.models import state_digest
-from brittle.norms import check_norm
 from brittle.pseudo_margin.examples import Examples, as_arrays, known_margins, observe
 from brittle.pseudo_margin.file import read, write
 from brittle.pseudo_margin.recipe import BATCH, EPOCHS, LAYERS, RATE, WIDTH, Recipe
@@ -32,7 +32,7 @@ from brittle.table import Table
 __all__ = ["PseudoMargin", "PseudoMarginScore", "Recipe", "Regressor"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PseudoMargin:
     r"""A small network from the features of a classifier to its input margins.
 
@@ -62,6 +62,13 @@ class PseudoMargin:
     recipe: Recipe
     regressor: Regressor
     points: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        learned = self.recipe
+        return (
+            f"PseudoMargin({learned.points} points, {learned.features} features, norm={learned.norm!r}, "
+            f"validation_loss={learned.validation_loss:.4g})"
+        )
 
     @classmethod
     def fit(
@@ -131,7 +138,13 @@ class PseudoMargin:
 
     @classmethod
     def fit_run(
-        cls, table: Table, classifier: Classifier, points: Points, norm: str = "linf", seed: int = 0, **settings: Any
+        cls,
+        table: Table,
+        classifier: Classifier,
+        points: Points | tuple[Any, Any] | Tensor,
+        norm: str | None = None,
+        seed: int = 0,
+        **settings: Any,
     ) -> PseudoMargin:
         """Learn the input margins of a run from the features of the same points and the head's margins there.
 
@@ -140,23 +153,26 @@ class PseudoMargin:
         Args:
             table: a run with one `input_margin` in `norm`.
             classifier: the model of the run.
-            points: the data of the run; points that the run does not hold are left out.
-            norm: of the margins.
+            points: the data of the run, as `brittle.score` takes them; points that the run does not hold are left out.
+            norm: of the margins, `l2` or `linf`; by default the one that the run holds them in.
             seed: as `fit`.
             settings: the other arguments of `fit`.
 
         Raises:
             DataError: the run holds no such margins, too few points, or is of other data than `points`.
             ModelError: `classifier` is another model or preprocesses otherwise, or has no last linear layer.
+            ParameterError: `table` is no table or `classifier` no classifier.
         """
-        model = Identity.of_run(table.provenance)
+        check_table(table, "table")
+        model, norm = Identity.of_run(table.provenance), norm_of(table, norm)
         differing = model.differences(Identity.of_classifier(classifier))
         if differing:
             raise ModelError("pseudo_margin_model", f"the run is of another model or preprocessing: {differing}")
+        points = as_points(points, classifier.bounds)
         ours, theirs = Source.of(table.provenance["data"]), Source.of(points.provenance)
         if not ours.same(theirs):
             raise DataError("other_points", f"the run is of the data {ours}; found {theirs}; give those of the run")
-        known = known_margins(table, check_norm(norm))
+        known = known_margins(table, norm)
         ids, features = observe(classifier, points, known)
         margins = [known[point] for point in ids]
         known_facts = {"norm": norm, "model": model.state_sha256, "data": points.provenance, "head": classifier.head}

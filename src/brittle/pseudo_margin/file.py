@@ -13,7 +13,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from brittle.errors import ArtefactError, ModelError, StorageError
+from brittle.errors import ArtefactError, ModelError, ParameterError, StorageError
 from brittle.pseudo_margin.recipe import Recipe
 from brittle.pseudo_margin.regressor import Regressor, blank
 from brittle.strict_json import FormatProblem, dump, parse
@@ -22,13 +22,20 @@ MOST_BYTES = 2**28
 """Size of the largest file that is read."""
 
 
+SUFFIX = ".safetensors"
+"""What the name of a file must end in."""
+
+
 def write(path: str | os.PathLike[str], recipe: Recipe, regressor: Regressor, points: Sequence[str]) -> Path:
     """Write weights, recipe and points to the `.safetensors` file `path`, and give that path.
 
     Raises:
+        ParameterError: the file name does not end in `SUFFIX`.
         StorageError: it cannot be written.
     """
     path = Path(path)
+    if path.suffix != SUFFIX:
+        raise ParameterError("out", f"the file must end in {SUFFIX}; found {path.name!r}")
     weights = {name: tensor.contiguous() for name, tensor in regressor.state_dict().items()}
     ids = json.dumps(list(points)).encode()
     weights["points"] = torch.from_numpy(np.frombuffer(ids, np.uint8).copy())
@@ -69,7 +76,11 @@ def _decode(content: bytes) -> tuple[Recipe, Regressor, tuple[str, ...]]:
     """
     if len(content) > MOST_BYTES:
         raise FormatProblem(f"it has more than {MOST_BYTES:,} bytes")
-    weights = safetensors.torch.load(content)
+    try:
+        weights = safetensors.torch.load(content)
+    except (LookupError, TypeError, ValueError, RuntimeError, OverflowError) as error:
+        reason = str(error).partition("\n")[0]
+        raise FormatProblem(f"it holds types or shapes that PyTorch does not know ({reason})") from error
     recipe = parse(Recipe, _metadata(content).get("recipe", ""))
     _check_shapes(recipe, weights)
     points = _ids(weights.pop("points").numpy().tobytes())

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from brittle.errors import StorageError
+from brittle.norms import parse_epsilon
 from brittle.report import charts
 from brittle.report.case import open_cases
 from brittle.report.stand_in import compare_scores
 from brittle.report.subject import open_table
 from brittle.report.summarize import summarize
-from brittle.report.summary import Summary, WorstCase
+from brittle.report.summary import ExpectedChange, OtherRuns, Panel, Summary, WorstCase
 from brittle.table import Table
 
 __all__ = ["Summary", "render", "summarize", "worst_cases", "write_report"]
 
 
-def write_report(table: Table, path: str | os.PathLike[str], epsilon: float | None = None) -> Path:
+def write_report(
+    table: Table,
+    path: str | os.PathLike[str],
+    epsilon: float | str | None = None,
+    against: Mapping[str, Table] | None = None,
+) -> Path:
     """Write the report of `table` to the file `path`: one page, with its figures and images inside.
 
     The page names no address and holds no script, and its policy allows neither. The same table gives the same bytes.
@@ -30,17 +39,20 @@ def write_report(table: Table, path: str | os.PathLike[str], epsilon: float | No
     Args:
         table: a run.
         path: the file to write; its folder must exist.
-        epsilon: perturbation size of the worst-case chapter, in pixel units; by default one that suits the margins.
+        epsilon: perturbation size of the worst-case chapter, in pixel units, such as `"8/255"`; by default one that
+            suits the margins.
+        against: other runs over the same points, by the names that the page gives them.
 
     Returns:
         The path written.
 
     Raises:
         StorageError: `path` cannot be written.
-        ParameterError: `epsilon` is negative.
+        ParameterError: `epsilon` is neither a positive number nor a fraction of two.
+        DataError: the points of another run cannot be paired with those of `table`.
     """
     path = Path(path)
-    page = render(summarize(table, epsilon))
+    page = render(summarize(table, None if epsilon is None else parse_epsilon(epsilon), against))
     try:
         path.write_text(page, encoding="utf-8", newline="\n")
     except OSError as error:
@@ -48,14 +60,18 @@ def write_report(table: Table, path: str | os.PathLike[str], epsilon: float | No
     return path
 
 
-def worst_cases(table: Table, epsilon: float | None = None) -> tuple[pd.DataFrame, ...]:
+def worst_cases(table: Table, epsilon: float | str | None = None) -> tuple[pd.DataFrame, ...]:
     """For each norm of the worst-case chapter the frame of `brittle.analysis.worst_case_table`, at the same size.
 
     Args:
         table: a run.
-        epsilon: perturbation size, in pixel units; by default the one that the chapter judges at.
+        epsilon: perturbation size, in pixel units, as in `write_report`; by default the one that the chapter judges at.
+
+    Raises:
+        ParameterError: `epsilon` is neither a positive number nor a fraction of two.
     """
-    return tuple(compare_scores(case) for case in open_cases(open_table(table), epsilon))
+    reach = None if epsilon is None else parse_epsilon(epsilon)
+    return tuple(compare_scores(case) for case in open_cases(open_table(table), reach))
 
 
 def render(summary: Summary) -> str:
@@ -75,6 +91,8 @@ def render(summary: Summary) -> str:
         summary=summary,
         figures=figures,
         worst_case_figures=worst_case,
+        expected_change_figures=_expected_change_figures(summary.expected_change),
+        other_runs_figures=_other_runs_figures(summary.other_runs),
         style=style,
         colours=charts.COLOURS,
         other=charts.OTHER,
@@ -85,3 +103,27 @@ def _worst_case_figures(case: WorstCase, number: int) -> dict[str, Markup]:
     """The figures of the chapter on one norm, their identifiers told apart by its number."""
     frames = {"nearest": case.nearest.frame, "stand_in": case.stand_in.scatter, "detection": case.stand_in.detection}
     return {name: Markup(charts.draw(name, frame, f"{name}-{number}")) for name, frame in frames.items()}
+
+
+def _expected_change_figures(change: ExpectedChange | None) -> dict[str, Markup]:
+    """The figures of the chapter on the expected change."""
+    if change is None:
+        return {}
+    frames = {"change": change.prediction.frame, "shares": change.flips.shares, "means": change.flips.means}
+    return {name: Markup(charts.draw(name, frame)) for name, frame in frames.items()}
+
+
+def _other_runs_figures(others: OtherRuns | None) -> dict[str, list[Any]]:
+    """The figures of the chapter on other runs: those of the series, and for each run its differences and spreads."""
+    if others is None:
+        return {"series": [], "differences": [], "spreads": []}
+    count = itertools.count()
+
+    def drawn(name: str, panels: Iterable[Panel]) -> list[Markup]:
+        return [Markup(charts.draw(name, panel.frame, f"{name}-{next(count)}")) for panel in panels]
+
+    return {
+        "series": drawn("series", others.series),
+        "differences": drawn("difference", [Panel(run.name, run.differences) for run in others.runs]),
+        "spreads": [drawn("spread", run.spreads) for run in others.runs],
+    }

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from brittle.analysis.agreement import agreement, by_setting
+from brittle.analysis.change_columns import LAPLACIAN
 from brittle.analysis.class_bias import ClassBias
 from brittle.analysis.columns import PREFERENCE, TYPICAL_P_ROBUST, Column, Setting, preferred
 from brittle.analysis.distribution import FRAGILE, histogram
@@ -20,6 +21,7 @@ from brittle.report.summary import (
     Agreement,
     Comparison,
     Distribution,
+    ExpectedChange,
     Fragile,
     Grid,
     Headline,
@@ -37,12 +39,14 @@ MAX_DOTS = 1200
 """Points drawn in one scatter plot."""
 
 
-def summarize_headline(subject: Subject, bias: ClassBias | None, worst_case: Sequence[WorstCase]) -> Headline:
+def summarize_headline(
+    subject: Subject, bias: ClassBias | None, chapters: Sequence[WorstCase | ExpectedChange]
+) -> Headline:
     """A few numbers, and where they come from."""
     found = [(setting, preferred(subject.columns, setting)) for setting in subject.panels]
     means = [_mean_number(subject, setting, column) for setting, column in found if column is not None]
-    worst = [number for case in worst_case for number in case.headline]
-    return Headline((*means, *_class_numbers(subject, bias), *worst), _choice(subject))
+    others = [number for chapter in chapters for number in chapter.headline]
+    return Headline((*means, *_class_numbers(subject, bias), *others), _choice(subject))
 
 
 def _mean_number(subject: Subject, setting: Setting, column: Column) -> Number:
@@ -165,7 +169,7 @@ def summarize_margins(subject: Subject) -> Margins:
     scores = tuple(
         column
         for column in subject.columns
-        if column.setting.sigma is None and column.score != INPUT_MARGIN
+        if column.setting.sigma is None and column.score not in (INPUT_MARGIN, LAPLACIAN)
         if column is not subject.chosen and column.value.notna().any()
     )
     grid = _margins_grid(subject, scores)

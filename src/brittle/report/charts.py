@@ -13,11 +13,13 @@ from typing import Any
 import pandas as pd
 
 from brittle.report.charts_average_case import agreement_chart, classes_chart, distribution_chart, margins_chart
+from brittle.report.charts_comparison import difference_chart, series_chart, spread_chart
+from brittle.report.charts_expected_change import change_chart, means_chart, shares_chart
 from brittle.report.charts_style import COLOURS, OTHER, styled
 from brittle.report.charts_worst_case import detection_chart, nearest_chart, stand_in_chart
 from brittle.report.svg import inert
 
-__all__ = ["AVERAGE_CASE", "COLOURS", "FIGURES", "OTHER", "WORST_CASE", "draw"]
+__all__ = ["AVERAGE_CASE", "COLOURS", "EXPECTED_CHANGE", "FIGURES", "OTHER", "OTHER_RUNS", "WORST_CASE", "draw"]
 
 AVERAGE_CASE: Mapping[str, Callable[[pd.DataFrame], Any]] = {
     "distribution": distribution_chart,
@@ -34,7 +36,21 @@ WORST_CASE: Mapping[str, Callable[[pd.DataFrame], Any]] = {
 }
 """The figures of the worst-case chapter, once for every norm."""
 
-FIGURES = {**AVERAGE_CASE, **WORST_CASE}
+EXPECTED_CHANGE: Mapping[str, Callable[[pd.DataFrame], Any]] = {
+    "change": change_chart,
+    "shares": shares_chart,
+    "means": means_chart,
+}
+"""The figures of the expected change."""
+
+OTHER_RUNS: Mapping[str, Callable[[pd.DataFrame], Any]] = {
+    "difference": difference_chart,
+    "spread": spread_chart,
+    "series": series_chart,
+}
+"""The figures of other runs, each once for every run or score."""
+
+FIGURES = {**AVERAGE_CASE, **WORST_CASE, **EXPECTED_CHANGE, **OTHER_RUNS}
 
 
 def draw(name: str, frame: pd.DataFrame, identity: str | None = None) -> str:

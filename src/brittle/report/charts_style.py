@@ -24,6 +24,11 @@ COLOURS = {
     "max_probability": "#4d9aa5",
     "probability_margin": "#8c6d4f",
     "entropy": "#5f6b2f",
+    "laplacian": "#8f3b76",
+    "smoothed_laplacian": "#c08bb0",
+    "probability_change": "#b5452c",
+    "first_order_change": "#d79a86",
+    "change_bound": "#a9a08f",
 }
 """One colour per score on the whole page, after the palette of Okabe and Ito, safe for colour-blind readers."""
 
@@ -33,6 +38,9 @@ OTHER = "#b0a56a"
 
 WIDTH = 960
 """Width of a figure, in pixels; the page's column is a little wider."""
+
+BESIDE = 440
+"""Width of a figure of rows that stands beside another, with the names of the rows, in pixels."""
 
 INK, MUTED, RULE, GRID = "#1c2530", "#5b6670", "#c9d0d6", "#eceff1"
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"

@@ -8,7 +8,9 @@ from typing import Any, TypeGuard
 
 import pandas as pd
 
-from brittle.analysis.columns import Column
+from brittle.analysis.change_columns import laplacian_column, sampled_columns
+from brittle.analysis.columns import Column, Setting
+from brittle.analysis.expected_change import CHANGE
 from brittle.analysis.outcomes import outcomes
 from brittle.analysis.worst_case import margin_columns
 from brittle.intervals import clopper_pearson
@@ -70,8 +72,7 @@ def _facts(subject: Subject) -> tuple[Fact, ...]:
         Fact("Data", _data_text(subject.part("data"))),
         Fact("Points", _points_text(subject)),
         Fact("Accuracy", _accuracy_text(subject)),
-        Fact("Noise", _noise_text(subject)),
-        Fact("Noise level", _sigma_text(subject)),
+        *((Fact("Noise", _noise_text(subject)), Fact("Noise level", _sigma_text(subject))) if _noises(subject) else ()),
         Fact("Cost", _cost_text(subject)),
         Fact("Intervals", f"{percent(subject.confidence)} confidence, each for itself."),
     )
@@ -99,10 +100,22 @@ def _data_text(data: dict[str, Any]) -> str:
 
 def _points_text(subject: Subject) -> str:
     count = subject.table.points.num_rows
-    margins = [] if subject.chosen is not None else margin_columns(subject.table)
-    spoken, what = (margins[0], "an input margin") if margins else (subject.chosen, "a robustness")
+    spoken, what = _spoken_of(subject)
     valued = 0 if spoken is None else int(spoken.value.notna().sum())
     return f"{plural(count, 'point')}, of which {valued:,} got {what}."
+
+
+def _spoken_of(subject: Subject) -> tuple[Column | None, str]:
+    """The column whose points are counted, and what it gives them: that of the first chapter that the page has."""
+    if subject.chosen is not None:
+        return subject.chosen, "a robustness"
+    margins, laplacian = margin_columns(subject.table), laplacian_column(subject.columns)
+    if margins:
+        return margins[0], "an input margin"
+    if laplacian is not None:
+        return laplacian, "a Laplacian"
+    sampled = list(sampled_columns(subject.columns, CHANGE).values())
+    return (sampled[-1], "a sampled change") if sampled else (None, "a robustness")
 
 
 def _accuracy_text(subject: Subject) -> str:
@@ -116,10 +129,16 @@ def _accuracy_text(subject: Subject) -> str:
     )
 
 
+def _noises(subject: Subject) -> tuple[Setting, ...]:
+    """The noise of the robustness, or else of the scores that know any; empty for a run of margins alone."""
+    leveled = {column.setting for column in subject.columns if column.setting.sigma is not None}
+    return subject.settings or tuple(sorted(leveled, key=str))
+
+
 def _noise_text(subject: Subject) -> str:
     noise = subject.part("noise")
     recorded = noise.get("family")
-    families = [recorded] if recorded is not None else list(dict.fromkeys(s.noise for s in subject.settings))
+    families = [recorded] if recorded is not None else list(dict.fromkeys(s.noise for s in _noises(subject)))
     names = "; ".join(_NOISES.get(str(family), shown(family)) for family in families)
     clip = noise.get("clip") or any(column.parameters.get("clip") for column in subject.columns)
     clipped = (
@@ -131,7 +150,7 @@ def _noise_text(subject: Subject) -> str:
 
 
 def _sigma_text(subject: Subject) -> str:
-    sigmas = list(dict.fromkeys(setting.sigma for setting in subject.settings if setting.sigma is not None))
+    sigmas = list(dict.fromkeys(setting.sigma for setting in _noises(subject) if setting.sigma is not None))
     if not sigmas:
         return "None: no score of this run depends on noise."
     values = ", ".join(f"{sigma:g}" for sigma in sigmas)

@@ -30,6 +30,9 @@ MAX_DOTS = 1200
 MAX_CURVES = 6
 """Scores whose detection is drawn."""
 
+AFFORDABLE = 0.1
+"""A score is an alternative to attacks where it costs at most this share of their passes."""
+
 MIN_POINTS = 40
 """Points below which no subset is taken."""
 
@@ -65,8 +68,8 @@ def summarize_stand_in(case: Case, frame: pd.DataFrame) -> StandIn:
         scatter=_scatter(case, main),
         detection=detected,
         grid=_grid(case, frame),
-        conclusion=_conclusion(row),
-        note=_note(case, main, len(frame) - len(set(detected["title"]))),
+        conclusion=_conclusion(row) + _alternative(case, frame, row),
+        note=_note(case, main, len(set(detected["title"])), len(frame)),
     )
 
 
@@ -135,7 +138,7 @@ def _measured(row: dict[Any, Any], name: str) -> str:
 
 
 def _conclusion(row: dict[Any, Any]) -> str:
-    if row["reason"]:
+    if isinstance(row["reason"], str):
         return row["reason"]
     if row["auroc_low"] >= GOOD_AUROC:
         verdict = "it may stand in for the distance where points of this model are to be ranked or screened"
@@ -149,18 +152,43 @@ def _conclusion(row: dict[Any, Any]) -> str:
     )
 
 
-def _note(case: Case, main: Column, left: int) -> str:
+def _alternative(case: Case, frame: pd.DataFrame, row: dict[Any, Any]) -> str:
+    """The score that detects clearly better for a small part of the attacks' price, as a sentence; empty for none."""
+    known = _by_label(case)
+    most = AFFORDABLE * case.margin.cost
+    cheap = [other for other in frame.to_dict("records") if known[other["score"]].cost <= most]
+    better = [one for one in cheap if one["auroc_low"] > row["auroc"] and one["auroc"] > row["auroc_high"]]
+    if not better:
+        return ""
+    best = max(better, key=lambda one: one["auroc"])
+    passes = f"{known[best['score']].cost:,.0f}"
+    return (
+        f" {shown(best['score'], 60)} does clearly better, with an AUROC of {fixed(best['auroc'])}, for {passes} "
+        f"{'pass' if passes == '1' else 'passes'} a point instead of {known[row['score']].cost:,.0f}."
+    )
+
+
+def _note(case: Case, main: Column, drawn: int, compared: int) -> str:
+    left = compared - drawn
     return " ".join(
         part
         for part in (
             f"Left, {_title(main)} against the distance, one dot per point with a finite distance, of more than "
             f"{MAX_DOTS:,} a regular selection. Right, AUROC if another epsilon were chosen, with "
             f"the {percent(case.subject.confidence)} interval of {shown(main.label, 60)}.",
-            f"{plural(left, 'further score')} in the table only." if left else "",
+            _drawn_text(drawn, left),
             f"The dashed lines are epsilon = {case.epsilon.text}.",
         )
         if part
     )
+
+
+def _drawn_text(drawn: int, left: int) -> str:
+    """Which of the scores are drawn, where some are not."""
+    if not left:
+        return ""
+    others = f", and of the others the {drawn - 1:,} with the largest tau, each by its best parameters" * (drawn > 1)
+    return f"Drawn is that score{others}; {plural(left, 'further score')} in the table only."
 
 
 def summarize_subset(case: Case, frame: pd.DataFrame) -> Subset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,6 +52,21 @@ class Subject:
     def class_text(self, number: float | None) -> str:
         """The name of a class as the page shows it."""
         return MISSING if number is None or pd.isna(number) else shown(class_name(self.table, int(number)), 40)
+
+    def noise_text(self, setting: Setting) -> str:
+        """A noise setting with three digits, as far as these tell the settings of the run apart."""
+        sigmas = {column.setting.sigma for column in self.columns if column.setting.sigma is not None}
+        rounded = None if setting.sigma is None else float(f"{setting.sigma:.3g}")
+        alone = sum(f"{sigma:.3g}" == f"{setting.sigma:.3g}" for sigma in sigmas) <= 1 if sigmas and rounded else False
+        return shown(str(setting._replace(sigma=rounded) if alone else setting), 60)
+
+    def radius_text(self, setting: Setting) -> str:
+        """The radius of noise on a sphere in brackets, where the shape of the inputs is known; else empty."""
+        shape = self.part("data").get("input_shape")
+        sides = shape if isinstance(shape, list) and all(isinstance(side, int) for side in shape) else []
+        if setting.noise != "sphere" or setting.sigma is None or not sides:
+            return ""
+        return f" (radius {setting.sigma * math.sqrt(math.prod(sides)):.3g})"
 
     def ties_text(self, column: Column) -> str:
         """How points that tie in `column` are ordered; empty where none do."""

@@ -249,11 +249,153 @@ class WorstCase:
 
 
 @dataclass(frozen=True, eq=False)
+class Prediction:
+    """How well the Laplacian predicts the sampled change.
+
+    Attributes:
+        frame: both changes of each point: `setting`, `order`, `predicted`, `sampled`, `low`, `high`, `kind`.
+        grid: one row per noise setting.
+        conclusion: what it means at the noise setting that the chapter speaks of.
+        readings: the same for each noise setting that is drawn.
+        note: what the figure shows and leaves out.
+    """
+
+    frame: pd.DataFrame
+    grid: Grid
+    conclusion: str
+    readings: tuple[Fact, ...]
+    note: str
+
+
+@dataclass(frozen=True, eq=False)
+class LabelFlips:
+    """Flips of confident predictions by Laplacian, and Laplacians by whether a point ever flipped.
+
+    Attributes:
+        shares: shares of flips: `setting`, `order`, `group`, `value`, `low`, `high`.
+        means: mean Laplacians, in the same columns.
+        by_laplacian: the shares as a table.
+        by_flips: the means as a table.
+        conclusion: what to take from it.
+        note: what the figures show.
+    """
+
+    shares: pd.DataFrame
+    means: pd.DataFrame
+    by_laplacian: Grid
+    by_flips: Grid
+    conclusion: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Drop:
+    """A prediction whose probability drops under noise.
+
+    Attributes:
+        name: what the data call the point.
+        image: base64 of a PNG, or empty.
+        change: its mean change, or its Laplacian where none was sampled.
+        before: the probability without noise.
+        predicted: the predicted class.
+        wrong: whether the label is known and is another class.
+    """
+
+    name: str
+    image: str
+    change: str
+    before: str
+    predicted: str
+    wrong: bool
+
+
+@dataclass(frozen=True)
+class Drops:
+    """The predictions whose probability drops most, and more of them as a table."""
+
+    points: tuple[Drop, ...]
+    grid: Grid
+    note: str
+
+
+@dataclass(frozen=True)
+class ExpectedChange:
+    """The chapter on the expected change.
+
+    Attributes:
+        setting: the noise setting that the chapter speaks of, and why that one; empty where nothing was sampled.
+        numbers: to be set large.
+        headline: those of them that the beginning of the page repeats.
+        prediction: the Laplacian against the sampled change.
+        flips: the Laplacian against flips.
+        drops: the predictions that lose most.
+    """
+
+    setting: str
+    numbers: tuple[Number, ...]
+    headline: tuple[Number, ...]
+    prediction: Prediction
+    flips: LabelFlips
+    drops: Drops
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """A frame for a figure and what the figure is of."""
+
+    title: str
+    frame: pd.DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class OtherRun:
+    """This run beside another one.
+
+    Attributes:
+        name: of the other run.
+        facts: what differs between the runs, and how their points were paired.
+        numbers: to be set large.
+        differences: mean paired differences between 0 and 1: `name`, `order`, `value`, `low`, `high`; empty where they
+            are not drawn.
+        spreads: quantiles of both runs, one panel per score: `run`, `order`, `q05`, `q25`, `q50`, `q75`, `q95`.
+        grid: all scores of both runs.
+        note: what the table says.
+    """
+
+    name: str
+    facts: tuple[Fact, ...]
+    numbers: tuple[Number, ...]
+    differences: pd.DataFrame
+    spreads: tuple[Panel, ...]
+    grid: Grid
+    note: str
+
+
+@dataclass(frozen=True)
+class OtherRuns:
+    """The chapter on other runs.
+
+    Attributes:
+        runs: in the order given.
+        series: means over the runs, one panel per score: `name`, `order`, `value`, `low`, `high`, `this`; empty for a
+            single run.
+        grid: the series as a table.
+        note: what the figures of the series show.
+    """
+
+    runs: tuple[OtherRun, ...]
+    series: tuple[Panel, ...]
+    grid: Grid
+    note: str
+
+
+@dataclass(frozen=True, eq=False)
 class Summary:
     """What the page says: its head, and one field per section.
 
     The sections from `distribution` to `fragile` are the average case, which `average_case` says whether to show; the
-    worst case has one entry for every norm, and none in a run without input margins.
+    worst case has one entry for every norm, and none in a run without input margins. The expected change is missing
+    where neither a Laplacian nor a change has a value, the other runs where none were given.
     """
 
     title: str
@@ -269,4 +411,6 @@ class Summary:
     margins: Margins
     fragile: Fragile
     worst_case: tuple[WorstCase, ...]
+    expected_change: ExpectedChange | None
+    other_runs: OtherRuns | None
     repeat: tuple[Fact, ...]

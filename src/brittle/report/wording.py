@@ -27,11 +27,21 @@ EXPLANATIONS = {
     "logit_margin": "The gap between the largest logit and the second.",
     "first_order_margin": "The distance to the nearest decision boundary if the model were its tangent.",
     "feature_margin": "The distance to the nearest decision boundary of the last layer, among its features.",
+    "feature_distance": "How far the features move on the way to the nearest input found with another prediction; a "
+    "fixed multiple of the input margin where features keep distances.",
     "input_margin": "The distance to the nearest input found with another prediction: an upper bound, as attacks may "
     "miss a nearer one. Many passes.",
+    "pseudo_margin": "A stand-in for the input margin, learned from the features of other points.",
     "max_probability": "The model's own confidence: the largest probability.",
     "probability_margin": "The gap between the largest probability and the second.",
     "entropy": "How widely the model spreads its probabilities; smaller is surer.",
+    "laplacian": "The trace of the second derivatives of the predicted probability: which way small noise moves it on "
+    "average. Blind to kinks around the point.",
+    "smoothed_laplacian": "The Laplacian of the probability averaged over noise: the sampled change, in the "
+    "Laplacian's unit.",
+    "probability_change": "How noise changes the predicted probability, sampled: its mean, variance and mean size.",
+    "first_order_change": "Variance and mean size of that change if the probability were its tangent.",
+    "change_bound": "An upper bound on the mean size of that change, for the second-order model of the probability.",
 }
 """One plain sentence or two for each score."""
 
@@ -55,6 +65,29 @@ def short(number: float, digits: int = 2) -> str:
         return f"{number:#.{digits}g}".rstrip(".")
     mantissa, exponent = f"{number:.{digits - 1}e}".split("e")
     return f"{mantissa}e{int(exponent)}"
+
+
+def signed(number: float, digits: int = 2) -> str:
+    """`number` as `short` writes it, with a true minus; an infinite one as such."""
+    text = "∞" if math.isinf(number) else short(abs(number), digits)
+    return f"−{text}" if number < 0.0 else text
+
+
+def reach(low: float, high: float, digits: int = 2) -> str:
+    """An interval of numbers of any sign and size."""
+    return f"{signed(low, digits)} to {signed(high, digits)}"
+
+
+def small_percent(share: float) -> str:
+    """`share` in per cent, with as many digits as tell it from none and from all."""
+    if 0.995 <= share < 1.0:
+        return f"{min(100.0 * share, 99.9):.1f}%"
+    return f"{short(100.0 * share)}%" if 0.0 < share < 5e-4 else percent(share)
+
+
+def p_value(value: float) -> str:
+    """A p-value."""
+    return "below 1e-16" if value < 1e-16 else short(value)
 
 
 def at_most(number: float) -> str:

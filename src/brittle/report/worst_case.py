@@ -106,17 +106,27 @@ def _share_numbers(case: Case) -> list[Number]:
                 f"{percent(right.accuracy)} are right unperturbed.",
             )
         )
-    if _is_certified(case):
-        proven = _beyond(case, "certified", case.epsilon.value)
-        numbers.append(
-            Number(
-                f"Certified at {size}",
-                percent(proven.robust_accuracy),
-                f"{percent_interval(proven.low, proven.high)}. Proven: no input within epsilon has another prediction. "
-                "The truth lies between this and what attacks left.",
-            )
+    return [*numbers, _certified_number(case, size)] if _is_certified(case) else numbers
+
+
+def _certified_number(case: Case, size: str) -> Number:
+    """The share that is proven, of the same points as the share that the attacks left, which bounds it from above."""
+    proven = _beyond(case, "certified", case.epsilon.value)
+    left = percent(_beyond(case, "correct" if case.labelled else "all", case.epsilon.value).robust_accuracy)
+    reach, share = percent_interval(proven.low, proven.high), percent(proven.robust_accuracy)
+    if case.labelled:
+        return Number(
+            f"Certified robust accuracy at {size}",
+            share,
+            f"{reach}. Right, and proven that no input within epsilon has another prediction. The robust accuracy on "
+            f"these points lies between this {share} and the {left} that the attacks left.",
         )
-    return numbers
+    return Number(
+        f"Certified share at {size}",
+        share,
+        f"{reach}. Proven that no input within epsilon has another prediction. The share of these predictions that "
+        f"cannot be flipped lies between this {share} and the {left} that were not flipped.",
+    )
 
 
 def _not_found_number(case: Case) -> list[Number]:
@@ -132,16 +142,21 @@ def _is_certified(case: Case) -> bool:
 
 
 def _beyond(case: Case, kind: str, epsilon: float) -> RobustAccuracy:
-    """The share of points whose margin exceeds `epsilon`: of all, of those right as well, or by certified radius."""
-    margin = case.margin.rows["low"] if kind == "certified" else case.margin.value
-    right = case.correct if kind == "correct" else np.ones(len(margin))
+    """The share of points whose margin exceeds `epsilon`: of all, of those right as well, or proven by its lower end.
+
+    With labels, those proven are right as well, so that their share bounds the robust accuracy from below.
+    """
+    found = case.margin.value
+    margin = case.margin.rows["low"].fillna(0.0).where(found.notna()) if kind == "certified" else found
+    right = np.ones(len(margin)) if kind == "all" or not case.labelled else case.correct
     return direct_robust_accuracy(margin.to_numpy(), right, epsilon, case.subject.confidence)
 
 
 def _curves(case: Case) -> pd.DataFrame:
     kinds = {"all": "any prediction"}
     kinds |= {"correct": "correct prediction (robust accuracy)"} if case.labelled else {}
-    kinds |= {"certified": "any prediction, certified"} if _is_certified(case) else {}
+    certified = f"{'correct' if case.labelled else 'any'} prediction, certified"
+    kinds |= {"certified": certified} if _is_certified(case) else {}
     reach = float(case.finite.quantile(0.99)) if len(case.finite) else 0.0
     grid = np.linspace(0.0, max(1.05 * reach, 1.5 * case.epsilon.value) or 1.0, STEPS)
     rows = [
@@ -164,6 +179,12 @@ def _masked_text(case: Case) -> str:
     )
 
 
+def _certified_text(case: Case) -> str:
+    if not _is_certified(case):
+        return ""
+    return f", and {'that of the robust accuracy ' if case.labelled else ''}no lower than the certified one"
+
+
 def _nearest_note(case: Case) -> str:
     missing = len(case.margin.value) - len(case.distance)
     return " ".join(
@@ -172,7 +193,7 @@ def _nearest_note(case: Case) -> str:
             "The share of points with no other decision found within epsilon; each band is the "
             f"{percent(case.subject.confidence)} interval of its share alone, the dashed line is epsilon = "
             f"{case.epsilon.text}. Attacks find upper bounds of the distance, so the true curves lie no higher"
-            f"{', and no lower than the certified one' if _is_certified(case) else ''}.",
+            f"{_certified_text(case)}.",
             f"{plural(missing, 'point')} without a margin left out." if missing else "",
             f"Read from {shown(case.margin.label)}.",
         )

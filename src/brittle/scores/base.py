@@ -26,8 +26,8 @@ class Score(ABC):
         name: what tables and the command line call it.
         title: what it is, in a few words.
         quantity: what its value is: `flip_probability` (`1 - p_robust`), `distance` (in pixel units, in the norm of
-            its parameters), `feature_distance`, `logit_margin`, `probability`, `entropy`, `laplacian` (of a probability, per
-            squared pixel unit) or `probability_change`.
+            its parameters), `feature_distance`, `logit_margin`, `probability`, `entropy`, `laplacian` (of a
+            probability, per squared pixel unit) or `probability_change`.
         cost: passes through the network per point, in words.
         reference: where it comes from.
     """

@@ -84,6 +84,8 @@ def choose(
         if unknown:
             near = get_close_matches(unknown[0], known, 1)
             hint = f"did you mean {near[0]}? " if near else "separate names with blanks; " if "," in unknown[0] else ""
+            if unknown[0].replace("-", "_") == "pseudo_margin":
+                hint = "give its file with --pseudo-margin FILE; "
             raise UsageError("unknown_name", f"no {what} is called {unknown[0]!r}; {hint}there are {', '.join(known)}")
     noises = [FAMILIES[family](sigma) for sigma in dict.fromkeys(sigmas)]
     options = {"clip": clip or None, "classes": classes, "temperature": temperature}

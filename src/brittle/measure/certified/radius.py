@@ -97,7 +97,7 @@ class Certified(Measurement):
             network = build_network(classifier, clean.inputs)
             usable = _usable(clean)
             _check_agreement(network, clean, usable)
-            return [_radii(need, network, classifier.bounds, clean, usable) for need in needs]
+            return [_radii(need, network, classifier, clean, usable) for need in needs]
         except UnsupportedLayer as layer:
             passes = torch.full_like(clean.predicted, clean.passes)
             nothing = torch.zeros(len(passes), dtype=torch.float64, device=passes.device)
@@ -118,13 +118,11 @@ def _check_agreement(network: Network, clean: Clean, usable: Tensor) -> None:
             raise UnsupportedLayer("layers that do not reproduce the classifier's scores")
 
 
-def _radii(
-    need: Certified, network: Network, bounds: tuple[float, float], clean: Clean, usable: Tensor
-) -> CertifiedRadius:
+def _radii(need: Certified, network: Network, classifier: Classifier, clean: Clean, usable: Tensor) -> CertifiedRadius:
     radius = torch.zeros(len(clean.logits), dtype=torch.float64, device=clean.logits.device)
     passes = torch.full_like(clean.predicted, clean.passes)
     for rows in usable.split(max(1, BLOCK_NUMBERS // clean.inputs[0].numel())) if len(usable) else ():
-        proof = _Proof(need, network, bounds, clean.inputs[rows].double(), clean.logits[rows].double())
+        proof = _Proof(need, network, classifier, clean.inputs[rows].double(), clean.logits[rows].double())
         # One last unit below, for what the additions of a distance lose.
         radius[rows] = largest(proof, proof.rows, proof.diameter, need.clip) * (1 - ROUNDING)
         passes[rows] += proof.passes
@@ -137,16 +135,16 @@ class _Proof:
     Attributes:
         rows: numbers of the points, `[K]`.
         diameter: largest distance of two inputs within the classifier's bounds.
-        passes: what was spent so far, `[K]`.
+        passes: what was spent so far, `[K]`; the classifier counts it, too.
     """
 
     def __init__(
-        self, need: Certified, network: Network, bounds: tuple[float, float], points: Tensor, logits: Tensor
+        self, need: Certified, network: Network, classifier: Classifier, points: Tensor, logits: Tensor
     ) -> None:
-        self.need, self.network, self.points = need, network, points
+        self.need, self.network, self.classifier, self.points = need, network, classifier, points
         self.rows = torch.arange(len(points), device=points.device)
-        self.bounds = bounds if need.clip else None
-        width = bounds[1] - bounds[0]
+        self.bounds = classifier.bounds if need.clip else None
+        width = classifier.bounds[1] - classifier.bounds[0]
         self.diameter = width if need.norm == "linf" else width * math.sqrt(points[0].numel())
         self.predicted = logits.argmax(dim=1)
         exact = network(points)
@@ -160,6 +158,8 @@ class _Proof:
         ball = Ball.around(self.points[rows], radii, self.need.norm, self.bounds)
         found = margin_bounds(self.network, ball, self.predicted[rows])
         self.passes[rows] += found.functions + 1
+        self.classifier.forward_passes += len(rows)
+        self.classifier.backward_passes += int(found.functions.sum())
         score = (found.lower - self.allowance[rows]).min(dim=1).values
         return score.nan_to_num(nan=-torch.inf)
 

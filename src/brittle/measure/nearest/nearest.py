@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from brittle.bounds import allowed_range
 from brittle.classifier import Classifier
-from brittle.errors import ParameterError
+from brittle.errors import DataError, ParameterError
 from brittle.measure.base import Measurement
-from brittle.measure.forward import Clean
+from brittle.measure.forward import Clean, default_rows, look
 from brittle.measure.nearest.apgd import apgd
 from brittle.measure.nearest.ddn import ddn
 from brittle.measure.nearest.effort import EFFORTS, Effort
@@ -126,6 +127,83 @@ class Nearest(Measurement):
             return [found for _ in needs]
         observed = _observe(found, NORMS[needs[0].norm], classifier, clean)
         return [observed if need.observe else found for need in needs]
+
+
+def nearest(
+    classifier: Classifier,
+    inputs: Tensor,
+    *,
+    norm: str = "linf",
+    attack: str = "best",
+    effort: str = "standard",
+    bounded: bool = True,
+) -> NearestPoint:
+    """The nearest input with another predicted class that is found around each of `inputs`.
+
+    `min ||d||` subject to `argmax z(x + d) != argmax z(x)`: what `brittle.scores.InputMargin` measures, with the inputs
+    themselves.
+
+    Validity: an upper bound on the input margin, exact for linear models; how near it comes is measured in
+    `docs/attacks.md`.
+
+    Args:
+        classifier: what to search.
+        inputs: `[B, *shape]`, in the declared units; `B` at least 1.
+        norm: `l2` or `linf`.
+        attack: `best` for the nearest of all attacks, or one of `ATTACKS` by name.
+        effort: `fast`, `standard` or `thorough`, a budget of passes per point.
+        bounded: stay inside the classifier's bounds.
+
+    Returns:
+        the `NearestPoint`: `points` `[B, *shape]`, `distance`, `predicted` (-1 where nothing was found) and `passes`,
+        on the classifier's device.
+
+    Raises:
+        ParameterError: an unknown norm, attack or effort, or an attack that does not know the norm.
+        DataError: inputs outside the classifier's bounds, or none.
+        ModelError: the model fails or cannot be differentiated.
+
+    Example:
+        >>> import torch, brittle
+        >>> network = torch.nn.Linear(4, 3)
+        >>> classifier = brittle.Classifier(network)
+        >>> found = brittle.nearest(classifier, torch.rand(2, 4), norm="l2", effort="fast", bounded=False)
+        >>> [int(network(point[None]).argmax()) for point in found.points] == found.predicted.tolist()
+        True
+    """
+    need = Nearest(norm, attack, effort, bounded)
+    _check_inputs(inputs, classifier.bounds)
+    rows = default_rows(inputs, classifier.device)
+    parts = [
+        need(classifier, look(classifier, part, [str(number) for number in range(len(part))], 0, rows=rows))
+        for part in inputs.split(max(1, rows // 2))
+    ]
+    return _concatenate(parts)
+
+
+def _check_inputs(inputs: Tensor, bounds: tuple[float, float]) -> None:
+    if inputs.dim() < 2 or not len(inputs):
+        raise DataError("empty_dataset", f"inputs [B, *shape] with B at least 1 are needed; found {list(inputs.shape)}")
+    least, most = allowed_range(bounds)
+    outside = ((inputs < least) | (inputs > most)).flatten(1).any(dim=1)
+    if bool(outside.any()):
+        raise DataError(
+            "value_range",
+            f"{int(outside.sum())} of {len(inputs)} inputs leave the declared range [{bounds[0]:g}, {bounds[1]:g}], "
+            f"the first of them row {int(outside.nonzero()[0])}; declare the range of the inputs: "
+            f"brittle.Classifier(model, bounds=...)",
+        )
+
+
+def _concatenate(parts: Sequence[NearestPoint]) -> NearestPoint:
+    return NearestPoint(
+        distance=torch.cat([part.distance for part in parts]),
+        points=torch.cat([part.points for part in parts]),
+        predicted=torch.cat([part.predicted for part in parts]),
+        passes=torch.cat([part.passes for part in parts]),
+        by_attack={name: torch.cat([part.by_attack[name] for part in parts]) for name in parts[0].by_attack},
+        masked=torch.cat([part.masked for part in parts]),
+    )
 
 
 def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint:

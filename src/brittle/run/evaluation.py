@@ -1,10 +1,8 @@
-"""A run: examine, measure each point once, derive every score, write rows."""
+"""One batch: look at it, leave out what cannot be measured, measure the rest once, derive every score, write rows."""
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -13,104 +11,32 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from brittle import doctor
 from brittle.classifier import Classifier
-from brittle.data import Batch, Points, array_points
+from brittle.data import Batch
 from brittle.data.images import thumbnails
-from brittle.errors import DataError, ParameterError
 from brittle.estimate import Estimate, Status
-from brittle.intervals import check_confidence
-from brittle.measure import Clean, Curved, Measurement, NearestPoint, take
-from brittle.measure.forward import default_rows, look
-from brittle.record import FIRST_ROWS, Record
+from brittle.measure import CertifiedRadius, Clean, Curved, Measurement, NearestPoint, take
+from brittle.measure.forward import look
 from brittle.scores import Score
-from brittle.table import COUNTEREXAMPLES, POINTS, SCORES, RunWriter, Table, parameters_json
-
-CONFIDENCE = 0.99
-"""Confidence of all intervals of a run unless told."""
-
-SHARD = 256
-"""Points in a shard of the run folder."""
-
-MOST_FAILURES = FIRST_ROWS // 100
-"""A run stops when more than this many of its first rows get no number."""
-
-MOST_SEED = 2**63 - 1
-
-Progress = Callable[[int, int, int], None]
-"""Called with the points done, all points, and the passes through the network so far."""
-
-
-def score(
-    classifier: Classifier,
-    data: Points | tuple[Any, Any] | Tensor,
-    scores: Sequence[Score],
-    *,
-    seed: int = 0,
-    batch_size: int | None = None,
-    confidence: float = CONFIDENCE,
-    out: str | os.PathLike[str] | None = None,
-    expected_accuracy: float | None = None,
-    progress: Progress | None = None,
-    command: Sequence[str] | None = None,
-) -> Table:
-    """Score every point of `data` by every score of `scores`.
-
-    Measurements that several scores need are taken once. The noise of a point is keyed by (seed, point id), so its
-    scores do not depend on the batch size or on the other points, except as a network rounds differently in another
-    batch (attacks can amplify that, see `docs/attacks.md`).
-
-    Args:
-        classifier: the trained model.
-        data: `(x, y)` with `x` `[N, *shape]` in the declared units and `y` `[N]` or None; `x` alone; or points from
-            `brittle.data.open_points`.
-        scores: what to compute; each at most once, told apart by name and parameters.
-        seed: seed of the noise.
-        batch_size: most rows in one pass through the network; by default 64 on a CPU and 512 elsewhere, fewer for
-            large inputs.
-        confidence: of all intervals in the table.
-        out: folder to write the run to, shard by shard; None keeps it in memory.
-        expected_accuracy: stop when the accuracy on the first labelled points is surely below.
-        progress: called after every batch.
-        command: how the run was started, for the record.
-
-    Returns:
-        the table.
-
-    Raises:
-        DataError: the data do not fit the declaration, or too many of the first rows get no number.
-        ModelError: the model cannot be scored as it stands.
-        ParameterError: a parameter is outside its range.
-        StorageError: `out` holds a run or cannot be written.
-    """
-    started = time.monotonic()
-    _check_kinds(classifier, scores)
-    points = _as_points(data, classifier.bounds)
-    _check_parameters(scores, seed, batch_size, confidence)
-    head = next(iter(points.batches(doctor.GUARD_ROWS if expected_accuracy else doctor.LOOKED_AT)))
-    rows = batch_size or default_rows(head.inputs, classifier.device)
-    with classifier.evaluating():
-        diagnosis = doctor.examine(classifier, head, points.labels, scores, seed, rows)
-        if expected_accuracy is not None:
-            doctor.check_accuracy(expected_accuracy, classifier, head, rows)
-        record = Record.start(classifier, points, scores, seed, confidence, rows, diagnosis, command)
-        sink = _Sink(None if out is None else RunWriter.create(out, record.provenance()))
-        for batch in points.batches(max(1, rows // 2)):
-            doctor.check_values(batch, classifier.bounds)
-            found = _evaluate(classifier, batch, scores, seed, rows, confidence)
-            batch_points, batch_scores = _rows(found, scores)
-            record.add(batch_points, batch_scores)
-            _check_failures(record)
-            sink.add(batch_points, batch_scores, _counterexamples(found, scores, classifier.bounds), len(scores))
-            if progress is not None:
-                progress(record.points, len(points), record.passes)
-    record.finish(time.monotonic() - started)
-    return sink.close(record.provenance())
+from brittle.table import COUNTEREXAMPLES, POINTS, SCORES, parameters_json
 
 
 def plan(scores: Iterable[Score]) -> tuple[Measurement, ...]:
     """The measurements that `scores` need, each once."""
     return tuple(dict.fromkeys(chain.from_iterable(score.needs for score in scores)))
+
+
+def evaluate(
+    classifier: Classifier, batch: Batch, scores: Sequence[Score], seed: int, rows: int, confidence: float
+) -> dict[str, pa.Table]:
+    """The rows of a batch, by the kinds of shard file that hold them."""
+    found = _evaluate(classifier, batch, scores, seed, rows, confidence)
+    points, table = _rows(found, scores)
+    return {
+        "points": points,
+        "scores": table,
+        "counterexamples": _counterexamples(found, scores, classifier.bounds),
+    }
 
 
 @dataclass
@@ -148,7 +74,8 @@ def _evaluate(
 ) -> _Evaluated:
     """Look at a batch, leave out what cannot be measured, measure the rest once and derive every score."""
     count = len(batch)
-    found = _Evaluated(batch, [None] * count, list(batch.status), list(batch.detail), [0] * count, [], [], [])
+    nothing: list[NearestPoint | None] = [None] * len(scores)
+    found = _Evaluated(batch, [None] * count, list(batch.status), list(batch.detail), [0] * count, [], nothing, [])
     _mark_nonfinite_inputs(found)
     needs = plan(scores)
     clean = _look(classifier, found, seed, rows, needs)
@@ -171,7 +98,7 @@ def _own_passes(measured: Mapping[Measurement, Any], clean: Clean) -> Tensor:
     """Passes beyond the clean one of measurements that spend on each point what it needs, `[B]`; others spend alike."""
     spent: dict[Hashable, Tensor] = {}
     for need, result in measured.items():
-        if isinstance(result, NearestPoint | Curved):
+        if isinstance(result, NearestPoint | Curved | CertifiedRadius):
             known = spent.get(need.stream, torch.zeros_like(result.passes))
             spent[need.stream] = torch.maximum(known, result.passes - clean.passes)
     return torch.stack([torch.zeros_like(clean.predicted), *spent.values()]).sum(dim=0)
@@ -293,86 +220,3 @@ def _columns(estimate: Estimate) -> dict[str, list[Any]]:
         "detail": list(estimate.detail or [None] * len(status)),
         "passes": estimate.passes.tolist(),
     }
-
-
-class _Sink:
-    """Collects rows and commits them shard by shard, the same shards whatever the batch size."""
-
-    def __init__(self, writer: RunWriter | None) -> None:
-        self._writer = writer
-        self._points = POINTS.empty_table()
-        self._scores = SCORES.empty_table()
-        self._counterexamples = COUNTEREXAMPLES.empty_table()
-
-    def add(self, points: pa.Table, scores: pa.Table, counterexamples: pa.Table, per_point: int) -> None:
-        """Take the rows of a batch, `per_point` score rows for each point."""
-        self._points = pa.concat_tables([self._points, points])
-        self._scores = pa.concat_tables([self._scores, scores])
-        self._counterexamples = pa.concat_tables([self._counterexamples, counterexamples])
-        while self._writer is not None and len(self._points) >= SHARD:
-            shard = self._points[:SHARD]
-            members = set(shard["point"].to_pylist())
-            inside = [point in members for point in self._counterexamples["point"].to_pylist()]
-            own, others = (
-                self._counterexamples.filter(pa.array(mask, pa.bool_()))
-                for mask in (inside, [not one for one in inside])
-            )
-            self._writer.commit(shard, self._scores[: SHARD * per_point], own)
-            self._points, self._scores, self._counterexamples = (
-                self._points[SHARD:],
-                self._scores[SHARD * per_point :],
-                others,
-            )
-
-    def close(self, provenance: dict[str, Any]) -> Table:
-        """Commit what is left and give the table."""
-        if self._writer is None:
-            parts = (part.combine_chunks() for part in (self._points, self._scores, self._counterexamples))
-            points, scores, counterexamples = parts
-            return Table(points, scores, provenance, counterexamples)
-        if len(self._points):
-            self._writer.commit(self._points, self._scores, self._counterexamples)
-        return self._writer.finish(provenance)
-
-
-def _check_failures(record: Record) -> None:
-    if record.failed_early > MOST_FAILURES:
-        raise DataError(
-            "too_many_failures",
-            f"{record.failed_early} of the first {min(record.points, FIRST_ROWS)} points got no number (at most "
-            f"{MOST_FAILURES} of {FIRST_ROWS} may); "
-            f"the last one: {record.last_failure}",
-        )
-
-
-def _as_points(data: Points | tuple[Any, Any] | Tensor, bounds: tuple[float, float]) -> Points:
-    if isinstance(data, Points):
-        return data
-    x, y = data if isinstance(data, tuple) else (data, None)
-    return array_points(x, y, bounds=bounds)
-
-
-def _check_kinds(classifier: Any, scores: Any) -> None:
-    if not isinstance(classifier, Classifier):
-        kind = type(classifier).__name__
-        raise ParameterError(
-            "classifier", f"expected a brittle.Classifier, found {kind}; wrap it: brittle.Classifier(model)"
-        )
-    if not isinstance(scores, Sequence) or not all(isinstance(score, Score) for score in scores):
-        raise ParameterError(
-            "scores", f"expected a list of scores such as [brittle.scores.Moments(sigma=0.1)]; found {scores!r:.80}"
-        )
-
-
-def _check_parameters(scores: Sequence[Score], seed: int, batch_size: int | None, confidence: float) -> None:
-    check_confidence(confidence)
-    if not scores:
-        raise ParameterError("scores", "no score was asked for; name at least one")
-    labels = [score.label for score in scores]
-    if len(set(labels)) < len(labels):
-        twice = next(label for number, label in enumerate(labels) if label in labels[:number])
-        raise ParameterError("scores", f"{twice} is asked for twice; the table could not tell them apart")
-    if not 0 <= seed <= MOST_SEED:
-        raise ParameterError("seed", f"the seed must lie between 0 and {MOST_SEED}; found {seed}")
-    if batch_size is not None and batch_size < 1:
-        raise ParameterError("batch_size", f"the batch size must be at least 1; found {batch_size}")

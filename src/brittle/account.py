@@ -1,0 +1,81 @@
+"""What became of some points of a run: numbers that add up over its shards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import pyarrow as pa
+
+from brittle.estimate import Status
+
+FIRST_ROWS = 1000
+"""Rows at the start of the data whose failures are counted apart."""
+
+SHOWN = 3
+"""Failures that are kept in words."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """What became of some points.
+
+    Attributes:
+        points: how many there are.
+        failed: points that lack a number in some score.
+        failed_early: how many of them are among the first `FIRST_ROWS` of the data.
+        labelled: points with a label and a prediction.
+        correct: how many of these are predicted right.
+        passes: passes through the network.
+        failures: the first of the failed points, in words.
+    """
+
+    points: int = 0
+    failed: int = 0
+    failed_early: int = 0
+    labelled: int = 0
+    correct: int = 0
+    passes: int = 0
+    failures: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, points: pa.Table, scores: pa.Table, passes: int) -> Account:
+        """The account of the rows of some points, which took `passes`."""
+        correct = points["correct"].to_pylist()
+        missing = scores.filter(scores["value"].is_null()).to_pylist()
+        first = {row["point"]: row for row in reversed(missing)}
+        rows = zip(points["point"].to_pylist(), points["row"].to_pylist(), strict=True)
+        return cls(
+            points=len(points),
+            failed=len(first),
+            failed_early=sum(row < FIRST_ROWS for point, row in rows if point in first),
+            labelled=len(correct) - correct.count(None),
+            correct=correct.count(True),
+            passes=passes,
+            failures=tuple(_in_words(row) for row in list(reversed(first.values()))[:SHOWN]),
+        )
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any]) -> Account:
+        """The account that a manifest holds."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in content.items() if name in known and name != "failures"}) + cls(
+            failures=tuple(content.get("failures", ()))
+        )
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The account as a manifest holds it."""
+        return asdict(self) | {"failures": list(self.failures)}
+
+    def __add__(self, other: Account) -> Account:
+        """The account of both, this one's points first."""
+        numbers = (field.name for field in fields(self) if field.name != "failures")
+        sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
+        return Account(**sums, failures=(self.failures + other.failures)[:SHOWN])
+
+
+def _in_words(row: Mapping[str, Any]) -> str:
+    seen = row["detail"] or Status[row["status"].upper()].sentence
+    return f"point {row['point']}, {row['score']}: {row['status']}: {seen}"

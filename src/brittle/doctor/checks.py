@@ -1,0 +1,98 @@
+"""The list of checks, in the order in which they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from brittle.doctor import data, gradients, labels, outputs, parameters, state
+from brittle.doctor.subject import Finding, Subject
+from brittle.errors import BrittleError
+
+OK, NOTE, FAILED, SKIPPED = "ok", "note", "failed", "skipped"
+"""How a check may end."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question about a subject.
+
+    Attributes:
+        name: what it is called in a list.
+        run: raises a `BrittleError` where the subject cannot be scored; yields findings, and what was seen.
+        after: names of the checks without whose success it cannot be made.
+    """
+
+    name: str
+    run: Callable[[Subject], Iterator[Finding | str]]
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one check ended.
+
+    Attributes:
+        name: the check.
+        state: `ok`, `note`, `failed` or `skipped`.
+        code: short name of what was found, or None.
+        sentence: what was seen.
+    """
+
+    name: str
+    state: str
+    code: str | None
+    sentence: str
+
+
+RUNS, FINITE = ("forward",), ("forward", "finite")
+
+CHECKS = (
+    Check("weights", state.check_weights),
+    Check("range", data.check_range),
+    Check("same data", data.check_repeatable),
+    Check("forward", outputs.check_forward),
+    Check("state kept", state.check_state_kept, RUNS),
+    Check("repeatable", state.check_repeatable, RUNS),
+    Check("rows apart", state.check_rows_apart, RUNS),
+    Check("finite", outputs.check_finite, RUNS),
+    Check("not constant", outputs.check_constant, FINITE),
+    Check("features", outputs.check_head, FINITE),
+    Check("labels", labels.check_classes, RUNS),
+    Check("mode", state.check_mode),
+    Check("input kept", state.check_input_kept, RUNS),
+    Check("precision", state.check_precision, RUNS),
+    Check("class scores", outputs.check_kind, FINITE),
+    Check("classes differ", outputs.check_duplicates, FINITE),
+    Check("noise", parameters.check_noise, RUNS),
+    Check("cost", parameters.check_cost, RUNS),
+    Check("gradients", gradients.check_gradients, (*FINITE, "not constant")),
+)
+
+
+def raise_or_note(subject: Subject) -> tuple[Finding, ...]:
+    """Make every check, in order; gives the findings, or raises what the first failing check raises."""
+    return tuple(found for check in CHECKS for found in check.run(subject) if isinstance(found, Finding))
+
+
+def run_all(subject: Subject) -> list[Outcome]:
+    """Make every check that can be made, whatever the others found."""
+    outcomes: list[Outcome] = []
+    lost: set[str] = set()
+    for check in CHECKS:
+        missing = [name for name in check.after if name in lost]
+        if missing:
+            lost.add(check.name)
+            outcomes.append(Outcome(check.name, SKIPPED, None, f"needs the check {missing[0]!r} to succeed"))
+            continue
+        found: list[Finding | str] = []
+        try:
+            found += check.run(subject)
+        except BrittleError as error:
+            lost.add(check.name)
+            outcomes.append(Outcome(check.name, FAILED, error.code, str(error.args[0])))
+            continue
+        notes = [Outcome(check.name, NOTE, each.code, each.sentence) for each in found if isinstance(each, Finding)]
+        seen = "; ".join(each for each in found if isinstance(each, str))
+        outcomes += notes or [Outcome(check.name, OK, None, seen)]
+    return outcomes

@@ -1,0 +1,271 @@
+"""Are the gradients those of the function that the model computes?
+
+The derivative of the nearest margin along a random direction is compared with a central difference quotient along it.
+`no_grad`, `detach` and `round` inside a model raise no error; they give a gradient of 0 where the quotient is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from brittle.doctor.subject import Finding, Subject
+from brittle.errors import BrittleError, ModelError
+from brittle.measure import Certified, Features, Forward, Nearest, Sample
+
+WITHOUT_GRADIENTS = (Certified, Features, Forward, Sample)
+"""Measurements that send nothing backward through the model; every other one is taken to differentiate."""
+
+SEARCHES = (Nearest,)
+"""Measurements that go on without gradients, and mark their points where these mislead."""
+
+ZERO_SHARE = 0.05
+"""Share of the rows whose gradients may vanish."""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How slopes are compared in one precision.
+
+    Attributes:
+        steps: of the difference quotients, per coordinate, as shares of the value range; the best of them counts.
+        disagreement: share of the change of the margins that gradients may miss. Where all gradients are masked it is
+            1.000; healthy networks show at most 0.004 in double and 0.17 in single precision.
+        sizes_only: compare how large the changes are and not which way they go: the long steps that half precision
+            needs cross so many kinks that the gradient at the point says little of the change.
+    """
+
+    steps: tuple[float, float]
+    disagreement: float
+    sizes_only: bool = False
+
+
+TOLERANCES = {
+    8: Tolerance((1e-5, 1e-4), 0.3),
+    4: Tolerance((2e-4, 2e-3), 0.5),
+    2: Tolerance((2.0**-5, 2.0**-3), 0.9, sizes_only=True),
+}
+"""By the bytes of the precision."""
+
+BLEND = 0.1
+"""Share of uniform noise in the inputs where slopes are compared: away from the bounds, and from kinks at pixel 0."""
+
+FAR_BLEND = 0.3
+"""The same where gradients vanish, to see whether the output changes at all."""
+
+SIGNAL = 8.0
+"""Changes of a margin count when they are so many times what rounding explains."""
+
+ROUNDING = 4.0
+"""Units in the last place of the largest logit by which rounding changes a margin."""
+
+DIRECTIONS, MOST_DIRECTIONS, ENOUGH = 2, 8, 8
+"""Directions per row: at least two, more where there are few rows; fewer than `ENOUGH` clear changes decide nothing."""
+
+OFFER = "use scores without gradients (moments, monte_carlo, softmax)"
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Changes of the nearest margin along random directions, `[D, V]` each: by the gradient, and seen.
+
+    Attributes:
+        predicted: the change that the gradient says.
+        seen: the difference of the margins at the two ends of the step.
+        floor: what rounding explains of it.
+    """
+
+    predicted: Tensor
+    seen: Tensor
+    floor: Tensor
+
+    @property
+    def clear(self) -> Tensor:
+        """Where either change is far above what rounding explains, `[D, V]`."""
+        return torch.maximum(self.predicted.abs(), self.seen.abs()) > SIGNAL * self.floor
+
+    def disagreement(self, sizes_only: bool) -> float | None:
+        """Share of the change that the gradient misses, 0 to 2; None where rounding hides the change."""
+        clear = self.clear
+        if int(clear.sum()) < ENOUGH:
+            return None
+        predicted, seen = self.predicted[clear], self.seen[clear]
+        if sizes_only:
+            return max(0.0, 1.0 - float(predicted.abs().sum() / seen.abs().sum().clamp_min(1e-300)))
+        return float((predicted - seen).abs().sum() / torch.maximum(predicted.abs(), seen.abs()).sum())
+
+
+def differentiates(subject: Subject) -> bool:
+    """Whether a chosen score sends anything backward through the model."""
+    return any(not isinstance(need, WITHOUT_GRADIENTS) for need in subject.needs)
+
+
+def check_gradients(subject: Subject) -> Iterator[Finding | str]:
+    """Gradients exist, agree with difference quotients, and vanish in few rows; looked at where a score needs them."""
+    if not differentiates(subject):
+        yield "no chosen score differentiates"
+        return
+    needed = any(not isinstance(need, (*WITHOUT_GRADIENTS, *SEARCHES)) for need in subject.needs)
+    try:
+        yield from _look(subject)
+    except BrittleError as error:
+        if needed or error.code not in ("masked_gradient", "zero_gradient", "not_differentiable"):
+            raise
+        yield Finding(error.code, f"{error.args[0]}; the search for the nearest input goes on without gradients")
+
+
+def _look(subject: Subject) -> Iterator[str]:
+    allowed = tolerance(subject)
+    tries = [(found.disagreement(allowed.sizes_only), found) for found in slopes(subject)]
+    known = [(missed, found) for missed, found in tries if missed is not None]
+    least, found = min(known, key=lambda each: each[0], default=(0.0, None))
+    if found is not None and least > allowed.disagreement:
+        _refuse_masked(found, least, allowed.disagreement)
+    zero, total, steps = zero_gradients(subject)
+    if zero > ZERO_SHARE * total:
+        if steps.numel():
+            raise ModelError(
+                "masked_gradient",
+                f"the gradients of all margins are 0 in {zero} of {total} rows, yet with {FAR_BLEND:.0%} of noise "
+                f"blended in, the margins change in {steps.numel()} of them, by {float(steps.mean()):.3g} on average: "
+                f"round, sign, no_grad or detach inside the model; take it out, or {OFFER}",
+            )
+        raise ModelError(
+            "zero_gradient",
+            f"the gradients of all margins are 0 in {zero} of {total} rows, so an estimate by gradients says nothing "
+            f"there (saturated outputs, binarised layers); {OFFER}, or return unsaturated class scores",
+        )
+    said = "rounding hides the difference quotients" if not known else f"they miss {least:.3f} of the change"
+    yield f"{said}; 0 in {zero} of {total} rows"
+
+
+def _refuse_masked(found: Slopes, disagreement: float, allowed: float) -> None:
+    clear = found.clear
+    gradient, quotient = (float(part.abs()[clear].mean()) for part in (found.predicted, found.seen))
+    raise ModelError(
+        "masked_gradient",
+        f"along random directions the nearest margin changes by {quotient:.3g} on average, by its gradient it would "
+        f"change by {gradient:.3g} (disagreement {disagreement:.3f}, at most {allowed:g}, in {int(clear.sum())} "
+        f"probes): no_grad, detach, round, sign or a made-up gradient inside the model; take it out, or {OFFER}",
+    )
+
+
+def slopes(subject: Subject) -> list[Slopes]:
+    """The slopes of the nearest margin by gradient and by difference quotient, at two step sizes.
+
+    Raises:
+        ModelError: the model cannot be run where gradients are recorded.
+    """
+    classifier = subject.classifier
+    low, high = classifier.bounds
+    base = _blended(subject)
+    gradient, own, other = _margin_gradient(subject, base)
+    generator = torch.Generator().manual_seed(0)
+    count = min(MOST_DIRECTIONS, max(DIRECTIONS, -(-4 * ENOUGH // len(base))))
+    signs = torch.randint(0, 2, (count, *base.shape), generator=generator).to(base) * 2 - 1
+    seen_as = classifier.dtype or base.dtype
+
+    def along(width: float) -> Slopes:
+        rows = []
+        for direction in signs:
+            ends = [(base + sign * width * direction).to(seen_as) for sign in (1, -1)]
+            with torch.no_grad():
+                logits = [classifier(end.to(subject.inputs.dtype)) for end in ends]
+            above, below = (part.gather(1, own)[:, 0] - part.gather(1, other)[:, 0] for part in logits)
+            moved = (ends[0].double() - ends[1].double()).flatten(1)
+            predicted = (gradient.flatten(1).double() * moved).sum(dim=1)
+            size = torch.maximum(logits[0].abs().amax(1), logits[1].abs().amax(1))
+            rows.append((predicted, (above - below).double(), ROUNDING * subject.precision * size.double()))
+        return Slopes(*(torch.stack(part) for part in zip(*rows, strict=True)))
+
+    found = [along(step * (high - low)) for step in tolerance(subject).steps]
+    finite = [torch.isfinite(part.seen) & torch.isfinite(part.predicted) for part in found]
+    return [
+        Slopes(*(torch.where(sound, numbers, 0.0) for numbers in (part.predicted, part.seen, part.floor)))
+        for part, sound in zip(found, finite, strict=True)
+    ]
+
+
+def zero_gradients(subject: Subject) -> tuple[int, int, Tensor]:
+    """Rows where the gradients of all margins vanish.
+
+    Returns:
+        how many there are, how many rows have finite logits, and by how much the margins change when noise is blended
+        in, for the rows without gradients where it does and the prediction stays; empty where these are few.
+    """
+    classifier = subject.classifier
+    inputs = subject.inputs.clone().requires_grad_(True)
+    logits = classifier(inputs)
+    sound = logits.detach().isfinite().all(dim=1)
+    # Random weights that add up to 0: the sum has no gradient only where no margin has one.
+    weights = torch.randn(logits.shape[1], generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    weights = (weights - weights.mean()).to(logits)
+    try:
+        gradient = classifier.gradient(logits @ weights, inputs, keep=False)
+    except ModelError as error:
+        if error.code != "not_differentiable":
+            raise
+        gradient = torch.zeros_like(inputs)
+    zero = (gradient == 0).flatten(1).all(dim=1) & sound
+    steps = logits.detach().new_zeros(0)
+    if bool(zero.any()):
+        with torch.no_grad():
+            there = classifier(_blended(subject, FAR_BLEND).to(inputs))
+        own = logits.detach().argmax(dim=1, keepdim=True)
+        margins = (part.detach().gather(1, own) - part.detach() for part in (logits, there))
+        change = (next(margins) - next(margins)).abs().amax(dim=1)
+        same = there.argmax(dim=1) == logits.detach().argmax(dim=1)
+        moved = zero & same & (change > SIGNAL * ROUNDING * subject.precision * logits.detach().abs().amax(dim=1))
+        steps = change[moved] if int(moved.sum()) > ZERO_SHARE * int(zero.sum()) else steps
+    return int(zero.sum()), int(sound.sum()), steps
+
+
+def tolerance(subject: Subject) -> Tolerance:
+    """How slopes are compared in the precision of the model."""
+    return TOLERANCES[8 if subject.precision < 1e-9 else 4 if subject.precision < 1e-5 else 2]
+
+
+def _blended(subject: Subject, share: float = BLEND) -> Tensor:
+    """The points with a share of uniform noise blended in: inside the bounds, and away from kinks at their ends."""
+    low, high = subject.classifier.bounds
+    like = subject.inputs.to(_working(subject))
+    noise = torch.rand(like.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return (1 - share) * like + share * (noise * (high - low) + low).to(like)
+
+
+def _working(subject: Subject) -> torch.dtype:
+    """The precision in which inputs are built: that of the points, single at least."""
+    return subject.inputs.dtype if subject.inputs.dtype.itemsize >= 4 else torch.float32
+
+
+def _margin_gradient(subject: Subject, base: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradient of the margin between the two largest logits, `[V, *shape]`, and these classes, `[V, 1]` each.
+
+    The gradient is 0 where the output does not depend on the input through operations that PyTorch differentiates:
+    difference quotients then tell whether it depends on it at all.
+    """
+    classifier = subject.classifier
+    inputs = base.clone().requires_grad_(True)
+    try:
+        logits = classifier(inputs)
+    except ModelError as error:
+        if error.code != "model_failed":
+            raise
+        reason = str(error.__cause__).strip().partition("\n")[0]
+        raise ModelError(
+            "not_differentiable",
+            f"the model runs, but not where gradients are recorded: {type(error.__cause__).__name__}: {reason}; "
+            f"{OFFER}, or keep to operations that PyTorch differentiates (no .numpy())",
+        ) from error
+    own, other = logits.detach().nan_to_num(nan=-torch.inf).topk(2, dim=1).indices.split(1, dim=1)
+    margin = (logits.gather(1, own) - logits.gather(1, other))[:, 0]
+    try:
+        gradient = classifier.gradient(margin, inputs, keep=False)
+    except ModelError as error:
+        if error.code != "not_differentiable":
+            raise
+        gradient = torch.zeros_like(base)
+    return gradient, own, other

@@ -1,0 +1,143 @@
+"""Do the labels fit the model's classes, and does the model predict them?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from brittle.classifier import Classifier
+from brittle.data.points import Batch
+from brittle.doctor.subject import Finding, Subject, readable
+from brittle.errors import DataError, ParameterError
+from brittle.intervals import clopper_pearson
+
+GUARD_ROWS = 1000
+"""Labelled points over which accuracy is judged."""
+
+PERMUTED = 0.5
+"""Share of the points that are right after renaming the classes, from which on the classes look permuted."""
+
+SHOWN = 5
+"""Classes that a message names."""
+
+Confusion = Mapping[tuple[int, int], int]
+"""How many points have each (label, predicted class)."""
+
+
+def check_classes(subject: Subject) -> Iterator[Finding | str]:
+    """The labels are classes of the model."""
+    classes = subject.logits.shape[1]
+    if subject.labels is None:
+        yield "no labels: nothing is said of correctness"
+        return
+    check_labels(torch.as_tensor(subject.labels), classes)
+    yield f"{len(subject.labels)} labels, the model has 0..{classes - 1}"
+
+
+def check_labels(labels: Tensor, classes: int) -> None:
+    """Raise where the labels as a whole do not fit the model's classes.
+
+    Raises:
+        DataError: labels count from 1, or more than 1% (and more than one) lie outside `0 .. classes - 1`.
+    """
+    if len(labels) and int(labels.min()) >= 1 and int(labels.max()) == classes:
+        raise DataError(
+            "label_offset", f"labels {int(labels.min())}..{classes}, the model has 0..{classes - 1}; subtract 1"
+        )
+    wrong = (labels < 0) | (labels >= classes)
+    count = int(wrong.sum())
+    if count > 1 and count > 0.01 * len(labels):
+        seen = sorted({int(label) for label in labels[wrong]})[:SHOWN]
+        raise DataError(
+            "label_range",
+            f"{count} of {len(labels)} labels lie outside the model's classes 0..{classes - 1}, such as {seen}; "
+            f"correct them, or leave the labels out",
+        )
+
+
+def confusion_of(classifier: Classifier, batch: Batch, rows: int) -> Counter[tuple[int, int]]:
+    """Labels and predictions of the points of `batch` that can be read and have a label that is a class."""
+    if batch.labels is None:
+        return Counter()
+    read = readable(batch)
+    labels = torch.tensor(batch.labels)[read.cpu()].tolist()
+    with torch.no_grad():
+        logits = torch.cat([classifier(part) for part in batch.inputs[read].split(rows)])
+    predicted = logits.argmax(dim=1).tolist()
+    return Counter(
+        pair for pair in zip(labels, predicted, strict=True) if 0 <= pair[0] < logits.shape[1]
+    )  # fmt: skip
+
+
+def confusion_in(points: pa.Table) -> Counter[tuple[int, int]]:
+    """Labels and predictions in the rows of a table of points that have both."""
+    pairs = zip(points["label"].to_pylist(), points["predicted"].to_pylist(), strict=True)
+    return Counter((label, predicted) for label, predicted in pairs if None not in (label, predicted))
+
+
+def check_accuracy(expected: float, classifier: Classifier, batch: Batch, rows: int) -> None:
+    """Raise where the accuracy on labelled points is surely below what the user expects.
+
+    Raises:
+        ParameterError: the expectation is not between 0 and 1, or there are no labels to compare with.
+        DataError: the upper end of the 99% interval of the accuracy lies below `expected`.
+    """
+    if not 0.0 < expected <= 1.0:
+        raise ParameterError("expected_accuracy", f"the expected accuracy must lie in (0, 1]; found {expected}")
+    if batch.labels is None:
+        raise ParameterError("expected_accuracy", "an accuracy is expected, but the data carry no labels")
+    read = readable(batch)
+    labels = torch.tensor(batch.labels)[read.cpu()]
+    with torch.no_grad():
+        predicted = torch.cat([classifier(part).argmax(dim=1).cpu() for part in batch.inputs[read].split(rows)])
+    correct, labelled = int((predicted == labels).sum()), len(labels)
+    high = float(clopper_pearson(correct, labelled, 0.99)[1])
+    if high < expected:
+        raise DataError(
+            "accuracy_guard",
+            f"accuracy {correct / labelled:.3f} on {labelled} labelled rows (at most {high:.3f} with 99% confidence), "
+            f"expected {expected:g}; check bounds, mean and std, channel order and the order of the classes",
+        )
+
+
+def about_accuracy(correct: int, labelled: int, classes: int, confusion: Confusion | None = None) -> Iterator[Finding]:
+    """A finding where a model is hardly better than chance on many labelled points.
+
+    Args:
+        correct: labelled points that are predicted right.
+        labelled: how many points have a label and a prediction.
+        classes: number of classes of the model.
+        confusion: labels and predictions of these points, to see whether the classes are permuted.
+    """
+    if labelled < GUARD_ROWS or correct >= (1.0 / classes + min(1.0 / classes, 0.1)) * labelled:
+        return
+    known = {pair: count for pair, count in (confusion or {}).items() if 0 <= pair[0] < classes}
+    renamed = _renaming(known, classes)
+    total = sum(known.values())
+    after = sum(known[pair] for pair in renamed.items())
+    seen = f"accuracy {correct / labelled:.3f} on {labelled} labelled rows, little better than chance"
+    if total and after >= PERMUTED * total and after > 3 * sum(known.get((own, own), 0) for own in range(classes)):
+        moved = [f"{label} as {other}" for label, other in renamed.items() if label != other]
+        more = ", …" if len(moved) > SHOWN else ""
+        advice = (
+            f"{after / total:.1%} are right when classes are renamed (label {', '.join(moved[:SHOWN])}{more}): the "
+            f"classes of data and model look permuted, map the labels"
+        )
+    else:
+        advice = "check bounds, mean and std, channel order and the order of the classes"
+    yield Finding("accuracy_suspicious", f"{seen}; {advice}")
+
+
+def _renaming(confusion: Confusion, classes: int) -> dict[int, int]:
+    """The one-to-one renaming of labels under which most points are right, for the labels that occur."""
+    counts = np.zeros((classes, classes))
+    for (label, predicted), count in confusion.items():
+        counts[label, predicted] = count
+    rows, columns = linear_sum_assignment(counts, maximize=True)
+    return {int(row): int(column) for row, column in zip(rows, columns, strict=True) if counts[row, column]}

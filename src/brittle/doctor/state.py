@@ -1,0 +1,122 @@
+"""Does the model give the same logits for the same input, whatever it saw before and beside it?"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from brittle.doctor.subject import REPEATS, Finding, Subject, largest_difference
+from brittle.errors import ModelError
+from brittle.models import check_weights as check_finite_weights
+
+NAMED = 3
+"""Tensors that a message names."""
+
+
+def check_weights(subject: Subject) -> Iterator[Finding | str]:
+    """Weights and buffers are finite, and of single precision or better."""
+    model = subject.classifier.model
+    if not isinstance(model, nn.Module):
+        yield "a function: its weights cannot be seen"
+        return
+    check_finite_weights(model, "the model")
+    tensors = [*model.parameters(), *model.buffers()]
+    yield f"{sum(tensor.numel() for tensor in tensors):,} numbers in {len(tensors)} tensors are finite"
+
+
+def check_precision(subject: Subject) -> Iterator[Finding | str]:
+    """Weights and logits are of single precision or better."""
+    kinds = {subject.classifier.dtype, subject.classifier.output_dtype} - {None}
+    names = sorted(str(kind).removeprefix("torch.") for kind in kinds)
+    narrow = [str(kind).removeprefix("torch.") for kind in kinds if kind is not None and kind.itemsize < 4]
+    if narrow:
+        yield Finding(
+            "low_precision",
+            f"the model computes in {', '.join(sorted(narrow))}, so its logits are rounded to about "
+            f"{subject.precision:.1g} of their size; sums are taken in single precision or better, score in float32 to "
+            f"tell small margins apart",
+        )
+    yield ", ".join(names)
+
+
+def check_mode(subject: Subject) -> Iterator[Finding | str]:
+    """The model was in evaluation mode."""
+    if subject.classifier.was_training:
+        yield Finding("train_mode", "the model was in training mode; it was scored in evaluation mode and put back")
+    yield "evaluation mode"
+
+
+def check_input_kept(subject: Subject) -> Iterator[Finding | str]:
+    """The forward pass leaves its input as it was."""
+    overwritten = subject.first_pass[1]
+    if overwritten:
+        yield Finding(
+            "mutates_input",
+            f"the model overwrote {overwritten} of the {subject.inputs.numel()} numbers of its input; it is given a "
+            f"copy, so no score changes, but in your own code write out of place (relu(x) instead of relu_(x))",
+        )
+    yield "the input was left as it was"
+
+
+def check_state_kept(subject: Subject) -> Iterator[Finding | str]:
+    """Forward passes leave weights and buffers as they were."""
+    model = subject.classifier.model
+    if not isinstance(model, nn.Module):
+        yield "a function: its state cannot be seen"
+        return
+    _ = subject.logits  # what a model sets up in its first pass is no change
+    before = _digests(model)
+    passes = len(subject.repeats) - 1
+    after = _digests(model)
+    changed = [name for name, seen in before.items() if after.get(name) != seen]
+    if changed:
+        more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
+        raise ModelError(
+            "mutates_state",
+            f"{', '.join(changed[:NAMED])}{more} of the model changed in {passes} forward passes, so a score would "
+            f"depend on what was scored before; keep forward() from writing to weights and buffers (statistics "
+            f"belong into training mode)",
+        )
+    yield f"{len(before)} tensors unchanged after {passes} passes"
+
+
+def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
+    """The same rows give the same logits every time."""
+    worst = max(largest_difference(subject.logits, again) for again in subject.repeats[1:])
+    if worst > subject.noise_floor:
+        raise ModelError(
+            "nondeterministic_model",
+            f"{REPEATS} passes of the same {len(subject.inputs)} rows differ by up to {worst:.3g} in the logits; "
+            f"switch off dropout and other randomness (before an export: model.eval())",
+        )
+    yield f"{REPEATS} passes differ by at most {worst:.3g} in the logits"
+
+
+def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
+    """A row gives the same logits alone and among others."""
+    with torch.no_grad():
+        alone = subject.classifier(subject.inputs[:1])
+        company = torch.cat((subject.inputs, subject.random_inputs()))
+        together = subject.classifier(company)[:1]
+    difference = largest_difference(alone, together)
+    if difference > subject.noise_floor:
+        raise ModelError(
+            "batch_dependent",
+            f"row 0 alone and in a batch of {len(company)} differ by {difference:.3g} in the logits; the model mixes "
+            f"the rows of a batch (batch norm without running statistics, attention across rows), make it treat each "
+            f"row alone",
+        )
+    yield f"row 0 alone and among {len(company)} differ by {difference:.3g} in the logits"
+
+
+def _digests(model: nn.Module) -> dict[str, bytes]:
+    """A digest of every parameter and buffer, by name."""
+    return {name: _digest(tensor) for name, tensor in [*model.named_parameters(), *model.named_buffers()]}
+
+
+def _digest(tensor: Tensor) -> bytes:
+    content = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return hashlib.blake2b(content.tobytes(), digest_size=16).digest()

@@ -1,0 +1,190 @@
+"""The run folder while it is written: one writer at a time, shard by shard, so that a kill at any moment loses none.
+
+A file is written under a temporary name, flushed to the disk and renamed, and the folder is flushed; then the manifest
+the same way. A shard exists when the manifest says so. Whatever else lies in the folder under the names of a run was
+left behind by a process that died, and is removed by the next one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from brittle.account import Account
+from brittle.errors import StorageError
+from brittle.lock import Lock
+from brittle.table import FORMAT, KINDS, read_json
+
+RECORD, MANIFEST = "run.json", "manifest.json"
+
+
+class RunFolder:
+    """A run folder, locked for the one who writes it.
+
+    Attributes:
+        path: the folder.
+        shards: for each shard that exists its entry in the manifest, by number: file, size and sha256 of every kind of
+            table, and the account of its points.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.shards: dict[int, dict[str, Any]] = {}
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: str | os.PathLike[str]) -> Iterator[RunFolder]:
+        """The folder `path`, made if absent, for this process alone while the block runs.
+
+        What a killed process left behind is removed, and shards that are not what was written are dropped from the
+        manifest, so they count as missing.
+
+        Raises:
+            StorageError: another process writes it, or it cannot be written or read.
+        """
+        folder = cls(Path(path))
+        try:
+            folder.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError("unwritable", f"{path} cannot be made ({error.strerror}); choose another") from error
+        try:
+            with Lock(folder.path):
+                folder._recover()
+                yield folder
+        finally:
+            if not any(folder.path.iterdir()):
+                folder.path.rmdir()  # a run that was refused leaves nothing behind
+
+    @property
+    def record(self) -> dict[str, Any] | None:
+        """The record of the run that is in the folder, or None."""
+        return read_json(self.path / RECORD) if (self.path / RECORD).exists() else None
+
+    def begin(self, record: Mapping[str, Any]) -> None:
+        """Write the record of a run that starts or goes on."""
+        self._commit_manifest()
+        _commit(self.path, RECORD, _json_bytes(record))
+
+    def commit(self, number: int, tables: Mapping[str, pa.Table], account: Account | None = None) -> None:
+        """Write shard `number` and enter it in the manifest; after this returns its rows are safe.
+
+        Raises:
+            StorageError: the disk is full, or the folder cannot be written; what was committed before is safe.
+        """
+        self.enter(write_shard(self.path, number, tables, account or Account()))
+
+    def enter(self, entry: dict[str, Any]) -> None:
+        """Enter a shard whose files were written by `write_shard`, here or by another process."""
+        self.shards[entry["number"]] = entry
+        self._commit_manifest()
+
+    def points(self, number: int) -> pa.Table:
+        """Labels and predictions of the points of a shard that exists."""
+        with pq.ParquetFile(self.path / self.shards[number]["points"]["file"]) as file:
+            return file.read(columns=["label", "predicted"], use_threads=False)
+
+    def finish(self, record: Mapping[str, Any]) -> None:
+        """Write the record of a run that is over."""
+        _commit(self.path, RECORD, _json_bytes(record))
+
+    def _recover(self) -> None:
+        if (self.path / MANIFEST).exists():
+            manifest = read_json(self.path / MANIFEST)
+            if manifest.get("format") != FORMAT:
+                raise StorageError(
+                    "run_format", f"{self.path} has format {manifest.get('format')}; this version reads {FORMAT}"
+                )
+            listed = {entry["number"]: entry for entry in manifest["shards"]}
+            self.shards = {number: entry for number, entry in listed.items() if self._is_whole(entry)}
+        known = {file["file"] for entry in self.shards.values() for file in _files(entry)}
+        for path in self.path.iterdir():
+            of_a_run = any(path.name.startswith(f"{kind}-") and path.suffix == ".parquet" for kind in KINDS)
+            if _is_temporary(path) or (of_a_run and path.name not in known):
+                path.unlink(missing_ok=True)
+
+    def _is_whole(self, entry: Mapping[str, Any]) -> bool:
+        """Whether every file of a shard is what was written."""
+        for file in _files(entry):
+            path = self.path / file["file"]
+            if path.parent != self.path or path.is_symlink() or not path.is_file():
+                return False
+            if hashlib.sha256(path.read_bytes()).hexdigest() != file["sha256"]:
+                return False
+        return True
+
+    def _commit_manifest(self) -> None:
+        shards = [self.shards[number] for number in sorted(self.shards)]
+        _commit(self.path, MANIFEST, _json_bytes({"format": FORMAT, "shards": shards}))
+
+
+def write_shard(path: Path, number: int, tables: Mapping[str, pa.Table], account: Account) -> dict[str, Any]:
+    """Write the files of a shard; gives its entry in the manifest, where it does not stand yet.
+
+    Raises:
+        StorageError: the disk is full, or the folder cannot be written.
+    """
+    entry: dict[str, Any] = {"number": number, "account": account.content}
+    for kind, table in tables.items():
+        if len(table) or kind in ("points", "scores"):
+            entry[kind] = _commit(path, shard_file(kind, number), _parquet_bytes(table.cast(KINDS[kind])))
+    return entry
+
+
+def _commit(folder: Path, name: str, content: bytes) -> dict[str, Any]:
+    """Write `content` so that a reader sees all of it or none, whenever the process dies."""
+    path, temporary = folder / name, folder / f".{name}.tmp"
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        _flush(folder)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StorageError(
+            "unwritable",
+            f"{path} cannot be written ({error.strerror}); what was written before is whole: make room and go on "
+            f"with --resume (resume=True)",
+        ) from error
+    return {"file": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def shard_file(kind: str, number: int) -> str:
+    """The name of the file that holds one kind of table of shard `number`."""
+    return f"{kind}-{number:05d}.parquet"
+
+
+def _files(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [entry[kind] for kind in KINDS if kind in entry]
+
+
+def _is_temporary(path: Path) -> bool:
+    return path.name.startswith(".") and path.name.endswith(".tmp")
+
+
+def _flush(folder: Path) -> None:
+    """Make renames in `folder` outlive a power cut."""
+    directory = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _json_bytes(content: Mapping[str, Any]) -> bytes:
+    return (json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+
+
+def _parquet_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    return sink.getvalue().to_pybytes()

@@ -1,0 +1,76 @@
+"""Which experiment a run is: the fields of its record that must not change when it is resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from brittle.errors import ResumeError
+
+IDENTITY = frozenset(
+    {
+        "format", "brittle", "seed", "confidence", "batch_size", "shard_points", "scores", "machine.device",
+        "model.spec", "model.format", "model.state_sha256", "model.sha256", "model.weights_sha256", "model.fixed_batch",
+        "model.bounds", "model.mean", "model.std", "model.outputs", "model.head", "model.parameters", "model.dtype",
+        "data.format", "data.split", "data.sha256", "data.points", "data.limit", "data.keys", "data.columns",
+        "data.layout", "data.scale_uint8", "data.class_names", "data.labelled",
+        "versions.torch", "versions.numpy", "versions.scipy", "versions.pyarrow", "versions.pillow",
+        "versions.safetensors",
+    }
+)  # fmt: skip
+"""Fields that decide a number, or what it is about."""
+
+RUN_TIME = frozenset(
+    {
+        "command", "doctor", "created", "finished", "seconds", "passes", "failed_points", "warnings",
+        "account.points", "account.failed", "account.failed_early", "account.labelled", "account.correct",
+        "account.passes", "account.failures",
+        "model.file", "model.runs_code", "model.written_by_torch", "model.classes", "model.weights",
+        "data.path", "data.files", "data.other_files", "data.input_shape",
+        "versions.python", "machine.threads", "machine.platform",
+    }
+)  # fmt: skip
+"""Fields that do not: where things lie, how the run was started, what was found out about the model, what became of
+the run."""
+
+SHOWN = 60
+"""Characters of a value in a message."""
+
+
+def check_same(recorded: Mapping[str, Any], now: Mapping[str, Any], folder: str) -> None:
+    """Raise unless two records are of one experiment.
+
+    Args:
+        recorded: the record of the run that is to be resumed.
+        now: the record that a new run would have.
+        folder: where the first one lies, for the message.
+
+    Raises:
+        ResumeError: they are not; every field that differs is named, with both values.
+    """
+    old, new = dict(identity(recorded)), dict(identity(now))
+    differing = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    if differing:
+        seen = "; ".join(f"{name} {_short(old.get(name))} there, {_short(new.get(name))} now" for name in differing)
+        raise ResumeError(
+            "other_run", f"{folder} holds another run: {seen}; repeat its command, or choose another folder"
+        )
+
+
+def identity(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The fields of a record that make its identity: dotted name and value. A field of no known kind is one of them."""
+    return ((name, value) for name, value in fields(record) if name not in RUN_TIME)
+
+
+def fields(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The fields of a record: dotted name and value, one level of its mappings opened."""
+    for name, value in record.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{inside}", one) for inside, one in value.items())
+        else:
+            yield name, value
+
+
+def _short(value: Any) -> str:
+    text = "nothing" if value is None else str(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

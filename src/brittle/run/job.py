@@ -1,0 +1,111 @@
+"""What a run computes, shard by shard: the same rows whatever the order of the shards, and whoever computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from brittle import doctor
+from brittle.account import Account
+from brittle.classifier import Classifier
+from brittle.data import Batch, Points
+from brittle.estimate import Status
+from brittle.run.evaluation import evaluate
+from brittle.scores import Score
+
+SHARD = 256
+"""Points in a shard of the run folder."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The rows of some consecutive points.
+
+    Attributes:
+        number: position of the shard in the run.
+        tables: its rows, by kind.
+        account: what became of its points.
+    """
+
+    number: int
+    tables: dict[str, pa.Table]
+    account: Account
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything that decides the numbers of a run.
+
+    Attributes:
+        classifier: the trained model.
+        points: the data.
+        scores: what is computed.
+        seed: seed of the noise.
+        rows: most rows in one pass through the network.
+        confidence: of all intervals.
+    """
+
+    classifier: Classifier
+    points: Points
+    scores: Sequence[Score]
+    seed: int
+    rows: int
+    confidence: float
+
+    @property
+    def shards(self) -> int:
+        """How many shards the run has."""
+        return -(-len(self.points) // SHARD)
+
+    @staticmethod
+    def first_row(number: int) -> int:
+        """The row of the data with which shard `number` begins."""
+        return number * SHARD
+
+    def shard(
+        self,
+        number: int,
+        lost: Mapping[int, str] | None = None,
+        begun: Callable[[Batch], None] | None = None,
+        only: int | None = None,
+    ) -> Shard:
+        """The rows of shard `number`.
+
+        Args:
+            number: position of the shard in the run.
+            lost: rows of the data that are not to be measured, and why.
+            begun: called with each batch before it is measured.
+            only: measure the one batch that begins with this row.
+        """
+        before = self.classifier.passes
+        parts: list[dict[str, pa.Table]] = []
+        with self.classifier.evaluating():
+            for batch in self.batches(number, lost):
+                if only is not None and batch.rows[0] != only:
+                    continue
+                if begun is not None:
+                    begun(batch)
+                parts.append(evaluate(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence))
+        tables = {kind: pa.concat_tables([part[kind] for part in parts]).combine_chunks() for kind in parts[0]}
+        spent = self.classifier.passes - before
+        return Shard(number, tables, Account.of(tables["points"], tables["scores"], spent))
+
+    def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:
+        """The batches of a shard, with the rows of `lost` marked."""
+        start = self.first_row(number)
+        for batch in self.points.batches(max(1, self.rows // 2), start, start + SHARD):
+            doctor.check_values(batch, self.classifier.bounds)
+            yield without(batch, lost or {})
+
+
+def without(batch: Batch, lost: Mapping[int, str]) -> Batch:
+    """`batch` with the rows of `lost` marked as lost, so that the others are computed as ever."""
+    if not any(row in lost for row in batch.rows):
+        return batch
+    status = [Status.WORKER_DIED if row in lost else own for row, own in zip(batch.rows, batch.status, strict=True)]
+    detail = [
+        f"row {row}: {lost[row]}" if row in lost else own for row, own in zip(batch.rows, batch.detail, strict=True)
+    ]
+    return replace(batch, status=tuple(status), detail=tuple(detail))

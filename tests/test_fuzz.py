@@ -1,0 +1,197 @@
+"""Damaged files for every reader, for as long as the suite may take; what was found before, as examples.
+
+`tests/fuzz.py` says what is done to the files. A longer hunt is marked slow; an endless one is
+`python tests/fuzz.py --minutes N --seed S`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from fuzz import SHARES, hunt, outcome, pseudo_margin_target, with_header
+from test_models import Records, edited, export
+
+from brittle.archive import load_archive
+from brittle.data import open_points
+from brittle.errors import ArtefactError, BrittleError, DataError, ModelError
+from brittle.pseudo_margin import PseudoMargin
+
+FINDINGS = Path(__file__).parent / "findings"
+
+BUDGETS = {
+    "detector": 3000, "pseudo_margin": 2500, "run": 500, "image": 2000, "parquet": 1500, "npz": 1000, "idx": 700,
+    "safetensors": 700, "archive": 100,
+}  # fmt: skip
+"""Inputs of each reader in the suite."""
+
+
+def test_damaged_files_give_named_errors_only() -> None:
+    """12,000 inputs, always the same: no other error, no crash, none above 5 s or 1 GiB."""
+    counts, findings = hunt(seed=0, budgets=BUDGETS)
+    assert findings == []
+    assert counts == BUDGETS
+    assert set(BUDGETS) == set(SHARES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_many_damaged_files_give_named_errors_only(seed: int) -> None:
+    counts, findings = hunt(seed, seconds=150.0)
+    assert findings == []
+    assert all(count > 500 for count in counts.values())
+
+
+def test_the_hunt_sees_what_it_looks_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another error, a slow reader and a hungry one are told apart from a named error and from success."""
+    target = pseudo_margin_target()
+
+    def ends(read: Callable[[Path], object]) -> str | None:
+        return outcome(type(target)(target.valid, target.mutate, read), tmp_path)
+
+    def wrong(folder: Path) -> None:
+        raise KeyError("x")
+
+    def named(folder: Path) -> None:
+        raise ArtefactError("code", "sentence")
+
+    assert ends(lambda folder: None) is None
+    assert ends(named) is None
+    assert ends(wrong) == "KeyError: 'x'"
+    monkeypatch.setattr("fuzz.SLOWEST", -1.0)
+    assert str(ends(lambda folder: None)).endswith(" s")
+    monkeypatch.undo()
+    monkeypatch.setattr("fuzz.MOST_MEMORY", -1)
+    assert str(ends(lambda folder: None)).endswith(" MiB")
+
+
+# What was found.
+
+
+def refused(error: type[BrittleError], code: str, function: Callable[..., object], *arguments: object) -> None:
+    with pytest.raises(error) as caught:
+        function(*arguments)
+    assert caught.value.code == code
+
+
+def test_a_level_histogram_that_ended_the_process() -> None:
+    """PyArrow aborted when it was asked for the metadata of single columns of this file."""
+    refused(DataError, "corrupt", lambda: list(open_points(FINDINGS / "level-histogram.parquet").batches(4)))
+
+
+def test_a_footer_that_says_more_rows_than_there_are() -> None:
+    refused(DataError, "corrupt", open_points, FINDINGS / "fewer-rows.parquet")
+
+
+def test_an_empty_tensor_of_an_endless_shape() -> None:
+    refused(ArtefactError, "pseudo_margin_format", PseudoMargin.load, FINDINGS / "endless-shape.safetensors")
+
+
+def npz(path: Path, **records: bytes) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in records.items():
+            archive.writestr(f"{name}.npy", content)
+    return path
+
+
+def npy(array: np.ndarray) -> bytes:
+    sink = io.BytesIO()
+    np.save(sink, array)
+    return sink.getvalue()
+
+
+IMAGES = npy(np.zeros((2, 4), np.float32))
+LONG = npy(np.zeros((2, 4), np.float32)).replace(b"(2, 4)", b"(2**4", 1)
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        {"x": IMAGES.replace(b"}", b" ", 1)},  # a tokenizer error
+        {"x": b"NOT" + IMAGES[3:]},  # bytes in place of an array
+        {"x": IMAGES, "class_names": npy(np.array(["ab"])).replace(b"a\0\0\0", b"\xff\xff\xff\xff")},  # a SystemError
+        {"x": IMAGES, "class_names": npy(np.array(["ab"])).replace(b"a\0\0\0", b"\x00\xd8\0\0")},  # half a character
+        {"x": IMAGES.replace(b"(2, 4)", b"(9223372036854775808,)"[:6], 1)},
+        {"x": LONG},
+    ],
+)
+def test_arrays_that_gave_other_errors(records: dict[str, bytes], tmp_path: Path) -> None:
+    refused(DataError, "corrupt", open_points, npz(tmp_path / "x.npz", **records))
+
+
+def test_names_without_end_that_have_no_bytes(tmp_path: Path) -> None:
+    """Seconds, then memory without end, for a hundred bytes."""
+    header = b"{'descr': '<U0', 'fortran_order': False, 'shape': (9999999999,), }\n"
+    endless = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    refused(DataError, "corrupt", open_points, npz(tmp_path / "x.npz", x=IMAGES, class_names=endless))
+
+
+def test_a_packed_record_that_shrinks_without_bounds(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("x.npy", IMAGES)
+    refused(DataError, "corrupt", open_points, tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("kind", ["F8_E8M0", "F6_E2M3", "F4"])
+def test_number_types_that_pytorch_does_not_know(kind: str, tmp_path: Path) -> None:
+    """They came out of a pseudo-margin's file as a KeyError."""
+    (files,) = pseudo_margin_target().valid
+    content = with_header(files["p.safetensors"], lambda header: header.replace(b'"U8"', f'"{kind}"'.encode()))
+    (tmp_path / "p.safetensors").write_bytes(content)
+    refused(ArtefactError, "pseudo_margin_format", PseudoMargin.load, tmp_path / "p.safetensors")
+
+
+def test_archives_that_gave_other_errors(capfd: pytest.CaptureFixture[str]) -> None:
+    """Names that are not UTF-8, a directory that lies before the file, a version that PyTorch cannot read."""
+    archive = export(dynamic=True)
+    first = archive.index(b"PK\x01\x02")
+    flagged = bytearray(archive)
+    flagged[first + 9] |= 8  # this name is UTF-8
+    flagged[first + 46 : first + 48] = b"\x98\x98"
+    refused(ModelError, "archive_format", load_archive, bytes(flagged), "x.pt2")
+    before = bytearray(archive)
+    before[first + 42 : first + 46] = (0xFFFFFFF0).to_bytes(4, "little")
+    refused(ModelError, "archive_format", load_archive, bytes(before), "x.pt2")
+
+    def version(records: Records) -> None:
+        records[".data/version"] = b"-Infinity"
+
+    refused(ModelError, "archive_format", load_archive, edited(archive, version), "x.pt2")
+    said = capfd.readouterr()
+    assert "Traceback" not in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    "tower",
+    [
+        "9**9**9",
+        "Pow(9, 9**9)",
+        "9**(s0**9)",
+        "1 << 9**9",
+        "((9**8)**8)**8**8",
+        "LShift(1, 99999999999)",
+        "(" * 10 + "9" + "**8)" * 10,
+        "+".join("9" * 2000),
+    ],
+)
+def test_sizes_that_would_be_computed_for_ever(tower: str) -> None:
+    def towering(records: Records) -> None:
+        text = records["models/model.json"].decode()
+        size = json.loads(text)["graph_module"]["graph"]["tensor_values"]["x"]["sizes"][0]["as_expr"]["expr_str"]
+        records["models/model.json"] = text.replace(f'"{size}"', f'"{tower}"').encode()
+
+    refused(ArtefactError, "archive_refused", load_archive, edited(export(dynamic=True), towering), "x.pt2")
+
+
+def test_a_program_that_is_no_object() -> None:
+    def listed(records: Records) -> None:
+        records["models/model.json"] = json.dumps([1, {"graph_module": {}}]).encode()
+
+    with torch.random.fork_rng(devices=[]), pytest.raises(ModelError):
+        load_archive(edited(export(dynamic=False), listed), "x.pt2")

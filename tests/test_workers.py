@@ -1,0 +1,171 @@
+"""Processes side by side write the same bytes, survive kills, and leave out the rows that kill them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from faults import contents
+
+import brittle
+from brittle.cli import main
+from brittle.errors import BrittleError, ParameterError
+from brittle.run.workers import Crew, command_of
+
+NETWORK = """
+import os, signal
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = torch.nn.Linear(12, 3)
+
+    def forward(self, x):
+        poisoned = (x.flatten(1)[:, 0] == 0.123).any()
+        if poisoned and "POISON" in os.environ and "--as-worker" in open("/proc/self/cmdline").read():
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return self.layer(x.flatten(1))
+
+
+def make():
+    return Net().eval()
+"""
+
+COUNT = 700
+"""Points: three shards of the size that a run has."""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "net.py").write_text(NETWORK)
+    x = np.random.default_rng(0).random((COUNT, 12), dtype=np.float32)
+    x[300, 0] = 0.123
+    np.savez(tmp_path / "data.npz", x=x, y=np.arange(COUNT) % 3)
+    return tmp_path
+
+
+def line(project: Path, name: str, *options: str) -> list[str]:
+    scores = ["--scores", "moments", "logit_margin", "--draws", "4", "--quiet"]
+    return [
+        "score",
+        f"{project / 'net.py'}:make",
+        str(project / "data.npz"),
+        "--out",
+        str(project / name),
+        *scores,
+        *options,
+    ]
+
+
+def run(project: Path, name: str, monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
+    arguments = line(project, name, *options)
+    monkeypatch.setattr(sys, "argv", ["brittle", *arguments])
+    return main(arguments)
+
+
+def same(one: Path, other: Path) -> bool:
+    return contents(one) == contents(other)
+
+
+def test_one_and_three_workers_write_the_same_bytes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(project, "one", monkeypatch, "--workers", "1") == 0
+    assert run(project, "three", monkeypatch, "--workers", "3") == 0
+    assert same(project / "one", project / "three")
+    assert len(brittle.read_table(project / "three").points) == COUNT
+    one, three = (brittle.read_table(project / name).provenance for name in ("one", "three"))
+    assert one["account"] == three["account"]
+
+
+@pytest.mark.parametrize("order", [[2, 0, 1], [1, 2, 0]])
+def test_any_order_of_the_shards(order: list[int], project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(project, "whole", monkeypatch, "--workers", "1") == 0
+    (project / "parts").mkdir()
+    crew = Crew(command_of(line(project, "parts")), 2)
+    entries = {entry["number"]: entry for entry in crew.entries(order)}
+    assert sorted(entries) == [0, 1, 2]
+    for name in (path.name for path in (project / "whole").glob("*.parquet")):
+        assert (project / "parts" / name).read_bytes() == (project / "whole" / name).read_bytes()
+
+
+def test_a_row_that_kills_its_worker_is_left_out(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row kills whoever computes it; all others get the numbers that they have without it."""
+    assert run(project, "whole", monkeypatch) == 0
+    monkeypatch.setenv("POISON", "1")
+    assert run(project, "run", monkeypatch, "--workers", "2") == 4
+    found, whole = (brittle.read_table(project / name) for name in ("run", "whole"))
+    dead = [row for row in found.points.to_pylist() if row["status"] == "worker_died"]
+    assert [row["row"] for row in dead] == [300]
+    assert "signal 11" in dead[0]["detail"]
+    names = {row["point"] for row in dead}
+    mine, theirs = ([row for row in table.scores.to_pylist() if row["point"] not in names] for table in (found, whole))
+    assert len(mine) == 2 * (COUNT - 1)
+    for own, other in zip(mine, theirs, strict=True):
+        assert own["value"] == pytest.approx(other["value"], rel=1e-5, abs=1e-12)
+
+
+def test_workers_that_are_killed_lose_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(project, "whole", monkeypatch, "--workers", "2") == 0
+    killed: list[int] = []
+    done = threading.Event()
+
+    def kill_some() -> None:
+        while len(killed) < 3 and not done.is_set():
+            for child in children():
+                if child not in killed and len(killed) < 3:
+                    time.sleep(0.3)
+                    os.kill(child, signal.SIGKILL)
+                    killed.append(child)
+            time.sleep(0.05)
+
+    killer = threading.Thread(target=kill_some)
+    killer.start()
+    try:
+        assert run(project, "run", monkeypatch, "--workers", "2") == 0
+    finally:
+        done.set()
+        killer.join()
+    assert len(killed) >= 2
+    assert same(project / "run", project / "whole")
+
+
+def children() -> list[int]:
+    """The worker processes of this one."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+            worker = b"--as-worker" in (place / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if parent == os.getpid() and worker:
+            found.append(int(place.name))
+    return found
+
+
+def test_what_a_worker_raises_is_raised(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(0).random((COUNT, 12), dtype=np.float32)
+    x[600, 0] = 7.0  # outside the bounds, beyond what the examination looks at
+    np.savez(project / "data.npz", x=x)
+    assert run(project, "run", monkeypatch, "--workers", "2") == 3
+    assert run(project, "again", monkeypatch) == 3
+
+
+def test_a_worker_that_never_starts_stops_the_run(tmp_path: Path) -> None:
+    with pytest.raises(BrittleError, match="exit code 3") as caught:
+        list(Crew([sys.executable, "-c", "raise SystemExit(3)"], 1).entries([0]))
+    assert caught.value.code == "workers_die"
+
+
+@pytest.mark.parametrize("count", [0, -1, 10_000])
+def test_how_many(count: int) -> None:
+    with pytest.raises(ParameterError, match="workers must be between"):
+        Crew(["true"], count)
