@@ -37,6 +37,7 @@ class Net(torch.nn.Module):
 
 
 def make():
+    print("a model that talks")
     return Net().eval()
 """
 

@@ -254,11 +254,12 @@ def score(
     from brittle.progress import progress
     from brittle.pseudo_margin import PseudoMargin
     from brittle.run import execute, make_job
-    from brittle.run.workers import Crew, command_of, serve
+    from brittle.run.workers import Crew, claim_output, command_of, serve
     from brittle.scores import NoiseScore
     from brittle.scores.choose import choose
     from brittle.table import check_free
 
+    answers = claim_output() if as_worker else sys.stdout
     low, high = check_bounds(bounds)
     family = sphere_or(noise, sigma, radius)
     pick = partial(
@@ -306,7 +307,7 @@ def score(
     )
     job = make_job(classifier, points, [*chosen, *others], seed, rows, confidence)
     if as_worker:
-        serve(job, out, sys.stdin, sys.stdout)
+        serve(job, out, sys.stdin, answers)
         return 0
     crew = None if workers is None else Crew(command_of(sys.argv[1:]), workers)
     with progress(quiet, sys.stderr) as advance:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -90,6 +91,13 @@ class Worker:
     command: Sequence[str]
     environment: Mapping[str, str]
     _process: subprocess.Popen[str] | None = field(default=None, init=False)
+    _closed: bool = field(default=False, init=False)
+    _change: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was told to end."""
+        return self._closed
 
     def ask(
         self, shard: int, lost: Mapping[int, str], only: int | None, begun: Callable[[int], None]
@@ -120,28 +128,35 @@ class Worker:
                 return answer["done"]
         raise self._death(rows)
 
-    def stop(self) -> None:
-        """End the process."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            for stream in (self._process.stdin, self._process.stdout):
-                if stream is not None:
-                    stream.close()
-            self._process = None
+    def close(self) -> None:
+        """End the process; no other is started."""
+        self._closed = True
+        self._end()
 
     def _started(self) -> subprocess.Popen[str]:
-        if self._process is None:
-            self._process = subprocess.Popen(
-                self.command, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-            )
-        return self._process
+        with self._change:
+            if self._closed:
+                raise WorkerDied((), -signal.SIGKILL)
+            if self._process is None:
+                self._process = subprocess.Popen(
+                    self.command, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                )
+            return self._process
+
+    def _end(self) -> int:
+        """Exit code of the process, which is ended if it still runs."""
+        with self._change:
+            process, self._process = self._process, None
+        if process is None:
+            return -signal.SIGKILL
+        if self._closed:
+            process.kill()
+        with process:  # closes its pipes and waits for it
+            pass
+        return process.returncode
 
     def _death(self, rows: Sequence[int]) -> WorkerDied:
-        assert self._process is not None
-        code = self._process.wait()
-        self.stop()
-        return WorkerDied(rows, code)
+        return WorkerDied(rows, self._end())
 
 
 @dataclass
@@ -191,7 +206,7 @@ class Crew:
         finally:
             stop.set()
             for worker in workers:
-                worker.stop()
+                worker.close()
             for thread in threads:
                 thread.join()
 
@@ -230,6 +245,8 @@ def _whole(worker: Worker, number: int, begun: Begun | None) -> dict[str, Any]:
         try:
             return worker.ask(number, lost, None, tell)
         except WorkerDied as death:
+            if worker.closed:
+                raise
             deaths[death.rows] = deaths.get(death.rows, 0) + 1
             suspects = [row for row in death.rows if row not in lost]
             if deaths[death.rows] < (2 if death.rows or not death.by_signal else MOST_STARTS):
@@ -269,6 +286,13 @@ def _raised(answer: Mapping[str, Any]) -> BrittleError:
     error = BrittleError(answer["error"], answer["sentence"])
     error.exit_code = answer["exit_code"]
     return error
+
+
+def claim_output() -> IO[str]:
+    """The standard output of this process for its answers alone; what a model prints goes to the standard error."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return answers
 
 
 def command_of(arguments: Sequence[str]) -> list[str]:
