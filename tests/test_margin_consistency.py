@@ -135,7 +135,7 @@ def test_equal_rows_have_no_variation() -> None:
 
 @pytest.mark.parametrize(("weight", "norm"), [([1.0, 2.0], "l2"), ([[1.0, 2.0]], "l2"), (np.eye(3), "l1")])
 def test_equidistance_misuse(weight: Any, norm: str) -> None:
-    with pytest.raises(ParameterError, match="found|no norm is called"):
+    with pytest.raises(ParameterError, match=r"found|no norm is called"):
         equidistance(weight, norm)
 
 
