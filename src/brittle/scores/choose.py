@@ -22,6 +22,7 @@ from brittle.scores import (
     first_order_change,
     probability_change,
 )
+from brittle.table import FLIP_PROBABILITY
 
 RUNGS = (6, 10, 20, 50, 100, 200, 500)
 """Budgets of draws, with 100 times their numbers, at which a comparison also reads off what the draws so far say."""
@@ -48,7 +49,7 @@ def choose(
 ) -> list[Score]:
     """The scores that `names` stand for, at every sigma.
 
-    Where `monte_carlo` is among several scores, the estimators are compared with it: every score that draws is then
+    Where `monte_carlo` is among several scores, the estimators are compared with it: every estimator that draws is then
     also recorded at smaller budgets, which are the first draws of the largest and cost nothing.
 
     Args:
@@ -146,7 +147,7 @@ def _scores(kind: type[Score], noises: Iterable[Noise], options: dict[str, Any],
         return
     for noise in noises:
         largest = kind(noise=noise, **given)
-        if comparing and "draws" in takes:
+        if comparing and "draws" in takes and kind.quantity == FLIP_PROBABILITY:
             for budget in _smaller_budgets(largest.parameters["draws"]):
                 yield kind(noise=noise, **(given | {"draws": budget}))
         yield largest
