@@ -15,6 +15,7 @@ import brittle
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
 from brittle.models import state_digest
+from brittle.run import make_job
 from brittle.scores import MMSE, LogitMargin, Moments, MonteCarlo, Score, Softmax, Taylor
 from brittle.table import parameters_json
 
@@ -41,7 +42,12 @@ def broken_at(position: int, value: float) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    ("value", "seen"), [(float("nan"), "row 17: 1 NaN of 36"), (float("inf"), "row 17: 1 infinite of 36")]
+    ("value", "seen"),
+    [
+        (float("nan"), "row 17: 1 NaN of 36"),
+        (float("inf"), "row 17: 1 infinite of 36"),
+        (float("-inf"), "row 17: 1 infinite of 36"),
+    ],
 )
 def test_a_nonfinite_pixel_costs_its_row_alone(value: float, seen: str) -> None:
     table = run(broken_at(17, value), labels())
@@ -200,6 +206,16 @@ def test_shards_do_not_depend_on_the_batch_size(tmp_path: Path, monkeypatch: pyt
         lengths.append(sorted(path.name for path in (tmp_path / str(size)).glob("*.parquet")))
     assert lengths[0] == lengths[1] == lengths[2]
     assert len(lengths[0]) == 2 * 3
+
+
+def test_long_runs_have_larger_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("brittle.run.job.SHARD", 4)
+    monkeypatch.setattr("brittle.run.job.MOST_SHARDS", 3)
+    for count, points, shards in ((1, 4, 1), (12, 4, 3), (13, 8, 2), (24, 8, 3), (25, 12, 3)):
+        job = make_job(small_classifier(), inputs(count), [Softmax()], 0, None, 0.99)
+        assert (job.shard_points, job.shards) == (points, shards)
+        rows = [row for number in range(shards) for batch in job.batches(number) for row in batch.rows]
+        assert rows == list(range(count))
 
 
 def test_another_seed_is_another_draw() -> None:

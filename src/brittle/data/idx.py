@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import math
 import struct
 import zlib
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 import torch
 
 from brittle.data.arrays import array_chunks, check_labels
-from brittle.data.points import ListedPoints, Options, files_digest, text
+from brittle.data.points import Chunk, ListedPoints, Options, RowIds, files_digest, text
 from brittle.errors import DataError
 
 IMAGES, LABELS = "-images-idx3-ubyte", "-labels-idx1-ubyte"
@@ -21,6 +23,9 @@ IMAGES, LABELS = "-images-idx3-ubyte", "-labels-idx1-ubyte"
 USUAL_SPLIT = "t10k"
 ALIASES = {"test": USUAL_SPLIT}
 """MNIST calls its test split t10k."""
+
+_HEADER = 16
+"""Bytes before the pixels of a file with three axes."""
 
 _MOST_GZIP = 1032
 """Deflate shrinks by no more than this factor."""
@@ -41,28 +46,57 @@ def read_idx(path: Path, options: Options) -> ListedPoints:
     """
     prefix = _prefix(path, options.split)
     files = [one for ending in (IMAGES, LABELS) for one in _files(path, prefix, ending)]
-    pixels = _read(files[0], 3)
-    if 0 in pixels.shape[1:]:
-        raise DataError("corrupt", f"{text(files[0])} declares images of {pixels.shape[1]} x {pixels.shape[2]} pixels")
-    labels = check_labels(_read(files[1], 1), text(files[1]), len(pixels)) if len(files) > 1 else None
-    kept = slice(options.limit)
-    inputs = torch.from_numpy(pixels[kept]).unsqueeze(1)
+    shape, read = _images(files[0], options.bounds)
+    if 0 in shape[1:]:
+        raise DataError("corrupt", f"{text(files[0])} declares images of {shape[1]} x {shape[2]} pixels")
+    labels = check_labels(_read(files[1], 1), text(files[1]), shape[0]) if len(files) > 1 else None
+    count = len(range(shape[0])[: options.limit])
     provenance: dict[str, Any] = {
         "format": "idx",
         "path": text(path),
         "split": prefix,
         "sha256": files_digest(path, files),
-        "points": len(inputs),
+        "points": count,
         "limit": options.limit,
         "files": [text(one.name) for one in files],
     }
     return ListedPoints(
-        ids=tuple(str(row) for row in range(len(inputs))),
-        read=lambda size, start: array_chunks(inputs, size, start, options.bounds),
+        ids=RowIds(count),
+        read=lambda size, start: read(size, start, count),
         bounds=options.bounds,
         provenance=provenance,
-        labels=None if labels is None else labels[kept],
+        labels=None if labels is None else labels[:count],
     )
+
+
+def _images(path: Path, bounds: tuple[float, float]) -> tuple[tuple[int, ...], Callable[..., Iterator[Chunk]]]:
+    """Shape of the images in a file, and what reads those of some rows: from the disk, unless they are compressed."""
+    if path.suffix == ".gz":
+        pixels = torch.from_numpy(_read(path, 3)).unsqueeze(1)
+        return tuple(pixels[:, 0].shape), lambda size, start, stop: array_chunks(pixels[:stop], size, start, bounds)
+    try:
+        with path.open("rb") as file:
+            shape = _shape(path, file.read(_HEADER), 3)
+    except OSError as error:
+        raise DataError("corrupt", f"{text(path)} cannot be read: {error}") from error
+    _check_length(path, shape, path.stat().st_size - _HEADER)
+    area = shape[1] * shape[2]
+
+    def read(size: int, start: int, stop: int) -> Iterator[Chunk]:
+        for first in range(start, stop, size):
+            wanted = min(size, stop - first) * area
+            levels = np.fromfile(path, np.uint8, wanted, offset=_HEADER + first * area)
+            rows = torch.from_numpy(levels[: len(levels) // area * area].reshape(-1, 1, *shape[1:]))
+            yield from array_chunks(rows, size, 0, bounds)
+
+    return shape, read
+
+
+def _check_length(path: Path, shape: Sequence[int], found: int) -> None:
+    count = math.prod(shape)
+    if found != count:
+        sizes, seen = " x ".join(map(str, shape)), "more" if found > count else str(found) if found > 0 else "fewer"
+        raise DataError("corrupt", f"{text(path)} declares {sizes} = {count} bytes and holds {seen}; get it again")
 
 
 def _prefixes(path: Path) -> list[str]:

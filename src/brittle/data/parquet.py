@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from brittle.data.points import EncodedImages, ListedPoints, Options, file_digest, files_digest, text
+from brittle.data.points import EncodedImages, ListedPoints, Options, RowIds, file_digest, files_digest, text
 from brittle.errors import DataError
 from brittle.plain_parquet import ERRORS, PlainFile, opened, reason
 
@@ -94,7 +94,7 @@ class _Columns:
 class _Rows:
     """What is known of the rows before an image is read, `[N]` each."""
 
-    ids: tuple[str, ...]
+    ids: tuple[str, ...] | RowIds
     labels: tuple[int, ...] | None
     paths: tuple[str | None, ...]
 
@@ -218,7 +218,7 @@ def _read_rows(files: Sequence[Path], columns: _Columns, limit: int | None) -> _
     rows = pa.concat_tables(parts)
     count = len(rows)
     return _Rows(
-        ids=_ids(rows[columns.id], files[0]) if columns.id else tuple(str(row) for row in range(count)),
+        ids=_ids(rows[columns.id], files[0]) if columns.id else RowIds(count),
         labels=_labels(rows[columns.label], f"{columns.label} in {text(files[0])}") if columns.label else None,
         paths=_paths(rows[columns.image]) if columns.path else (None,) * count,
     )

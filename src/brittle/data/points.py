@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, runtime_checkable
+from typing import Any, BinaryIO, Protocol, overload, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -109,6 +109,30 @@ Chunk = tuple[Tensor, Mapping[int, Failure]]
 
 
 @dataclass(frozen=True)
+class RowIds(Sequence[str]):
+    """The ids of points that have none of their own: their positions, made when they are asked for.
+
+    Attributes:
+        points: how many points there are.
+    """
+
+    points: int
+
+    def __len__(self) -> int:
+        return self.points
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[str, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> str | tuple[str, ...]:
+        rows = range(self.points)[place]
+        return tuple(map(str, rows)) if isinstance(rows, range) else str(rows)
+
+
+@dataclass(frozen=True)
 class ListedPoints:
     """Points that are all known by id, and whose inputs are read in chunks.
 
@@ -125,7 +149,7 @@ class ListedPoints:
         DataError: there are no points, two share an id, or the labels are not as many as the points.
     """
 
-    ids: tuple[str, ...]
+    ids: tuple[str, ...] | RowIds
     read: Callable[[int, int], Iterator[Chunk]] = field(repr=False)
     bounds: tuple[float, float]
     provenance: dict[str, Any]
@@ -137,6 +161,8 @@ class ListedPoints:
         source = self.provenance["path"] or "the data"
         if not self.ids:
             raise DataError("empty_dataset", f"{source} holds no points; at least 1 is needed")
+        if isinstance(self.ids, RowIds):
+            return
         if (odd := next((row for row, own in enumerate(self.ids) if not _is_text(own)), None)) is not None:
             raise DataError(
                 "id_text",

@@ -16,7 +16,10 @@ from brittle.run.evaluation import evaluate
 from brittle.scores import Score
 
 SHARD = 256
-"""Points in a shard of the run folder."""
+"""Points in a shard of the run folder, unless there are so many that it is a multiple of this."""
+
+MOST_SHARDS = 512
+"""Shards of a run at most, so that the manifest, which is written with each of them, stays small."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +60,16 @@ class Job:
     @property
     def shards(self) -> int:
         """How many shards the run has."""
-        return -(-len(self.points) // SHARD)
+        return -(-len(self.points) // self.shard_points)
 
-    @staticmethod
-    def first_row(number: int) -> int:
+    @property
+    def shard_points(self) -> int:
+        """Points in a shard; the last may have fewer."""
+        return SHARD * -(-len(self.points) // (SHARD * MOST_SHARDS))
+
+    def first_row(self, number: int) -> int:
         """The row of the data with which shard `number` begins."""
-        return number * SHARD
+        return number * self.shard_points
 
     def shard(
         self,
@@ -95,7 +102,7 @@ class Job:
     def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:
         """The batches of a shard, with the rows of `lost` marked."""
         start = self.first_row(number)
-        for batch in self.points.batches(max(1, self.rows // 2), start, start + SHARD):
+        for batch in self.points.batches(max(1, self.rows // 2), start, start + self.shard_points):
             doctor.check_values(batch, self.classifier.bounds)
             yield without(batch, lost or {})
 

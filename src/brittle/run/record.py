@@ -18,7 +18,7 @@ from brittle.account import Account
 from brittle.classifier import Classifier
 from brittle.doctor import Diagnosis, Finding, about_accuracy
 from brittle.models import state_digest
-from brittle.run.job import SHARD, Job
+from brittle.run.job import Job
 from brittle.scores import Score
 from brittle.table import FORMAT
 
@@ -90,7 +90,7 @@ def describe(job: Job, command: Sequence[str] | None) -> dict[str, Any]:
         "seed": job.seed,
         "confidence": job.confidence,
         "batch_size": job.rows,
-        "shard_points": SHARD,
+        "shard_points": job.shard_points,
         "model": _describe_model(classifier),
         "data": dict(points.provenance)
         | {
