@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test test-slow test-faults lint format clean
+.PHONY: demo test test-slow test-faults test-mutations lint format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -22,6 +22,9 @@ test-slow: $(READY)  ## what takes longer than the suite may
 
 test-faults: $(READY)  ## kills a run at every step of its commits and at random, and counts what is lost
 	$(BIN)/python tests/faults.py
+
+test-mutations: $(READY)  ## takes safeguards out one at a time, and shows that a test turns red for each
+	$(BIN)/python tests/mutations.py
 
 lint: $(READY)  ## format, lint and types
 	$(BIN)/ruff format --check .

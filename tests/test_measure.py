@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from inputs import SIGMA
-from problems import inputs, linear_network, small_classifier, small_network
+from problems import Wrapped, inputs, linear_network, small_classifier, small_network
 
 import brittle
 from brittle.errors import ModelError, ParameterError
@@ -102,6 +102,20 @@ def test_moments_are_those_of_the_formula() -> None:
         assert torch.allclose(sampled.moments.covariance[number, 0], covariance, atol=1e-12)
         flipped = (margins <= 0).any(dim=1).view(10, 2).sum(1)
         assert sampled.flips[number].tolist() == torch.bincount(flipped, minlength=3).tolist()
+
+
+@pytest.mark.parametrize("level", [0.0, torch.nan], ids=["tie", "NaN"])
+def test_a_copy_that_votes_for_no_class_is_a_flip(level: float) -> None:
+    """All logits are one number wherever an input has left [0, 1], as every noisy copy of corners of it has."""
+
+    def levelled(x: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+        outside = ((x < 0) | (x > 1)).flatten(1).any(dim=1)
+        return torch.where(outside[:, None], level, logits)
+
+    classifier = brittle.Classifier(Wrapped(levelled))
+    clean = clean_of(classifier, inputs(COUNT).round())
+    assert not clean.tied.any()
+    assert Sample(Gaussian(SIGMA), 10)(classifier, clean).flips.tolist() == [[0, 0, 5]] * COUNT
 
 
 def test_a_sweep_over_sigma_costs_one_jacobian() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from faults import contents, kills_at_steps, random_kills, reference, steps
 from problems import inputs, small_network
 
 import brittle
+from brittle.account import Account
 from brittle.cli import main
 from brittle.data import open_points
 from brittle.errors import ResumeError, StorageError
@@ -41,8 +43,10 @@ def classifier(bounds: tuple[float, float] = (0, 1), **options: Any) -> brittle.
     return brittle.Classifier(small_network(), bounds, **options)
 
 
-def run(out: Path, *, model: brittle.Classifier | None = None, count: int = 20, **options: Any) -> brittle.Table:
-    data = (inputs(count), torch.arange(count) % 4)
+def run(
+    out: Path, *, model: brittle.Classifier | None = None, count: int = 20, first: int = 0, **options: Any
+) -> brittle.Table:
+    data = (inputs(count, seed=first), torch.arange(count) % 4)
     return brittle.score(
         model or classifier(), data, **({"scores": [Moments(0.1, draws=4)], "out": out, "resume": True} | options)
     )
@@ -126,6 +130,7 @@ CHANGES: dict[str, Callable[[], dict[str, Any]]] = {
     "model.head": lambda: {"model": classifier(head="5")},
     "model.dtype": lambda: {"model": brittle.Classifier(small_network().double())},
     "data.points": lambda: {"count": 21},
+    "data.sha256": lambda: {"first": 1},
 }
 
 
@@ -155,6 +160,18 @@ def test_every_field_of_the_identity_is_compared(name: str) -> None:
 def test_no_field_of_the_run_time_is(name: str) -> None:
     room, _, key = name.partition(".")
     identity.check_same({room: {key: 1} if key else 1}, {room: {key: 2} if key else 2}, "run")
+
+
+def test_nothing_else_is_left_out_of_the_identity() -> None:
+    """A field that is not compared lets rows of another experiment into a run, so whoever adds one says it twice."""
+    expected = {
+        *("command", "doctor", "created", "finished", "seconds", "passes", "failed_points", "warnings"),
+        *(f"account.{field.name}" for field in dataclasses.fields(Account)),
+        *("model.file", "model.runs_code", "model.written_by_torch", "model.classes", "model.weights"),
+        *("data.path", "data.files", "data.other_files", "data.input_shape"),
+        *("versions.python", "machine.threads", "machine.platform"),
+    }
+    assert expected == identity.RUN_TIME
 
 
 def test_every_field_of_a_record_is_classed(tmp_path: Path) -> None:
@@ -247,6 +264,33 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert run(tmp_path / "run").scores.equals(whole.scores)
 
 
+def test_a_file_gets_its_name_when_its_bytes_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All bytes, then the name, then the folder: whatever a power cut leaves is whole."""
+    seen: list[tuple[str, str, int]] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def flushed(file: int) -> None:
+        fsync(file)
+        path = Path(f"/proc/self/fd/{file}").readlink()
+        seen.append(("flushed", path.name, 0 if path.is_dir() else os.fstat(file).st_size))
+
+    def renamed(path: Path, target: Path) -> Path:
+        seen.append(("named", target.name, path.stat().st_size))
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(Path, "replace", renamed)
+    run(tmp_path / "run", count=SHARD)
+    sizes = [size for what, _, size in seen if what == "named"]
+    files = ["manifest.json", "run.json", "points-00000.parquet", "scores-00000.parquet", "manifest.json", "run.json"]
+    assert all(sizes)
+    assert seen == [
+        step
+        for name, size in zip(files, sizes, strict=True)
+        for step in (("flushed", f".{name}.tmp", size), ("named", name, size), ("flushed", "run", 0))
+    ]
+
+
 def test_an_unwritable_folder_is_said_before_anything_is_computed(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     model = classifier()
@@ -266,6 +310,23 @@ def test_what_a_dead_process_left_is_removed(tmp_path: Path) -> None:
     assert (tmp_path / "report.html").read_text() == "mine"
     (tmp_path / "report.html").unlink()
     assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("how", ["link", "name"])
+def test_a_shard_outside_the_folder_is_computed_again(how: str, tmp_path: Path) -> None:
+    """Not even one of the very bytes that were written is kept."""
+    run(tmp_path / "run")
+    before = contents(tmp_path / "run")
+    (tmp_path / "run" / "scores-00001.parquet").rename(tmp_path / "scores-00001.parquet")
+    if how == "link":
+        (tmp_path / "run" / "scores-00001.parquet").symlink_to(tmp_path / "scores-00001.parquet")
+    else:
+        manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+        manifest["shards"][1]["scores"]["file"] = "../scores-00001.parquet"
+        (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
+    run(tmp_path / "run")
+    assert not (tmp_path / "run" / "scores-00001.parquet").is_symlink()
+    assert contents(tmp_path / "run") == before
 
 
 # The command

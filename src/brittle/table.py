@@ -172,16 +172,30 @@ class Table:
 
 
 def check_free(folder: str | os.PathLike[str]) -> None:
-    """Raise where `folder` holds a run.
+    """Raise where `folder` holds a run, or cannot be written.
 
     Raises:
-        StorageError: it does.
+        StorageError: it does, or it cannot.
     """
+    check_writable(folder)
     if (Path(folder) / "run.json").exists():
         raise StorageError(
             "run_exists",
             f"{folder} holds a run already; go on with it (--resume, resume=True) or choose another folder",
         )
+
+
+def check_writable(folder: str | os.PathLike[str]) -> None:
+    """Raise where `folder`, or the nearest folder above it that exists, cannot be written; nothing is made.
+
+    Raises:
+        StorageError: it cannot.
+    """
+    path = Path(folder).absolute()
+    there = next((place for place in (path, *path.parents) if os.access(place, os.F_OK)), path)
+    if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+        why = "cannot be written" if there.is_dir() else "is no folder"
+        raise StorageError("unwritable", f"{folder} cannot be made, because {there} {why}; choose another")
 
 
 def read_table(folder: str | os.PathLike[str]) -> Table:

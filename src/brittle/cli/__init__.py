@@ -257,7 +257,7 @@ def score(
     from brittle.run.workers import Crew, claim_output, command_of, serve
     from brittle.scores import NoiseScore
     from brittle.scores.choose import choose
-    from brittle.table import check_free
+    from brittle.table import check_free, check_writable
 
     answers = claim_output() if as_worker else sys.stdout
     low, high = check_bounds(bounds)
@@ -284,8 +284,8 @@ def score(
     learned = None if pseudo_margin is None else PseudoMargin.load(pseudo_margin)
     others = [] if learned is None else [learned.score]
     _check_used([*chosen, *others], sigma, family, head)
-    if not (resume or as_worker):
-        check_free(out)
+    if not as_worker:
+        check_writable(out) if resume else check_free(out)
     if not (sigma or radius) and any(isinstance(score, NoiseScore) for score in chosen):
         say(quiet, f"sigma {0.1 * (high - low):g}, a tenth of the value range [{low:g}, {high:g}]")
     rows = whole_rows(batch_size)

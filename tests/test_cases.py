@@ -1,0 +1,277 @@
+"""The table of bad inputs names codes, statuses and tests that exist; and the cases that are shown nowhere else."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from cases import CASES, ROOMS, Case, Kind, Outcome, coverage
+from problems import Wrapped, inputs, small_classifier
+from tables import make_table
+from torch import Tensor, nn
+
+import brittle
+from brittle import errors
+from brittle.cli import INTERRUPTED, ROW_FAILURES, TERMINATED, main
+from brittle.errors import BrittleError, DataError, ParameterError
+from brittle.estimate import Status
+from brittle.scores import MMSE, LogitMargin, Moments, MonteCarlo, Softmax, Taylor
+
+TESTS = Path(__file__).parent
+SOURCE = Path(brittle.__file__).parent
+SHOWN = {outcome for case in CASES for outcome in case.expected}
+
+
+@cache
+def named_in(file: str) -> frozenset[str]:
+    """Names of the tests in a file, as pytest has them."""
+    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    owned = [("", tree), *((f"{node.name}::", node) for node in classes)]
+    return frozenset(
+        f"{owner}{node.name}"
+        for owner, body in owned
+        for node in body.body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    )
+
+
+@cache
+def literals() -> dict[str, set[str]]:
+    """Every text in the package that is the first argument of a call, with what is called."""
+    found: dict[str, set[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+                found.setdefault(str(node.args[0].value), set()).add(called)
+    return found
+
+
+# The table.
+
+
+def test_every_number_has_one_row_in_order() -> None:
+    assert [case.number for case in CASES] == list(range(1, 91))
+    assert {case.room for case in CASES} == set(ROOMS)
+    assert [given for given, count in Counter(case.given for case in CASES).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.number:02}")
+def test_the_tests_of_a_case_exist(case: Case) -> None:
+    for name in case.tests:
+        file, _, test = name.partition("::")
+        test, _, chosen = test.partition("[")
+        assert test in named_in(file), name
+        text = (TESTS / file).read_text(encoding="utf-8")
+        assert all(part in text for part in re.split("[-:]", chosen.removesuffix("]"))), name
+
+
+def test_a_case_has_tests_or_a_reason() -> None:
+    assert all(case.why or (case.tests and case.expected) for case in CASES)
+    assert all(len(set(case.tests)) == len(case.tests) for case in CASES)
+
+
+@pytest.mark.parametrize("outcome", sorted(SHOWN, key=str), ids=str)
+def test_an_outcome_is_one_of_the_product(outcome: Outcome) -> None:
+    if outcome.kind in (Kind.ROW, Kind.MARKED):
+        assert Status[outcome.name.upper()].has_value == (outcome.kind is Kind.MARKED)
+        assert outcome.exit_code == (ROW_FAILURES if outcome.kind is Kind.ROW else 0)
+    elif outcome.kind is Kind.STOPS:
+        raised = [getattr(errors, name) for name in literals()[outcome.name] if hasattr(errors, name)]
+        assert not raised or outcome.exit_code in {kind.exit_code for kind in raised}
+        assert outcome.exit_code not in (0, ROW_FAILURES, INTERRUPTED, TERMINATED)
+    elif outcome.kind is Kind.NOTED:
+        assert "Finding" in literals()[outcome.name]
+        assert outcome.exit_code == 0
+
+
+def test_the_coverage_is_printed() -> None:
+    done = subprocess.run([sys.executable, TESTS / "cases.py"], capture_output=True, text=True, check=True)
+    assert done.stdout == coverage() + "\n"
+    first, *rest = done.stdout.splitlines()
+    assert first == f"{sum(bool(case.tests) for case in CASES)} of 90 cases have a test"
+    for case in CASES:
+        assert (f"     {case.why}" in rest) == bool(case.why)
+
+
+# Pixels unlike those that the model was trained on.
+
+
+class Colours(nn.Module):
+    """A network for colour images with pixels from 0 to 255, whose predictions hang on the scale and the channels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            self.network = nn.Sequential(nn.Flatten(), nn.Linear(48, 32), nn.Tanh(), nn.Linear(32, 6))
+            for parameter in self.parameters():
+                nn.init.normal_(parameter)
+        self.eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.network((x - 127.5) / 64)
+
+
+UNLIKE: dict[str, tuple[Callable[[Tensor], Tensor], tuple[float, float]]] = {
+    "255 times too dark": (lambda x: x / 255, (0, 1)),
+    "normalised twice": (lambda x: (x - 127.5) / 64, (-2, 2)),
+    "blue before red": (lambda x: x.flip(1), (0, 255)),
+}
+
+
+@pytest.mark.parametrize("kind", UNLIKE)
+def test_pixels_unlike_those_of_training_miss_the_accuracy(kind: str) -> None:
+    """Labels are what the network says of the pixels as they should be, of which all are then right."""
+    right = 255 * inputs(300, (3, 4, 4))
+    labels = Colours()(right).argmax(1)
+    change, bounds = UNLIKE[kind]
+    options = {"scores": [Softmax()], "expected_accuracy": 0.9}
+    sound = brittle.score(brittle.Classifier(Colours(), (0, 255)), (right, labels), **options)
+    assert all(sound.points["correct"].to_pylist())
+    with pytest.raises(
+        DataError, match=r"on 300 labelled rows .* expected 0.9; check bounds, .* channel order"
+    ) as caught:
+        brittle.score(brittle.Classifier(Colours(), bounds), (change(right), labels), **options)
+    assert caught.value.code == "accuracy_guard"
+
+
+# Logits and gradients.
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_infinite_logits_under_noise_are_no_agreement(sign: int) -> None:
+    """All logits of a noisy copy that has left [0, 1] are infinite, so `argmax` is class 0 for every one."""
+
+    def leaves(x: Tensor, logits: Tensor) -> Tensor:
+        outside = ((x < 0) | (x > 1)).flatten(1).any(dim=1)
+        return torch.where(outside[:, None], sign * torch.inf, logits)
+
+    scores = [MonteCarlo(0.2, draws=50), Moments(0.2, draws=50), MMSE(0.2, draws=50)]
+    table = brittle.score(brittle.Classifier(Wrapped(leaves)), (inputs(5), None), scores)
+    for row in table.scores.to_pylist():
+        assert (row["value"], row["status"]) == (None, "nonfinite_logits")
+        assert re.fullmatch(r".*\d+ of 50 noisy copies gave NaN or infinite logits", row["detail"])
+
+
+def test_a_point_without_a_gradient_keeps_its_sampled_score() -> None:
+    """One of 40, which is too few to stop the run; the other points have both numbers."""
+    x = inputs(40).clamp_min(0.3)
+    x[7, 0, 0, 0] = 0.0
+
+    def flat_in_a_corner(x: Tensor, logits: Tensor) -> Tensor:
+        return torch.where((x[:, 0, 0, 0] < 0.01)[:, None], logits.detach(), logits)
+
+    table = brittle.score(brittle.Classifier(Wrapped(flat_in_a_corner)), (x, None), [Taylor(0.1), MonteCarlo(0.1)])
+    lost = [(row["point"], row["score"], row["status"]) for row in table.scores.to_pylist() if row["value"] is None]
+    assert lost == [("7", "taylor", "zero_gradient")]
+
+
+# Parameters.
+
+
+@pytest.mark.parametrize("tpr", [0.0, 1.0, -0.5, 95.0, float("nan")])
+def test_a_rate_lies_between_0_and_1(tpr: float) -> None:
+    table = make_table(points=30, scores=("input_margin", "logit_margin"))
+    with pytest.raises(ParameterError, match=rf"true positive rate must lie between 0 and 1; found {tpr}") as caught:
+        brittle.Detector.fit(table, epsilon=0.1, tpr=tpr)
+    assert caught.value.code == "tpr"
+
+
+# Storage.
+
+
+SMALL = 8
+"""Points of a shard."""
+
+
+@pytest.fixture
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("brittle.run.job.SHARD", SMALL)
+
+
+def run(out: Path, *, resume: bool = False) -> brittle.Table:
+    data = (inputs(20), torch.arange(20) % 4)
+    return brittle.score(small_classifier(), data, [Moments(0.1, draws=4), LogitMargin()], out=out, resume=resume)
+
+
+@pytest.mark.parametrize("options", [[], ["--resume"]], ids=["new", "resumed"])
+def test_an_unwritable_place_is_said_before_the_model_is_loaded(
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The model would take a minute; what is said names the place, and nothing is made."""
+    (tmp_path / "net.py").write_text("import time\n\ntime.sleep(60)\n")
+    (tmp_path / "file").write_text("")
+    before = sorted(tmp_path.iterdir())
+    started = time.monotonic()
+    out = tmp_path / "file" / "deeper" / "run"
+    assert main(["score", f"{tmp_path / 'net.py'}:make", "absent.npz", "--out", str(out), *options]) == 7
+    assert time.monotonic() - started < 5
+    said = capsys.readouterr().err
+    assert said.startswith(f"brittle: unwritable: {out} cannot be made, because {tmp_path / 'file'} is no folder")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_closed_folder_is_unwritable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system is made to say so, because nothing is closed to a superuser."""
+    monkeypatch.setattr(os, "access", lambda place, mode: mode == os.F_OK and Path(place) == tmp_path)
+    with pytest.raises(BrittleError, match=f"because {tmp_path} cannot be written") as caught:
+        run(tmp_path / "a" / "run")
+    assert caught.value.code == "unwritable"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("small_shards")
+def test_what_a_killed_process_left_is_not_read(tmp_path: Path) -> None:
+    whole = run(tmp_path)
+    for name in (".scores-00001.parquet.tmp", "scores-00007.parquet", "points-00007.parquet", ".manifest.json.tmp"):
+        (tmp_path / name).write_bytes(b"half")
+    found = brittle.read_table(tmp_path)
+    assert found.scores.equals(whole.scores)
+    assert found.points.equals(whole.points)
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Moves to a time zone 14 hours ahead, where it is 1969, and back again at the end."""
+
+    def move() -> None:
+        monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+        time.tzset()
+        monkeypatch.setattr("brittle.run.record._now", lambda: "1969-12-31T23:59:59+14:00")
+        monkeypatch.setattr(time, "time", lambda: -1.0)
+
+    yield move
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("small_shards")
+def test_clock_and_time_zone_decide_nothing(tmp_path: Path, elsewhere: Callable[[], None]) -> None:
+    """A run made there has the same bytes, and one begun here goes on there; files are younger than the clock."""
+
+    def digests(folder: Path) -> dict[str, str]:
+        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.parquet")}
+
+    here, begun = run(tmp_path / "here"), run(tmp_path / "begun")
+    (tmp_path / "begun" / "points-00001.parquet").unlink()
+    elsewhere()
+    there = run(tmp_path / "there")
+    assert there.provenance["created"].startswith("1969")
+    assert not here.provenance["created"].startswith("1969")
+    resumed = run(tmp_path / "begun", resume=True)
+    assert digests(tmp_path / "here") == digests(tmp_path / "there") == digests(tmp_path / "begun")
+    assert here.points.equals(there.points)
+    assert resumed.scores.equals(begun.scores)
