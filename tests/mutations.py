@@ -294,7 +294,7 @@ def copy_tree(place: Path) -> None:
 def run_tests(place: Path, tests: Sequence[str]) -> tuple[int, str]:
     """Run tests of the copy in `place` on the package of that copy; gives the exit code and what was said."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHON"))}
-    environment = inherited | {"PYTHONPATH": str(place / "src"), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = inherited | {"PYTHONPATH": str(place / "src"), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", RUN, str(place), f"--basetemp={place / 'temporary'}", *tests]
     done = subprocess.run(
         command, cwd=place, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
@@ -302,15 +302,22 @@ def run_tests(place: Path, tests: Sequence[str]) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+def put(path: Path, content: str) -> None:
+    """Write a file of the copy, and forget what Python compiled of the one before, however soon it follows."""
+    path.write_text(content, encoding="utf-8")
+    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
+        compiled.unlink()
+
+
 def survives(place: Path, chosen: Mutation) -> tuple[bool, str]:
     """Whether the test of a mutation does not fail, and what was seen, in words."""
     path = place / chosen.path
     whole = path.read_text(encoding="utf-8")
-    path.write_text(chosen.applied(whole), encoding="utf-8")
+    put(path, chosen.applied(whole))
     try:
         code, said = run_tests(place, [chosen.test])
     finally:
-        path.write_text(whole, encoding="utf-8")
+        put(path, whole)
     counts = re.findall(r"\d+ (?:failed|passed|errors?)", said.rstrip().rpartition("\n")[2])
     failed = code == FAILED and any("failed" in count for count in counts) and not any("err" in one for one in counts)
     return not failed, ", ".join(counts) if code in (PASSED, FAILED) else f"exit code {code}"
@@ -337,7 +344,7 @@ def main(names: Sequence[str]) -> int:
         for one in chosen:
             survived, seen = survives(place, one)
             alive += [one.name] * survived
-            print(f"{'SURVIVED' if survived else 'caught':8}  {one.name:50}  {one.file:24}  {one.test:88}  {seen}")
+            print(f"{'SURVIVED' if survived else 'caught':8}  {one.name:50}  {one.file:24}  {one.test:104}  {seen}")
             sys.stdout.flush()
     seconds = time.monotonic() - began
     print(

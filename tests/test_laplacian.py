@@ -324,3 +324,49 @@ def test_no_second_derivative_is_one_sentence() -> None:
     with pytest.raises(ModelError, match="no second derivatives"):
         estimate(brittle.Classifier(Net()), inputs(2, (3,)), Laplacian())
     assert bool(estimate(brittle.Classifier(Net()), inputs(2, (3,)), Laplacian("gram")).value.isfinite().all())
+
+
+class Ridge(nn.Module):
+    """A logit `a (x_0 + x_1)^2`: its Hessian has rank one, and signs that differ see nothing of it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        ridge = 3.0 * (x.flatten(1)[:, 0] + x.flatten(1)[:, 1]).square()
+        return torch.stack((ridge, torch.zeros_like(ridge)), dim=1)
+
+
+@pytest.mark.parametrize("size", [2, 200])
+def test_a_ridge_is_not_flat(size: int) -> None:
+    x = inputs(400, (size,), dtype=torch.float64)
+    found = estimate(brittle.Classifier(Ridge()), x, Laplacian())
+    assert not any(detail is not None and "piecewise linear" in detail for detail in found.detail or ())
+
+
+@pytest.mark.parametrize("at", [0.1, 0.3, 0.7, 0.9])
+def test_a_stationary_point_of_a_smooth_network_is_no_kink(at: float) -> None:
+    class Bowl(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            square = (x - at).square().flatten(1).sum(dim=1)
+            return torch.stack((1.0 - square, square), dim=1)
+
+    x = torch.full((2, 12), at)
+    assert not bool(brittle.laplacian(brittle.Classifier(Bowl()), x).kink.any())
+
+
+def test_a_tie_at_a_stationary_point_stays_a_tie() -> None:
+    class Saddle(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            square = (x - 0.5).square().flatten(1).sum(dim=1)
+            return torch.stack((square, -square), dim=1)
+
+    found = estimate(brittle.Classifier(Saddle()), torch.full((1, 3), 0.5, dtype=torch.float64), Laplacian())
+    assert found.status.tolist() == [int(Status.TIE)]
+
+
+def test_an_operation_without_second_derivative_is_named() -> None:
+    class Distances(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return -torch.cdist(x, torch.eye(3, dtype=x.dtype))
+
+    with pytest.raises(ModelError, match=r"no second derivatives \(the derivative for .*cdist") as caught:
+        estimate(brittle.Classifier(Distances()), inputs(2, (3,)), Laplacian())
+    assert caught.value.code == "not_twice_differentiable"

@@ -14,6 +14,7 @@ from torch import Tensor
 
 import brittle
 from brittle.errors import ParameterError, UsageError
+from brittle.estimate import Status
 from brittle.noise import Ball, Gaussian, Noise, Sphere
 from brittle.scores import FirstOrderChange, ProbabilityChange, Score, SmoothedLaplacian
 from brittle.scores.choose import choose
@@ -203,3 +204,44 @@ def test_ball_noise_has_no_bound() -> None:
 
     with pytest.raises(ParameterError, match="ball"):
         ChangeBound(noise=Ball(0.1))
+
+
+def test_one_broken_clean_point_costs_its_row_alone() -> None:
+    """A network that divides by the spread of its input has no logits for a constant one, but has for noisy copies."""
+
+    class Standardised(torch.nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            flat = x.flatten(1)
+            scaled = (flat - flat.mean(dim=1, keepdim=True)) / (flat - flat.mean(dim=1, keepdim=True)).norm(
+                dim=1, keepdim=True
+            )
+            return scaled[:, :3]
+
+    x = inputs(20)
+    x[7] = 0.5
+    found = brittle.score(
+        brittle.Classifier(Standardised()),
+        x,
+        [ProbabilityChange(0.1, draws=8), SmoothedLaplacian(0.1, draws=8), FirstOrderChange(0.1)],
+    ).long()
+    assert set(found.loc[found["point"] == "7", "status"]) == {"nonfinite_logits"}
+    assert set(found.loc[found["point"] != "7", "status"]) == {"ok"}
+
+
+def test_no_gradient_is_no_bound_and_no_laplacian() -> None:
+    from brittle.scores import ChangeBound
+
+    class Clamped(torch.nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.flatten(1)[:, :3].clamp(5.0, 6.0) + torch.tensor([0.0, 1.0, 2.0])
+
+    for score in (ChangeBound(0.1), SmoothedLaplacian(0.1, draws=8, form="gradient")):
+        found = estimate(brittle.Classifier(Clamped()), inputs(2), score)
+        assert set(found.status.tolist()) == {int(Status.ZERO_GRADIENT)}
+
+
+def test_smoothing_over_uneven_noise_is_refused() -> None:
+    from brittle.noise import DiagonalGaussian
+
+    with pytest.raises(ParameterError, match="alike in all directions"):
+        SmoothedLaplacian(noise=DiagonalGaussian(0.1, torch.ones(36)))

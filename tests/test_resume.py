@@ -23,7 +23,7 @@ import brittle
 from brittle.account import Account
 from brittle.cli import main
 from brittle.data import open_points
-from brittle.errors import ResumeError, StorageError
+from brittle.errors import ModelError, ParameterError, ResumeError, StorageError
 from brittle.folder import RunFolder
 from brittle.lock import NAME, Lock
 from brittle.models import load_model
@@ -287,7 +287,7 @@ def test_a_file_gets_its_name_when_its_bytes_are_on_the_disk(tmp_path: Path, mon
     assert seen == [
         step
         for name, size in zip(files, sizes, strict=True)
-        for step in (("flushed", f".{name}.tmp", size), ("named", name, size), ("flushed", "run", 0))
+        for step in (("flushed", f".{name}.{os.getpid()}.tmp", size), ("named", name, size), ("flushed", "run", 0))
     ]
 
 
@@ -371,3 +371,21 @@ def test_signals_stop_cleanly(number: signal.Signals, code: int, project: Path) 
     assert "--resume" in said
     assert "Traceback" not in said
     assert not (project / "run" / NAME).exists()
+
+
+def test_shards_without_a_record_belong_to_no_run(tmp_path: Path) -> None:
+    run(tmp_path / "run")
+    (tmp_path / "run" / "run.json").unlink()
+    with pytest.raises(StorageError, match="--resume"):
+        run(tmp_path / "run", resume=False)
+    other = run(tmp_path / "run", seed=1)
+    assert other.scores.equals(run(tmp_path / "other", seed=1).scores)
+
+
+def test_a_folder_of_the_users_own_stays(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(ParameterError):
+        run(tmp_path / "mine", seed=-1)
+    with pytest.raises(ModelError):
+        run(tmp_path / "mine", model=brittle.Classifier(torch.nn.Flatten(start_dim=0)))
+    assert (tmp_path / "mine").is_dir()

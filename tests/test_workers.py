@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -170,3 +171,58 @@ def test_a_worker_that_never_starts_stops_the_run(tmp_path: Path) -> None:
 def test_how_many(count: int) -> None:
     with pytest.raises(ParameterError, match="workers must be between"):
         Crew(["true"], count)
+
+
+SCRIPTED = """
+import json, os, signal, sys
+from pathlib import Path
+
+asked = Path(sys.argv[1])
+for line in sys.stdin:
+    request = json.loads(line)
+    with asked.open("a") as log:
+        log.write(line)
+    print(json.dumps({"begun": [0, 1, 2, 3]}), flush=True)
+    count = len(asked.read_text().splitlines())
+    if count <= 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    print(json.dumps({"done": {"number": request["shard"], "lost": request["lost"]}}), flush=True)
+    if count == 6:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_no_row_is_blamed_for_a_kill_from_outside(tmp_path: Path) -> None:
+    """A worker killed twice at one batch and healthy afterwards loses no row; nor does one that dies between shards."""
+    (tmp_path / "worker.py").write_text(SCRIPTED)
+    crew = Crew([sys.executable, str(tmp_path / "worker.py"), str(tmp_path / "asked")], 1)
+    entries = list(crew.entries([0, 1, 2]))
+    assert [entry["number"] for entry in entries] == [0, 1, 2]
+    assert all(entry["lost"] == {} for entry in entries)
+
+
+def test_half_an_answer_is_a_death(tmp_path: Path) -> None:
+    worker = "import os, sys; sys.stdin.readline(); sys.stdout.write('{\"beg'); sys.stdout.flush(); os._exit(3)"
+    with pytest.raises(BrittleError) as caught:
+        list(Crew([sys.executable, "-c", worker], 1).entries([0]))
+    assert caught.value.code == "workers_die"
+
+
+def test_a_worker_ends_with_its_parent(project: Path) -> None:
+    code = (
+        "import subprocess, sys, time\n"
+        "from brittle.run.workers import command_of\n"
+        "child = subprocess.Popen(command_of(sys.argv[1:]), stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+        "print(child.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *line(project, "run")], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        parent.kill()
+    deadline = time.monotonic() + 60
+    while Path(f"/proc/{child}").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not Path(f"/proc/{child}").exists()

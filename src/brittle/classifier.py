@@ -18,6 +18,10 @@ OUTPUTS = ("logits", "probs", "binary-logit")
 """What a model may return: class scores, class probabilities (their logarithm is taken), or one logit for class 1."""
 
 
+_NO_SECOND = "an operation of the model has a gradient, but no second derivatives"
+_WITHOUT_SECOND = "use scores without them (probability_change, or laplacian by the method gram)"
+
+
 class Classifier:
     """A trained model with the declaration of its inputs.
 
@@ -135,8 +139,7 @@ class Classifier:
         if differentiable and _differentiates_once(gradient):
             raise ModelError(
                 "not_twice_differentiable",
-                "an operation of the model has a gradient, but no second derivatives (it is marked as differentiable "
-                "once); use scores without them (probability_change, or laplacian by the method gram)",
+                f"{_NO_SECOND} (it is marked as differentiable once); {_WITHOUT_SECOND}",
             )
         return gradient
 
@@ -155,7 +158,13 @@ class Classifier:
             ModelError: an operation of the model has no second derivative.
         """
         slope = (gradient * along).flatten(1).sum(dim=1)
-        product = self._derivative("differentiated twice at", slope, inputs, keep, False)
+        try:
+            product = self._derivative("differentiated twice at", slope, inputs, keep, False)
+        except ModelError as error:
+            if error.code != "model_failed":
+                raise
+            reason = str(error.__cause__).partition("\n")[0].rstrip(".")
+            raise ModelError("not_twice_differentiable", f"{_NO_SECOND} ({reason}); {_WITHOUT_SECOND}") from error
         return torch.zeros_like(inputs) if product is None else product
 
     def _derivative(self, what: str, values: Tensor, inputs: Tensor, keep: bool, differentiable: bool) -> Tensor | None:

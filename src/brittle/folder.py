@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,7 @@ class RunFolder:
             StorageError: another process writes it, or it cannot be written or read.
         """
         folder = cls(Path(path))
+        made = not folder.path.exists()
         try:
             folder.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -60,8 +61,9 @@ class RunFolder:
                 folder._recover()
                 yield folder
         finally:
-            if not any(folder.path.iterdir()):
-                folder.path.rmdir()  # a run that was refused leaves nothing behind
+            if made:
+                with suppress(OSError):
+                    folder.path.rmdir()  # where it is empty: a run that was refused leaves nothing behind
 
     @property
     def record(self) -> dict[str, Any] | None:
@@ -103,7 +105,8 @@ class RunFolder:
                     "run_format", f"{self.path} has format {manifest.get('format')}; this version reads {FORMAT}"
                 )
             listed = {entry["number"]: entry for entry in manifest["shards"]}
-            self.shards = {number: entry for number, entry in listed.items() if self._is_whole(entry)}
+            if self.record is not None:  # without it nobody knows which run they are of
+                self.shards = {number: entry for number, entry in listed.items() if self._is_whole(entry)}
         known = {file["file"] for entry in self.shards.values() for file in _files(entry)}
         for path in self.path.iterdir():
             of_a_run = any(path.name.startswith(f"{kind}-") and path.suffix == ".parquet" for kind in KINDS)
@@ -140,7 +143,7 @@ def write_shard(path: Path, number: int, tables: Mapping[str, pa.Table], account
 
 def _commit(folder: Path, name: str, content: bytes) -> dict[str, Any]:
     """Write `content` so that a reader sees all of it or none, whenever the process dies."""
-    path, temporary = folder / name, folder / f".{name}.tmp"
+    path, temporary = folder / name, folder / f".{name}.{os.getpid()}.tmp"
     try:
         with temporary.open("wb") as file:
             file.write(content)

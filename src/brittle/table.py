@@ -178,7 +178,7 @@ def check_free(folder: str | os.PathLike[str]) -> None:
         StorageError: it does, or it cannot.
     """
     check_writable(folder)
-    if (Path(folder) / "run.json").exists():
+    if any((Path(folder) / name).exists() for name in ("run.json", "manifest.json")):
         raise StorageError(
             "run_exists",
             f"{folder} holds a run already; go on with it (--resume, resume=True) or choose another folder",

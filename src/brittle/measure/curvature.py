@@ -72,7 +72,7 @@ class Curvature(Measurement):
     `w_k = -p_k / (1 - p_c)`, so that the second term of the Laplacian of `p_c` is `p_c (1 - p_c)` times this.
 
     `exact`: `sum_i e_i^T H e_i` over all `n` coordinates. `probes`: the mean of `d^T H d` over random signs `d`, with
-    its standard error. `auto`: 0 where `H d = 0` for `LOOKS` random signs, as in every piecewise linear network; else
+    its standard error. `auto`: 0 where `H d = 0` for `LOOKS` normal draws, as in every piecewise linear network; else
     `probes`, or `exact` for inputs of no more coordinates than probes. Attention is computed in elementary operations,
     as its fused kernels have no second derivative.
 
@@ -113,7 +113,7 @@ def curved(need: Curvature, classifier: Classifier, clean: Clean, weights: Tenso
     """The Laplacian of `sum_k w_k z_k` for `weights` `[B, C]`, by the method of `need`."""
     signs = Stream(Gaussian(1.0), clean.inputs, clean.ids, clean.seed, "curvature")
     function = _weighted(classifier, weights)
-    flat, kink = _look_around(classifier, clean, function, signs.draw(LOOKS).sign())
+    flat, kink = _look_around(classifier, clean, function, signs.draw(LOOKS))
     size = clean.inputs[0].numel()
     exact = need.method == "exact" or (need.method == "auto" and size <= need.probes)
     bent = (~flat if need.method == "auto" else torch.ones_like(flat)).nonzero()[:, 0]
@@ -150,11 +150,11 @@ def _look_around(classifier: Classifier, clean: Clean, function: Function, direc
     step = NUDGE * (high - low)
     flat, kink = (torch.zeros(len(directions), dtype=torch.bool, device=directions.device) for _ in "ab")
     for part, inputs, gradient in differentiable_gradients(classifier, clean, function):
-        products = [
-            classifier.hessian_product(gradient, inputs, along, keep=True) for along in directions[part].unbind(1)
-        ]
-        flat[part] = torch.stack([(product == 0).flatten(1).all(dim=1) for product in products]).all(dim=0)
         nudged = (clean.inputs[part] + step * directions[part, 0]).requires_grad_(True)
+        taken = (nudged.detach() - clean.inputs[part]) / step  # what rounding leaves of the direction
+        looks = [taken, *directions[part, 1:].unbind(dim=1)]
+        products = [classifier.hessian_product(gradient, inputs, along, keep=True) for along in looks]
+        flat[part] = torch.stack([(product == 0).flatten(1).all(dim=1) for product in products]).all(dim=0)
         there = classifier.gradient(function(nudged, part), nudged, keep=False)
         here, bend = (numbers.detach().flatten(1).double() for numbers in (gradient, step * products[0]))
         surprise = (there.flatten(1).double() - here - bend).norm(dim=1)

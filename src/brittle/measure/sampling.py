@@ -156,7 +156,7 @@ class _Sums:
             zeros(GROUPS, kept),
             zeros(GROUPS, kept, kept),
             zeros(GROUPS, kept, kept),
-            doubt(clean.logits.double(), clean.predicted),
+            doubt(clean.logits.double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0), clean.predicted),
             zeros(3),
             zeros(3, 3),
         )

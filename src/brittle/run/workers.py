@@ -17,7 +17,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -32,6 +34,9 @@ MOST_LOST = 16
 
 MOST_STARTS = 10
 """How often a shard is begun again by workers that were killed before they began to compute."""
+
+PARENT_SECONDS = 0.5
+"""How often a worker looks whether its parent is there."""
 
 MOST_WORKERS = 256
 """More processes than one machine is given; a larger number is a slip of the finger."""
@@ -66,7 +71,7 @@ def serve(job: Job, folder: Path, requests: IO[str], answers: IO[str]) -> None:
     def begun(batch: Batch) -> None:
         say({"begun": list(batch.rows)})
 
-    say({"shards": job.shards})
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     for line in requests:
         request = json.loads(line)
         lost = {int(row): why for row, why in request["lost"].items()}
@@ -77,6 +82,13 @@ def serve(job: Job, folder: Path, requests: IO[str], answers: IO[str]) -> None:
             say({"error": error.code, "sentence": error.args[0], "exit_code": error.exit_code})
         else:
             say({"done": done})
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent is gone: nobody else may write the folder then."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_SECONDS)
+    os._exit(1)
 
 
 @dataclass
@@ -118,7 +130,9 @@ class Worker:
         except BrokenPipeError:
             raise self._death(rows) from None
         for line in process.stdout:
-            answer = json.loads(line)
+            answer = _answer(line)
+            if answer is None:
+                break  # half a line: it died while it spoke
             if "begun" in answer:
                 rows = answer["begun"]
                 begun(rows[0])
@@ -151,9 +165,9 @@ class Worker:
             return -signal.SIGKILL
         if self._closed:
             process.kill()
-        with process:  # closes its pipes and waits for it
+        with suppress(BrokenPipeError), process:  # closes its pipes, where a request may be left, and waits for it
             pass
-        return process.returncode
+        return process.wait()
 
     def _death(self, rows: Sequence[int]) -> WorkerDied:
         return WorkerDied(rows, self._end())
@@ -226,7 +240,16 @@ def _work(
             return
         try:
             done.put(_whole(worker, number, begun))
-        except (BrittleError, OSError, ValueError, WorkerDied) as error:
+        except (
+            BrittleError,
+            OSError,
+            ValueError,
+            TypeError,
+            KeyError,
+            IndexError,
+            AttributeError,
+            WorkerDied,
+        ) as error:
             if not stop.is_set():
                 done.put(error)
             return
@@ -258,28 +281,40 @@ def _whole(worker: Worker, number: int, begun: Begun | None) -> dict[str, Any]:
                     f"it in one process (without --workers) to see why",
                 ) from death
             row = _culprit(worker, number, lost, death.rows)
-            lost[row] = f"the process that computed it ended with {death.how}"
+            if row is not None:
+                lost[row] = f"the process that computed it ended with {death.how}"
             deaths.clear()
 
 
-def _culprit(worker: Worker, number: int, lost: Mapping[int, str], batch: Sequence[int]) -> int:
-    """The first row of a batch that kills the worker, found by leaving out halves of it."""
-    suspects = [row for row in batch if row not in lost]
-    while len(suspects) > 1:
-        half, rest = suspects[: len(suspects) // 2], suspects[len(suspects) // 2 :]
-        others = {row: "left out for a trial" for row in batch if row not in half}
+def _culprit(worker: Worker, number: int, lost: Mapping[int, str], batch: Sequence[int]) -> int | None:
+    """The first row of a batch that kills the worker, found by leaving out halves of it; None where none does alone."""
+
+    def kills(rows: Sequence[int]) -> bool:
+        others = {row: "left out for a trial" for row in batch if row not in rows}
         try:
             worker.ask(number, {**others, **lost}, batch[0], lambda row: None)
         except WorkerDied:
-            suspects = half
-        else:
-            suspects = rest
-    return suspects[0]
+            return True
+        return False
+
+    suspects = [row for row in batch if row not in lost]
+    while len(suspects) > 1:
+        half, rest = suspects[: len(suspects) // 2], suspects[len(suspects) // 2 :]
+        suspects = half if kills(half) else rest
+    return suspects[0] if kills(suspects) else None
 
 
 def _environment() -> dict[str, str]:
     """That of this process, with one thread for each worker unless told: bytes then do not depend on how many."""
     return {"OMP_NUM_THREADS": "1", **os.environ}
+
+
+def _answer(line: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _raised(answer: Mapping[str, Any]) -> BrittleError:

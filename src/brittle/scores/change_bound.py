@@ -31,9 +31,11 @@ class ChangeBound(NoiseScore):
     values, in the last term; with these it is no bound.
 
     Validity: bounds the second-order model, not the network at a distance. Inputs of more than `columns` coordinates
-    have the sums over the Hessian estimated from that many columns: `value` is the estimate, and `high`, the upper end
-    of a Student interval, is what bounds at the stated confidence. It is far from tight where the gradient spreads over
-    many coordinates; `FirstOrderChange` and `ProbabilityChange` say how large the change is.
+    have the sums over the Hessian estimated from that many columns, with a Student interval that is right where many
+    coordinates carry the curvature and too low where few do, which random columns miss; take all columns to be sure. In
+    single precision gradients vanish where `1 - p_c` is below about 1e-38, and the status says so. It is far from tight
+    where the gradient spreads over many coordinates; `FirstOrderChange` and `ProbabilityChange` say how large the
+    change is.
 
     Source: Yang, Liu, Bilgic, The analysis of the expected change in the classification probability of the predicted
     label (TMLR 2023), equation 7, corrected.
@@ -83,7 +85,9 @@ class ChangeBound(NoiseScore):
         half = float(special.stdtrit(count - 1, (1.0 + confidence) / 2.0)) * error
         finite = found.slope.isfinite() & terms.isfinite().all(dim=1)
         status = mark(clean_status(found.clean), ~finite, Status.NONFINITE_GRADIENT)
-        return finish(value, (value - half).clamp_min(0.0), value + half, status, found.passes)
+        status = mark(status, (found.slope == 0) & (terms == 0).all(dim=1), Status.ZERO_GRADIENT)
+        seen = None if count == size else f"estimated from {count} of {size} columns of the Hessian"
+        return finish(value, (value - half).clamp_min(0.0), value + half, status, found.passes, (seen,) * len(value))
 
 
 def second_order_terms(sigma: float, diagonal: Tensor, beside: Tensor) -> Tensor:

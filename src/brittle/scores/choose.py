@@ -49,8 +49,9 @@ def choose(
 ) -> list[Score]:
     """The scores that `names` stand for, at every sigma.
 
-    Where `monte_carlo` is among several scores, the estimators are compared with it: every estimator that draws is then
-    also recorded at smaller budgets, which are the first draws of the largest and cost nothing.
+    Where `monte_carlo` is among several scores, the estimators are compared with it: every estimator of the flip
+    probability that draws is then also recorded at smaller budgets, which are the first draws of the largest and cost
+    nothing.
 
     Args:
         names: keys of the catalogue.

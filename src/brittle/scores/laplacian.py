@@ -16,7 +16,7 @@ from brittle.estimate import Estimate, Status
 from brittle.measure import Clean, Curvature, Curved, Linearization, Linearize, Measurement
 from brittle.measure.curvature import PROBES, curved, log_odds_weights, standard_error
 from brittle.measure.forward import look
-from brittle.scores.base import Score, finish, mark
+from brittle.scores.base import Score, finish, initial_status, mark
 from brittle.scores.derivatives import derivatives, laplacians
 from brittle.scores.linear import linear_detail, linear_status, margins
 
@@ -94,7 +94,9 @@ class Laplacian(Score):
         weight = first.probability * first.doubt
         half = weight * half_width(second, confidence)
         bend = weight * second.value
-        status = torch.where((status == int(Status.ZERO_GRADIENT)) & (second.value != 0), int(Status.OK), status)
+        bends = (status == int(Status.ZERO_GRADIENT)) & (second.value != 0)  # flat here, but not around
+        status = torch.where(bends, initial_status(linear.tied), status)
+        detail = tuple(None if bend else seen for bend, seen in zip(bends.tolist(), detail, strict=True))
         status = mark(status, ~second.value.isfinite(), Status.NONFINITE_GRADIENT)
         status = mark(status, second.kink, Status.KINK)
         passes = second.passes + linear.passes - 1

@@ -39,8 +39,8 @@ class SmoothedLaplacian(ChangeScore):
         clip: clip noisy copies to the bounds, for `change`.
 
     Raises:
-        ParameterError: an unknown form, `sigma` is not a positive finite number, `draws` is out of range, or `clip`
-            with `gradient`.
+        ParameterError: an unknown form, `sigma` is not a positive finite number, `draws` is out of range, `clip`
+            with `gradient`, or noise that is not alike in all directions.
     """
 
     form: str = field(default="change", kw_only=True)
@@ -48,6 +48,7 @@ class SmoothedLaplacian(ChangeScore):
     name: ClassVar[str] = "smoothed_laplacian"
     title: ClassVar[str] = "Smoothed Laplacian"
     quantity: ClassVar[str] = "laplacian"
+    cost: ClassVar[str] = "1 + draws per sigma, 1 + 2 draws by gradients"
     reference: ClassVar[str] = "brittle"
 
     def __post_init__(self) -> None:
@@ -56,6 +57,11 @@ class SmoothedLaplacian(ChangeScore):
         if self.form == "gradient" and self.clip:
             raise ParameterError("clip", "the gradient form clips nothing; leave out clip, or use form='change'")
         super().__post_init__()
+        if self.noise.shape is not None:
+            raise ParameterError(
+                "noise",
+                f"{self.name} is for noise alike in all directions; found {self.noise.name}: leave the score out",
+            )
 
     @property
     def needs(self) -> tuple[Sample | SampleGradient]:  # type: ignore[override]
@@ -77,6 +83,7 @@ class SmoothedLaplacian(ChangeScore):
             half = student(found.pairs, confidence) * error
             status = mark(initial_status(found.tied), found.nonfinite > 0, Status.NONFINITE_LOGITS)
             status = mark(status, ~half.isfinite(), Status.NONFINITE_GRADIENT)
+            status = mark(status, (found.mean == 0) & (found.variance == 0), Status.ZERO_GRADIENT)
             detail = nonfinite_detail(found.nonfinite, 2 * found.pairs)
             return finish(value, value - half, value + half, status, found.passes, detail)
         assert found.change is not None
