@@ -389,3 +389,21 @@ def test_a_folder_of_the_users_own_stays(tmp_path: Path) -> None:
     with pytest.raises(ModelError):
         run(tmp_path / "mine", model=brittle.Classifier(torch.nn.Flatten(start_dim=0)))
     assert (tmp_path / "mine").is_dir()
+
+
+@pytest.mark.parametrize("shards", [None, 3, [5], [{}], [{"number": 0, "points": {}}]])
+def test_a_manifest_of_another_form_is_named(shards: Any, tmp_path: Path) -> None:
+    run(tmp_path / "run")
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest | {"shards": shards}))
+    with pytest.raises(StorageError, match="not a list of shards") as caught:
+        run(tmp_path / "run")
+    assert caught.value.code == "run_damaged"
+
+
+def test_a_resumed_run_keeps_the_day_it_began(tmp_path: Path) -> None:
+    run(tmp_path / "run")
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    (tmp_path / "run" / "run.json").write_text(json.dumps(record | {"created": "1999-12-31T00:00:00+00:00"}))
+    (tmp_path / "run" / "points-00001.parquet").unlink()
+    assert run(tmp_path / "run").provenance["created"] == "1999-12-31T00:00:00+00:00"

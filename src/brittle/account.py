@@ -28,7 +28,7 @@ class Account:
         labelled: points with a label and a prediction.
         correct: how many of these are predicted right.
         passes: passes through the network.
-        failures: the first of the failed points, in words.
+        failures: some of the failed points, in words; of one shard the first.
     """
 
     points: int = 0

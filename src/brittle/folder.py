@@ -104,14 +104,22 @@ class RunFolder:
                 raise StorageError(
                     "run_format", f"{self.path} has format {manifest.get('format')}; this version reads {FORMAT}"
                 )
-            listed = {entry["number"]: entry for entry in manifest["shards"]}
             if self.record is not None:  # without it nobody knows which run they are of
-                self.shards = {number: entry for number, entry in listed.items() if self._is_whole(entry)}
+                self.shards = self._whole_shards(manifest)
         known = {file["file"] for entry in self.shards.values() for file in _files(entry)}
         for path in self.path.iterdir():
             of_a_run = any(path.name.startswith(f"{kind}-") and path.suffix == ".parquet" for kind in KINDS)
             if _is_temporary(path) or (of_a_run and path.name not in known):
                 path.unlink(missing_ok=True)
+
+    def _whole_shards(self, manifest: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+        """The entries of the shards that are what was written, by number."""
+        try:
+            return {entry["number"]: entry for entry in manifest["shards"] if self._is_whole(entry)}
+        except (KeyError, TypeError) as error:
+            raise StorageError(
+                "run_damaged", f"{self.path / MANIFEST} is not a list of shards as runs write it; choose another folder"
+            ) from error
 
     def _is_whole(self, entry: Mapping[str, Any]) -> bool:
         """Whether every file of a shard is what was written."""

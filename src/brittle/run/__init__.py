@@ -145,6 +145,8 @@ def execute(
                 return before
         diagnosis = _examine(job, expected_accuracy, skip_doctor)
         record = Record.start(fixed, diagnosis)
+        if before is not None:
+            record.created = before["created"]
         if folder is not None:
             folder.begin(record.provenance())
         for account, points in _shards(job, folder, record, progress, keep, crew):
@@ -232,7 +234,7 @@ def _check_failures(account: Account, most: int | None) -> None:
         raise DataError(
             "too_many_failures",
             f"{account.failed_early} of the first {min(account.points, FIRST_ROWS)} points got no number (at most "
-            f"{most} of {FIRST_ROWS} may); the first of them: {account.failures[0]}",
+            f"{most} of {FIRST_ROWS} may); one of them: {account.failures[0]}",
         )
 
 
