@@ -353,12 +353,14 @@ def image_target() -> Target:
 
     rng = np.random.default_rng(0)
     files: list[Files] = []
+    exif = Image.Exif()
+    exif[0x0112] = 6
     for mode, shape in (("L", (9, 11)), ("RGB", (9, 11, 3)), ("P", (9, 11)), ("RGBA", (9, 11, 4))):
         image = Image.fromarray(rng.integers(0, 256, shape, dtype=np.uint8)).convert(mode)
         for kind in FORMATS:
             sink = io.BytesIO()
             with contextlib.suppress(OSError):
-                image.save(sink, format=kind)
+                image.save(sink, format=kind, exif=exif)
                 files.append({f"x.{kind.lower()}": sink.getvalue()})
     frames = [Image.new("RGB", (8, 8), (number, 0, 0)) for number in range(3)]
     for kind in ("PNG", "WEBP", "GIF", "TIFF"):
@@ -375,9 +377,10 @@ def image_target() -> Target:
         (path,) = folder.iterdir()
         for mode in (None, "L", "RGB"):
             with contextlib.suppress(UnreadableImage):
-                decode(io.BytesIO(path.read_bytes()), mode)
-        with contextlib.suppress(UnreadableImage):
-            look_at(io.BytesIO(path.read_bytes()))
+                decode(io.BytesIO(path.read_bytes()), mode, turn=mode is not None)
+        for turn in (False, True):
+            with contextlib.suppress(UnreadableImage):
+                look_at(io.BytesIO(path.read_bytes()), turn=turn)
 
     return Target(files, mutate, read)
 

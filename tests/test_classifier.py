@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 
 import pytest
@@ -24,9 +25,29 @@ def wrapped(change) -> brittle.Classifier:
     return brittle.Classifier(Wrapped(lambda x, logits: change(logits)))
 
 
-@pytest.mark.parametrize("change", [lambda z: {"logits": z, "hidden": z}, Output], ids=["mapping", "object"])
-def test_logits_are_found(change) -> None:
-    assert torch.equal(wrapped(change)(inputs(3)), small_network()(inputs(3)))
+class MappingWithAttributes(OrderedDict):
+    """An output that is a mapping and an object at once, as language libraries return them."""
+
+    @property
+    def logits(self) -> torch.Tensor:
+        return self["logits"]
+
+
+@pytest.mark.parametrize(
+    ("change", "taken"),
+    [
+        (lambda z: z, None),
+        (lambda z: {"logits": z, "hidden": z}, 'output["logits"]'),
+        (Output, "output.logits"),
+        (lambda z: MappingWithAttributes(logits=z), 'output["logits"]'),
+    ],
+    ids=["tensor", "mapping", "object", "both"],
+)
+def test_logits_are_found(change, taken: str | None) -> None:
+    classifier = wrapped(change)
+    assert classifier.taken is None
+    assert torch.equal(classifier(inputs(3)), small_network()(inputs(3)))
+    assert classifier.taken == taken
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -236,6 +238,31 @@ def test_the_record_tells_everything() -> None:
     assert seen[-1] == (COUNT, COUNT, record["passes"])
     assert record["finished"] is not None
     assert {"torch", "numpy", "python"} <= set(record["versions"])
+
+
+@pytest.mark.parametrize("skip_doctor", [False, True])
+@pytest.mark.parametrize(
+    ("change", "taken"),
+    [
+        (lambda x, z: z, None),
+        (lambda x, z: {"logits": z}, 'output["logits"]'),
+        (lambda x, z: SimpleNamespace(logits=z), "output.logits"),
+    ],
+    ids=["tensor", "mapping", "object"],
+)
+def test_the_record_says_what_of_the_output_was_taken(
+    change: Callable, taken: str | None, skip_doctor: bool, tmp_path: Path
+) -> None:
+    """It is seen in the passes that are made anyway, and a run that goes on says the same."""
+    plain, classifier = brittle.Classifier(Wrapped(lambda x, z: z)), brittle.Classifier(Wrapped(change))
+    expected = run(inputs(COUNT), labels(), plain, skip_doctor=skip_doctor)
+    options = {"out": tmp_path / "run", "resume": True, "skip_doctor": skip_doctor}
+    table = run(inputs(COUNT), labels(), classifier, **options)
+    assert table.provenance["model"]["taken"] == taken
+    assert table.scores.equals(expected.scores)
+    assert classifier.passes == plain.passes
+    (tmp_path / "run" / "points-00000.parquet").unlink()
+    assert run(inputs(COUNT), labels(), classifier, **options).provenance["model"] == table.provenance["model"]
 
 
 def test_passes_are_shared_between_scores() -> None:

@@ -43,6 +43,8 @@ class Classifier:
         forward_passes: rows sent forward through the model so far, or through its layers by a certificate.
         backward_passes: rows sent backward through the model so far, or linear functions by a certificate.
         output_dtype: precision of the class scores as the model last returned them.
+        taken: what of the output the class scores were when the model last returned them, `output["logits"]` of a
+            mapping or `output.logits` of an object; None where the output is a tensor.
         head_name: the last linear layer, where it was named.
         was_training: whether the model was in training mode before it was last evaluated.
 
@@ -77,6 +79,7 @@ class Classifier:
         self.forward_passes = 0
         self.backward_passes = 0
         self.output_dtype = self.dtype or torch.float32
+        self.taken: str | None = None
         self.was_training = False
         self._depth = 0
         self.head_name = head
@@ -236,7 +239,7 @@ class Classifier:
         return (inputs - mean) / std
 
     def _logits(self, output: Any, rows: int) -> Tensor:
-        scores = _scores_of(output)
+        scores, self.taken = _scores_of(output)
         if self.outputs == "binary-logit":
             scores = scores.reshape(rows, -1) if scores.numel() == rows else scores
         if scores.dim() == 1 and rows == 1 and scores.numel() > 1:
@@ -346,13 +349,16 @@ def _check_evaluation(model: nn.Module) -> None:
         )
 
 
-def _scores_of(output: Any) -> Tensor:
-    """The class scores in what a model returned."""
+def _scores_of(output: Any) -> tuple[Tensor, str | None]:
+    """The class scores in what a model returned, and what of it they are; None where they are all of it."""
     if isinstance(output, Tensor):
-        return output
-    found = output.get("logits") if isinstance(output, Mapping) else getattr(output, "logits", None)
+        return output, None
+    if isinstance(output, Mapping):
+        found, taken = output.get("logits"), 'output["logits"]'
+    else:
+        found, taken = getattr(output, "logits", None), "output.logits"
     if isinstance(found, Tensor):
-        return found
+        return found, taken
     raise ModelError(
         "output_type",
         f"the model returned {_describe(output)}; a tensor of class scores, or `logits` in a mapping or object, is "

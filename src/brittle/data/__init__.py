@@ -27,12 +27,14 @@ class Format(NamedTuple):
         form: what it looks like, in words.
         recognise: whether a path is of this kind.
         read: opens it.
+        encoded: whether it holds encoded images, which may carry EXIF data.
     """
 
     name: str
     form: str
     recognise: Callable[[Path], bool]
     read: Callable[[Path, Options], Points]
+    encoded: bool = False
 
 
 def _is_npz(path: Path) -> bool:
@@ -41,9 +43,9 @@ def _is_npz(path: Path) -> bool:
 
 FORMATS = (
     Format("npz", "a .npz file with x and y, or images and labels", _is_npz, read_npz),
-    Format("parquet", "a Hugging Face image .parquet file, or a folder of them", is_parquet, read_parquet),
+    Format("parquet", "a Hugging Face image .parquet file, or a folder of them", is_parquet, read_parquet, True),
     Format("idx", "a folder with PREFIX-images-idx3-ubyte[.gz]", is_idx_folder, read_idx),
-    Format("folder", "a folder of images by class, CLASS/NAME.png", is_folder_of_classes, read_folder),
+    Format("folder", "a folder of images by class, CLASS/NAME.png", is_folder_of_classes, read_folder, True),
 )
 """All formats; the first that recognises a path reads it."""
 
@@ -68,6 +70,7 @@ def open_points(
     limit: int | None = None,
     layout: str | None = None,
     scale_uint8: bool = False,
+    exif: str = "ignore",
 ) -> Points:
     """Open data on disk; the format is found from the path (see `FORMATS`).
 
@@ -81,15 +84,17 @@ def open_points(
         limit: keep the first so many points.
         layout: `nchw` or `nhwc`, axis order of image arrays in `.npz` files.
         scale_uint8: map whole numbers 0..255 in `.npz` files to the bounds.
+        exif: `apply` turns encoded images (folders, Parquet) as the orientation in their EXIF data says, before
+            anything else is done with them; `ignore` leaves them as their pixels lie, as torchvision does.
 
     Returns:
         the points, in the order of the data.
 
     Raises:
         DataError: the data cannot be scored as they stand; the code says why.
-        ParameterError: `limit`, `bounds` or `layout` are not of this form.
+        ParameterError: `limit`, `bounds`, `layout` or `exif` are not of this form, or are not for this format.
     """
-    options = Options(split, bounds, limit, layout, scale_uint8)
+    options = Options(split, bounds, limit, layout, scale_uint8, exif)
     place = Path(path)
     if not place.exists():
         raise DataError("no_such_path", f"{text(place)} does not exist")
@@ -97,6 +102,8 @@ def open_points(
         if known.recognise(place):
             if layout is not None and known.read is not read_npz:
                 raise ParameterError("layout", f"a layout is for arrays in .npz files, {text(place)} is {known.form}")
+            if exif != "ignore" and not known.encoded:
+                raise ParameterError("exif", f"only encoded images are turned (exif), {text(place)} is {known.form}")
             return known.read(place, options)
     forms = "; ".join(f"{known.name}: {known.form}" for known in FORMATS)
     raise DataError("unknown_format", f"{text(place)} is none of the formats that are read ({forms})")

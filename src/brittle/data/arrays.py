@@ -128,9 +128,9 @@ def array_chunks(inputs: Tensor, size: int, start: int, bounds: tuple[float, flo
     """The rows of `inputs` from `start`, `size` at a time; uint8 is mapped to the bounds, half precision to single."""
     for rows in inputs[start:].split(size):
         if rows.dtype == torch.uint8:
-            yield from_levels(rows, bounds), {}
+            yield Chunk(from_levels(rows, bounds))
         else:
-            yield rows.float() if rows.element_size() < 4 else rows, {}
+            yield Chunk(rows.float() if rows.element_size() < 4 else rows)
 
 
 def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:

@@ -53,8 +53,9 @@ def read_folder(path: Path, options: Options) -> ListedPoints:
         "points": len(kept),
         "limit": options.limit,
         "other_files": len(found) - len(files),
+        "exif": options.exif,
     }
-    images = EncodedImages.open(lambda start: _opened(kept[start:], text(path)), names, options.bounds)
+    images = EncodedImages.open(lambda start: _opened(kept[start:], text(path)), names, options)
     return ListedPoints(
         ids=tuple(text(one.relative_to(root)) for one in kept),
         read=images.read,

@@ -1,7 +1,7 @@
 """Images: decoded without trust in the file, and drawn as thumbnails.
 
 A file is looked at before it is decoded: its format must be on a short list, its size under a cap, its frames one.
-Orientation tags are not applied, as in torchvision.
+It lies as its pixels do, as in torchvision, unless it is to be turned as its EXIF data say.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import torch
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
+from brittle.data.exif import SIDEWAYS, TURNS, UPRIGHT, orientation
 from brittle.estimate import Status
 
 FORMATS = ("PNG", "JPEG", "BMP", "WEBP")
@@ -104,29 +105,59 @@ class Look:
         return CHANNELS[self.mode], self.size[1], self.size[0]
 
 
-def look_at(stream: BinaryIO) -> Look:
-    """The mode to which an image would be converted and its size, from its header; nothing is decoded.
+@dataclass(frozen=True)
+class Picture:
+    """A decoded image.
+
+    Attributes:
+        pixels: `[channels, height, width]`, uint8.
+        turned: whether its EXIF data say that it is turned or mirrored.
+    """
+
+    pixels: Tensor
+    turned: bool
+
+
+def look_at(stream: BinaryIO, *, turn: bool = False) -> Look:
+    """The mode to which an image would be converted and its size, from its header.
+
+    Nothing is decoded but PNG files that are to be turned and not square: their EXIF data may follow their pixels.
+
+    Args:
+        stream: the file, at its beginning.
+        turn: whether the image is to be turned as its EXIF data say.
 
     Raises:
         UnreadableImage: the image will not be decoded.
     """
     with _opened(stream) as image:
-        return _look(image)
+        look = _look(image)
+        width, height = look.size
+        if not turn or width == height:
+            return look
+        if image.format == "PNG":
+            _load(image)
+        return Look(look.mode, (height, width)) if orientation(image) in SIDEWAYS else look
 
 
-def decode(stream: BinaryIO, mode: str | None = None) -> Tensor:
-    """The pixels of an image, `[channels, height, width]`, uint8.
+def decode(stream: BinaryIO, mode: str | None = None, *, turn: bool = False) -> Picture:
+    """The pixels of an image.
 
     Args:
         stream: the file, at its beginning.
         mode: `L` or `RGB`; the image's own by default. Transparency is dropped.
+        turn: whether the image is to be turned as its EXIF data say, before anything else is done with it.
 
     Raises:
         UnreadableImage: the image is not decoded.
     """
     with _opened(stream) as image:
         mode = mode or _look(image).mode
+        _load(image)
+        lies = orientation(image)
         try:
+            if turn and lies != UPRIGHT:
+                image = image.transpose(TURNS[lies])
             if image.mode == "P":
                 # Pillow wants palettes with transparency to pass through RGBA.
                 image = image.convert("RGBA")
@@ -134,7 +165,8 @@ def decode(stream: BinaryIO, mode: str | None = None) -> Tensor:
         except _DECODER_ERRORS as error:
             raise UnreadableImage(Status.DECODE_ERROR, f"{type(error).__name__}: {error}") from error
     pixels = torch.from_numpy(pixels)
-    return pixels.unsqueeze(0) if mode == "L" else pixels.permute(2, 0, 1).contiguous()
+    pixels = pixels.unsqueeze(0) if mode == "L" else pixels.permute(2, 0, 1).contiguous()
+    return Picture(pixels, lies != UPRIGHT)
 
 
 def from_levels(levels: Tensor, bounds: tuple[float, float]) -> Tensor:
@@ -195,6 +227,13 @@ def _open(stream: BinaryIO) -> Image.Image:
         raise UnreadableImage(Status.IMAGE_TOO_LARGE, f"{size}; at most {MAX_PIXELS} are decoded") from error
     except UnidentifiedImageError as error:
         raise UnreadableImage(Status.DECODE_ERROR, f"not an image in {', '.join(FORMATS)} format") from error
+    except _DECODER_ERRORS as error:
+        raise UnreadableImage(Status.DECODE_ERROR, f"{type(error).__name__}: {error}") from error
+
+
+def _load(image: Image.Image) -> None:
+    try:
+        image.load()
     except _DECODER_ERRORS as error:
         raise UnreadableImage(Status.DECODE_ERROR, f"{type(error).__name__}: {error}") from error
 

@@ -49,7 +49,7 @@ def read_parquet(path: Path, options: Options) -> ListedPoints:
     if not count:
         raise DataError("empty_dataset", f"{text(path)} holds no rows; at least 1 is needed")
     names = tuple(name or f"row {row}" for row, name in enumerate(rows.paths))
-    images = EncodedImages.open(lambda start: _encoded(files, columns.image, start, count), names, options.bounds)
+    images = EncodedImages.open(lambda start: _encoded(files, columns.image, start, count), names, options)
     provenance: dict[str, Any] = {
         "format": "parquet",
         "path": text(path),
@@ -59,6 +59,7 @@ def read_parquet(path: Path, options: Options) -> ListedPoints:
         "limit": options.limit,
         "files": [text(one.name) for one in files],
         "columns": [column for column in (columns.image, columns.label, columns.id) if column],
+        "exif": options.exif,
     }
     return ListedPoints(
         ids=rows.ids,

@@ -9,13 +9,15 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, overload, runtime_checkable
+from types import MappingProxyType
+from typing import Any, BinaryIO, NamedTuple, Protocol, overload, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from brittle.bounds import check_bounds
-from brittle.data.images import Failure, Look, UnreadableImage, decode, from_levels, look_at, thumbnails
+from brittle.data.exif import EXIF
+from brittle.data.images import Failure, Look, Picture, UnreadableImage, decode, from_levels, look_at, thumbnails
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
 
@@ -36,6 +38,8 @@ class Batch:
         status: how reading each point ended, `[B]`.
         detail: what was seen where reading failed, `[B]`.
         images: for each point PNG bytes of a thumbnail, `[B]`, or None where inputs are no images.
+        turned: whether the EXIF data of each point's image say that it is turned or mirrored, `[B]`; None where they
+            are not looked at.
     """
 
     rows: tuple[int, ...]
@@ -46,6 +50,7 @@ class Batch:
     status: tuple[Status, ...]
     detail: tuple[str | None, ...]
     images: tuple[bytes | None, ...] | None = None
+    turned: tuple[bool, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -87,9 +92,10 @@ class Options:
         limit: how many points are kept, from the first; None keeps all.
         layout: axis order of image arrays, one of `brittle.data.arrays.LAYOUTS`, or None.
         scale_uint8: whether arrays of whole numbers 0..255 are mapped to the bounds.
+        exif: what is done with the orientation of encoded images, one of `brittle.data.exif.EXIF`.
 
     Raises:
-        ParameterError: a limit below 1, or bounds that are not finite and increasing.
+        ParameterError: a limit below 1, bounds that are not finite and increasing, or another word for `exif`.
     """
 
     split: str | None = None
@@ -97,15 +103,29 @@ class Options:
     limit: int | None = None
     layout: str | None = None
     scale_uint8: bool = False
+    exif: str = "ignore"
 
     def __post_init__(self) -> None:
+        if self.exif not in EXIF:
+            raise ParameterError("exif", f"exif must be one of {', '.join(EXIF)}; found {self.exif!r:.80}")
         if self.limit is not None and self.limit < 1:
             raise ParameterError("limit", f"the limit must be at least 1 point; found {self.limit}")
         check_bounds(self.bounds)
 
 
-Chunk = tuple[Tensor, Mapping[int, Failure]]
-"""Inputs `[B, *shape]`, and why those at some positions could not be read."""
+class Chunk(NamedTuple):
+    """Some inputs, as they are read.
+
+    Attributes:
+        inputs: `[B, *shape]`.
+        failures: why those at some positions could not be read.
+        turned: positions of the images whose EXIF data say that they are turned or mirrored; None where they are not
+            looked at.
+    """
+
+    inputs: Tensor
+    failures: Mapping[int, Failure] = MappingProxyType({})
+    turned: frozenset[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -190,19 +210,20 @@ class ListedPoints:
         if size < 1:
             raise ParameterError("batch_size", f"the batch size must be at least 1; found {size}")
         end = len(self) if stop is None else min(stop, len(self))
-        for inputs, failures in self.read(size, start):
-            kept = min(len(inputs), end - start)
-            yield self._batch(range(start, start + kept), inputs[:kept], failures)
+        for chunk in self.read(size, start):
+            kept = min(len(chunk.inputs), end - start)
+            yield self._batch(range(start, start + kept), chunk)
             start += kept
             if stop is not None and start == end:
                 return
         if start != end:
             raise changed(self.provenance["path"], f"{start} points were read, {len(self)} were there before")
 
-    def _batch(self, rows: range, inputs: Tensor, failures: Mapping[int, Failure]) -> Batch:
-        part = slice(rows.start, rows.stop)
+    def _batch(self, rows: range, chunk: Chunk) -> Batch:
+        """The first points of a chunk, as many as there are rows."""
+        part, inputs, turned = slice(rows.start, rows.stop), chunk.inputs[: len(rows)], chunk.turned
         drawn = thumbnails(inputs, self.bounds)
-        found = [failures.get(position) for position in range(len(rows))]
+        found = [chunk.failures.get(position) for position in range(len(rows))]
         return Batch(
             rows=tuple(rows),
             ids=self.ids[part],
@@ -215,6 +236,7 @@ class ListedPoints:
                 for row, failure in zip(rows, found, strict=True)
             ),
             images=drawn and tuple(png if failure is None else None for png, failure in zip(drawn, found, strict=True)),
+            turned=None if turned is None else tuple(position in turned for position in range(len(rows))),
         )
 
     def _called(self, row: int) -> str:
@@ -229,6 +251,7 @@ class EncodedImages:
         files: the encoded images in order from the row that it is told, each at its beginning.
         names: what the source calls each image, `[N]`.
         bounds: what the levels 0 and 255 are mapped to.
+        turn: whether an image is turned as its EXIF data say.
         look: mode and size of the data set: those of its first image that can be decoded.
         first: the row of that image.
     """
@@ -236,25 +259,32 @@ class EncodedImages:
     files: Callable[[int], Generator[BinaryIO, None, None]]
     names: Sequence[str]
     bounds: tuple[float, float]
+    turn: bool
     look: Look
     first: int
 
     @classmethod
     def open(
-        cls, files: Callable[[int], Generator[BinaryIO, None, None]], names: Sequence[str], bounds: tuple[float, float]
+        cls, files: Callable[[int], Generator[BinaryIO, None, None]], names: Sequence[str], options: Options
     ) -> EncodedImages:
         """Find out mode and size of the data set, and compare the sizes of its first `SCANNED` images.
+
+        Args:
+            files: the encoded images in order from the row that it is told, each at its beginning.
+            names: what the source calls each image, `[N]`.
+            options: how the data are to be read.
 
         Raises:
             DataError: none of these images can be decoded, or their sizes differ.
         """
+        turn = options.exif == "apply"
         with closing(files(0)) as streams:
-            first, look = _first_readable(streams, names)
-        images = cls(files, names, bounds, look, first)
+            first, look = _first_readable(streams, names, turn)
+        images = cls(files, names, options.bounds, turn, look, first)
         with closing(files(0)) as streams:
             for row, stream in enumerate(islice(streams, SCANNED)):
                 try:
-                    size = look_at(stream).size
+                    size = look_at(stream, turn=turn).size
                 except UnreadableImage:
                     continue  # its row gets a status when it is read
                 images.check_size(row, size)
@@ -267,11 +297,12 @@ class EncodedImages:
             while chunk := list(self._decoded(islice(files, size))):
                 failures = {position: one for position, one in enumerate(chunk) if isinstance(one, Failure)}
                 inputs = torch.zeros(len(chunk), *self.look.shape)
-                read = [position for position in range(len(chunk)) if position not in failures]
-                if read:
-                    levels = torch.stack([one for one in chunk if isinstance(one, Tensor)])
-                    inputs[read] = from_levels(levels, self.bounds)
-                yield inputs, failures
+                pictures = {position: one for position, one in enumerate(chunk) if isinstance(one, Picture)}
+                if pictures:
+                    levels = torch.stack([one.pixels for one in pictures.values()])
+                    inputs[list(pictures)] = from_levels(levels, self.bounds)
+                turned = frozenset(position for position, one in pictures.items() if one.turned)
+                yield Chunk(inputs, failures, turned)
 
     def check_size(self, row: int, size: tuple[int, int]) -> None:
         """Raise where image `row` does not have the size of the data set.
@@ -287,18 +318,18 @@ class EncodedImages:
                 f"bring all images to one size first",
             )
 
-    def _decoded(self, files: Iterator[tuple[int, BinaryIO]]) -> Iterator[Tensor | Failure]:
+    def _decoded(self, files: Iterator[tuple[int, BinaryIO]]) -> Iterator[Picture | Failure]:
         for row, stream in files:
             try:
-                pixels = decode(stream, self.look.mode)
+                picture = decode(stream, self.look.mode, turn=self.turn)
             except UnreadableImage as error:
                 yield error.failure
                 continue
-            self.check_size(row, (pixels.shape[2], pixels.shape[1]))
-            yield pixels
+            self.check_size(row, (picture.pixels.shape[2], picture.pixels.shape[1]))
+            yield picture
 
 
-def _first_readable(files: Iterator[BinaryIO], names: Sequence[str]) -> tuple[int, Look]:
+def _first_readable(files: Iterator[BinaryIO], names: Sequence[str], turn: bool) -> tuple[int, Look]:
     """Row and look of the first image that can be decoded."""
     seen: list[str] = []
     for row, stream in enumerate(islice(files, SCANNED)):
@@ -308,7 +339,7 @@ def _first_readable(files: Iterator[BinaryIO], names: Sequence[str]) -> tuple[in
             seen.append(f"{names[row]}: {error.failure.seen}")
         else:
             stream.seek(0)
-            return row, look_at(stream)
+            return row, look_at(stream, turn=turn)
     raise DataError("no_readable_image", f"none of the first {len(seen)} images can be read; the first is {seen[0]}")
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from brittle.classifier import Classifier
 from brittle.data.points import Batch, Points
 from brittle.doctor.checks import CHECKS, Check, Outcome, raise_or_note, run_all
-from brittle.doctor.data import check_unchanged, check_values, digest
+from brittle.doctor.data import about_orientation, check_unchanged, check_values, digest
 from brittle.doctor.labels import GUARD_ROWS, about_accuracy, check_accuracy, check_labels, confusion_in, confusion_of
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject, usable
 from brittle.scores import Score
@@ -29,6 +29,7 @@ __all__ = [
     "Outcome",
     "Subject",
     "about_accuracy",
+    "about_orientation",
     "check_accuracy",
     "check_labels",
     "check_unchanged",
@@ -51,6 +52,7 @@ class Diagnosis:
     Attributes:
         classes: number of classes `C`.
         input_shape: shape of one input.
+        taken: what of the model's output are the class scores, as `Classifier.taken`.
         findings: what a user should know.
         examined: `passed`, or `skipped` where the checks were left out.
         digest: of the first points, to tell at the end whether the data are still the same.
@@ -60,6 +62,7 @@ class Diagnosis:
 
     classes: int
     input_shape: tuple[int, ...]
+    taken: str | None
     findings: tuple[Finding, ...]
     examined: str = PASSED
     digest: str = ""
@@ -104,6 +107,7 @@ def examine(
     return Diagnosis(
         classes=subject.logits.shape[1],
         input_shape=tuple(subject.inputs.shape[1:]),
+        taken=classifier.taken,
         findings=findings,
         examined=SKIPPED if skip else PASSED,
         digest=digest(batch),

@@ -82,6 +82,24 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     yield f"{len(again)} rows read twice are the same"
 
 
+def about_orientation(turned: int, points: int, *, applied: bool) -> Iterator[Finding]:
+    """A finding where images say in their EXIF data that they are turned.
+
+    Args:
+        turned: images that say so.
+        points: all images.
+        applied: whether they were turned as they say.
+    """
+    if not turned:
+        return
+    ignored = "the tag was ignored, as torchvision does (--exif apply, exif='apply', turns them)"
+    yield Finding(
+        "exif_orientation",
+        f"{turned:,} of {points:,} images say in their EXIF data that they are turned or mirrored; "
+        f"{'they were turned upright' if applied else ignored}",
+    )
+
+
 def digest(batch: Batch) -> str:
     """The sha256 over ids and inputs of the first `LOOKED_AT` points."""
     found = hashlib.sha256(repr((batch.ids[:LOOKED_AT], tuple(batch.inputs.shape[1:]))).encode())

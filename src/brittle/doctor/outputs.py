@@ -14,7 +14,9 @@ from brittle.errors import ModelError
 def check_forward(subject: Subject) -> Iterator[Finding | str]:
     """The model takes the inputs and returns class scores."""
     logits = subject.logits
-    yield f"{list(subject.inputs.shape)} gave {list(logits.shape)}, {_name(subject.classifier.output_dtype)}"
+    taken = subject.classifier.taken
+    seen = f"{list(subject.inputs.shape)} gave {list(logits.shape)}, {_name(subject.classifier.output_dtype)}"
+    yield seen if taken is None else f"{seen}, taken from {taken}"
 
 
 def check_finite(subject: Subject) -> Iterator[Finding | str]:

@@ -98,6 +98,7 @@ class Subject:
         with torch.no_grad():
             logits = twin(self.inputs)
         self.classifier.forward_passes, self.classifier.output_dtype = twin.forward_passes, twin.output_dtype
+        self.classifier.taken = twin.taken
         given, before = seen[0]
         same = (given == before) | (given.isnan() & before.isnan())
         return logits, int((~same).sum())

@@ -86,7 +86,7 @@ class Job:
             begun: called with each batch before it is measured.
             only: measure the one batch that begins with this row.
         """
-        before = self.classifier.passes
+        before, turned = self.classifier.passes, 0
         parts: list[dict[str, pa.Table]] = []
         with self.classifier.evaluating():
             for batch in self.batches(number, lost):
@@ -94,10 +94,11 @@ class Job:
                     continue
                 if begun is not None:
                     begun(batch)
+                turned += sum(batch.turned or ())
                 parts.append(evaluate(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence))
         tables = {kind: pa.concat_tables([part[kind] for part in parts]).combine_chunks() for kind in parts[0]}
         spent = self.classifier.passes - before
-        return Shard(number, tables, Account.of(tables["points"], tables["scores"], spent))
+        return Shard(number, tables, Account.of(tables["points"], tables["scores"], spent, turned))
 
     def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:
         """The batches of a shard, with the rows of `lost` marked."""

@@ -16,7 +16,7 @@ from torch import nn
 from brittle._version import __version__
 from brittle.account import Account
 from brittle.classifier import Classifier
-from brittle.doctor import Diagnosis, Finding, about_accuracy
+from brittle.doctor import Diagnosis, Finding, about_accuracy, about_orientation
 from brittle.models import state_digest
 from brittle.run.job import Job
 from brittle.scores import Score
@@ -55,7 +55,7 @@ class Record:
     @classmethod
     def start(cls, fixed: dict[str, Any], diagnosis: Diagnosis) -> Record:
         """The record of a run that is about to start, with what looking at its first points showed."""
-        model = fixed["model"] | {"classes": diagnosis.classes}
+        model = fixed["model"] | {"classes": diagnosis.classes, "taken": diagnosis.taken}
         data = fixed["data"] | {"input_shape": list(diagnosis.input_shape)}
         found = (list(diagnosis.findings), diagnosis.classes, diagnosis.examined)
         return cls(fixed | {"model": model, "data": data}, *found, created=_now())
@@ -64,6 +64,8 @@ class Record:
         """The run is over."""
         self.seconds = seconds
         self.finished = _now()
+        account, exif = self.account, self.fixed["data"].get("exif")
+        self.findings += about_orientation(account.turned, account.points, applied=exif == "apply")
         self.findings += about_accuracy(self.account.correct, self.account.labelled, self.classes, self.confusion)
 
     def provenance(self) -> dict[str, Any]:
