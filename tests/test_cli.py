@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from cyclopts import App
+from cyclopts import App, Argument
 from problems import inputs, small_network
 from safetensors.torch import save_file
 
@@ -129,7 +129,7 @@ def test_a_run_is_not_overwritten(place: Path, capsys: pytest.CaptureFixture[str
 def test_points_without_a_number_are_told_by_the_exit_code(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert score(model="./net.py:broken") == 4
     said = capsys.readouterr().err
-    assert "8 of 8 points got no number" in said
+    assert "8 of 8 points got no number; some of them:\n" in said
     assert "point 0, moments: nonfinite_logits: " in said
     assert "of 100 noisy copies gave NaN or infinite logits" in said
     assert score("--allow-row-errors", model="./net.py:broken", out="other") == 0
@@ -145,13 +145,65 @@ def test_a_report_of_nothing(place: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "is not a run folder" in capsys.readouterr().err
 
 
+@pytest.fixture
+def run(place: Path) -> Path:
+    """`place` with a run."""
+    assert score("--quiet") == 0
+    return place
+
+
+WRITING = [
+    (["report", "run", "--out", "page.html"], "page.html", "report"),
+    (["report", "run"], "run/report.html", "report"),
+    (["compare", "run", "run", "--out", "table.csv"], "table.csv", "comparison"),
+]
+"""Commands that write a file, the file, and what it is called."""
+
+
+@pytest.mark.parametrize(("command", "path", "called"), WRITING)
+def test_a_file_of_brittle_is_replaced(run: Path, command: list[str], path: str, called: str) -> None:
+    assert main(command) == 0
+    whole = Path(path).read_text()
+    Path(path).write_text(whole + "<!-- an older one -->\n")
+    assert main(command) == 0
+    assert Path(path).read_text() == whole
+
+
+@pytest.mark.parametrize("found", ["", "<html><body>brittle</body></html>", "score,title\n", "\0\xff" * 9000])
+@pytest.mark.parametrize(("command", "path", "called"), WRITING)
+def test_another_file_is_kept(
+    run: Path, capsys: pytest.CaptureFixture[str], command: list[str], path: str, called: str, found: str
+) -> None:
+    Path(path).write_text(found)
+    assert main(command) == 7
+    said = capsys.readouterr()
+    end = f"is there already and is no {called} of brittle; choose another file, or remove it\n"
+    assert said.err == f"brittle: file_exists: {path} {end}"
+    assert said.out == ""
+    assert Path(path).read_text() == found
+
+
+def test_another_file_is_told_before_any_work_is_done(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """There is no run to read, and no network is trained."""
+    for path in ("page.html", "table.csv", "report.html"):
+        Path(path).write_text("mine")
+    for *command, out in (
+        ["report", "absent", "--out", "page.html"],
+        ["compare", "absent", "absent", "--out", "table.csv"],
+        ["demo", "--out", "."],
+    ):
+        assert main([*command, out]) == 7
+        assert capsys.readouterr().err.startswith("brittle: file_exists: ")
+
+
 def test_debug_raises(place: Path) -> None:
     with pytest.raises(brittle.errors.BrittleError):
         score("--sigma", "0", "--debug")
 
 
-def test_help_is_quick_and_needs_no_torch() -> None:
-    code = "import sys, brittle.cli; brittle.cli.main(['--help']); sys.exit('torch' in sys.modules)"
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["score", "--help"]], ids=" ".join)
+def test_help_is_quick_and_needs_no_torch(arguments: list[str]) -> None:
+    code = f"import sys, brittle.cli; brittle.cli.main({arguments}); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
 
 
@@ -175,16 +227,37 @@ def test_the_package_is_the_command() -> None:
     assert (done.returncode, done.stdout.strip()) == (0, brittle.__version__)
 
 
-def whole_number_options(below: App = app, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Every option that takes an int, as the command line has it, its command before it."""
+def every_option(below: App = app, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Argument]]:
+    """Every command with every option that it takes."""
     for name in below:
         if not name.startswith("-"):
             command = below[name]
             if command.default_command is not None:
-                for argument in command.assemble_argument_collection():
-                    if argument.hint in (int, int | None):
-                        yield (*path, name, argument.name)
-            yield from whole_number_options(command, (*path, name))
+                for argument in command.assemble_argument_collection(parse_docstring=True):
+                    if argument.parse and not argument.children:
+                        yield (*path, name), argument
+            yield from every_option(command, (*path, name))
+
+
+def options_of(*command: str) -> set[str]:
+    return {argument.name for path, argument in every_option() if path == command}
+
+
+def whole_number_options() -> list[tuple[str, ...]]:
+    """Every option that takes an int, as the command line has it, its command before it."""
+    return [(*path, argument.name) for path, argument in every_option() if argument.hint in (int, int | None)]
+
+
+def test_every_option_says_what_it_is() -> None:
+    silent = [(*path, argument.name) for path, argument in every_option() if not argument.parameter.help]
+    assert silent == []
+
+
+def test_the_doctor_takes_the_options_of_a_run_that_say_what_is_scored() -> None:
+    of_the_run = {"--out", "--confidence", "--expected-accuracy", "--allow-row-errors", "--skip-doctor", "--resume"}
+    of_the_run |= {"--quiet", "--workers", "--cluster", "--gpus-per-worker", "--insecure-cluster", "--as-worker"}
+    assert of_the_run <= options_of("score")
+    assert options_of("doctor") == options_of("score") - of_the_run | {"--planted"}
 
 
 def test_options_of_whole_numbers_are_found() -> None:
@@ -192,7 +265,7 @@ def test_options_of_whole_numbers_are_found() -> None:
     assert {("score", "--draws"), ("corrupt", "--seed"), ("detector", "fit", "--seed")} <= found
 
 
-@pytest.mark.parametrize("option", list(whole_number_options()), ids=" ".join)
+@pytest.mark.parametrize("option", whole_number_options(), ids=" ".join)
 @pytest.mark.parametrize("number", ["1.5", "2.0", "1e3", "many"])
 def test_a_fraction_is_no_whole_number(
     option: tuple[str, ...], number: str, capsys: pytest.CaptureFixture[str]

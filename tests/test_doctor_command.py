@@ -125,6 +125,50 @@ def test_misuse_is_told_as_everywhere(place: Path, capsys: pytest.CaptureFixture
     assert "Traceback" not in capsys.readouterr().err
 
 
+MISUSES = [
+    (["--scores", "softmax", "--sigma", "0.1"], "unused_option"),
+    (["--scores", "softmax", "--head", "head"], "unused_option"),
+    (["--scores", "softmax", "--attack", "fab"], "unused_option"),
+    (["--radius", "1", "--sigma", "0.1"], "radius"),
+    (["--scores", "input_margin", "--attack", "luck"], "unknown_name"),
+]
+
+
+@pytest.mark.parametrize(("options", "code"), MISUSES, ids=lambda value: " ".join(value))
+def test_what_a_run_refuses_is_refused_as_well(
+    place: Path, capsys: pytest.CaptureFixture[str], options: list[str], code: str
+) -> None:
+    said = []
+    for command in (["doctor"], ["score", "--out", "run", "--quiet"]):
+        assert main([*command, "./net.py:make", "data.npz", *options]) == 2
+        said.append(capsys.readouterr().err)
+    assert said[0] == said[1]
+    assert said[0].startswith(f"brittle: {code}: ")
+
+
+def test_noise_on_a_sphere_has_the_size_that_a_run_gives_it(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Around 36 pixels a length of 0.6 is a standard deviation of 0.1."""
+    arguments = ["./net.py:make", "data.npz", "--scores", "moments", "--radius", "0.6", "--clip", "--draws", "20"]
+    assert main(["doctor", *arguments]) == 0
+    assert "for moments\n" in capsys.readouterr().out
+    assert main(["score", *arguments, "--out", "run", "--quiet"]) == 0
+    (entry,) = json.loads((place / "run" / "run.json").read_text())["scores"]
+    assert entry["parameters"]["sigma"] == pytest.approx(0.1)
+
+
+def test_a_pseudo_margin_is_examined_with_the_others(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = ["score", "./net.py:make", "data.npz", "--scores", "input_margin", "--effort", "fast", "--quiet"]
+    assert main([*run, "--out", "run"]) == 0
+    learn = ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", "learned.safetensors"]
+    assert main(learn) == 0
+    capsys.readouterr()
+    arguments = ["data.npz", "--scores", "softmax", "--pseudo-margin", "learned.safetensors"]
+    assert main(["doctor", "./net.py:make", *arguments]) == 0
+    assert "for softmax, pseudo_margin\n" in capsys.readouterr().out
+    assert main(["doctor", "./net.py:half", *arguments]) == 3
+    assert f"{PAGE}#pseudo_margin_model" in capsys.readouterr().out
+
+
 def test_skipping_is_in_the_record(place: Path) -> None:
     for option, said in ((), "passed"), (("--skip-doctor",), "skipped"):
         out = f"run-{said}"
@@ -133,8 +177,8 @@ def test_skipping_is_in_the_record(place: Path) -> None:
 
 
 def test_planted_boundaries_are_printed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["doctor", "./net.py:make", "data.npz", "--planted", "--sigma", "0.1"]
-    assert main([*arguments, "--scores", "taylor", "first_order_margin"]) == 0
+    arguments = ["doctor", "./net.py:make", "data.npz", "--planted"]
+    assert main([*arguments, "--scores", "taylor", "first_order_margin", "--sigma", "0.1"]) == 0
     printed = capsys.readouterr().out
     assert printed.count("  ok      taylor(sigma=0.1), row ") == 8
     assert printed.count("  ok      first_order_margin(norm=l2), row ") == 8

@@ -34,12 +34,13 @@ MEAN, MEAN_ABSOLUTE, MEDIAN = "mean", "mean absolute", "median"
 ALIKE = "Both runs have the same value at every point."
 NO_POINTS = "No point has a value in both runs."
 
-_FIELDS = (
+FIELDS = (
     "score", "title", "quantity", "pairing", "statistic", "points", "dropped", "only_first", "only_second",
     "first", "first_low", "first_high", "first_infinite", "second", "second_low", "second_high", "second_infinite",
     "difference", "difference_low", "difference_high", "first_larger", "p_wilcoxon", "p_t", "p_mcnemar", "confidence",
     "reason",
 )  # fmt: skip
+"""The columns of a comparison."""
 
 Values = NDArray[np.float64]
 
@@ -109,7 +110,7 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
     rows += [
         _row(column, others[_key(column)], pairing, confidence) for column in columns(first) if _key(column) in others
     ]
-    return pd.DataFrame([row for row in rows if row is not None], columns=_FIELDS)
+    return pd.DataFrame([row for row in rows if row is not None], columns=FIELDS)
 
 
 def format_comparison(frame: pd.DataFrame) -> str:

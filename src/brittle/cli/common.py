@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cyclopts import App, ArgumentCollection, Parameter
 
-from brittle.errors import ModelError, UsageError
+from brittle.errors import ParameterError, StorageError, UsageError
 
-if TYPE_CHECKING:
-    from brittle.data import Points
-    from brittle.models import LoadedModel
+ROW_FAILURES = 4
+"""Exit code where some points got no number."""
+
+START = 4096
+"""Bytes at the start of a file that say whose it is."""
 
 Many = Parameter(consume_multiple=True, negative=())
 Flag = Parameter(negative=())
@@ -41,33 +42,41 @@ def whole_rows(batch_size: str) -> int | None:
     return int(batch_size)
 
 
-def sphere_or(noise: str, sigma: Sequence[float], radius: Sequence[float]) -> str:
-    """The noise family: that on the sphere where a radius is given, else `noise`."""
-    if radius and (sigma or noise not in ("gaussian", "sphere")):
-        raise UsageError("radius", "--radius is noise on the sphere of that length; leave out --sigma and --noise")
-    return "sphere" if radius else noise
+def check_place(path: Path, suffix: str = "") -> None:
+    """Raise, before anything is computed, where the file cannot be written.
+
+    Raises:
+        ParameterError: its name does not end in `suffix`.
+        StorageError: there is no such folder, or it is not writable.
+    """
+    if path.suffix != (suffix or path.suffix):
+        raise ParameterError("out", f"the file must end in {suffix}; found {path.name!r}")
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise StorageError("unwritable", f"{path} cannot be written: its folder must exist; choose another")
 
 
-def sigmas_of(radius: Sequence[float], points: Points) -> tuple[float, ...]:
-    """The standard deviation per coordinate of noise on spheres, for inputs as these points have them."""
-    from brittle.noise import Sphere
+def check_own(path: Path, mark: str, what: str) -> None:
+    """Raise where a file is there that is not one of ours: no other is replaced.
 
-    size = next(iter(points.batches(1))).inputs[0].numel()
-    return tuple(Sphere.of_radius(each, size).sigma for each in radius)
+    Args:
+        path: where a file is to be written.
+        mark: what stands in the first characters of every file that we write there.
+        what: such a file, in words.
 
-
-def load(model: str, weights: Path | None) -> LoadedModel:
-    """The network that MODEL names; one whose batch size is fixed is refused."""
-    from brittle.models import load_model
-
-    loaded = load_model(model, weights=weights)
-    if loaded.fixed_batch is not None:
-        raise ModelError(
-            "fixed_batch",
-            f"{model} was exported for batches of {loaded.fixed_batch}; export it with a dynamic batch dimension "
-            f"(dynamic_shapes={{0: torch.export.Dim('batch')}})",
+    Raises:
+        StorageError: a file without the mark is there.
+    """
+    if not path.is_file():
+        return
+    try:
+        with path.open("rb") as file:
+            ours = mark.encode() in file.read(START)
+    except OSError as error:
+        raise StorageError("unwritable", f"{path} cannot be read ({error.strerror}); choose another file") from error
+    if not ours:
+        raise StorageError(
+            "file_exists", f"{path} is there already and is no {what} of brittle; choose another file, or remove it"
         )
-    return loaded
 
 
 def say(quiet: bool, sentence: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from brittle.errors import ParameterError, StorageError
+from brittle.cli.common import check_own, check_place
+from brittle.errors import StorageError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,26 +29,21 @@ def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
     second
         Another one.
     out
-        A .csv file to write the comparison to, one row per score.
+        A .csv file to write the comparison to, one row per score; no file but an earlier comparison is replaced.
     """
     from brittle.analysis import compare as compare_runs
     from brittle.analysis import format_comparison
+    from brittle.analysis.comparison import FIELDS
     from brittle.table import read_table
 
     if out is not None:
-        _check_out(out)
+        check_place(out, ".csv")
+        check_own(out, ",".join(FIELDS), "comparison")
     frame = compare_runs(read_table(first), read_table(second))
     print(format_comparison(frame))
     if out is not None:
         print(_write(frame, out))
     return 0
-
-
-def _check_out(path: Path) -> None:
-    if path.suffix != ".csv":
-        raise ParameterError("out", f"the file must end in .csv; found {path.name!r}")
-    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise StorageError("unwritable", f"{path} cannot be written: its folder must exist; choose another")
 
 
 def _write(frame: pd.DataFrame, path: Path) -> Path:

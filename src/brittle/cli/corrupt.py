@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from brittle.cli.common import Flag, Many, say
+from brittle.cli.options import DataOptions
 from brittle.errors import UsageError
 
 
@@ -17,12 +18,9 @@ def corrupt(
     kind: Annotated[tuple[str, ...], Many],
     severity: Annotated[tuple[str, ...], Many],
     out: Path,
-    split: str | None = None,
-    limit: int | None = None,
+    reading: DataOptions = DataOptions(),
+    bounds: Annotated[tuple[float, float], Flag] = (0.0, 1.0),
     seed: int = 0,
-    bounds: tuple[float, float] = (0.0, 1.0),
-    layout: Literal["nchw", "nhwc"] | None = None,
-    scale_uint8: Annotated[bool, Flag] = False,
     quiet: Annotated[bool, Flag] = False,
 ) -> int:
     """Write corrupted copies of the images of DATA, OUT/KIND-SEVERITY.npz, under the ids of the originals.
@@ -40,28 +38,18 @@ def corrupt(
     severity
         How strongly, 1 to 5.
     out
-        Folder for the copies; files that are there are not replaced.
-    split
-        Which part of the data, such as test.
-    limit
-        Copy the first points only.
-    seed
-        Seed of the draws.
+        Folder for the copies, whose axis order is nchw; files that are there are not replaced.
     bounds
         Smallest and largest value of an input; the copies are in the same units.
-    layout
-        Axis order of image arrays in .npz files (nchw); the copies are nchw.
-    scale_uint8
-        Map whole numbers 0..255 in .npz files to the bounds.
+    seed
+        Seed of the draws.
     quiet
         Say nothing but the files.
     """
     from brittle.copies import write_copies
-    from brittle.data import open_points
 
     severities = [_whole(one) for one in severity]
-    points = open_points(data, split=split, bounds=bounds, limit=limit, layout=layout, scale_uint8=scale_uint8)
-    copies = write_copies(points, out, kind, severities, seed=seed, bounds=bounds)
+    copies = write_copies(reading.open(data, bounds), out, kind, severities, seed=seed, bounds=bounds)
     for path in copies.paths:
         print(path)
     if copies.failed:

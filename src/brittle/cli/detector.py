@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from brittle.cli.common import Flag, load, say, whole_rows
-from brittle.errors import ParameterError, StorageError, UsageError, printable
+from brittle.cli.common import ROW_FAILURES, Flag, check_place, say, whole_rows
+from brittle.cli.options import BatchSize, DataOptions, NetworkOptions, Overwrite, Quiet, ReadOptions
+from brittle.errors import StorageError, UsageError, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from brittle.classifier import Classifier
-    from brittle.detector import Detector
     from brittle.pseudo_margin import PseudoMargin
 
 detector = App(name="detector", help="Calibrate a rule that says from one forward pass that a prediction is brittle.")
@@ -39,7 +37,7 @@ def fit(
     pseudo_margin: Path | None = None,
     scores: Path | None = None,
     out: Path = Path("detector.json"),
-    overwrite: Annotated[bool, Flag] = False,
+    overwrite: Overwrite = False,
 ) -> int:
     """Calibrate a detector on the input margins of RUN and write it.
 
@@ -67,8 +65,6 @@ def fit(
         Another run of the same model and data that holds the score.
     out
         The file to write.
-    overwrite
-        Replace that file where it is there already.
     """
     from brittle.detector import Detector
     from brittle.table import read_table
@@ -98,19 +94,15 @@ def apply(
     data: Path,
     *,
     out: Path,
-    weights: Path | None = None,
-    split: str | None = None,
-    limit: int | None = None,
+    network: NetworkOptions = NetworkOptions(),
+    head: str | None = None,
+    reading: DataOptions = DataOptions(),
     pseudo_margin: Path | None = None,
     force: Annotated[bool, Flag] = False,
-    head: str | None = None,
-    batch_size: str = "auto",
-    device: str | None = None,
-    layout: Literal["nchw", "nhwc"] | None = None,
-    scale_uint8: Annotated[bool, Flag] = False,
-    overwrite: Annotated[bool, Flag] = False,
+    batch_size: BatchSize = "auto",
+    overwrite: Overwrite = False,
     allow_row_errors: Annotated[bool, Flag] = False,
-    quiet: Annotated[bool, Flag] = False,
+    quiet: Quiet = False,
 ) -> int:
     """Flag every point of DATA whose prediction by MODEL is brittle, as the detector FILE says, and write a table.
 
@@ -127,34 +119,15 @@ def apply(
         As for `brittle score`.
     out
         The table to write, .parquet or .csv.
-    weights
-        Weights for a factory's network, in safetensors.
-    split
-        Which part of the data, such as test.
-    limit
-        Flag the first points only.
+    head
+        Name of the last linear layer, where the detector needs features; that of the fit by default.
     pseudo_margin
         The file of the pseudo-margin that the detector was fitted with, where it was.
     force
         Accept another model than the one that the detector was fitted for; every row says so.
-    head
-        Name of the last linear layer, where the detector needs features; that of the fit by default.
-    batch_size
-        Most rows in one pass through the network, or auto.
-    device
-        Where to compute, such as cuda.
-    layout
-        Axis order of image arrays in .npz files (nchw).
-    scale_uint8
-        Map whole numbers 0..255 in .npz files to the bounds.
-    overwrite
-        Replace the file OUT where it is there already.
     allow_row_errors
         Exit with 0 even where some points got no score; they are flagged all the same.
-    quiet
-        Show no progress.
     """
-    from brittle.data import open_points
     from brittle.detector import SCORES, Detector, check_out, write_flags
     from brittle.progress import progress
 
@@ -163,10 +136,9 @@ def apply(
     rule = Detector.load(file)
     if head is not None and not SCORES[rule.score].uses_features:
         raise UsageError("unused_option", f"the detector reads {rule.score}, which needs no features; leave out --head")
-    bounds = rule.model.bounds
-    rows = whole_rows(batch_size)
-    points = open_points(data, split=split, bounds=bounds, limit=limit, layout=layout, scale_uint8=scale_uint8)
-    classifier = _classifier(rule, model, weights, device, head)
+    known, rows = rule.model, whole_rows(batch_size)
+    points = reading.open(data, known.bounds)
+    classifier = network.load(model, known.bounds, known.mean, known.std, outputs=known.outputs, head=head)
     learned = _pseudo_margin(pseudo_margin)
     with progress(quiet, sys.stderr) as advance:
         flags = rule.apply(classifier, points, force, pseudo_margin=learned, batch_size=rows, progress=advance)
@@ -188,14 +160,11 @@ def fit_pseudo_margin(
     *,
     norm: str | None = None,
     seed: int = 0,
-    weights: Path | None = None,
-    split: str | None = None,
+    network: NetworkOptions = NetworkOptions(),
     head: str | None = None,
-    device: str | None = None,
-    layout: Literal["nchw", "nhwc"] | None = None,
-    scale_uint8: Annotated[bool, Flag] = False,
+    reading: ReadOptions = ReadOptions(),
     out: Path = Path("pseudo-margin.safetensors"),
-    overwrite: Annotated[bool, Flag] = False,
+    overwrite: Overwrite = False,
 ) -> int:
     """Learn the input margins of RUN from the features of MODEL on the same DATA, and write what was learned.
 
@@ -213,25 +182,11 @@ def fit_pseudo_margin(
         Of the margins, l2 or linf; by default the one that RUN holds them in.
     seed
         Seed of the training.
-    weights
-        Weights for a factory's network, in safetensors.
-    split
-        Which part of the data, such as test.
     head
         Name of the last linear layer; that of the run by default.
-    device
-        Where to compute, such as cuda.
-    layout
-        Axis order of image arrays in .npz files (nchw).
-    scale_uint8
-        Map whole numbers 0..255 in .npz files to the bounds.
     out
         The file to write, .safetensors.
-    overwrite
-        Replace that file where it is there already.
     """
-    from brittle.classifier import Classifier
-    from brittle.data import open_points
     from brittle.pseudo_margin import PseudoMargin
     from brittle.pseudo_margin.file import SUFFIX
     from brittle.table import read_table
@@ -240,19 +195,10 @@ def fit_pseudo_margin(
     table = read_table(run_folder)
     declared = table.provenance["model"]
     low, high = declared["bounds"]
-    limit = table.provenance["data"].get("limit")
-    points = open_points(data, split=split, bounds=(low, high), limit=limit, layout=layout, scale_uint8=scale_uint8)
-    loaded = load(model, weights)
-    classifier = Classifier(
-        loaded.module,
-        (low, high),
-        declared["mean"],
-        declared["std"],
-        outputs=declared["outputs"],
-        device=device,
-        source=loaded.provenance,
-        head=head or declared.get("head"),
-    )
+    points = reading.read(data, (low, high), table.provenance["data"].get("limit"))
+    preprocessing = ((low, high), declared["mean"], declared["std"])
+    layer = head or declared.get("head")
+    classifier = network.load(model, *preprocessing, outputs=declared["outputs"], head=layer)
     learned = PseudoMargin.fit_run(table, classifier, points, norm, seed)
     print(f"{learned.recipe.points} points, validation loss {learned.recipe.validation_loss:.4g}")
     print(learned.save(out))
@@ -261,36 +207,15 @@ def fit_pseudo_margin(
 
 def _check_out(out: Path, overwrite: bool, suffix: str = "") -> None:
     """Raise, before anything is computed, where the file cannot be written or is there already."""
-    if out.suffix != (suffix or out.suffix):
-        raise ParameterError("out", f"the file must end in {suffix}; found {out.name!r}")
-    if out.is_dir() or not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
-        raise StorageError("unwritable", f"{out} cannot be written: its folder must exist; choose another")
+    check_place(out, suffix)
     if out.exists() and not overwrite:
         raise StorageError(
             "file_exists", f"{out} is there already; choose another file, or replace it with --overwrite"
         )
 
 
-def _classifier(rule: Detector, model: str, weights: Path | None, device: str | None, head: str | None) -> Classifier:
-    """The model with the preprocessing of the detector."""
-    from brittle.classifier import Classifier
-
-    loaded, known = load(model, weights), rule.model
-    return Classifier(
-        loaded.module,
-        known.bounds,
-        known.mean,
-        known.std,
-        outputs=known.outputs,
-        device=device,
-        source=loaded.provenance,
-        head=head,
-    )
-
-
 def _conclude(flags: pa.Table, allow_row_errors: bool) -> int:
     """Say which points got no score; the exit code."""
-    from brittle.cli import ROW_FAILURES
     from brittle.estimate import Status
 
     failed = flags.filter(flags["score"].is_null())

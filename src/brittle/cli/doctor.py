@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from brittle.bounds import check_bounds
-from brittle.cli.common import Flag, Many, load, sphere_or, whole_rows
+from brittle.cli.common import Flag, whole_rows
+from brittle.cli.options import BatchSize, Choice, DataOptions, ModelOptions, ScoreOptions
 from brittle.errors import BrittleError, UsageError
 
 if TYPE_CHECKING:
-    from brittle.data import Points
+    from brittle.classifier import Classifier
     from brittle.doctor import Outcome, Subject
-    from brittle.models import LoadedModel
+
+Opened = TypeVar("Opened")
 
 FAILED = 3
 """Exit code where a check failed."""
@@ -28,27 +28,10 @@ def doctor(
     model: str,
     data: Path,
     *,
-    weights: Path | None = None,
-    split: str | None = None,
-    scores: Annotated[tuple[str, ...], Many] = ("moments", "softmax", "logit_margin"),
-    sigma: Annotated[tuple[float, ...], Many] = (),
-    noise: str = "gaussian",
-    draws: int | None = None,
-    gradient_draws: int | None = None,
-    classes: int | None = None,
-    norm: Annotated[tuple[str, ...], Many] = (),
-    effort: str | None = None,
-    head: str | None = None,
-    limit: int | None = None,
-    seed: int = 0,
-    batch_size: str = "auto",
-    device: str | None = None,
-    bounds: tuple[float, float] = (0.0, 1.0),
-    mean: Annotated[tuple[float, ...], Many] = (),
-    std: Annotated[tuple[float, ...], Many] = (),
-    outputs: Literal["logits", "probs", "binary-logit"] = "logits",
-    layout: Literal["nchw", "nhwc"] | None = None,
-    scale_uint8: Annotated[bool, Flag] = False,
+    declared: ModelOptions = ModelOptions(),
+    reading: DataOptions = DataOptions(),
+    scoring: ScoreOptions = ScoreOptions(),
+    batch_size: BatchSize = "auto",
     planted: Annotated[bool, Flag] = False,
 ) -> int:
     """Examine MODEL, DATA and settings as `brittle score` does before it scores, and print what is known of them.
@@ -61,85 +44,49 @@ def doctor(
         As for `brittle score`.
     data
         As for `brittle score`.
-    weights
-        Weights for a factory's network, in safetensors.
-    split
-        Which part of the data, such as test.
-    scores
-        What is to be computed: some checks depend on it.
-    sigma
-        Standard deviations of the noise, in pixel units; a tenth of the value range by default.
-    noise
-        Noise family: gaussian, uniform, laplace, sphere or ball.
-    draws
-        Noisy copies per point and sigma for the scores that only sample.
-    gradient_draws
-        Noisy copies for the scores that differentiate at each.
-    classes
-        Competing classes that the linear scores keep.
-    norm
-        Norms of the distances.
-    effort
-        Budget of passes for the search for the nearest other decision.
-    head
-        Name of the last linear layer, for the scores that need features.
-    limit
-        Look at the first points only.
-    seed
-        Seed of the noise.
-    batch_size
-        Most rows in one pass through the network, or auto.
-    device
-        Where to compute, such as cuda.
-    bounds
-        Smallest and largest value of an input.
-    mean
-        Subtracted from the input before the network, one number or one per channel.
-    std
-        What the difference is divided by, likewise.
-    outputs
-        What the network returns.
-    layout
-        Axis order of image arrays in .npz files (nchw).
-    scale_uint8
-        Map whole numbers 0..255 in .npz files to the bounds.
     planted
         Plant decision boundaries at known distances around some points, and check that the chosen scores see them.
     """
-    from brittle.classifier import Classifier
-    from brittle.data import open_points
-    from brittle.doctor import GUARD_ROWS, Outcome, Subject
+    from brittle.doctor import GUARD_ROWS, Subject
     from brittle.measure.forward import default_rows
-    from brittle.scores.choose import choose
 
-    low, high = check_bounds(bounds)
-    pick = partial(choose, scores, family=sphere_or(noise, sigma, ()), draws=draws, gradient_draws=gradient_draws)
-    chosen = pick(classes=classes, norms=norm, effort=effort, sigmas=sigma or (0.1 * (high - low),))
+    choice = scoring.choose(declared)
     rows = whole_rows(batch_size)
-    lost: list[Outcome] = []
-    opened: Points | None = None
-    loaded: LoadedModel | None = None
-    try:
-        opened = open_points(data, split=split, bounds=bounds, limit=limit, layout=layout, scale_uint8=scale_uint8)
-    except BrittleError as error:
-        lost.append(_lost("data", error))
-    try:
-        loaded = load(model, weights)
-        declared = (bounds, mean or None, std or None)
-        classifier = Classifier(loaded.module, *declared, outputs=outputs, device=device, head=head)
-    except BrittleError as error:
-        lost.append(_lost("model", error))
-        _print([*_opened(opened, data), *lost])
+    points, data_read = _opened(
+        "data", lambda: reading.open(data, declared.bounds), lambda it: f"{len(it):,} points in {data}"
+    )
+    classifier, model_read = _opened(
+        "model", lambda: _classifier(declared, choice, model), lambda it: f"{model} is read, its weights are finite"
+    )
+    if points is None or classifier is None:
+        _print([data_read, model_read])
         return FAILED
-    if opened is None:
-        _print([Outcome("model", "ok", None, f"{model} is read, its weights are finite"), *lost])
-        return FAILED
-    batch = next(iter(opened.batches(GUARD_ROWS)))
+    batch = next(iter(points.batches(GUARD_ROWS)))
     own = rows or default_rows(batch.inputs, classifier.device)
-    subject = Subject(classifier, batch, opened.labels, chosen, seed, own, opened)
-    print(f"brittle doctor: {model} on {data}, for {', '.join(dict.fromkeys(scores))}")
+    subject = Subject(classifier, batch, points.labels, choice.scores(points), scoring.seed, own, points)
+    print(f"brittle doctor: {model} on {data}, for {', '.join(dict.fromkeys(score.name for score in subject.scores))}")
     with classifier.evaluating():
         return _examine(subject, planted)
+
+
+def _classifier(declared: ModelOptions, choice: Choice, model: str) -> Classifier:
+    """The model, which must be the one that a pseudo-margin was learned from."""
+    classifier = declared.classifier(model)
+    choice.check_model(classifier)
+    return classifier
+
+
+def _opened(name: str, opening: Callable[[], Opened], said: Callable[[Opened], str]) -> tuple[Opened | None, Outcome]:
+    """What `opening` gives, or None, and what is said of it; misuse of the command line is raised."""
+    from brittle.doctor import Outcome
+
+    try:
+        opened = opening()
+    except UsageError:
+        raise
+    except BrittleError as error:
+        return None, Outcome(name, "failed", error.code, str(error.args[0]))
+    return opened, Outcome(name, "ok", None, said(opened))
 
 
 def _examine(subject: Subject, planted: bool) -> int:
@@ -189,21 +136,6 @@ def _planted(subject: Subject) -> int:
             f"{max(seen.least, 0):.4g} to {seen.most:.4g}{'' if seen.status == 'ok' else f', {seen.status}'}"
         )
     return wrong
-
-
-def _opened(points: Points | None, data: Path) -> list[Outcome]:
-    from brittle.doctor import Outcome
-
-    return [] if points is None else [Outcome("data", "ok", None, f"{len(points):,} points in {data}")]
-
-
-def _lost(name: str, error: BrittleError) -> Outcome:
-    """The outcome for what could not be opened; misuse of the command line is raised."""
-    from brittle.doctor import Outcome
-
-    if isinstance(error, UsageError):
-        raise error
-    return Outcome(name, "failed", error.code, str(error.args[0]))
 
 
 def _print(outcomes: Sequence[Outcome]) -> None:

@@ -13,6 +13,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from brittle._version import __version__
 from brittle.errors import StorageError
 from brittle.norms import parse_epsilon
 from brittle.report import charts
@@ -23,7 +24,10 @@ from brittle.report.summarize import summarize
 from brittle.report.summary import ExpectedChange, OtherRuns, Panel, Summary, WorstCase
 from brittle.table import Table
 
-__all__ = ["Summary", "render", "summarize", "worst_cases", "write_report"]
+__all__ = ["MARK", "Summary", "render", "summarize", "worst_cases", "write_report"]
+
+MARK = '<meta name="generator" content="brittle '
+"""What every page holds near its start, before the version that wrote it."""
 
 
 def write_report(
@@ -88,6 +92,7 @@ def render(summary: Summary) -> str:
     style = Markup(resources.files("brittle.report").joinpath("style.css").read_text(encoding="utf-8"))
     template = environment.get_template("page.html.jinja")
     return template.render(
+        generator=Markup(f'{MARK}{__version__}">'),
         summary=summary,
         figures=figures,
         worst_case_figures=worst_case,

@@ -1,0 +1,101 @@
+"""The command that scores every point and writes a run folder."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from brittle.cli.common import ROW_FAILURES, say, whole_rows
+from brittle.cli.options import DataOptions, ModelOptions, RunOptions, ScoreOptions, WorkerOptions
+from brittle.errors import printable
+
+if TYPE_CHECKING:
+    from brittle.run.job import Job
+
+
+def score(
+    model: str,
+    data: Path,
+    *,
+    out: Path,
+    declared: ModelOptions = ModelOptions(),
+    reading: DataOptions = DataOptions(),
+    scoring: ScoreOptions = ScoreOptions(),
+    running: RunOptions = RunOptions(),
+    sharing: WorkerOptions = WorkerOptions(),
+) -> int:
+    """Score every point of DATA by MODEL and write the run folder OUT.
+
+    Parameters
+    ----------
+    model
+        A torch.export archive (.pt2), or package.module:factory or ./file.py:factory, a function without arguments
+        that returns the network.
+    data
+        A Parquet file or folder of images as Hugging Face writes them, a folder of images by class, an .npz file with
+        x (or images) and y (or labels), or a folder of MNIST-style IDX files.
+    out
+        Folder for the run; it must not hold one yet, unless it is resumed.
+    """
+    from brittle.progress import progress
+    from brittle.run import execute
+    from brittle.run.workers.service import serve
+
+    if sharing.as_worker:
+        return serve(partial(_open_job, model, data, None, declared, reading, scoring, running))
+    workers = sharing.crew(declared.device, running.quiet)
+    job = _open_job(model, data, out, declared, reading, scoring, running)
+    command = ["brittle", *sys.argv[1:]]
+    with progress(running.quiet, sys.stderr) as advance:
+        expected, skip = running.expected_accuracy, running.skip_doctor
+        record = execute(job, out, expected, advance, command, skip_doctor=skip, workers=workers)
+    return _conclude(record, out, running)
+
+
+def _open_job(
+    model: str,
+    data: Path,
+    out: Path | None,
+    declared: ModelOptions,
+    reading: DataOptions,
+    scoring: ScoreOptions,
+    running: RunOptions,
+) -> Job:
+    """What the run computes; all that can be refused before the data and the model are opened is refused first.
+
+    A worker writes no folder, so its `out` is None.
+    """
+    from brittle.run import make_job
+
+    choice = scoring.choose(declared)
+    if out is not None:
+        running.check_folder(out)
+    if choice.default_noise:
+        low, high = declared.bounds
+        say(running.quiet, f"sigma {choice.spread:g}, a tenth of the value range [{low:g}, {high:g}]")
+    rows = whole_rows(running.batch_size)
+    points = reading.open(data, declared.bounds)
+    scores = choice.scores(points)
+    classifier = declared.classifier(model)
+    choice.check_model(classifier)
+    return make_job(classifier, points, scores, scoring.seed, rows, running.confidence)
+
+
+def _conclude(record: dict[str, Any], out: Path, running: RunOptions) -> int:
+    """Say what became of the points; the exit code."""
+    from brittle.account import Account
+
+    for warning in record["warnings"]:
+        print(f"brittle: note: {warning['code']}: {warning['sentence']}", file=sys.stderr)
+    account = Account.read(record["account"])
+    accuracy = f"accuracy {account.correct / account.labelled:.1%}, " if account.labelled else ""
+    done = f"{account.points} points, {accuracy}{account.passes:,} passes, {record['seconds']:.1f} s"
+    say(running.quiet, f"{done}; next: brittle report {out}")
+    if not account.failed:
+        return 0
+    print(f"brittle: {account.failed} of {account.points} points got no number; some of them:", file=sys.stderr)
+    for sentence in account.failures:
+        print(f"brittle:   {printable(sentence)}", file=sys.stderr)
+    return 0 if running.allow_row_errors else ROW_FAILURES
