@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test test-slow test-faults test-mutations lint format clean
+.PHONY: demo test test-slow test-faults test-cluster test-mutations lint format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -15,13 +15,16 @@ demo: $(READY)  ## train a small network on real digits, score its test points, 
 	$(BIN)/brittle demo --out brittle-demo
 
 test: $(READY)  ## the whole suite, under ten minutes on two cores
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-slow: $(READY)  ## what takes longer than the suite may
 	$(BIN)/python -m pytest -m slow
 
 test-faults: $(READY)  ## kills a run at every step of its commits and at random, and counts what is lost
 	$(BIN)/python tests/faults.py
+
+test-cluster: $(READY)  ## kills workers, drivers and nodes of runs on a Ray cluster, and counts what is lost
+	$(BIN)/python tests/cluster_faults.py
 
 test-mutations: $(READY)  ## takes safeguards out one at a time, and shows that a test turns red for each
 	$(BIN)/python tests/mutations.py

@@ -1,4 +1,4 @@
-"""How much faster two workers are than one, on the same run, and that they write the same bytes.
+"""How much faster several workers are than one, as processes and on Ray, and that all write the same bytes.
 
     python benchmarks/workers.py [POINTS]
 
@@ -9,6 +9,7 @@ time is that of the whole command, with the start of the processes.
 from __future__ import annotations
 
 import hashlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,11 @@ from pathlib import Path
 
 import numpy as np
 from timing import print_table
+
+from brittle.folder import RunFolder
+from brittle.run.job import SHARD
+from brittle.run.workers.crew import Crew
+from brittle.run.workers.worker import command_of
 
 NETWORK = """
 import sys
@@ -30,31 +36,61 @@ def make():
 """
 
 
-def run(folder: Path, workers: int) -> tuple[float, str]:
-    """Seconds of a run with so many workers, and the digest of what it wrote."""
-    out = folder / f"run-{workers}"
-    options = ["--out", str(out), "--scores", "monte_carlo", "--draws", "8", "--workers", str(workers), "--quiet"]
+WAYS = {
+    "1 process": ("--workers", "1"),
+    "2 processes": ("--workers", "2"),
+    "8 processes": ("--workers", "8"),
+    "1 worker on Ray": ("--cluster", "local", "--workers", "1"),
+    "2 workers on Ray": ("--cluster", "local", "--workers", "2"),
+    "8 workers on Ray": ("--cluster", "local", "--workers", "8"),
+}
+
+
+def line(folder: Path, name: str) -> list[str]:
+    """The arguments of a run into the folder `name`."""
+    options = ["--scores", "monte_carlo", "--draws", "4", "--quiet"]
+    return ["score", f"{folder / 'net.py'}:make", str(folder / "data.npz"), "--out", str(folder / name), *options]
+
+
+def run(folder: Path, way: str) -> tuple[float, str]:
+    """Seconds of a run, and the digest of what it wrote."""
     began = time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", "brittle", "score", f"{folder / 'net.py'}:make", str(folder / "data.npz"), *options],
-        check=True,
-    )
-    seconds = time.perf_counter() - began
-    content = b"".join(path.read_bytes() for path in sorted(out.glob("*.parquet")))
-    return seconds, hashlib.sha256(content).hexdigest()
+    subprocess.run([sys.executable, "-m", "brittle", *line(folder, way), *WAYS[way]], check=True)
+    return time.perf_counter() - began, digest(folder / way)
 
 
-def main(arguments: list[str]) -> None:
-    """One and two workers."""
-    points = int(arguments[0]) if arguments else 1024
+def shuffled(folder: Path, points: int) -> tuple[float, str]:
+    """The same for two processes that take the shards in another order."""
+    out = folder / "shuffled"
+    order = list(range(-(-points // SHARD)))
+    random.Random(0).shuffle(order)
+    began = time.perf_counter()
+    with RunFolder.open(out) as opened:
+        for shard in Crew(command_of(line(folder, "shuffled")), 2).shards(order):
+            opened.enter(shard)
+    return time.perf_counter() - began, digest(out)
+
+
+def digest(out: Path) -> str:
+    """The sha256 of the shard files of a run, in the order of their names."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(out.glob("*.parquet")))).hexdigest()
+
+
+def main(arguments: list[str]) -> int:
+    """Every way, and whether the bytes are the same."""
+    points = int(arguments[0]) if arguments else 2048
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / "net.py").write_text(NETWORK.format(place=str(Path(__file__).parent)))
         np.savez(folder / "data.npz", x=np.random.default_rng(0).random((points, 3, 32, 32), dtype=np.float32))
-        one, two = run(folder, 1), run(folder, 2)
-    rows = [[1, one[0], 1.0, one[1][:12]], [2, two[0], one[0] / two[0], two[1][:12]]]
-    print_table([f"workers, {points:,} points", "seconds", "times faster", "sha256"], rows)
+        found = {way: run(folder, way) for way in WAYS} | {"2 processes, shuffled": shuffled(folder, points)}
+    one = found["1 process"][0]
+    rows = [[way, seconds, one / seconds, digest[:12]] for way, (seconds, digest) in found.items()]
+    print_table([f"{points:,} points", "seconds", "times faster", "sha256"], rows)
+    same = len({digest for _, digest in found.values()}) == 1
+    print("one sha256" if same else "the bytes differ")
+    return int(not same)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

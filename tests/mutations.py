@@ -213,6 +213,37 @@ MUTATIONS = (
         "if self.mean or self.std else moved.clone()\n", "if self.mean or self.std else moved\n",
         "test_classifier.py::test_the_callers_data_are_not_changed",
     ),
+    # Workers, and who is let in.
+    mutation(
+        "a worker that opened something else is refused", "run/workers/worker.py",
+        "        if seen:\n", "        if False:\n",
+        "test_workers.py::test_a_worker_that_opens_something_else_is_refused",
+    ),
+    mutation(
+        "a worker ends with its parent", "run/workers/service.py",
+        "    os._exit(1)\n", "    return\n",
+        "test_workers.py::test_a_worker_ends_with_its_parent",
+    ),
+    mutation(
+        "a cluster without a token is refused", "run/workers/cluster.py",
+        "if self.address != LOCAL and not self.insecure and not _has_token():", "if False:",
+        "test_cluster.py::test_an_address_without_a_token_is_refused",
+    ),
+    mutation(
+        "the shard of a worker that died waits again", "run/workers/posts.py",
+        "            self._waiting.appendleft(number)\n", "            pass\n",
+        "test_posts.py::test_every_shard_comes_once",
+    ),
+    mutation(
+        "the second answer for a shard does not count", "run/workers/posts.py",
+        "not isinstance(answer, PackedShard) or answer.number not in self._left", "not isinstance(answer, PackedShard)",
+        "test_posts.py::test_a_shard_that_comes_late_comes_once",
+    ),
+    mutation(
+        "a shard that is late is given to a second worker", "run/workers/posts.py",
+        "workers[post.number] == 1), None)", "False), None)",
+        "test_posts.py::test_a_shard_that_comes_late_comes_once",
+    ),
     # The checks before a run.
     mutation(
         "rows that depend on their batch", "doctor/state.py",
@@ -223,6 +254,16 @@ MUTATIONS = (
         "gradients that are masked", "doctor/gradients.py",
         "    if found is not None and least > allowed.disagreement:\n", "    if False:\n",
         f"{PLANTED}[a made-up gradient]",
+    ),
+    mutation(
+        "only reports of ours are replaced", "cli/common.py",
+        "    if not ours:\n", "    if False:\n",
+        "test_cli.py::test_another_file_is_kept",
+    ),
+    mutation(
+        "images that are turned are counted", "run/job.py",
+        "                turned += sum(batch.turned or ())\n", "",
+        "test_exif.py::test_a_run_counts_the_images_that_are_turned",
     ),
     # The detector.
     mutation(

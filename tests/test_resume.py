@@ -167,7 +167,7 @@ def test_nothing_else_is_left_out_of_the_identity() -> None:
     expected = {
         *("command", "doctor", "created", "finished", "seconds", "passes", "failed_points", "warnings"),
         *(f"account.{field.name}" for field in dataclasses.fields(Account)),
-        *("model.file", "model.runs_code", "model.written_by_torch", "model.classes", "model.weights"),
+        *("model.file", "model.runs_code", "model.written_by_torch", "model.classes", "model.taken", "model.weights"),
         *("data.path", "data.files", "data.other_files", "data.input_shape"),
         *("versions.python", "machine.threads", "machine.platform"),
     }

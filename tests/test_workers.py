@@ -17,7 +17,9 @@ from faults import contents
 import brittle
 from brittle.cli import main
 from brittle.errors import BrittleError, ParameterError
-from brittle.run.workers import Crew, command_of
+from brittle.folder import RunFolder
+from brittle.run.workers.crew import Crew
+from brittle.run.workers.worker import Worker, command_of
 
 NETWORK = """
 import os, signal
@@ -90,12 +92,12 @@ def test_one_and_three_workers_write_the_same_bytes(project: Path, monkeypatch: 
 @pytest.mark.parametrize("order", [[2, 0, 1], [1, 2, 0]])
 def test_any_order_of_the_shards(order: list[int], project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(project, "whole", monkeypatch, "--workers", "1") == 0
-    (project / "parts").mkdir()
     crew = Crew(command_of(line(project, "parts")), 2)
-    entries = {entry["number"]: entry for entry in crew.entries(order)}
-    assert sorted(entries) == [0, 1, 2]
-    for name in (path.name for path in (project / "whole").glob("*.parquet")):
-        assert (project / "parts" / name).read_bytes() == (project / "whole" / name).read_bytes()
+    with RunFolder.open(project / "parts") as folder:
+        entries = [folder.enter(shard) for shard in crew.shards(order)]
+        folder.begin({})
+    assert sorted(entry["number"] for entry in entries) == [0, 1, 2]
+    assert same(project / "whole", project / "parts")
 
 
 def test_a_row_that_kills_its_worker_is_left_out(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +165,7 @@ def test_what_a_worker_raises_is_raised(project: Path, monkeypatch: pytest.Monke
 
 def test_a_worker_that_never_starts_stops_the_run(tmp_path: Path) -> None:
     with pytest.raises(BrittleError, match="exit code 3") as caught:
-        list(Crew([sys.executable, "-c", "raise SystemExit(3)"], 1).entries([0]))
+        list(Crew([sys.executable, "-c", "raise SystemExit(3)"], 1).shards([0]))
     assert caught.value.code == "workers_die"
 
 
@@ -178,6 +180,7 @@ import json, os, signal, sys
 from pathlib import Path
 
 asked = Path(sys.argv[1])
+print(json.dumps({"hello": {}}), flush=True)
 for line in sys.stdin:
     request = json.loads(line)
     with asked.open("a") as log:
@@ -186,7 +189,8 @@ for line in sys.stdin:
     count = len(asked.read_text().splitlines())
     if count <= 2:
         os.kill(os.getpid(), signal.SIGKILL)
-    print(json.dumps({"done": {"number": request["shard"], "lost": request["lost"]}}), flush=True)
+    shard = {"number": request["shard"], "account": request["lost"], "files": {}}
+    print(json.dumps({"done": shard}), flush=True)
     if count == 6:
         os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -196,22 +200,42 @@ def test_no_row_is_blamed_for_a_kill_from_outside(tmp_path: Path) -> None:
     """A worker killed twice at one batch and healthy afterwards loses no row; nor does one that dies between shards."""
     (tmp_path / "worker.py").write_text(SCRIPTED)
     crew = Crew([sys.executable, str(tmp_path / "worker.py"), str(tmp_path / "asked")], 1)
-    entries = list(crew.entries([0, 1, 2]))
-    assert [entry["number"] for entry in entries] == [0, 1, 2]
-    assert all(entry["lost"] == {} for entry in entries)
+    shards = list(crew.shards([0, 1, 2]))
+    assert [shard.number for shard in shards] == [0, 1, 2]
+    assert all(shard.account == {} for shard in shards)
 
 
-def test_half_an_answer_is_a_death(tmp_path: Path) -> None:
-    worker = "import os, sys; sys.stdin.readline(); sys.stdout.write('{\"beg'); sys.stdout.flush(); os._exit(3)"
+@pytest.mark.parametrize("first", ["", '{"hello": {}}\n'])
+def test_half_an_answer_is_a_death(first: str) -> None:
+    code = f"import os, sys; sys.stdout.write({first!r}); sys.stdout.flush(); {first!r} and sys.stdin.readline(); "
+    half = "sys.stdout.write('{\"beg'); sys.stdout.flush(); os._exit(3)"
     with pytest.raises(BrittleError) as caught:
-        list(Crew([sys.executable, "-c", worker], 1).entries([0]))
+        list(Crew([sys.executable, "-c", code + half], 1).shards([0]))
     assert caught.value.code == "workers_die"
+
+
+def test_a_worker_that_opens_something_else_is_refused(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its data are exchanged between the start of the run and that of its workers; the field is named."""
+    start = Worker.start
+
+    def exchange(worker: Worker) -> None:
+        x = np.random.default_rng(1).random((COUNT, 12), dtype=np.float32)
+        np.savez(project / "data.npz", x=x, y=np.arange(COUNT) % 3)
+        start(worker)
+
+    monkeypatch.setattr(Worker, "start", exchange)
+    assert run(project, "run", monkeypatch, "--workers", "2") == 3
+    assert "worker_differs" in (said := capsys.readouterr().err)
+    assert "data.sha256" in said
+    assert not list((project / "run").glob("*.parquet"))
 
 
 def test_a_worker_ends_with_its_parent(project: Path) -> None:
     code = (
         "import subprocess, sys, time\n"
-        "from brittle.run.workers import command_of\n"
+        "from brittle.run.workers.worker import command_of\n"
         "child = subprocess.Popen(command_of(sys.argv[1:]), stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
         "print(child.pid, flush=True)\n"
         "time.sleep(60)\n"

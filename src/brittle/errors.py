@@ -64,6 +64,16 @@ class StorageError(BrittleError):
     exit_code = 7
 
 
+class ClusterError(BrittleError):
+    """A cluster cannot be used as it stands."""
+
+
+class ClusterLostError(ClusterError):
+    """A cluster was there when a run began, and is there no more."""
+
+    exit_code = 7
+
+
 class ResumeError(BrittleError):
     """A run folder holds another experiment than the one that is to be resumed."""
 

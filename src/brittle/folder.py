@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,27 @@ from brittle.lock import Lock
 from brittle.table import FORMAT, KINDS, read_json
 
 RECORD, MANIFEST = "run.json", "manifest.json"
+
+
+@dataclass(frozen=True)
+class PackedShard:
+    """A shard as the bytes of its files, which is what another process hands over.
+
+    Attributes:
+        number: position of the shard in the run.
+        account: what became of its points, as `Account.content`.
+        files: the bytes of its file of every kind of table.
+    """
+
+    number: int
+    account: dict[str, Any]
+    files: Mapping[str, bytes]
+
+    @classmethod
+    def of(cls, number: int, tables: Mapping[str, pa.Table], account: Account) -> PackedShard:
+        """The files of a shard; a kind that may be absent and has no rows has none."""
+        kept = {kind: table for kind, table in tables.items() if len(table) or kind in ("points", "scores")}
+        return cls(number, account.content, {kind: _parquet_bytes(kept[kind].cast(KINDS[kind])) for kind in kept})
 
 
 class RunFolder:
@@ -81,12 +103,23 @@ class RunFolder:
         Raises:
             StorageError: the disk is full, or the folder cannot be written; what was committed before is safe.
         """
-        self.enter(write_shard(self.path, number, tables, account or Account()))
+        self.enter(PackedShard.of(number, tables, account or Account()))
 
-    def enter(self, entry: dict[str, Any]) -> None:
-        """Enter a shard whose files were written by `write_shard`, here or by another process."""
-        self.shards[entry["number"]] = entry
+    def enter(self, shard: PackedShard) -> dict[str, Any]:
+        """Write the files of a shard that was packed here or by another process, and enter it; gives its entry.
+
+        Raises:
+            StorageError: as `commit`.
+        """
+        files = {
+            kind: _commit(self.path, shard_file(kind, shard.number), shard.files[kind])
+            for kind in KINDS
+            if kind in shard.files
+        }
+        entry = {"number": shard.number, "account": shard.account, **files}
+        self.shards[shard.number] = entry
         self._commit_manifest()
+        return entry
 
     def points(self, number: int) -> pa.Table:
         """Labels and predictions of the points of a shard that exists."""
@@ -134,19 +167,6 @@ class RunFolder:
     def _commit_manifest(self) -> None:
         shards = [self.shards[number] for number in sorted(self.shards)]
         _commit(self.path, MANIFEST, _json_bytes({"format": FORMAT, "shards": shards}))
-
-
-def write_shard(path: Path, number: int, tables: Mapping[str, pa.Table], account: Account) -> dict[str, Any]:
-    """Write the files of a shard; gives its entry in the manifest, where it does not stand yet.
-
-    Raises:
-        StorageError: the disk is full, or the folder cannot be written.
-    """
-    entry: dict[str, Any] = {"number": number, "account": account.content}
-    for kind, table in tables.items():
-        if len(table) or kind in ("points", "scores"):
-            entry[kind] = _commit(path, shard_file(kind, number), _parquet_bytes(table.cast(KINDS[kind])))
-    return entry
 
 
 def _commit(folder: Path, name: str, content: bytes) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from brittle.run.evaluation import plan
 from brittle.run.identity import check_same
 from brittle.run.job import Job, Shard
 from brittle.run.record import Record, describe
-from brittle.run.workers import Crew
+from brittle.run.workers import Workers
 from brittle.scores import Score
 from brittle.table import KINDS, Table, check_free, read_table
 
@@ -116,7 +116,7 @@ def execute(
     *,
     keep: Keep | None = None,
     skip_doctor: bool = False,
-    crew: Crew | None = None,
+    workers: Workers | None = None,
 ) -> dict[str, Any]:
     """Compute the shards of `job` that are not there yet; gives the record of the run.
 
@@ -129,7 +129,7 @@ def execute(
         most_failures: stop when more of the first 1,000 points than this get no number; None never stops for that.
         keep: called with every shard that was computed.
         skip_doctor: leave out the checks before the run.
-        crew: processes that compute the shards of a run folder, in place of this one.
+        workers: processes that compute the shards of a run folder, in place of this one.
 
     Raises:
         As `score`.
@@ -149,7 +149,7 @@ def execute(
             record.created = before["created"]
         if folder is not None:
             folder.begin(record.provenance())
-        for account, points in _shards(job, folder, record, progress, keep, crew):
+        for account, points in _shards(job, folder, record, progress, keep, workers):
             record.account += account
             record.confusion += doctor.confusion_in(points)
             _check_failures(record.account, most_failures)
@@ -161,7 +161,12 @@ def execute(
 
 
 def _shards(
-    job: Job, folder: RunFolder | None, record: Record, progress: Progress | None, keep: Keep | None, crew: Crew | None
+    job: Job,
+    folder: RunFolder | None,
+    record: Record,
+    progress: Progress | None,
+    keep: Keep | None,
+    workers: Workers | None,
 ) -> Iterator[tuple[Account, pa.Table]]:
     """The account and the points of every shard: of those that are there, then of the others once they are safe."""
     there = {} if folder is None else dict(folder.shards)
@@ -169,9 +174,9 @@ def _shards(
     if folder is not None:
         for number, entry in sorted(there.items()):
             yield Account.read(entry["account"]), folder.points(number)
-    if crew is not None and folder is not None:
-        for entry in crew.entries(missing):
-            folder.enter(entry)
+    if workers is not None and folder is not None:
+        for packed in workers.shards(missing, record.fixed):
+            entry = folder.enter(packed)
             yield Account.read(entry["account"]), folder.points(entry["number"])
             if progress is not None:
                 progress(record.account.points, len(job.points), record.account.passes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from brittle.errors import ResumeError
@@ -13,7 +13,7 @@ IDENTITY = frozenset(
         "model.spec", "model.format", "model.state_sha256", "model.sha256", "model.weights_sha256", "model.fixed_batch",
         "model.bounds", "model.mean", "model.std", "model.outputs", "model.head", "model.parameters", "model.dtype",
         "data.format", "data.split", "data.sha256", "data.points", "data.limit", "data.keys", "data.columns",
-        "data.layout", "data.scale_uint8", "data.class_names", "data.labelled",
+        "data.layout", "data.scale_uint8", "data.exif", "data.class_names", "data.labelled",
         "versions.torch", "versions.numpy", "versions.scipy", "versions.pyarrow", "versions.pillow",
         "versions.safetensors",
     }
@@ -24,8 +24,8 @@ RUN_TIME = frozenset(
     {
         "command", "doctor", "created", "finished", "seconds", "passes", "failed_points", "warnings",
         "account.points", "account.failed", "account.failed_early", "account.labelled", "account.correct",
-        "account.passes", "account.failures",
-        "model.file", "model.runs_code", "model.written_by_torch", "model.classes", "model.weights",
+        "account.passes", "account.turned", "account.failures",
+        "model.file", "model.runs_code", "model.written_by_torch", "model.classes", "model.taken", "model.weights",
         "data.path", "data.files", "data.other_files", "data.input_shape",
         "versions.python", "machine.threads", "machine.platform",
     }
@@ -48,18 +48,32 @@ def check_same(recorded: Mapping[str, Any], now: Mapping[str, Any], folder: str)
     Raises:
         ResumeError: they are not; every field that differs is named, with both values.
     """
-    old, new = dict(identity(recorded)), dict(identity(now))
-    differing = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    if differing:
-        seen = "; ".join(f"{name} {_short(old.get(name))} there, {_short(new.get(name))} now" for name in differing)
+    seen = differences(recorded, now, ("there", "now"))
+    if seen:
         raise ResumeError(
-            "other_run", f"{folder} holds another run: {seen}; repeat its command, or choose another folder"
+            "other_run", f"{folder} holds another run: {'; '.join(seen)}; repeat its command, or choose another folder"
         )
 
 
-def identity(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The fields of a record that make its identity: dotted name and value. A field of no known kind is one of them."""
-    return ((name, value) for name, value in fields(record) if name not in RUN_TIME)
+def differences(
+    one: Mapping[str, Any], other: Mapping[str, Any], places: tuple[str, str], also: Sequence[str] = ()
+) -> list[str]:
+    """Where the identities of two records differ: each field in words, with both values.
+
+    A field of no known kind is part of the identity.
+
+    Args:
+        one: a record.
+        other: another one.
+        places: what the two are called.
+        also: fields to compare that are no part of the identity.
+    """
+    old, new = (
+        {name: value for name, value in fields(record) if name not in RUN_TIME or name in also}
+        for record in (one, other)
+    )
+    differing = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    return [f"{name} {_short(old.get(name))} {places[0]}, {_short(new.get(name))} {places[1]}" for name in differing]
 
 
 def fields(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,239 @@
+"""Workers on the nodes of a Ray cluster. Ray places them; shards, their order and the run folder are ours."""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from brittle.errors import ClusterError, ClusterLostError, ParameterError, UsageError
+from brittle.folder import PackedShard
+from brittle.run.workers.posts import Posts, last_line
+from brittle.run.workers.station import Station
+from brittle.run.workers.worker import threads_told
+
+LOCAL, AUTO = "local", "auto"
+"""Addresses: a cluster of this machine alone, which ends with the run; and the one that this machine belongs to."""
+
+OLDEST_RAY = (2, 52)
+"""The first release of Ray whose clusters can ask for a token."""
+
+STORE_BYTES = 200 << 20
+"""Size of the object store of a cluster of this machine; a shard's files pass through it."""
+
+JOIN_TRIES = "RAY_gcs_server_port_wait_time_s"
+"""The variable that says how often Ray tries to join a cluster, 40 seconds each: 20 times unless told, a quarter of an
+hour of silence."""
+
+MOST_WORKERS = 4096
+"""More workers than this are a slip of the finger."""
+
+
+@dataclass
+class Cluster:
+    """Workers on a Ray cluster that share the shards of a run.
+
+    A worker that dies with its process, its actor or its node is replaced, where there is room, and its shard is
+    computed again by whoever is free.
+
+    Attributes:
+        address: `local`, `auto`, or host:port of a cluster that this machine belongs to.
+        arguments: of the command `brittle` that the workers repeat.
+        size: how many workers; None is as many as the cluster has room for.
+        gpus: of each worker; a share of one where it is below 1.
+        insecure: whether to join without a token, which a cluster takes only where it asks nobody for one.
+        tell: called with sentences for the user.
+
+    Raises:
+        UsageError: the address is of a kind that is not supported.
+        ParameterError: a number of workers or GPUs that cannot be.
+        ClusterError: no token is set here, and `insecure` is not.
+    """
+
+    address: str
+    arguments: Sequence[str]
+    size: int | None = None
+    gpus: float = 0.0
+    insecure: bool = False
+    tell: Callable[[str], None] = print
+
+    def __post_init__(self) -> None:
+        host, _, port = self.address.rpartition(":")
+        if self.address not in (LOCAL, AUTO) and not (host and port.isdigit() and "/" not in self.address):
+            raise UsageError(
+                "cluster_address",
+                f"--cluster takes local, auto or host:port of a cluster's head; found {self.address!r:.100} (run the "
+                f"command on a node of the cluster, ray:// is not supported)",
+            )
+        if self.size is not None and not 1 <= self.size <= MOST_WORKERS:
+            raise ParameterError("workers", f"workers must be between 1 and {MOST_WORKERS}; found {self.size}")
+        if not (0 <= self.gpus <= 1 or (math.isfinite(self.gpus) and self.gpus > 1 and self.gpus % 1 == 0)):
+            raise ParameterError(
+                "gpus_per_worker",
+                f"a worker takes a share of a GPU between 0 and 1, or a whole number of them; found {self.gpus:g}",
+            )
+        if self.address != LOCAL and not self.insecure and not _has_token():
+            raise ClusterError(
+                "insecure_cluster",
+                f"no token is set here for the cluster at {self.address}, so whoever reaches it may run code on it; "
+                f"set RAY_AUTH_MODE=token and a token on every node (ray get-auth-token --generate), or say "
+                f"--insecure-cluster",
+            )
+
+    def shards(self, numbers: Sequence[int], record: Mapping[str, Any] | None = None) -> Iterator[PackedShard]:
+        """As `Workers.shards`.
+
+        Raises:
+            ClusterError: Ray is not installed or too old, the cluster cannot be joined, has no room, or is lost.
+            BrittleError: as there.
+        """
+        if not numbers:
+            return
+        with self._connected() as ray:
+            size = min(len(numbers), self.size or self._room(ray))
+            posts = Posts(ray, self._hiring(ray, record), self.tell)
+            try:
+                yield from posts.shards(numbers, size)
+            except ray.exceptions.RayTaskError:
+                raise
+            except ray.exceptions.RayError as error:
+                raise ClusterLostError(
+                    "cluster_lost",
+                    f"the cluster at {self.address} is lost ({last_line(error)}); what is done is in the folder, go "
+                    f"on with --resume",
+                ) from error
+
+    def _hiring(self, ray: Any, record: Mapping[str, Any] | None) -> Callable[[], Any]:
+        """What asks Ray for one more worker."""
+        threads = threads_told()
+        options = {"num_cpus": _whole(threads), "num_gpus": self.gpus, "max_restarts": 0}
+        remote = ray.remote(Station).options(**options, scheduling_strategy="SPREAD")
+        return lambda: remote.remote(list(self.arguments), str(Path.cwd()), threads, record)
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        """Ray, connected to the cluster; one of this machine is started, and ended afterwards."""
+        own: dict[str, Any] = {}
+        if self.address == LOCAL:
+            own = {"num_cpus": self.size, "include_dashboard": False, "object_store_memory": STORE_BYTES}
+        with _environment(self._variables()), _signals_kept():
+            ray = _ray()
+            try:
+                _check_listens(self.address)
+                ray.init(self.address, log_to_driver=False, logging_level="ERROR", **own)
+            except (ConnectionError, RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
+                raise ClusterError(
+                    "cluster_unreachable",
+                    f"the cluster at {self.address} cannot be joined ({last_line(error)}); see that this machine is "
+                    f"one of its nodes (ray status)",
+                ) from error
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+    def _variables(self) -> dict[str, str]:
+        """Environment variables that Ray reads when it starts."""
+        if self.address == LOCAL:
+            token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+            return token | {"RAY_USAGE_STATS_ENABLED": "0"}
+        tries = {JOIN_TRIES: os.environ.get(JOIN_TRIES, "1")}
+        return tries if self.insecure else tries | {"RAY_AUTH_MODE": "token"}
+
+    def _room(self, ray: Any) -> int:
+        """How many workers the cluster has room for."""
+        cpus = _whole(threads_told())
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        room = sum(
+            int(min(node.get("CPU", 0) / cpus, node.get("GPU", 0) / self.gpus if self.gpus else math.inf))
+            for node in nodes
+        )
+        if room == 0:
+            raise ClusterError(
+                "cluster_room",
+                f"none of the {len(nodes)} nodes of the cluster at {self.address} has {cpus} CPUs and {self.gpus:g} "
+                f"GPUs for a worker; start Ray there with more (ray start --num-cpus, --num-gpus)",
+            )
+        return min(room, MOST_WORKERS)
+
+
+def _ray() -> Any:
+    """The library.
+
+    Raises:
+        ClusterError: it is not installed, or too old.
+    """
+    try:
+        import ray
+        import ray.exceptions
+    except ImportError as error:
+        raise ClusterError(
+            "no_ray", "--cluster needs Ray, which is not installed: pip install 'brittle[ray]'"
+        ) from error
+    if tuple(int(part) for part in ray.__version__.split(".")[:2]) < OLDEST_RAY:
+        oldest = ".".join(map(str, OLDEST_RAY))
+        raise ClusterError(
+            "no_ray", f"--cluster needs Ray {oldest} or later, which can ask for a token; found {ray.__version__}"
+        )
+    return ray
+
+
+def _check_listens(address: str) -> None:
+    """Raise OSError where nobody listens at host:port; Ray would wait for long."""
+    host, _, port = address.rpartition(":")
+    if host:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=10):
+            pass
+
+
+def _has_token() -> bool:
+    """Whether this machine has a token for Ray clusters and is to use it, by the settings that Ray documents."""
+    mode = os.environ.get("RAY_AUTH_MODE", "").lower()
+    if mode not in ("", "token"):
+        return False
+    if os.environ.get("RAY_AUTH_TOKEN"):
+        return True
+    told = os.environ.get("RAY_AUTH_TOKEN_PATH")
+    path = Path(told) if told else Path.home() / ".ray" / "auth_token"
+    return path.is_file() and path.stat().st_size > 0
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """These environment variables while the block runs."""
+    kept = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Keep what this process does when it is asked to end; Ray puts its own in the place."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    kept = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, kept)
+
+
+def _whole(threads: str) -> int:
+    """CPUs of a worker with so many threads."""
+    return int(threads) if threads.isdigit() and int(threads) > 0 else 1

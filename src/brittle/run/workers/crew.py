@@ -1,0 +1,91 @@
+"""Worker processes on this machine, side by side."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from brittle.errors import BrittleError, ParameterError
+from brittle.folder import PackedShard
+from brittle.run.workers.poison import whole
+from brittle.run.workers.worker import Worker, WorkerDied, environment_of
+
+MOST_WORKERS = 256
+"""More processes than one machine is given; a larger number is a slip of the finger."""
+
+Done = PackedShard | BaseException
+
+
+@dataclass
+class Crew:
+    """Processes of this machine that share the shards of a run.
+
+    Attributes:
+        command: what starts one.
+        size: how many there are.
+
+    Raises:
+        ParameterError: fewer than 1 or more than `MOST_WORKERS`.
+    """
+
+    command: Sequence[str]
+    size: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.size <= MOST_WORKERS:
+            raise ParameterError("workers", f"workers must be between 1 and {MOST_WORKERS}; found {self.size}")
+
+    def shards(self, numbers: Sequence[int], record: Mapping[str, Any] | None = None) -> Iterator[PackedShard]:
+        """As `Workers.shards`."""
+        waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for number in numbers:
+            waiting.put(number)
+        done: queue.SimpleQueue[Done] = queue.SimpleQueue()
+        stop = threading.Event()
+        workers = [Worker(self.command, environment_of(), record) for _ in range(min(self.size, len(numbers)))]
+        threads = [
+            threading.Thread(target=_work, args=(worker, waiting, done, stop), daemon=True) for worker in workers
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in numbers:
+                shard = done.get()
+                if isinstance(shard, BaseException):
+                    raise shard
+                yield shard
+        finally:
+            stop.set()
+            for worker in workers:
+                worker.close()
+            for thread in threads:
+                thread.join()
+
+
+def _work(
+    worker: Worker, waiting: queue.SimpleQueue[int], done: queue.SimpleQueue[Done], stop: threading.Event
+) -> None:
+    """Let one worker compute shards until none is waiting."""
+    while not stop.is_set():
+        try:
+            number = waiting.get_nowait()
+        except queue.Empty:
+            return
+        try:
+            done.put(whole(worker, number))
+        except (
+            BrittleError,
+            OSError,
+            ValueError,
+            TypeError,
+            KeyError,
+            IndexError,
+            AttributeError,
+            WorkerDied,
+        ) as error:
+            if not stop.is_set():
+                done.put(error)
+            return

@@ -1,0 +1,151 @@
+"""Which worker of a cluster computes which shard, whoever dies."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from brittle.errors import ModelError, printable
+from brittle.folder import PackedShard
+from brittle.run.workers.poison import MOST_STARTS
+from brittle.run.workers.service import raised
+
+LOOK_SECONDS = 1.0
+"""How long the run waits at a time; a signal is heard after at most as long."""
+
+LATE = 2.0
+"""A shard is late when it takes so many times as long as the longest that is done."""
+
+QUIET_SECONDS = 30.0
+"""The user is told when no worker has started for so long."""
+
+
+@dataclass
+class Post:
+    """What one worker was asked.
+
+    Attributes:
+        station: the worker.
+        number: of the shard; None where it was asked to start.
+        since: when.
+    """
+
+    station: Any
+    number: int | None
+    since: float = field(default_factory=lambda: time.monotonic())
+
+    @property
+    def seconds(self) -> float:
+        """For how long."""
+        return time.monotonic() - self.since
+
+
+@dataclass
+class Posts:
+    """The workers of a run, each with the shard that it is at.
+
+    A shard that takes far longer than any other is given to a second worker once nothing else waits, since the first
+    may never answer (the backup tasks of Dean and Ghemawat, OSDI 2004, section 3.6). Both would give the same bytes;
+    the first answer counts.
+
+    Attributes:
+        ray: the connected library.
+        hire: asks it for one more worker.
+        tell: called with sentences for the user.
+    """
+
+    ray: Any
+    hire: Callable[[], Any]
+    tell: Callable[[str], None]
+    _posts: dict[Any, Post] = field(default_factory=dict, init=False)
+    _waiting: deque[int] = field(default_factory=deque, init=False)
+    _idle: list[Any] = field(default_factory=list, init=False)
+    _left: set[int] = field(default_factory=set, init=False)
+    _longest: float = field(default=math.inf, init=False)
+    _deaths: Counter[int | None] = field(default_factory=Counter, init=False)
+
+    def shards(self, numbers: Sequence[int], size: int) -> Iterator[PackedShard]:
+        """The shards with these numbers, by so many workers."""
+        self._waiting.extend(numbers)
+        self._left.update(numbers)
+        for _ in range(size):
+            self._hire()
+        silent_since = time.monotonic()
+        while self._left:
+            ready, _ = self.ray.wait(list(self._posts), num_returns=1, timeout=LOOK_SECONDS)
+            for reference in ready:
+                silent_since = math.inf
+                shard = self._heard(reference)
+                if shard is not None:
+                    yield shard
+            self._employ()
+            if time.monotonic() - silent_since > QUIET_SECONDS:
+                self.tell(f"no worker has started for {QUIET_SECONDS:g} s; the cluster may be busy (ray status)")
+                silent_since = math.inf
+
+    def _hire(self) -> None:
+        station = self.hire()
+        self._posts[station.start.remote()] = Post(station, None)
+
+    def _heard(self, reference: Any) -> PackedShard | None:
+        """Take an answer; a shard, where it is one that was not there yet."""
+        post = self._posts.pop(reference)
+        try:
+            answer = self.ray.get(reference)
+        except self.ray.exceptions.RayTaskError:
+            raise
+        except self.ray.exceptions.RayError as error:
+            self.ray.kill(post.station)  # where it is only out of reach, it must not go on
+            self._lost(post.number, error)
+            return None
+        self._idle.append(post.station)
+        if isinstance(answer, dict) and "error" in answer:
+            raise raised(answer)
+        if post.number is None:
+            self._deaths[None] = 0
+        if not isinstance(answer, PackedShard) or answer.number not in self._left:
+            return None
+        self._left.discard(answer.number)
+        self._longest = max(post.seconds, 0 if math.isinf(self._longest) else self._longest)
+        return answer
+
+    def _employ(self) -> None:
+        """Give those who have nothing to do a shard that waits, or one that is late."""
+        while self._idle:
+            number = self._waiting.popleft() if self._waiting else self._late()
+            if number is None:
+                return
+            station = self._idle.pop()
+            self._posts[station.shard.remote(number)] = Post(station, number)
+
+    def _late(self) -> int | None:
+        """A shard that one worker is at for far longer than any other took."""
+        at = [post for post in self._posts.values() if post.number in self._left]
+        workers = Counter(post.number for post in at)
+        limit = LATE * max(self._longest, LOOK_SECONDS)
+        return next((post.number for post in at if post.seconds > limit and workers[post.number] == 1), None)
+
+    def _lost(self, number: int | None, error: Exception) -> None:
+        """A worker died: its shard waits again, and another takes its place."""
+        self._deaths[number] += 1
+        if self._deaths[number] > MOST_STARTS:
+            times = f"{self._deaths[number]} workers in a row"
+            what, then = (
+                (f"{times} did not start", "see that all nodes and this machine have the same token and RAY_AUTH_MODE")
+                if number is None
+                else (f"{times} died of shard {number}", "run it in one process (without --cluster) to see why")
+            )
+            raise ModelError("workers_die", f"{what} ({last_line(error)}); {then}") from error
+        if number in self._left and not any(post.number == number for post in self._posts.values()):
+            self._waiting.appendleft(number)
+        self._hire()
+
+
+def last_line(error: BaseException) -> str:
+    """The last line of an error of Ray, which is what happened; those before it are where."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return printable(lines[-1] if lines else type(error).__name__)[:200]

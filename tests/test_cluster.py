@@ -1,0 +1,229 @@
+"""Runs on a Ray cluster: the same bytes as without it, whoever dies, and nobody lets strangers in."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cluster_faults import NETWORK, NODES, Runs, Tally, kill_worker, node_killer, survive, undisturbed
+from ray_nodes import TOKEN, Nodes, nodes
+from test_docs import blocks
+
+from brittle.cli import main
+from brittle.errors import BrittleError
+from brittle.run.workers.cluster import Cluster
+
+pytestmark = pytest.mark.xdist_group("ray")  # one cluster after the other
+
+
+@pytest.fixture
+def no_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A home without a token, and no settings of Ray."""
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def refused(*arguments: object, **options: object) -> BrittleError:
+    with pytest.raises(BrittleError) as caught:
+        list(Cluster(*arguments, **options).shards([0]))  # type: ignore[arg-type]
+    return caught.value
+
+
+@pytest.mark.parametrize("address", ["auto", "10.0.0.1:6379", "[::1]:6379"])
+def test_an_address_without_a_token_is_refused(address: str, no_token: Path) -> None:
+    error = refused(address, [])
+    assert error.code == "insecure_cluster"
+    assert address in error.args[0]
+    assert "--insecure-cluster" in error.args[0]
+    Cluster(address, [], insecure=True)
+    Cluster("local", [])
+
+
+def test_where_a_token_may_lie(no_token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
+    Cluster("auto", [])
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    assert refused("auto", []).code == "insecure_cluster"
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.delenv("RAY_AUTH_TOKEN")
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(no_token / "token"))
+    assert refused("auto", []).code == "insecure_cluster"
+    (no_token / "token").write_text("secret")
+    Cluster("auto", [])
+    monkeypatch.delenv("RAY_AUTH_TOKEN_PATH")
+    assert refused("auto", []).code == "insecure_cluster"
+    (no_token / ".ray").mkdir()
+    (no_token / ".ray" / "auth_token").write_text("")
+    assert refused("auto", []).code == "insecure_cluster"
+    (no_token / ".ray" / "auth_token").write_text("secret")
+    Cluster("auto", [])
+
+
+@pytest.mark.parametrize("address", ["", "ray://head:10001", "head", "head:", ":6379", "head:port", "http://head:80"])
+def test_what_is_no_address(address: str) -> None:
+    assert refused(address, [], insecure=True).code == "cluster_address"
+
+
+@pytest.mark.parametrize("size", [0, -1, 5000])
+def test_how_many(size: int) -> None:
+    assert refused("local", [], size).code == "workers"
+
+
+@pytest.mark.parametrize("gpus", [-0.5, 1.5, float("nan"), float("inf")])
+def test_shares_of_gpus(gpus: float) -> None:
+    assert refused("local", [], 1, gpus).code == "gpus_per_worker"
+
+
+def test_nobody_listens() -> None:
+    """Ray alone waits for a quarter of an hour."""
+    code = (
+        "from brittle.run.workers.cluster import Cluster; next(Cluster('127.0.0.1:9', [], insecure=True).shards([0]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "ClusterError: cluster_unreachable: the cluster at 127.0.0.1:9 cannot be joined" in done.stderr
+
+
+def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    error = refused("local", [])
+    assert error.code == "no_ray"
+    assert "pip install 'brittle[ray]'" in error.args[0]
+
+
+def test_a_ray_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    monkeypatch.setattr(ray, "__version__", "2.51.2")
+    assert "found 2.51.2" in refused("local", []).args[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--insecure-cluster"], "are for --cluster"),
+        (["--gpus-per-worker", "1"], "are for --cluster"),
+        (["--cluster", "local", "--device", "cuda:1"], "give --device cuda"),
+        (["--cluster", "head:6379"], "no token is set here"),
+    ],
+)
+def test_options_that_do_not_fit(
+    options: list[str], said: str, no_token: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are refused before the model is opened: there is none."""
+    code = main(["score", "no.py:make", "no.npz", "--out", str(no_token / "run"), *options])
+    assert code in (2, 3)
+    assert said in capsys.readouterr().err
+    assert not (no_token / "run").exists()
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[Nodes]:
+    with nodes(NODES) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def runs(started: Nodes, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return Runs.prepare(tmp_path_factory.mktemp("runs"), started, 9)
+
+
+@pytest.fixture(scope="module")
+def expected(runs: Runs) -> dict[str, str]:
+    return undisturbed(runs, "one-process", "--workers", "1")[1]
+
+
+@pytest.mark.parametrize("kind", ["worker", "node", "silent node"])
+def test_whoever_dies(kind: str, runs: Runs, started: Nodes, expected: dict[str, str]) -> None:
+    """A worker or a node is killed, or falls silent, once in a run; `make test-cluster` kills more, and drivers."""
+    kill = kill_worker if kind == "worker" else node_killer(started, silent=kind != "node")
+    tally = Tally()
+    survive(runs, kind, 0, kill, expected, tally)
+    started.renew(NODES)
+    assert tally.kills == 1
+    assert tally.faults == 0, tally
+
+
+def test_a_node_with_another_model_is_refused(started: Nodes, tmp_path: Path) -> None:
+    seed = "torch.manual_seed(int('--as-worker' in open('/proc/self/cmdline').read()))"
+    runs = Runs.prepare(tmp_path, started, 2, NETWORK.replace("torch.manual_seed(0)", seed))
+    assert runs.start("run").wait() == 3
+    assert "worker_differs" in runs.said("run")
+    assert re.search(r"model.state_sha256 \w+… in the run, \w+… on the node", runs.said("run"))
+    assert not list((tmp_path / "run").glob("*.parquet"))
+
+
+def test_what_a_node_says_names_it(started: Nodes, tmp_path: Path) -> None:
+    """The model cannot be opened there: it says so, with its own code."""
+    fails = "def make():\n    if '--as-worker' in open('/proc/self/cmdline').read():\n        return None\n"
+    runs = Runs.prepare(tmp_path, started, 2, NETWORK.replace("def make():\n", fails))
+    assert runs.start("run").wait() == 3
+    assert "factory_type: the node " in runs.said("run")
+
+
+def test_a_cluster_that_asks_nobody_for_a_token(tmp_path: Path) -> None:
+    """Who has a token gets no workers where the nodes ask for none; --insecure-cluster joins without one."""
+    with nodes(1, token=False) as open_to_all:
+        runs = Runs.prepare(tmp_path, open_to_all, 2)
+        careful = replace(runs, environment=TOKEN)
+        assert careful.start("careful").wait() == 3
+        assert "have the same token and RAY_AUTH_MODE" in runs.said("careful")
+        insecure = ("--cluster", open_to_all.address, "--insecure-cluster")
+        assert runs.start("careless", *insecure).wait() == 0, runs.said("careless")
+        assert runs.start("no-room", *insecure, "--gpus-per-worker", "1").wait() == 3
+        assert "none of the 2 nodes" in runs.said("no-room")
+
+
+def test_a_cluster_of_this_machine(runs: Runs, expected: dict[str, str]) -> None:
+    assert undisturbed(runs, "local", "--cluster", "local", "--workers", "2")[1] == expected
+
+
+def test_the_example_of_three_machines(tmp_path: Path) -> None:
+    """The commands of docs/cluster.md as they stand, but for the name and the port of the first machine."""
+    runs = Runs(tmp_path, "", {}, 3)
+    first, others, run = blocks("docs/cluster.md", "console")[1:]
+    (tmp_path / "mynet.py").write_text(NETWORK)
+    x = np.random.default_rng(0).random((600, 12), dtype=np.float32)
+    np.savez(tmp_path / "mydata.npz", x=x, y=np.arange(600) % 3)
+    with tempfile.TemporaryDirectory(prefix="ray-") as short:
+        home = {"HOME": str(tmp_path), "RAY_TMPDIR": short, "RAY_USAGE_STATS_ENABLED": "0"}
+        bare = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+        environment = bare | home | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        port = str(free_port())
+        lines = (first + others + others + run).replace("6379", port).replace("first:", "127.0.0.1:")
+        try:
+            done = subprocess.run(
+                ["bash", "-euc", lines], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+            )
+        finally:
+            end_all_with(str(tmp_path))
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (tmp_path / "myrun" / "report.html").is_file()
+    assert (tmp_path / ".ray" / "auth_token").stat().st_mode & 0o077 == 0
+    assert runs.done("myrun") == 3
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("", 0))
+        return one.getsockname()[1]
+
+
+def end_all_with(home: str) -> None:
+    """Kill what has this home: `ray stop` would end every cluster of this machine."""
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"HOME={home}" in (place / "environ").read_bytes().decode(errors="replace").split("\0"):
+                os.kill(int(place.name), signal.SIGKILL)
