@@ -236,7 +236,7 @@ MUTATIONS = (
     ),
     mutation(
         "the second answer for a shard does not count", "run/workers/posts.py",
-        "not isinstance(answer, PackedShard) or answer.number not in self._left", "not isinstance(answer, PackedShard)",
+        "not isinstance(answer, PackedShard) or post.number not in self._left", "not isinstance(answer, PackedShard)",
         "test_posts.py::test_a_shard_that_comes_late_comes_once",
     ),
     mutation(

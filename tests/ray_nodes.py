@@ -50,6 +50,12 @@ class Nodes:
             time.sleep(0.05)
         assert raylet.returncode == -signal.SIGKILL, raylet.returncode
 
+    def kill_head(self) -> None:
+        """End the process that knows the cluster."""
+        gcs = self.cluster.head_node.all_processes["gcs_server"][0].process
+        gcs.kill()
+        gcs.wait()
+
     def stop(self, position: int) -> None:
         """Stop the processes of a node, which then answers nobody while its connections stay open."""
         node = self.members.pop(position)
@@ -80,11 +86,12 @@ def nodes(count: int, token: bool = True) -> Iterator[Nodes]:
         reset_auth_token_state()  # Ray reads the variables when it is imported
         head = {"num_cpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False}
         cluster = Cluster(initialize_head=True, head_node_args=head)
+    found = Nodes(cluster, environment)
     try:
-        found = Nodes(cluster, environment)
         found.renew(count)
         yield found
     finally:
+        found.renew(0)
         cluster.shutdown()
 
 

@@ -9,10 +9,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from test_docs import blocks
 from brittle.cli import main
 from brittle.errors import BrittleError
 from brittle.run.workers.cluster import Cluster
+from brittle.table import verify
 
 pytestmark = pytest.mark.xdist_group("ray")  # one cluster after the other
 
@@ -36,61 +39,68 @@ def no_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def refused(*arguments: object, **options: object) -> BrittleError:
+def cluster(address: str, **options: Any) -> Cluster:
+    return Cluster(address, [], print, **options)
+
+
+def refused(address: str, **options: Any) -> BrittleError:
     with pytest.raises(BrittleError) as caught:
-        list(Cluster(*arguments, **options).shards([0]))  # type: ignore[arg-type]
+        list(cluster(address, **options).shards([0]))
     return caught.value
 
 
 @pytest.mark.parametrize("address", ["auto", "10.0.0.1:6379", "[::1]:6379"])
 def test_an_address_without_a_token_is_refused(address: str, no_token: Path) -> None:
-    error = refused(address, [])
+    error = refused(address)
     assert error.code == "insecure_cluster"
     assert address in error.args[0]
     assert "--insecure-cluster" in error.args[0]
-    Cluster(address, [], insecure=True)
-    Cluster("local", [])
+    cluster(address, insecure=True)
+    cluster("local")
 
 
 def test_where_a_token_may_lie(no_token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
-    Cluster("auto", [])
+    cluster("auto")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    assert refused("auto", []).code == "insecure_cluster"
+    assert refused("auto").code == "insecure_cluster"
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.delenv("RAY_AUTH_TOKEN")
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(no_token / "token"))
-    assert refused("auto", []).code == "insecure_cluster"
+    assert refused("auto").code == "insecure_cluster"
     (no_token / "token").write_text("secret")
-    Cluster("auto", [])
+    cluster("auto")
     monkeypatch.delenv("RAY_AUTH_TOKEN_PATH")
-    assert refused("auto", []).code == "insecure_cluster"
+    assert refused("auto").code == "insecure_cluster"
     (no_token / ".ray").mkdir()
     (no_token / ".ray" / "auth_token").write_text("")
-    assert refused("auto", []).code == "insecure_cluster"
+    assert refused("auto").code == "insecure_cluster"
     (no_token / ".ray" / "auth_token").write_text("secret")
-    Cluster("auto", [])
+    cluster("auto")
 
 
-@pytest.mark.parametrize("address", ["", "ray://head:10001", "head", "head:", ":6379", "head:port", "http://head:80"])
+@pytest.mark.parametrize(
+    "address", ["", "ray://head:10001", "head", "head:", ":6379", "head:port", "http://head:80", "head:99999", "head:²"]
+)
 def test_what_is_no_address(address: str) -> None:
-    assert refused(address, [], insecure=True).code == "cluster_address"
+    assert refused(address, insecure=True).code == "cluster_address"
 
 
 @pytest.mark.parametrize("size", [0, -1, 5000])
 def test_how_many(size: int) -> None:
-    assert refused("local", [], size).code == "workers"
+    assert refused("local", size=size).code == "workers"
 
 
 @pytest.mark.parametrize("gpus", [-0.5, 1.5, float("nan"), float("inf")])
 def test_shares_of_gpus(gpus: float) -> None:
-    assert refused("local", [], 1, gpus).code == "gpus_per_worker"
+    assert refused("local", gpus=gpus).code == "gpus_per_worker"
 
 
 def test_nobody_listens() -> None:
     """Ray alone waits for a quarter of an hour."""
     code = (
-        "from brittle.run.workers.cluster import Cluster; next(Cluster('127.0.0.1:9', [], insecure=True).shards([0]))"
+        "from brittle.run.workers.cluster import Cluster\n"
+        "next(Cluster('127.0.0.1:9', [], print, insecure=True).shards([0]))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert "ClusterError: cluster_unreachable: the cluster at 127.0.0.1:9 cannot be joined" in done.stderr
@@ -98,7 +108,7 @@ def test_nobody_listens() -> None:
 
 def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    error = refused("local", [])
+    error = refused("local")
     assert error.code == "no_ray"
     assert "pip install 'brittle[ray]'" in error.args[0]
 
@@ -107,7 +117,7 @@ def test_a_ray_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     import ray
 
     monkeypatch.setattr(ray, "__version__", "2.51.2")
-    assert "found 2.51.2" in refused("local", []).args[0]
+    assert "found 2.51.2" in refused("local").args[0]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +171,7 @@ def test_a_node_with_another_model_is_refused(started: Nodes, tmp_path: Path) ->
     runs = Runs.prepare(tmp_path, started, 2, NETWORK.replace("torch.manual_seed(0)", seed))
     assert runs.start("run").wait() == 3
     assert "worker_differs" in runs.said("run")
-    assert re.search(r"model.state_sha256 \w+… in the run, \w+… on the node", runs.said("run"))
+    assert re.search(r"model.state_sha256 \w+… in the run, \w+… in a worker on the node", runs.said("run"))
     assert not list((tmp_path / "run").glob("*.parquet"))
 
 
@@ -179,15 +189,56 @@ def test_a_cluster_that_asks_nobody_for_a_token(tmp_path: Path) -> None:
         runs = Runs.prepare(tmp_path, open_to_all, 2)
         careful = replace(runs, environment=TOKEN)
         assert careful.start("careful").wait() == 3
-        assert "have the same token and RAY_AUTH_MODE" in runs.said("careful")
+        assert "workers did not start" in runs.said("careful")
         insecure = ("--cluster", open_to_all.address, "--insecure-cluster")
         assert runs.start("careless", *insecure).wait() == 0, runs.said("careless")
-        assert runs.start("no-room", *insecure, "--gpus-per-worker", "1").wait() == 3
+        assert runs.start("no-room", *insecure, "--gpus-per-worker", "1", "--workers", "1").wait() == 3
         assert "none of the 2 nodes" in runs.said("no-room")
 
 
 def test_a_cluster_of_this_machine(runs: Runs, expected: dict[str, str]) -> None:
     assert undisturbed(runs, "local", "--cluster", "local", "--workers", "2")[1] == expected
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_a_run(number: signal.Signals, code: int, runs: Runs) -> None:
+    """With the exit code of the signal, one sentence, and a folder that is whole."""
+    name = f"signal-{number}"
+    run = runs.start(name)
+    runs.wait_for(name, 2, run)
+    run.send_signal(number)
+    assert run.wait(60) == code, runs.said(name)
+    assert "go on with it by --resume" in runs.said(name)
+    assert "Traceback" not in runs.said(name)
+    assert verify(runs.place / name) == []
+
+
+def test_threads_of_workers_are_cpus_of_the_cluster(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster of this machine has room for its workers, however many threads they have; the model may import Ray."""
+    (runs.place / "imports.py").write_text("import ray\n" + NETWORK)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    place = replace(runs, environment={})
+    model, data = runs.place / "imports.py", runs.place / "data.npz"
+    line = ["score", f"{model}:make", str(data), "--out", str(runs.place / "threads"), "--limit", "300"]
+    line += ["--scores", "logit_margin", "--cluster", "local", "--workers", "1", "--quiet"]
+    done = subprocess.run([sys.executable, "-m", "brittle", *line], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert place.done("threads") == 2
+
+
+def test_a_head_that_dies_is_told(tmp_path: Path) -> None:
+    """Long before Ray ends the process; the run goes on without the cluster."""
+    with nodes(1) as found:
+        runs = Runs.prepare(tmp_path, found, 120)
+        run = runs.start("run")
+        runs.wait_for("run", 2, run)
+        found.kill_head()
+        began = time.monotonic()
+        assert run.wait(120) == 7, runs.said("run")
+        assert time.monotonic() - began < 45
+        assert "cluster_lost" in runs.said("run")
+        assert 2 <= runs.done("run") < 120
+        assert verify(tmp_path / "run") == []
 
 
 def test_the_example_of_three_machines(tmp_path: Path) -> None:

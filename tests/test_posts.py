@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brittle.errors import BrittleError
+from brittle.errors import BrittleError, ClusterLostError
 from brittle.folder import PackedShard
 from brittle.run.workers import posts
 from brittle.run.workers.posts import Posts
@@ -74,7 +74,7 @@ class Played:
 
 
 def run(ray: Played, count: int, size: int) -> list[int]:
-    return [shard.number for shard in Posts(ray, ray.hire, print).shards(range(count), size)]
+    return [shard.number for shard in Posts(ray, ray.hire, lambda: None, print).shards(range(count), size)]
 
 
 @given(data=st.data(), count=st.integers(1, 12), size=st.integers(1, 5))
@@ -115,6 +115,23 @@ def test_a_shard_that_comes_late_comes_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(ray.given) == 7
 
 
+def test_another_shard_than_was_asked_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = Played(lambda most: 0)
+    monkeypatch.setattr(ray, "get", lambda reference: {} if reference[0] == "start" else PackedShard(1, {}, {}))
+    with pytest.raises(BrittleError, match="gave shard 1 where 0 was asked for") as caught:
+        run(ray, 3, 1)
+    assert caught.value.code == "worker_differs"
+
+
+def test_a_cluster_that_is_gone_stops_the_run() -> None:
+    def watch() -> None:
+        raise ClusterLostError("cluster_lost", "nobody listens")
+
+    ray = Played(lambda most: 0)
+    with pytest.raises(ClusterLostError):
+        list(Posts(ray, ray.hire, watch, print).shards(range(3), 1))
+
+
 def test_no_shard_is_given_twice_where_all_answer_at_once() -> None:
     ray = Played(lambda most: 0)
     assert sorted(run(ray, 20, 3)) == list(range(20))
@@ -127,7 +144,7 @@ def test_a_shard_whose_workers_always_die_stops_the_run() -> None:
     with pytest.raises(BrittleError, match="the actor died") as caught:
         run(ray, 3, 1)
     assert caught.value.code == "workers_die"
-    assert ray.hired <= 2 * posts.MOST_STARTS
+    assert ray.hired <= 2 * posts.MOST_DEATHS
 
 
 def test_what_a_worker_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +178,7 @@ def test_the_user_hears_that_no_worker_starts(monkeypatch: pytest.MonkeyPatch) -
         return found if ray.now > 100 else ([], references)
 
     monkeypatch.setattr(ray, "wait", wait)
-    shards = Posts(ray, ray.hire, told.append).shards([0, 1], 1)
+    shards = Posts(ray, ray.hire, lambda: None, told.append).shards([0, 1], 1)
     assert [shard.number for shard in shards] == [0, 1]
     assert len(told) == 1
-    assert "no worker has started for 30 s" in told[0]
+    assert "no worker for 30 s" in told[0]

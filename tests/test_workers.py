@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +20,12 @@ import brittle
 from brittle.cli import main
 from brittle.errors import BrittleError, ParameterError
 from brittle.folder import RunFolder
+from brittle.run.workers import crew
 from brittle.run.workers.crew import Crew
 from brittle.run.workers.worker import Worker, command_of
 
 NETWORK = """
-import os, signal
+import os, signal, time
 import torch
 
 
@@ -92,9 +95,9 @@ def test_one_and_three_workers_write_the_same_bytes(project: Path, monkeypatch: 
 @pytest.mark.parametrize("order", [[2, 0, 1], [1, 2, 0]])
 def test_any_order_of_the_shards(order: list[int], project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(project, "whole", monkeypatch, "--workers", "1") == 0
-    crew = Crew(command_of(line(project, "parts")), 2)
+    workers = Crew(command_of(line(project, "parts")), 2)
     with RunFolder.open(project / "parts") as folder:
-        entries = [folder.enter(shard) for shard in crew.shards(order)]
+        entries = [folder.enter(shard) for shard in workers.shards(order)]
         folder.begin({})
     assert sorted(entry["number"] for entry in entries) == [0, 1, 2]
     assert same(project / "whole", project / "parts")
@@ -126,8 +129,9 @@ def test_workers_that_are_killed_lose_nothing(project: Path, monkeypatch: pytest
             for child in children():
                 if child not in killed and len(killed) < 3:
                     time.sleep(0.3)
-                    os.kill(child, signal.SIGKILL)
-                    killed.append(child)
+                    with suppress(ProcessLookupError):
+                        os.kill(child, signal.SIGKILL)
+                        killed.append(child)
             time.sleep(0.05)
 
     killer = threading.Thread(target=kill_some)
@@ -199,8 +203,8 @@ for line in sys.stdin:
 def test_no_row_is_blamed_for_a_kill_from_outside(tmp_path: Path) -> None:
     """A worker killed twice at one batch and healthy afterwards loses no row; nor does one that dies between shards."""
     (tmp_path / "worker.py").write_text(SCRIPTED)
-    crew = Crew([sys.executable, str(tmp_path / "worker.py"), str(tmp_path / "asked")], 1)
-    shards = list(crew.shards([0, 1, 2]))
+    workers = Crew([sys.executable, str(tmp_path / "worker.py"), str(tmp_path / "asked")], 1)
+    shards = list(workers.shards([0, 1, 2]))
     assert [shard.number for shard in shards] == [0, 1, 2]
     assert all(shard.account == {} for shard in shards)
 
@@ -233,10 +237,17 @@ def test_a_worker_that_opens_something_else_is_refused(
 
 
 def test_a_worker_ends_with_its_parent(project: Path) -> None:
+    """Even while it computes, when it neither reads nor writes."""
+    (project / "net.py").write_text(
+        NETWORK.replace("        return self", "        time.sleep(60)\n        return self")
+    )
     code = (
-        "import subprocess, sys, time\n"
+        "import json, subprocess, sys, time\n"
         "from brittle.run.workers.worker import command_of\n"
-        "child = subprocess.Popen(command_of(sys.argv[1:]), stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+        "child = subprocess.Popen(command_of(sys.argv[1:]), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)\n"
+        "child.stdin.write(json.dumps({'shard': 0, 'lost': {}, 'only': None}) + chr(10))\n"
+        "child.stdin.flush()\n"
+        "hello, begun = child.stdout.readline(), child.stdout.readline()\n"
         "print(child.pid, flush=True)\n"
         "time.sleep(60)\n"
     )
@@ -245,8 +256,26 @@ def test_a_worker_ends_with_its_parent(project: Path) -> None:
     ) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
+        assert Path(f"/proc/{child}").exists()
         parent.kill()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 20
     while Path(f"/proc/{child}").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not Path(f"/proc/{child}").exists()
+
+
+def test_a_worker_that_answers_for_another_shard_is_refused() -> None:
+    answer = {"done": {"number": 1, "account": {}, "files": {}}}
+    code = f"print({json.dumps({'hello': {}})!r}, flush=True); input(); print({json.dumps(answer)!r}, flush=True)"
+    with pytest.raises(BrittleError, match="gave shard 1 where 0 was asked for") as caught:
+        list(Crew([sys.executable, "-c", code], 1).shards([0, 1, 2]))
+    assert caught.value.code == "worker_differs"
+
+
+def test_whatever_a_thread_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(worker: Worker, number: int) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(crew, "whole", fail)
+    with pytest.raises(MemoryError):
+        list(Crew(["true"], 2).shards([0, 1]))

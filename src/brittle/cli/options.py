@@ -346,9 +346,9 @@ class WorkerOptions:
                 "device", f"each worker of a cluster sees its own GPUs alone: give --device cuda, not {device}"
             )
         gpus = float(device == "cuda") if self.gpus_per_worker is None else self.gpus_per_worker
-        return Cluster(
-            self.cluster, arguments, self.workers, gpus, insecure=self.insecure_cluster, tell=partial(say, quiet)
-        )
+        cluster = Cluster(self.cluster, arguments, partial(say, quiet), self.workers, gpus, self.insecure_cluster)
+        cluster.prepare()
+        return cluster
 
 
 def _load(model: str, weights: Path | None) -> LoadedModel:

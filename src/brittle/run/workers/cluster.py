@@ -8,9 +8,10 @@ import secrets
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,14 @@ OLDEST_RAY = (2, 52)
 STORE_BYTES = 200 << 20
 """Size of the object store of a cluster of this machine; a shard's files pass through it."""
 
+WATCH_SECONDS, LOST_SECONDS = 3.0, 15.0
+"""How often the run looks whether the head of the cluster is there, and after how long without it is lost."""
+
 JOIN_TRIES = "RAY_gcs_server_port_wait_time_s"
 """The variable that says how often Ray tries to join a cluster, 40 seconds each: 20 times unless told, a quarter of an
 hour of silence."""
 
-MOST_WORKERS = 4096
+MOST_ON_CLUSTER = 4096
 """More workers than this are a slip of the finger."""
 
 
@@ -47,10 +51,10 @@ class Cluster:
     Attributes:
         address: `local`, `auto`, or host:port of a cluster that this machine belongs to.
         arguments: of the command `brittle` that the workers repeat.
+        tell: called with sentences for the user.
         size: how many workers; None is as many as the cluster has room for.
         gpus: of each worker; a share of one where it is below 1.
         insecure: whether to join without a token, which a cluster takes only where it asks nobody for one.
-        tell: called with sentences for the user.
 
     Raises:
         UsageError: the address is of a kind that is not supported.
@@ -60,21 +64,20 @@ class Cluster:
 
     address: str
     arguments: Sequence[str]
+    tell: Callable[[str], None]
     size: int | None = None
     gpus: float = 0.0
     insecure: bool = False
-    tell: Callable[[str], None] = print
 
     def __post_init__(self) -> None:
-        host, _, port = self.address.rpartition(":")
-        if self.address not in (LOCAL, AUTO) and not (host and port.isdigit() and "/" not in self.address):
+        if self.address not in (LOCAL, AUTO) and _host_and_port(self.address) is None:
             raise UsageError(
                 "cluster_address",
                 f"--cluster takes local, auto or host:port of a cluster's head; found {self.address!r:.100} (run the "
                 f"command on a node of the cluster, ray:// is not supported)",
             )
-        if self.size is not None and not 1 <= self.size <= MOST_WORKERS:
-            raise ParameterError("workers", f"workers must be between 1 and {MOST_WORKERS}; found {self.size}")
+        if self.size is not None and not 1 <= self.size <= MOST_ON_CLUSTER:
+            raise ParameterError("workers", f"workers must be between 1 and {MOST_ON_CLUSTER}; found {self.size}")
         if not (0 <= self.gpus <= 1 or (math.isfinite(self.gpus) and self.gpus > 1 and self.gpus % 1 == 0)):
             raise ParameterError(
                 "gpus_per_worker",
@@ -88,6 +91,15 @@ class Cluster:
                 f"--insecure-cluster",
             )
 
+    def prepare(self) -> None:
+        """Import Ray as this cluster needs it. To be called before a model is opened, which might import it otherwise.
+
+        Raises:
+            ClusterError: it is not installed, or too old.
+        """
+        with _environment(self._variables()):
+            _ray()
+
     def shards(self, numbers: Sequence[int], record: Mapping[str, Any] | None = None) -> Iterator[PackedShard]:
         """As `Workers.shards`.
 
@@ -98,18 +110,19 @@ class Cluster:
         if not numbers:
             return
         with self._connected() as ray:
-            size = min(len(numbers), self.size or self._room(ray))
-            posts = Posts(ray, self._hiring(ray, record), self.tell)
+            posts = Posts(ray, self._hiring(ray, record), Watch(ray, self.address).look, self.tell)
             try:
-                yield from posts.shards(numbers, size)
+                room = self._room(ray)
+                yield from posts.shards(numbers, min(len(numbers), self.size or room))
+                posts.end()
+            except SystemError as error:  # how Ray passes on what a signal raises
+                if error.__cause__ is None or isinstance(error.__cause__, Exception):
+                    raise
+                raise error.__cause__ from None
             except ray.exceptions.RayTaskError:
                 raise
             except ray.exceptions.RayError as error:
-                raise ClusterLostError(
-                    "cluster_lost",
-                    f"the cluster at {self.address} is lost ({last_line(error)}); what is done is in the folder, go "
-                    f"on with --resume",
-                ) from error
+                raise _lost(self.address, last_line(error)) from error
 
     def _hiring(self, ray: Any, record: Mapping[str, Any] | None) -> Callable[[], Any]:
         """What asks Ray for one more worker."""
@@ -123,7 +136,8 @@ class Cluster:
         """Ray, connected to the cluster; one of this machine is started, and ended afterwards."""
         own: dict[str, Any] = {}
         if self.address == LOCAL:
-            own = {"num_cpus": self.size, "include_dashboard": False, "object_store_memory": STORE_BYTES}
+            cpus = None if self.size is None else self.size * _whole(threads_told())
+            own = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": STORE_BYTES}
         with _environment(self._variables()), _signals_kept():
             ray = _ray()
             try:
@@ -140,13 +154,13 @@ class Cluster:
         finally:
             ray.shutdown()
 
-    def _variables(self) -> dict[str, str]:
-        """Environment variables that Ray reads when it starts."""
+    def _variables(self) -> dict[str, str | None]:
+        """Environment variables that Ray reads when it is imported and when it starts; None for those it must not."""
         if self.address == LOCAL:
             token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-            return token | {"RAY_USAGE_STATS_ENABLED": "0"}
-        tries = {JOIN_TRIES: os.environ.get(JOIN_TRIES, "1")}
-        return tries if self.insecure else tries | {"RAY_AUTH_MODE": "token"}
+            return {"RAY_ADDRESS": None, "RAY_USAGE_STATS_ENABLED": "0", **token}
+        joining = {"RAY_ADDRESS": None, JOIN_TRIES: os.environ.get(JOIN_TRIES, "1")}
+        return joining if self.insecure else joining | {"RAY_AUTH_MODE": "token"}
 
     def _room(self, ray: Any) -> int:
         """How many workers the cluster has room for."""
@@ -162,7 +176,7 @@ class Cluster:
                 f"none of the {len(nodes)} nodes of the cluster at {self.address} has {cpus} CPUs and {self.gpus:g} "
                 f"GPUs for a worker; start Ray there with more (ray start --num-cpus, --num-gpus)",
             )
-        return min(room, MOST_WORKERS)
+        return min(room, MOST_ON_CLUSTER)
 
 
 def _ray() -> Any:
@@ -186,12 +200,60 @@ def _ray() -> Any:
     return ray
 
 
+@dataclass
+class Watch:
+    """Whether the head of a cluster is still there; where it is not, Ray ends the whole process after a minute.
+
+    Attributes:
+        ray: the connected library.
+        address: of the cluster, for messages.
+    """
+
+    ray: Any
+    address: str
+    _answered: float = field(default_factory=lambda: time.monotonic(), init=False)
+    _looked: float = field(default_factory=lambda: time.monotonic(), init=False)
+
+    def look(self) -> None:
+        """Look, unless that was done a moment ago.
+
+        Raises:
+            ClusterLostError: nobody has listened there for `LOST_SECONDS`.
+        """
+        now = time.monotonic()
+        if now - self._looked < WATCH_SECONDS:
+            return
+        self._looked = now
+        try:
+            _check_listens(self.ray.get_runtime_context().gcs_address)
+        except OSError as error:
+            if now - self._answered > LOST_SECONDS:
+                raise _lost(self.address, str(error)) from error
+        else:
+            self._answered = now
+
+
+def _lost(address: str, why: str) -> ClusterLostError:
+    return ClusterLostError(
+        "cluster_lost",
+        f"the cluster at {address} is lost ({why}); what is done is in the folder, go on with --resume",
+    )
+
+
 def _check_listens(address: str) -> None:
     """Raise OSError where nobody listens at host:port; Ray would wait for long."""
-    host, _, port = address.rpartition(":")
-    if host:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=10):
+    place = _host_and_port(address)
+    if place is not None:
+        with socket.create_connection(place, timeout=10):
             pass
+
+
+def _host_and_port(address: str) -> tuple[str, int] | None:
+    """The parts of host:port; None where it is none."""
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not (port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
+        return None
+    return host.strip("[]"), int(port)
 
 
 def _has_token() -> bool:
@@ -207,18 +269,22 @@ def _has_token() -> bool:
 
 
 @contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """These environment variables while the block runs."""
+def _environment(variables: Mapping[str, str | None]) -> Iterator[None]:
+    """These environment variables while the block runs; None takes one away."""
     kept = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
+    _set(variables)
     try:
         yield
     finally:
-        for name, value in kept.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        _set(kept)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 @contextmanager
@@ -227,13 +293,19 @@ def _signals_kept() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    kept = signal.getsignal(signal.SIGTERM)
+    kept, terminated = signal.getsignal(signal.SIGTERM), False
     try:
         yield
+    except SystemExit as end:  # what Ray does at SIGTERM
+        if end.code != signal.SIGTERM:
+            raise
+        terminated = True
     finally:
         signal.signal(signal.SIGTERM, kept)
+        if terminated:
+            signal.raise_signal(signal.SIGTERM)
 
 
 def _whole(threads: str) -> int:
     """CPUs of a worker with so many threads."""
-    return int(threads) if threads.isdigit() and int(threads) > 0 else 1
+    return int(threads) if threads.isascii() and threads.isdigit() and int(threads) > 0 else 1

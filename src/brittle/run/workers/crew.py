@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from brittle.errors import BrittleError, ParameterError
+from brittle.errors import ParameterError
 from brittle.folder import PackedShard
 from brittle.run.workers.poison import whole
-from brittle.run.workers.worker import Worker, WorkerDied, environment_of
+from brittle.run.workers.worker import Worker, environment_of
 
 MOST_WORKERS = 256
 """More processes than one machine is given; a larger number is a slip of the finger."""
@@ -76,16 +76,7 @@ def _work(
             return
         try:
             done.put(whole(worker, number))
-        except (
-            BrittleError,
-            OSError,
-            ValueError,
-            TypeError,
-            KeyError,
-            IndexError,
-            AttributeError,
-            WorkerDied,
-        ) as error:
+        except BaseException as error:  # noqa: BLE001 (the thread that waits raises it)
             if not stop.is_set():
                 done.put(error)
             return

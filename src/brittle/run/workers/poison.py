@@ -27,7 +27,12 @@ def begin(worker: Worker) -> None:
         except WorkerDied as death:
             if left and death.by_signal:
                 continue
-            raise ModelError("workers_die", f"a worker ended with {death.how} before it opened the run") from death
+            where = f" on {worker.place}" if worker.place else ""
+            said = "in the logs of Ray there (/tmp/ray/session_latest/logs)" if worker.place else "above"
+            raise ModelError(
+                "workers_die",
+                f"a worker{where} ended with {death.how} before it opened the run; what it said is {said}",
+            ) from death
 
 
 def whole(worker: Worker, number: int, begun: Callable[[int], None] = lambda row: None) -> PackedShard:
@@ -63,7 +68,7 @@ def whole(worker: Worker, number: int, begun: Callable[[int], None] = lambda row
                 raise ModelError(
                     "workers_die",
                     f"the processes that compute shard {number} end with {death.how}, {len(lost)} rows left out; run "
-                    f"it in one process (without --workers) to see why",
+                    f"it in one process (without --workers, --cluster) to see why",
                 ) from death
             row = _culprit(worker, number, lost, death.rows)
             if row is not None:
@@ -76,14 +81,20 @@ def _culprit(worker: Worker, number: int, lost: Mapping[int, str], batch: Sequen
 
     def kills(rows: Sequence[int]) -> bool:
         others = {row: "left out for a trial" for row in batch if row not in rows}
-        try:
-            worker.ask(number, {**others, **lost}, batch[0], lambda row: None)
-        except WorkerDied:
-            return True
+        for _ in range(MOST_STARTS):
+            try:
+                worker.ask(number, {**others, **lost}, batch[0], lambda row: None)
+            except WorkerDied as death:
+                if worker.closed:
+                    raise
+                if death.rows:
+                    return True
+            else:
+                return False
         return False
 
     suspects = [row for row in batch if row not in lost]
     while len(suspects) > 1:
         half, rest = suspects[: len(suspects) // 2], suspects[len(suspects) // 2 :]
         suspects = half if kills(half) else rest
-    return suspects[0] if kills(suspects) else None
+    return suspects[0] if kills(suspects) and kills(suspects) else None

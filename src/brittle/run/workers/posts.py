@@ -11,7 +11,6 @@ from typing import Any
 
 from brittle.errors import ModelError, printable
 from brittle.folder import PackedShard
-from brittle.run.workers.poison import MOST_STARTS
 from brittle.run.workers.service import raised
 
 LOOK_SECONDS = 1.0
@@ -21,7 +20,10 @@ LATE = 2.0
 """A shard is late when it takes so many times as long as the longest that is done."""
 
 QUIET_SECONDS = 30.0
-"""The user is told when no worker has started for so long."""
+"""The user is told when no worker was there for so long."""
+
+MOST_DEATHS = 10
+"""How many workers may die of one shard, or without one that starts between them."""
 
 
 @dataclass
@@ -55,11 +57,13 @@ class Posts:
     Attributes:
         ray: the connected library.
         hire: asks it for one more worker.
+        watch: called every second or so; raises where the cluster is gone.
         tell: called with sentences for the user.
     """
 
     ray: Any
     hire: Callable[[], Any]
+    watch: Callable[[], None]
     tell: Callable[[str], None]
     _posts: dict[Any, Post] = field(default_factory=dict, init=False)
     _waiting: deque[int] = field(default_factory=deque, init=False)
@@ -67,6 +71,7 @@ class Posts:
     _left: set[int] = field(default_factory=set, init=False)
     _longest: float = field(default=math.inf, init=False)
     _deaths: Counter[int | None] = field(default_factory=Counter, init=False)
+    _alone_since: float | None = field(default=None, init=False)
 
     def shards(self, numbers: Sequence[int], size: int) -> Iterator[PackedShard]:
         """The shards with these numbers, by so many workers."""
@@ -74,18 +79,32 @@ class Posts:
         self._left.update(numbers)
         for _ in range(size):
             self._hire()
-        silent_since = time.monotonic()
         while self._left:
             ready, _ = self.ray.wait(list(self._posts), num_returns=1, timeout=LOOK_SECONDS)
             for reference in ready:
-                silent_since = math.inf
                 shard = self._heard(reference)
                 if shard is not None:
                     yield shard
             self._employ()
-            if time.monotonic() - silent_since > QUIET_SECONDS:
-                self.tell(f"no worker has started for {QUIET_SECONDS:g} s; the cluster may be busy (ray status)")
-                silent_since = math.inf
+            self.watch()
+            self._tell_if_alone()
+
+    def end(self) -> None:
+        """End all workers."""
+        for post in self._posts.values():
+            self.ray.kill(post.station)
+        for station in self._idle:
+            self.ray.kill(station)
+
+    def _tell_if_alone(self) -> None:
+        """Tell the user, once each time, that there has been no worker for long."""
+        if self._idle or any(post.number is not None for post in self._posts.values()):
+            self._alone_since = None
+        elif self._alone_since is None:
+            self._alone_since = time.monotonic()
+        elif time.monotonic() - self._alone_since > QUIET_SECONDS:
+            self.tell(f"there has been no worker for {QUIET_SECONDS:g} s; the cluster may be busy (ray status)")
+            self._alone_since = math.inf
 
     def _hire(self) -> None:
         station = self.hire()
@@ -107,8 +126,10 @@ class Posts:
             raise raised(answer)
         if post.number is None:
             self._deaths[None] = 0
-        if not isinstance(answer, PackedShard) or answer.number not in self._left:
+        if not isinstance(answer, PackedShard) or post.number not in self._left:
             return None
+        if answer.number != post.number:
+            raise ModelError("worker_differs", f"a worker gave shard {answer.number} where {post.number} was asked for")
         self._left.discard(answer.number)
         self._longest = max(post.seconds, 0 if math.isinf(self._longest) else self._longest)
         return answer
@@ -132,14 +153,18 @@ class Posts:
     def _lost(self, number: int | None, error: Exception) -> None:
         """A worker died: its shard waits again, and another takes its place."""
         self._deaths[number] += 1
-        if self._deaths[number] > MOST_STARTS:
-            times = f"{self._deaths[number]} workers in a row"
+        if self._deaths[number] > MOST_DEATHS:
             what, then = (
-                (f"{times} did not start", "see that all nodes and this machine have the same token and RAY_AUTH_MODE")
+                (
+                    "did not start",
+                    "see that all nodes have brittle, its libraries, and the token and RAY_AUTH_MODE of this machine",
+                )
                 if number is None
-                else (f"{times} died of shard {number}", "run it in one process (without --cluster) to see why")
+                else (f"died of shard {number}", "run it in one process (without --cluster) to see why")
             )
-            raise ModelError("workers_die", f"{what} ({last_line(error)}); {then}") from error
+            raise ModelError(
+                "workers_die", f"{self._deaths[number]} workers {what} ({last_line(error)}); {then}"
+            ) from error
         if number in self._left and not any(post.number == number for post in self._posts.values()):
             self._waiting.appendleft(number)
         self._hire()

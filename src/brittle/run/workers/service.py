@@ -32,8 +32,11 @@ def serve(open_job: Callable[[], Job]) -> int:
     answers = _claim_output()
 
     def say(content: Mapping[str, Any]) -> None:
-        answers.write(json.dumps(content) + "\n")
-        answers.flush()
+        try:
+            answers.write(json.dumps(content) + "\n")
+            answers.flush()
+        except BrokenPipeError:
+            os._exit(1)  # nobody listens any more
 
     def begun(batch: Batch) -> None:
         say({"begun": list(batch.rows)})
@@ -77,7 +80,7 @@ def told(error: BrittleError) -> dict[str, Any]:
 def raised(answer: Mapping[str, Any], where: str = "") -> BrittleError:
     """The error in `told`'s answer, with the place where it was raised before its sentence."""
     error = BrittleError(answer["error"], f"{where}: {answer['sentence']}" if where else answer["sentence"])
-    error.exit_code = answer["exit_code"]
+    error.exit_code = answer["exit_code"] if answer["exit_code"] in range(1, 8) else BrittleError.exit_code
     return error
 
 

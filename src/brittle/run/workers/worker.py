@@ -121,7 +121,7 @@ class Worker:
             elif "error" in answer:
                 raise raised(answer, self.place)
             elif "done" in answer:
-                return None if answer["done"] is None else unpacked(answer["done"])
+                return None if answer["done"] is None else self._asked(shard, unpacked(answer["done"]))
         raise self._death(rows)
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ class Worker:
     def _check(self, hello: Mapping[str, Any]) -> None:
         if self.record is None:
             return
-        places = ("in the run", f"on {self.place}" if self.place else "in a worker")
+        places = ("in the run", f"in a worker {self._where}")
         seen = differences(json.loads(json.dumps(self.record)), hello, places, ALIKE)
         if seen:
             raise ModelError(
@@ -140,20 +140,37 @@ class Worker:
                 f"a worker would compute another run: {'; '.join(seen)}; let it find the same files and versions",
             )
 
+    def _asked(self, number: int, shard: PackedShard) -> PackedShard:
+        if shard.number != number:
+            raise ModelError(
+                "worker_differs", f"a worker {self._where} gave shard {shard.number} where {number} was asked for"
+            )
+        return shard
+
+    @property
+    def _where(self) -> str:
+        return f"on {self.place}" if self.place else "of this machine"
+
     def _started(self) -> subprocess.Popen[str]:
         with self._change:
             if self._closed:
                 raise WorkerDied((), -signal.SIGKILL)
             if self._process is None:
                 self._greeted = False
-                self._process = subprocess.Popen(
-                    self.command,
-                    env=self.environment,
-                    cwd=self.directory,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                )
+                try:
+                    self._process = subprocess.Popen(
+                        self.command,
+                        env=self.environment,
+                        cwd=self.directory,
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        text=True,
+                        process_group=0,  # Ctrl-C is for the process that was started; it ends its workers
+                    )
+                except OSError as error:
+                    raise ModelError(
+                        "workers_die", f"a worker {self._where} cannot be started ({error}); see what is short there"
+                    ) from error
             return self._process
 
     def _end(self) -> int:
@@ -181,9 +198,10 @@ def command_of(arguments: Sequence[str]) -> list[str]:
 def environment_of(threads: str | None = None) -> dict[str, str]:
     """That of this process, with so many threads for each worker, by default one unless `OMP_NUM_THREADS` says other.
 
-    Bytes then do not depend on how many workers there are.
+    Bytes then do not depend on how many workers there are. A token of Ray is left out: it is not for models.
     """
-    return os.environ | {"OMP_NUM_THREADS": threads or threads_told()}
+    own = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH_TOKEN")}
+    return own | {"OMP_NUM_THREADS": threads or threads_told()}
 
 
 def threads_told() -> str:
