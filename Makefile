@@ -15,7 +15,7 @@ demo: $(READY)  ## train a small network on real digits, score its test points, 
 	$(BIN)/brittle demo --out brittle-demo
 
 test: $(READY)  ## the whole suite, under ten minutes on two cores
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-slow: $(READY)  ## what takes longer than the suite may
 	$(BIN)/python -m pytest -m slow
