@@ -226,7 +226,7 @@ MUTATIONS = (
     ),
     mutation(
         "a cluster without a token is refused", "run/workers/cluster.py",
-        "if self.address != LOCAL and not self.insecure and not _has_token():", "if False:",
+        "if self.address != LOCAL and not self.insecure and not has_token():", "if False:",
         "test_cluster.py::test_an_address_without_a_token_is_refused",
     ),
     mutation(

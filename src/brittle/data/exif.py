@@ -58,6 +58,6 @@ def _tag(tiff: bytes) -> int | None:
             tag, kind, count, value = struct.unpack_from(f"{order}HHIH", tiff, start + 2 + 12 * entry)
             if tag == _ORIENTATION:
                 return value if (kind, count) == (_SHORT, 1) else None
-    except struct.error:
-        pass  # an entry lies outside the data
+    except struct.error:  # damaged: an entry lies outside the data
+        return None
     return None

@@ -5,18 +5,24 @@ from __future__ import annotations
 import math
 import os
 import secrets
-import signal
-import socket
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from brittle.errors import ClusterError, ClusterLostError, ParameterError, UsageError
+from brittle.errors import ClusterError, ParameterError, UsageError
 from brittle.folder import PackedShard
+from brittle.run.workers.joining import (
+    Watch,
+    check_listens,
+    environment,
+    has_token,
+    host_and_port,
+    library,
+    lost,
+    signals_kept,
+)
 from brittle.run.workers.posts import Posts, last_line
 from brittle.run.workers.station import Station
 from brittle.run.workers.worker import threads_told
@@ -24,14 +30,8 @@ from brittle.run.workers.worker import threads_told
 LOCAL, AUTO = "local", "auto"
 """Addresses: a cluster of this machine alone, which ends with the run; and the one that this machine belongs to."""
 
-OLDEST_RAY = (2, 52)
-"""The first release of Ray whose clusters can ask for a token."""
-
 STORE_BYTES = 200 << 20
 """Size of the object store of a cluster of this machine; a shard's files pass through it."""
-
-WATCH_SECONDS, LOST_SECONDS = 3.0, 15.0
-"""How often the run looks whether the head of the cluster is there, and after how long without it is lost."""
 
 JOIN_TRIES = "RAY_gcs_server_port_wait_time_s"
 """The variable that says how often Ray tries to join a cluster, 40 seconds each: 20 times unless told, a quarter of an
@@ -70,7 +70,7 @@ class Cluster:
     insecure: bool = False
 
     def __post_init__(self) -> None:
-        if self.address not in (LOCAL, AUTO) and _host_and_port(self.address) is None:
+        if self.address not in (LOCAL, AUTO) and host_and_port(self.address) is None:
             raise UsageError(
                 "cluster_address",
                 f"--cluster takes local, auto or host:port of a cluster's head; found {self.address!r:.100} (run the "
@@ -83,7 +83,7 @@ class Cluster:
                 "gpus_per_worker",
                 f"a worker takes a share of a GPU between 0 and 1, or a whole number of them; found {self.gpus:g}",
             )
-        if self.address != LOCAL and not self.insecure and not _has_token():
+        if self.address != LOCAL and not self.insecure and not has_token():
             raise ClusterError(
                 "insecure_cluster",
                 f"no token is set here for the cluster at {self.address}, so whoever reaches it may run code on it; "
@@ -97,8 +97,8 @@ class Cluster:
         Raises:
             ClusterError: it is not installed, or too old.
         """
-        with _environment(self._variables()):
-            _ray()
+        with environment(self._variables()):
+            library()
 
     def shards(self, numbers: Sequence[int], record: Mapping[str, Any] | None = None) -> Iterator[PackedShard]:
         """As `Workers.shards`.
@@ -114,7 +114,6 @@ class Cluster:
             try:
                 room = self._room(ray)
                 yield from posts.shards(numbers, min(len(numbers), self.size or room))
-                posts.end()
             except SystemError as error:  # how Ray passes on what a signal raises
                 if error.__cause__ is None or isinstance(error.__cause__, Exception):
                     raise
@@ -122,7 +121,7 @@ class Cluster:
             except ray.exceptions.RayTaskError:
                 raise
             except ray.exceptions.RayError as error:
-                raise _lost(self.address, last_line(error)) from error
+                raise lost(self.address, last_line(error)) from error
 
     def _hiring(self, ray: Any, record: Mapping[str, Any] | None) -> Callable[[], Any]:
         """What asks Ray for one more worker."""
@@ -138,10 +137,10 @@ class Cluster:
         if self.address == LOCAL:
             cpus = None if self.size is None else self.size * _whole(threads_told())
             own = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": STORE_BYTES}
-        with _environment(self._variables()), _signals_kept():
-            ray = _ray()
+        with environment(self._variables()), signals_kept():
+            ray = library()
             try:
-                _check_listens(self.address)
+                check_listens(self.address)
                 ray.init(self.address, log_to_driver=False, logging_level="ERROR", **own)
             except (ConnectionError, RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
                 raise ClusterError(
@@ -177,133 +176,6 @@ class Cluster:
                 f"GPUs for a worker; start Ray there with more (ray start --num-cpus, --num-gpus)",
             )
         return min(room, MOST_ON_CLUSTER)
-
-
-def _ray() -> Any:
-    """The library.
-
-    Raises:
-        ClusterError: it is not installed, or too old.
-    """
-    try:
-        import ray
-        import ray.exceptions
-    except ImportError as error:
-        raise ClusterError(
-            "no_ray", "--cluster needs Ray, which is not installed: pip install 'brittle[ray]'"
-        ) from error
-    if tuple(int(part) for part in ray.__version__.split(".")[:2]) < OLDEST_RAY:
-        oldest = ".".join(map(str, OLDEST_RAY))
-        raise ClusterError(
-            "no_ray", f"--cluster needs Ray {oldest} or later, which can ask for a token; found {ray.__version__}"
-        )
-    return ray
-
-
-@dataclass
-class Watch:
-    """Whether the head of a cluster is still there; where it is not, Ray ends the whole process after a minute.
-
-    Attributes:
-        ray: the connected library.
-        address: of the cluster, for messages.
-    """
-
-    ray: Any
-    address: str
-    _answered: float = field(default_factory=lambda: time.monotonic(), init=False)
-    _looked: float = field(default_factory=lambda: time.monotonic(), init=False)
-
-    def look(self) -> None:
-        """Look, unless that was done a moment ago.
-
-        Raises:
-            ClusterLostError: nobody has listened there for `LOST_SECONDS`.
-        """
-        now = time.monotonic()
-        if now - self._looked < WATCH_SECONDS:
-            return
-        self._looked = now
-        try:
-            _check_listens(self.ray.get_runtime_context().gcs_address)
-        except OSError as error:
-            if now - self._answered > LOST_SECONDS:
-                raise _lost(self.address, str(error)) from error
-        else:
-            self._answered = now
-
-
-def _lost(address: str, why: str) -> ClusterLostError:
-    return ClusterLostError(
-        "cluster_lost",
-        f"the cluster at {address} is lost ({why}); what is done is in the folder, go on with --resume",
-    )
-
-
-def _check_listens(address: str) -> None:
-    """Raise OSError where nobody listens at host:port; Ray would wait for long."""
-    place = _host_and_port(address)
-    if place is not None:
-        with socket.create_connection(place, timeout=10):
-            pass
-
-
-def _host_and_port(address: str) -> tuple[str, int] | None:
-    """The parts of host:port; None where it is none."""
-    host, _, port = address.rpartition(":")
-    if not host or "/" in host or not (port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
-        return None
-    return host.strip("[]"), int(port)
-
-
-def _has_token() -> bool:
-    """Whether this machine has a token for Ray clusters and is to use it, by the settings that Ray documents."""
-    mode = os.environ.get("RAY_AUTH_MODE", "").lower()
-    if mode not in ("", "token"):
-        return False
-    if os.environ.get("RAY_AUTH_TOKEN"):
-        return True
-    told = os.environ.get("RAY_AUTH_TOKEN_PATH")
-    path = Path(told) if told else Path.home() / ".ray" / "auth_token"
-    return path.is_file() and path.stat().st_size > 0
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str | None]) -> Iterator[None]:
-    """These environment variables while the block runs; None takes one away."""
-    kept = {name: os.environ.get(name) for name in variables}
-    _set(variables)
-    try:
-        yield
-    finally:
-        _set(kept)
-
-
-def _set(variables: Mapping[str, str | None]) -> None:
-    for name, value in variables.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
-
-
-@contextmanager
-def _signals_kept() -> Iterator[None]:
-    """Keep what this process does when it is asked to end; Ray puts its own in the place."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    kept, terminated = signal.getsignal(signal.SIGTERM), False
-    try:
-        yield
-    except SystemExit as end:  # what Ray does at SIGTERM
-        if end.code != signal.SIGTERM:
-            raise
-        terminated = True
-    finally:
-        signal.signal(signal.SIGTERM, kept)
-        if terminated:
-            signal.raise_signal(signal.SIGTERM)
 
 
 def _whole(threads: str) -> int:

@@ -89,13 +89,6 @@ class Posts:
             self.watch()
             self._tell_if_alone()
 
-    def end(self) -> None:
-        """End all workers."""
-        for post in self._posts.values():
-            self.ray.kill(post.station)
-        for station in self._idle:
-            self.ray.kill(station)
-
     def _tell_if_alone(self) -> None:
         """Tell the user, once each time, that there has been no worker for long."""
         if self._idle or any(post.number is not None for post in self._posts.values()):
