@@ -187,12 +187,14 @@ class ScoreOptions:
         Raises:
             BrittleError: the options do not fit together, a number is out of range, or the pseudo-margin is not sound.
         """
-        from brittle.pseudo_margin import PseudoMargin
-
         low, high = check_bounds(model.bounds)
         spread = 0.1 * (high - low)
         named = tuple(self.named(self.sigma or self.radius or (spread,)))
-        learned = None if self.pseudo_margin is None else PseudoMargin.load(self.pseudo_margin)
+        learned = None
+        if self.pseudo_margin is not None:
+            from brittle.pseudo_margin import PseudoMargin
+
+            learned = PseudoMargin.load(self.pseudo_margin)
         choice = Choice(self, named, learned, spread)
         _check_used(choice, model)
         return choice

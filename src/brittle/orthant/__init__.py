@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
-from scipy import stats
+from scipy import special
 from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.orthant.lattice import LATTICES, SHIFTS
 from brittle.orthant.separation import factorise, integrate, normal_cdf, rank_tolerance
 
-_STUDENT = float(stats.t.ppf(0.99995, SHIFTS - 1))  # 99.99% nominal: the spread has heavier tails than a normal one
+_STUDENT = float(special.stdtrit(SHIFTS - 1, 0.99995))  # 99.99% nominal: the spread has heavier tails than a normal one
 _SHARE = 0.01  # of the tolerance: what events too rare to be integrated may use up, and what no spread can promise
 _UNION_BOUND = 8.0  # in `_plan`: a union is integrated while the sum of its tails is below this over sqrt(size)
 _SMALL_SPREAD = 0.2  # terms of a union with a smaller share of the largest spread are not refined
