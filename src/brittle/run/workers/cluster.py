@@ -21,9 +21,9 @@ from brittle.run.workers.joining import (
     host_and_port,
     library,
     lost,
-    signals_kept,
 )
 from brittle.run.workers.posts import Posts, last_line
+from brittle.run.workers.signals import Signals
 from brittle.run.workers.station import Station
 from brittle.run.workers.worker import threads_told
 
@@ -109,12 +109,19 @@ class Cluster:
         """
         if not numbers:
             return
-        with self._connected() as ray:
-            posts = Posts(ray, self._hiring(ray, record), Watch(ray, self.address).look, self.tell)
+        signals = Signals()
+        with signals.noted(), self._connected(signals) as ray:
+            watch = Watch(ray, self.address)
+
+            def look() -> None:
+                signals.hear()
+                watch.look()
+
+            posts = Posts(ray, self._hiring(ray, record), look, self.tell)
             try:
                 room = self._room(ray)
                 yield from posts.shards(numbers, min(len(numbers), self.size or room))
-            except SystemError as error:  # how Ray passes on what a signal raises
+            except SystemError as error:  # how Ray passes on what a second signal raises
                 if error.__cause__ is None or isinstance(error.__cause__, Exception):
                     raise
                 raise error.__cause__ from None
@@ -131,13 +138,13 @@ class Cluster:
         return lambda: remote.remote(list(self.arguments), str(Path.cwd()), threads, record)
 
     @contextmanager
-    def _connected(self) -> Iterator[Any]:
+    def _connected(self, signals: Signals) -> Iterator[Any]:
         """Ray, connected to the cluster; one of this machine is started, and ended afterwards."""
         own: dict[str, Any] = {}
         if self.address == LOCAL:
             cpus = None if self.size is None else self.size * _whole(threads_told())
             own = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": STORE_BYTES}
-        with environment(self._variables()), signals_kept():
+        with environment(self._variables()):
             ray = library()
             try:
                 check_listens(self.address)
@@ -149,6 +156,8 @@ class Cluster:
                     f"one of its nodes (ray status)",
                 ) from error
         try:
+            signals.take()
+            signals.hear()
             yield ray
         finally:
             ray.shutdown()

@@ -1,11 +1,9 @@
-"""Ray in this process: found, joined with a token, and watched, without changing what this process does otherwise."""
+"""Ray in this process: found, joined with a token, and watched."""
 
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -129,22 +127,3 @@ def _set(variables: Mapping[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-
-
-@contextmanager
-def signals_kept() -> Iterator[None]:
-    """Keep what this process does when it is asked to end; Ray puts its own in the place."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    kept, terminated = signal.getsignal(signal.SIGTERM), False
-    try:
-        yield
-    except SystemExit as end:  # what Ray does at SIGTERM
-        if end.code != signal.SIGTERM:
-            raise
-        terminated = True
-    finally:
-        signal.signal(signal.SIGTERM, kept)
-        if terminated:
-            signal.raise_signal(signal.SIGTERM)
