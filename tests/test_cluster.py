@@ -200,9 +200,11 @@ def test_a_cluster_of_this_machine(runs: Runs, expected: dict[str, str]) -> None
     assert undisturbed(runs, "local", "--cluster", "local", "--workers", "2")[1] == expected
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
+)
 def test_a_signal_ends_a_run(number: signal.Signals, code: int, runs: Runs) -> None:
-    """With the exit code of the signal, one sentence, and a folder that is whole."""
+    """With the exit code of the signal, one sentence, and a folder that is whole; Ray meddles with SIGTERM."""
     name = f"signal-{number}"
     run = runs.start(name)
     runs.wait_for(name, 2, run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 import torch
@@ -131,6 +132,13 @@ def test_sphere_of_radius() -> None:
 REPLICATES, MOST_MISSES = 2000, 52
 
 
+@cache
+def long_run(score: ChangeScore) -> float:
+    """The score of one point with 200,000 draws."""
+    long = type(score)(**({**vars(score), "draws": 200_000}))
+    return float(estimate(small_classifier(), inputs(1, seed=3), long, ["long run"]).value[0])
+
+
 @pytest.mark.parametrize(
     ("score", "limit"),
     [
@@ -150,8 +158,7 @@ def test_covers(score: ChangeScore, limit: ChangeScore) -> None:
     At 1,000 draws 500 replicates: 5 misses expected, more than 13 happen once in 2e3; the seeds are fixed.
     """
     x = inputs(1, seed=3)
-    long = type(limit)(**({**vars(limit), "draws": 200_000}))
-    truth = float(estimate(small_classifier(), x, long, ["long run"]).value[0])
+    truth = long_run(limit)
     replicates = REPLICATES if score.draws <= 100 else REPLICATES // 4
     found = estimate(small_classifier(), x.expand(replicates, -1, -1, -1), score)
     missed = int(((found.low > truth) | (found.high < truth)).sum())

@@ -53,11 +53,24 @@ COUNT = 700
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "net.py").write_text(NETWORK)
+    return prepare(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of one process."""
+    place = prepare(tmp_path_factory.mktemp("alone"))
+    with pytest.MonkeyPatch.context() as patch:
+        assert run(place, "run", patch) == 0
+    return place / "run"
+
+
+def prepare(place: Path) -> Path:
+    (place / "net.py").write_text(NETWORK)
     x = np.random.default_rng(0).random((COUNT, 12), dtype=np.float32)
     x[300, 0] = 0.123
-    np.savez(tmp_path / "data.npz", x=x, y=np.arange(COUNT) % 3)
-    return tmp_path
+    np.savez(place / "data.npz", x=x, y=np.arange(COUNT) % 3)
+    return place
 
 
 def line(project: Path, name: str, *options: str) -> list[str]:
@@ -83,32 +96,30 @@ def same(one: Path, other: Path) -> bool:
     return contents(one) == contents(other)
 
 
-def test_one_and_three_workers_write_the_same_bytes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run(project, "one", monkeypatch, "--workers", "1") == 0
+def test_three_workers_write_the_bytes_of_one_process(
+    alone: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert run(project, "three", monkeypatch, "--workers", "3") == 0
-    assert same(project / "one", project / "three")
+    assert same(alone, project / "three")
     assert len(brittle.read_table(project / "three").points) == COUNT
-    one, three = (brittle.read_table(project / name).provenance for name in ("one", "three"))
+    one, three = (brittle.read_table(place).provenance for place in (alone, project / "three"))
     assert one["account"] == three["account"]
 
 
-@pytest.mark.parametrize("order", [[2, 0, 1], [1, 2, 0]])
-def test_any_order_of_the_shards(order: list[int], project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run(project, "whole", monkeypatch, "--workers", "1") == 0
-    workers = Crew(command_of(line(project, "parts")), 2)
+def test_any_order_of_the_shards(alone: Path, project: Path) -> None:
+    workers = Crew(command_of(line(project, "parts")), 1)
     with RunFolder.open(project / "parts") as folder:
-        entries = [folder.enter(shard) for shard in workers.shards(order)]
+        entries = [folder.enter(shard) for shard in workers.shards([2, 0, 1])]
         folder.begin({})
-    assert sorted(entry["number"] for entry in entries) == [0, 1, 2]
-    assert same(project / "whole", project / "parts")
+    assert [entry["number"] for entry in entries] == [2, 0, 1]
+    assert same(alone, project / "parts")
 
 
-def test_a_row_that_kills_its_worker_is_left_out(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_kills_its_worker_is_left_out(alone: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One row kills whoever computes it; all others get the numbers that they have without it."""
-    assert run(project, "whole", monkeypatch) == 0
     monkeypatch.setenv("POISON", "1")
-    assert run(project, "run", monkeypatch, "--workers", "2") == 4
-    found, whole = (brittle.read_table(project / name) for name in ("run", "whole"))
+    assert run(project, "run", monkeypatch, "--workers", "2", "--batch-size", "32") == 4
+    found, whole = (brittle.read_table(place) for place in (project / "run", alone))
     dead = [row for row in found.points.to_pylist() if row["status"] == "worker_died"]
     assert [row["row"] for row in dead] == [300]
     assert "signal 11" in dead[0]["detail"]
@@ -119,8 +130,7 @@ def test_a_row_that_kills_its_worker_is_left_out(project: Path, monkeypatch: pyt
         assert own["value"] == pytest.approx(other["value"], rel=1e-5, abs=1e-12)
 
 
-def test_workers_that_are_killed_lose_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run(project, "whole", monkeypatch, "--workers", "2") == 0
+def test_workers_that_are_killed_lose_nothing(alone: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[int] = []
     done = threading.Event()
 
@@ -142,7 +152,7 @@ def test_workers_that_are_killed_lose_nothing(project: Path, monkeypatch: pytest
         done.set()
         killer.join()
     assert len(killed) >= 2
-    assert same(project / "run", project / "whole")
+    assert same(project / "run", alone)
 
 
 def children() -> list[int]:
