@@ -83,6 +83,24 @@ def test_weights_are_loaded(place: Path) -> None:
     assert found.to_numpy() == pytest.approx((expected[:, 0] - expected[:, 1]).detach().numpy(), abs=1e-5)
 
 
+def test_what_differs_between_the_scores_of_two_runs_is_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each side by what only it has, the largest budget first, whatever else both have."""
+    assert score("--scores", "monte_carlo", "softmax", "--sigma", "0.1", "--draws", "60") == 0
+    assert score("--scores", "monte_carlo", "softmax", "--sigma", "0.1", "--draws", "70", "--resume") == 5
+    there, now = "monte_carlo(draws=60, sigma=0.1) only there", "monte_carlo(draws=70, sigma=0.1) only now"
+    assert f"scores {there}, {now};" in capsys.readouterr().err
+    assert score("--scores", "monte_carlo", "--sigma", "0.1", "--draws", "60", "--resume") == 5
+    assert "scores softmax, monte_carlo(draws=50, sigma=0.1)" in (said := capsys.readouterr().err)
+    assert "and 2 more only there, nothing only now;" in said
+
+
+def test_a_run_that_was_finished_says_so(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score("--scores", "softmax") == 0
+    assert "was finished before" not in capsys.readouterr().err
+    assert score("--scores", "softmax", "--resume") == 0
+    assert "brittle: the run in run was finished before; nothing was computed\n" in capsys.readouterr().err
+
+
 def test_quiet_says_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert score("--quiet") == 0
     assert capsys.readouterr() == ("", "")
@@ -254,7 +272,7 @@ def test_every_option_says_what_it_is() -> None:
 
 
 def test_the_doctor_takes_the_options_of_a_run_that_say_what_is_scored() -> None:
-    of_the_run = {"--out", "--confidence", "--expected-accuracy", "--allow-row-errors", "--skip-doctor", "--resume"}
+    of_the_run = {"--out", "--confidence", "--allow-row-errors", "--skip-doctor", "--resume"}
     of_the_run |= {"--quiet", "--workers", "--cluster", "--gpus-per-worker", "--insecure-cluster", "--as-worker"}
     assert of_the_run <= options_of("score")
     assert options_of("doctor") == options_of("score") - of_the_run | {"--planted"}

@@ -127,6 +127,7 @@ def test_a_ray_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--gpus-per-worker", "1"], "are for --cluster"),
         (["--cluster", "local", "--device", "cuda:1"], "give --device cuda"),
         (["--cluster", "head:6379"], "no token is set here"),
+        (["--cluster", "127.0.0.1:9", "--insecure-cluster"], "the cluster at 127.0.0.1:9 cannot be joined"),
     ],
 )
 def test_options_that_do_not_fit(
@@ -190,6 +191,7 @@ def test_a_cluster_that_asks_nobody_for_a_token(tmp_path: Path) -> None:
         careful = replace(runs, environment=TOKEN)
         assert careful.start("careful").wait() == 3
         assert "workers did not start" in runs.said("careful")
+        assert not (tmp_path / "careful").exists()
         insecure = ("--cluster", open_to_all.address, "--insecure-cluster")
         assert runs.start("careless", *insecure).wait() == 0, runs.said("careless")
         assert runs.start("no-room", *insecure, "--gpus-per-worker", "1", "--workers", "1").wait() == 3

@@ -44,6 +44,8 @@ def detached():
     return Wrapped(lambda x, z: z.detach())
 def half():
     return small_network(dtype=torch.bfloat16)
+def random():
+    return Wrapped(lambda x, z: z + torch.rand_like(z))
 """
 
 
@@ -116,6 +118,45 @@ def test_what_cannot_be_opened_is_a_failed_check(
     printed = capsys.readouterr().out
     assert f"{PAGE}#{code}" in printed
     assert seen in printed
+
+
+def noted(printed: str) -> list[str]:
+    """The codes of the notes that were printed."""
+    return re.findall(r"^  note +(?:\w+ )+ +(\w+):", printed, flags=re.MULTILINE)
+
+
+def test_labels_that_are_surely_wrong_are_noted_on_few_points(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The interval of the accuracy tells: with 40 points none right is noted, a quarter of four classes is not."""
+    network, x = small_network(), inputs(40)
+    with torch.no_grad():
+        predicted = network(x).argmax(dim=1).numpy()
+    for labels, codes in ((predicted, []), ((predicted + 1) % 4, ["accuracy_suspicious"])):
+        np.savez(place / "data.npz", x=x.numpy(), y=labels)
+        assert main(["doctor", "./net.py:make", "data.npz"]) == 0
+        assert noted(capsys.readouterr().out) == codes
+
+
+def test_an_expected_accuracy_is_expected_here_too(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "./net.py:make", "data.npz", "--expected-accuracy", "0.9"]) == 3
+    assert "failed  accuracy       accuracy_guard: accuracy 0." in capsys.readouterr().out
+
+
+def test_rows_without_a_score_are_counted(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = inputs(300).numpy()
+    x[[200, 250], 0, 0, 0] = np.nan
+    np.savez(place / "data.npz", x=x, y=np.arange(300) % 4)
+    assert main(["doctor", "./net.py:make", "data.npz"]) == 0
+    printed = capsys.readouterr().out
+    assert "rows_without_score" in noted(printed)
+    assert "2 of the first 300 rows get no score, the first of them row 200:" in printed
+    assert "of 298 labelled points" in printed
+
+
+def test_a_model_that_is_random_is_not_said_to_mix_rows(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "./net.py:random", "data.npz"]) == 3
+    found = states(capsys.readouterr().out)
+    assert found["repeatable"] == "failed"
+    assert found["rows apart"] == "skipped"
 
 
 def test_misuse_is_told_as_everywhere(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,6 +35,8 @@ import brittle
 from brittle.account import Account
 from brittle.data import Points, open_points
 from brittle.data.exif import TURNS, UPRIGHT, orientation
+from brittle.doctor import Subject
+from brittle.doctor.first_rows import look
 from brittle.errors import ParameterError, ResumeError
 from brittle.estimate import Status
 from brittle.scores import Softmax
@@ -319,6 +321,18 @@ def test_a_run_counts_the_images_that_are_turned(reader: Reader, exif: str, done
         assert notes(table) == [
             f"{MARKED} of {COUNT} images say in their EXIF data that they are turned or mirrored; {done}"
         ]
+
+
+def test_the_doctor_says_so_before_a_run(tmp_path: Path) -> None:
+    from problems import small_classifier
+
+    files = [encode(one, exif=tag(number)) for one, number in zip(SQUARES, SAYS, strict=True)]
+    points = folder(tmp_path, files, exif="apply")
+    batch = next(iter(points.batches(len(points))))
+    found = {one.name: one for one in look(Subject(small_classifier(), batch, points.labels, (), 0, 6, points))}
+    assert found["images"].code == "exif_orientation"
+    assert f"{MARKED} of {COUNT} images" in found["images"].sentence
+    assert "they were turned upright" in found["images"].sentence
 
 
 def test_a_run_of_upright_images_says_nothing(tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ NOTED = [
         x=lambda: inputs(1000), y=lambda: (small_network()(inputs(1000)).argmax(1) - 1) % 4, scores=[Softmax()],
     ),
     Defect(
-        "no accuracy", "accuracy_suspicious", "little better than chance; check bounds",
+        "no accuracy", "accuracy_suspicious", "little better than chance or worse; check bounds",
         x=lambda: inputs(1000), y=lambda: torch.arange(1000) % 4, scores=[Softmax()],
     ),
 ]  # fmt: skip

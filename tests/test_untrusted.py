@@ -107,6 +107,13 @@ def test_a_sound_run_has_no_faults(run: Path, capsys: pytest.CaptureFixture[str]
     assert (said.out, said.err) == ("", f"brittle: every shard of {run} is what was written\n")
 
 
+def test_a_run_that_has_not_finished_is_told_from_one_that_has(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(record | {"finished": None}))
+    assert main(["verify", str(run)]) == 0
+    assert "what was written; the run has not finished, score --resume goes on with it\n" in capsys.readouterr().err
+
+
 def test_two_hundred_flipped_bits_are_all_named(run: Path) -> None:
     """A bit of any shard file, drawn by its size; the file that holds it is named, and no other."""
     rng = np.random.default_rng(0)

@@ -188,7 +188,7 @@ def strays(folder: Path, shards: Iterable[Shard]) -> list[Fault]:
     """The files of `folder` that are named as shards or temporary files and that the manifest does not name."""
     known = {shard.file for shard in shards}
     there = sorted(path.name for path in folder.iterdir())
-    problem = "not in the manifest, so no part of the run; what killed the writer left it, remove it"
+    problem = "not in the manifest, so no part of the run; what ended the writer left it, and score --resume removes it"
     return [Fault(name, problem, stray=True) for name in there if _SHARD.fullmatch(name) and name not in known]
 
 

@@ -32,6 +32,7 @@ def doctor(
     reading: DataOptions = DataOptions(),
     scoring: ScoreOptions = ScoreOptions(),
     batch_size: BatchSize = "auto",
+    expected_accuracy: float | None = None,
     planted: Annotated[bool, Flag] = False,
 ) -> int:
     """Examine MODEL, DATA and settings as `brittle score` does before it scores, and print what is known of them.
@@ -44,6 +45,8 @@ def doctor(
         As for `brittle score`.
     data
         As for `brittle score`.
+    expected_accuracy
+        Fail where the accuracy on the first 1,000 labelled points is surely below.
     planted
         Plant decision boundaries at known distances around some points, and check that the chosen scores see them.
     """
@@ -66,7 +69,7 @@ def doctor(
     subject = Subject(classifier, batch, points.labels, choice.scores(points), scoring.seed, own, points)
     print(f"brittle doctor: {model} on {data}, for {', '.join(dict.fromkeys(score.name for score in subject.scores))}")
     with classifier.evaluating():
-        return _examine(subject, planted)
+        return _examine(subject, expected_accuracy, planted)
 
 
 def _classifier(declared: ModelOptions, choice: Choice, model: str) -> Classifier:
@@ -89,18 +92,17 @@ def _opened(name: str, opening: Callable[[], Opened], said: Callable[[Opened], s
     return opened, Outcome(name, "ok", None, said(opened))
 
 
-def _examine(subject: Subject, planted: bool) -> int:
+def _examine(subject: Subject, expected_accuracy: float | None, planted: bool) -> int:
     """Make the checks, gather the facts and plant boundaries where that is asked for; print all; the exit code."""
-    from brittle.doctor import Outcome, run_all
-    from brittle.doctor.facts import accuracy, gather
+    from brittle.doctor import run_all
+    from brittle.doctor.facts import gather
+    from brittle.doctor.first_rows import look
 
     outcomes = run_all(subject)
     forward, backward = subject.classifier.forward_passes, subject.classifier.backward_passes
     runs = all(outcome.state != "failed" for outcome in outcomes if outcome.name in ("forward", "finite"))
     if runs:
-        said, suspicious = accuracy(subject)
-        finding = suspicious and Outcome("accuracy", "note", suspicious.code, suspicious.sentence)
-        outcomes.append(finding or Outcome("accuracy", "ok", None, said))
+        outcomes += look(subject, expected_accuracy)
     _print(outcomes)
     failed = [outcome for outcome in outcomes if outcome.state == "failed"]
     if runs:

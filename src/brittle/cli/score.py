@@ -51,6 +51,8 @@ def score(
     with progress(running.quiet, sys.stderr) as advance:
         expected, skip = running.expected_accuracy, running.skip_doctor
         record = execute(job, out, expected, advance, command, skip_doctor=skip, workers=workers)
+    if job.classifier.passes == 0:
+        say(running.quiet, f"the run in {out} was finished before; nothing was computed")
     return _conclude(record, out, running)
 
 

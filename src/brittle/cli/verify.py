@@ -22,6 +22,7 @@ def verify(run_folder: Annotated[Path, Parameter(name="run")]) -> int:
     run_folder
         A folder that `brittle score` wrote.
     """
+    from brittle.table import read_json
     from brittle.table import verify as verify_run
 
     faults = verify_run(run_folder)
@@ -34,5 +35,7 @@ def verify(run_folder: Annotated[Path, Parameter(name="run")]) -> int:
             f"{len(damaged)} shard files of {run_folder} are damaged, beginning with {damaged[0].file}; score again "
             f"with --resume, which computes only what is lost, or get the files again",
         )
-    print(f"brittle: every shard of {run_folder} is what was written", file=sys.stderr)
+    finished = read_json(run_folder / "run.json").get("finished")
+    rest = "" if finished else "; the run has not finished, score --resume goes on with it"
+    print(f"brittle: every shard of {run_folder} is what was written{rest}", file=sys.stderr)
     return 0

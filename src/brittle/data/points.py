@@ -315,7 +315,7 @@ class EncodedImages:
             raise DataError(
                 "shape_mixed",
                 f"{self.names[row]} has {size[0]} x {size[1]} pixels, {self.names[self.first]} {width} x {height}; "
-                f"bring all images to one size first",
+                f"bring all images to one size first{' (turned as their EXIF data say)' if self.turn else ''}",
             )
 
     def _decoded(self, files: Iterator[tuple[int, BinaryIO]]) -> Iterator[Picture | Failure]:

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from brittle.doctor.first_rows import accuracy
 from brittle.doctor.gradients import differentiates
-from brittle.doctor.labels import about_accuracy, confusion_of
-from brittle.doctor.subject import Finding, Subject, largest_difference
+from brittle.doctor.subject import Subject, largest_difference
 from brittle.errors import BrittleError
-from brittle.intervals import clopper_pearson
 from brittle.measure import (
     Certified,
     Curvature,
@@ -82,19 +81,6 @@ def gather(subject: Subject) -> Iterator[Fact]:
             yield Fact(name, find(subject))
         except BrittleError as error:
             yield Fact(name, f"not found out: {error}")
-
-
-def accuracy(subject: Subject) -> tuple[str, Finding | None]:
-    """Accuracy on the labelled points that were looked at, with a 99% interval, and what is suspicious about it."""
-    confusion = confusion_of(subject.classifier, subject.batch, subject.rows)
-    labelled = sum(confusion.values())
-    if not labelled:
-        return "no labelled points were looked at", None
-    correct = sum(count for (label, predicted), count in confusion.items() if label == predicted)
-    low, high = clopper_pearson(correct, labelled, 0.99)
-    found = list(about_accuracy(correct, labelled, subject.logits.shape[1], confusion))
-    said = f"{correct / labelled:.1%} of {labelled} labelled points ({float(low):.1%} to {float(high):.1%} at 99%)"
-    return said, found[0] if found else None
 
 
 def passes_per_point(subject: Subject) -> Passes:
@@ -173,10 +159,6 @@ def _size(subject: Subject) -> str:
     return f"{subject.logits.shape[1]} classes, {said}, logits {logits}, on {subject.classifier.device}"
 
 
-def _accuracy(subject: Subject) -> str:
-    return accuracy(subject)[0]
-
-
 def _cost(subject: Subject) -> str:
     """Time and memory of the run, from one timed batch."""
     total = len(subject.points) if subject.points is not None else len(subject.batch)
@@ -249,7 +231,7 @@ FACTS: tuple[tuple[str, Callable[[Subject], str]], ...] = (
     ("values", _units),
     ("shape", _shape),
     ("repeats", _repeats),
-    ("accuracy", _accuracy),
+    ("accuracy", accuracy),
     ("cost", _cost),
 )
 """What is found out, in the order in which it is told."""

@@ -61,20 +61,6 @@ def check_labels(labels: Tensor, classes: int) -> None:
         )
 
 
-def confusion_of(classifier: Classifier, batch: Batch, rows: int) -> Counter[tuple[int, int]]:
-    """Labels and predictions of the points of `batch` that can be read and have a label that is a class."""
-    if batch.labels is None:
-        return Counter()
-    read = readable(batch)
-    labels = torch.tensor(batch.labels)[read.cpu()].tolist()
-    with torch.no_grad():
-        logits = torch.cat([classifier(part) for part in batch.inputs[read].split(rows)])
-    predicted = logits.argmax(dim=1).tolist()
-    return Counter(
-        pair for pair in zip(labels, predicted, strict=True) if 0 <= pair[0] < logits.shape[1]
-    )  # fmt: skip
-
-
 def confusion_in(points: pa.Table) -> Counter[tuple[int, int]]:
     """Labels and predictions in the rows of a table of points that have both."""
     pairs = zip(points["label"].to_pylist(), points["predicted"].to_pylist(), strict=True)
@@ -107,7 +93,9 @@ def check_accuracy(expected: float, classifier: Classifier, batch: Batch, rows: 
 
 
 def about_accuracy(correct: int, labelled: int, classes: int, confusion: Confusion | None = None) -> Iterator[Finding]:
-    """A finding where a model is hardly better than chance on many labelled points.
+    """A finding where a model is hardly better than chance: on 1,000 labelled points or more, or else surely.
+
+    Below is surely below where the upper end of the 99% interval of the accuracy is.
 
     Args:
         correct: labelled points that are predicted right.
@@ -115,13 +103,16 @@ def about_accuracy(correct: int, labelled: int, classes: int, confusion: Confusi
         classes: number of classes of the model.
         confusion: labels and predictions of these points, to see whether the classes are permuted.
     """
-    if labelled < GUARD_ROWS or correct >= (1.0 / classes + min(1.0 / classes, 0.1)) * labelled:
+    if labelled == 0:
+        return
+    share = correct / labelled if labelled >= GUARD_ROWS else float(clopper_pearson(correct, labelled, 0.99)[1])
+    if share >= 1.0 / classes + min(1.0 / classes, 0.1):
         return
     known = {pair: count for pair, count in (confusion or {}).items() if 0 <= pair[0] < classes}
     renamed = _renaming(known, classes)
     total = sum(known.values())
     after = sum(known[pair] for pair in renamed.items())
-    seen = f"accuracy {correct / labelled:.3f} on {labelled} labelled rows, little better than chance"
+    seen = f"accuracy {correct / labelled:.3f} on {labelled} labelled rows, little better than chance or worse"
     if total and after >= PERMUTED * total and after > 3 * sum(known.get((own, own), 0) for own in range(classes)):
         moved = [f"{label} as {other}" for label, other in renamed.items() if label != other]
         more = ", …" if len(moved) > SHOWN else ""

@@ -77,7 +77,7 @@ class Subject:
             details = [detail for detail in self.batch.detail if detail]
             raise DataError(
                 "no_usable_points",
-                f"none of the first {len(self.batch)} points can be read: "
+                f"none of the first {len(self.batch)} points can be used: "
                 f"{details[0] if details else 'NaN or infinite values'}; check the files and the range of the values",
             )
         return found.to(self.classifier.device)

@@ -53,6 +53,7 @@ def summarize_repeat(subject: Subject) -> tuple[Fact, ...]:
     return (
         Fact("Command", shown(text)),
         Fact("Seed", shown(provenance.get("seed"))),
+        Fact("Checks before it", shown(provenance.get("doctor"))),
         Fact("Digest of the model", _digest_text(model)),
         Fact("Digest of the data", _digest_text(data)),
         Fact(

@@ -147,7 +147,7 @@ def execute(
         record = Record.start(fixed, diagnosis)
         if before is not None:
             record.created = before["created"]
-        if folder is not None:
+        if folder is not None and workers is None:
             folder.begin(record.provenance())
         for account, points in _shards(job, folder, record, progress, keep, workers):
             record.account += account
@@ -175,7 +175,11 @@ def _shards(
         for number, entry in sorted(there.items()):
             yield Account.read(entry["account"]), folder.points(number)
     if workers is not None and folder is not None:
+        begun = False
         for packed in workers.shards(missing, record.fixed):
+            if not begun:  # workers that cannot be had leave no run behind
+                folder.begin(record.provenance())
+                begun = True
             entry = folder.enter(packed)
             yield Account.read(entry["account"]), folder.points(entry["number"])
             if progress is not None:

@@ -33,8 +33,8 @@ RUN_TIME = frozenset(
 """Fields that do not: where things lie, how the run was started, what was found out about the model, what became of
 the run."""
 
-SHOWN = 60
-"""Characters of a value in a message."""
+SHOWN, LISTED = 60, 3
+"""Characters of a value, and values of a list, in a message."""
 
 
 def check_same(recorded: Mapping[str, Any], now: Mapping[str, Any], folder: str) -> None:
@@ -73,7 +73,7 @@ def differences(
         for record in (one, other)
     )
     differing = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    return [f"{name} {_short(old.get(name))} {places[0]}, {_short(new.get(name))} {places[1]}" for name in differing]
+    return [_difference(name, old.get(name), new.get(name), places) for name in differing]
 
 
 def fields(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -83,6 +83,21 @@ def fields(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from ((f"{name}.{inside}", one) for inside, one in value.items())
         else:
             yield name, value
+
+
+def _difference(name: str, old: Any, new: Any, places: tuple[str, str]) -> str:
+    """A field that differs, in words; of two lists only what the other lacks, the last first."""
+    if isinstance(old, list) and isinstance(new, list):
+        gone, come = ([one for one in reversed(these) if one not in those] for these, those in ((old, new), (new, old)))
+        if gone or come:
+            return f"{name} {_listed(gone)} only {places[0]}, {_listed(come)} only {places[1]}"
+    return f"{name} {_short(old)} {places[0]}, {_short(new)} {places[1]}"
+
+
+def _listed(values: Sequence[Any]) -> str:
+    """Some values, by their labels where they have them."""
+    shown = [_short(value.get("label", value) if isinstance(value, Mapping) else value) for value in values[:LISTED]]
+    return (", ".join(shown) + (f" and {len(values) - LISTED} more" if len(values) > LISTED else "")) or "nothing"
 
 
 def _short(value: Any) -> str:

@@ -92,13 +92,19 @@ class Cluster:
             )
 
     def prepare(self) -> None:
-        """Import Ray as this cluster needs it. To be called before a model is opened, which might import it otherwise.
+        """Import Ray as this cluster needs it, and see that somebody listens at the address.
+
+        To be called before a model is opened, which might import it otherwise.
 
         Raises:
-            ClusterError: it is not installed, or too old.
+            ClusterError: it is not installed, too old, or nobody listens.
         """
         with environment(self._variables()):
             library()
+        try:
+            check_listens(self.address)
+        except OSError as error:
+            raise self._unreachable(error) from error
 
     def shards(self, numbers: Sequence[int], record: Mapping[str, Any] | None = None) -> Iterator[PackedShard]:
         """As `Workers.shards`.
@@ -150,17 +156,20 @@ class Cluster:
                 check_listens(self.address)
                 ray.init(self.address, log_to_driver=False, logging_level="ERROR", **own)
             except (ConnectionError, RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
-                raise ClusterError(
-                    "cluster_unreachable",
-                    f"the cluster at {self.address} cannot be joined ({last_line(error)}); see that this machine is "
-                    f"one of its nodes (ray status)",
-                ) from error
+                raise self._unreachable(error) from error
         try:
             signals.take()
             signals.hear()
             yield ray
         finally:
             ray.shutdown()
+
+    def _unreachable(self, error: Exception) -> ClusterError:
+        return ClusterError(
+            "cluster_unreachable",
+            f"the cluster at {self.address} cannot be joined ({last_line(error)}); see that this machine is one of its "
+            f"nodes (ray status) and has the same token",
+        )
 
     def _variables(self) -> dict[str, str | None]:
         """Environment variables that Ray reads when it is imported and when it starts; None for those it must not."""
