@@ -29,16 +29,16 @@ class Block(nn.Module):
 
 
 def resnet18(classes: int, large: bool = False) -> nn.Module:
-    """ResNet-18, for 3x32x32 inputs, or for 3x224x224 with `large`."""
-    stem: list[nn.Module] = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
-    if large:
-        stem = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
-    layers: list[nn.Module] = []
-    width = 64
-    for outside, stride in [(64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)]:
-        layers.append(Block(width, outside, stride))
-        width = outside
+    """ResNet-18, for 3x32x32 inputs, or for 3x224x224 with `large`; the same weights every time."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
+        stem: list[nn.Module] = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+        if large:
+            stem = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+        layers: list[nn.Module] = []
+        width = 64
+        for outside, stride in [(64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)]:
+            layers.append(Block(width, outside, stride))
+            width = outside
         network = nn.Sequential(*stem, *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, classes))
     return network.eval()
