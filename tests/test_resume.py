@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -154,6 +155,22 @@ def test_every_field_of_the_identity_is_compared(name: str) -> None:
     with pytest.raises(ResumeError, match=rf"{name} old there, new now"):
         identity.check_same(record, changed, "run")
     identity.check_same(record, dict(record), "run")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ([0.5, 0.4, 0.5], [0.5, 0.5, 0.5], "[0.5, 0.4, 0.5] there, [0.5, 0.5, 0.5] now"),
+        ([{"label": "a"}, {"label": "b"}], [{"label": "b"}, {"label": "c"}], "a only there, c only now"),
+        ([{"label": str(draws)} for draws in range(5)], [], "4, 3, 2 and 2 more only there, nothing only now"),
+        ([{"label": "a", "k": 1}], [{"label": "a", "k": 2}], "[{'label': 'a', 'k': 1}] there"),
+        ("0" * 100 + "1", "0" * 100 + "2", f"…{'0' * 20}1 there, …{'0' * 20}2 now"),
+        ("1" + "0" * 100, "2" + "0" * 100, f"1{'0' * 59}… there, 2{'0' * 59}… now"),
+    ],
+)
+def test_how_a_difference_is_told(old: Any, new: Any, said: str) -> None:
+    with pytest.raises(ResumeError, match=re.escape(f": scores {said}")):
+        identity.check_same({"scores": old}, {"scores": new}, "run")
 
 
 @pytest.mark.parametrize("name", sorted(identity.RUN_TIME))

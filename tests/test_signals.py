@@ -98,6 +98,14 @@ def test_a_library_may_take_it_for_itself() -> None:
         sys.exit(3)
 
 
+def test_no_exit_is_swallowed() -> None:
+    """Even where this process ignores the signal that the library ends by."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with pytest.raises(SystemExit):
+        starting(Signals())
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+
+
 def test_it_is_taken_back() -> None:
     signals = Signals()
     with signals.noted():

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,8 +21,8 @@ from faults import contents
 
 import brittle
 from brittle.cli import main
-from brittle.errors import BrittleError, ParameterError
-from brittle.folder import RunFolder
+from brittle.errors import BrittleError, ClusterError, ParameterError
+from brittle.folder import PackedShard, RunFolder
 from brittle.run.workers import crew
 from brittle.run.workers.crew import Crew
 from brittle.run.workers.worker import Worker, command_of
@@ -175,6 +178,37 @@ def test_what_a_worker_raises_is_raised(project: Path, monkeypatch: pytest.Monke
     np.savez(project / "data.npz", x=x)
     assert run(project, "run", monkeypatch, "--workers", "2") == 3
     assert run(project, "again", monkeypatch) == 3
+
+
+def lost(*arguments: Any) -> Generator[PackedShard]:
+    """Workers that cannot be had."""
+    raise ClusterError("cluster_unreachable", "nobody listens")
+    yield
+
+
+def test_workers_that_cannot_be_had_leave_no_run_behind(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Crew, "shards", lost)
+    assert run(project, "run", monkeypatch, "--workers", "2") == 3
+    assert not (project / "run").exists()
+
+
+def test_a_run_that_goes_on_has_not_finished(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first moment, and until the last of its shards is there."""
+    project = alone.parent
+    shutil.copytree(alone, project / "again")
+    (project / "again" / "scores-00001.parquet").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(Crew, "shards", lost)
+        assert run(project, "again", monkeypatch, "--workers", "2", "--resume") == 3
+    assert json.loads((project / "again" / "run.json").read_text())["finished"] is None
+    assert run(project, "again", monkeypatch, "--workers", "1", "--resume") == 0
+    assert same(alone, project / "again")
+
+
+def test_a_run_does_not_finish_without_all_its_shards(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Crew, "shards", lambda *arguments: (shard for shard in ()))
+    with pytest.raises(RuntimeError, match="0 of 3 shards"):
+        run(project, "run", monkeypatch, "--workers", "2")
 
 
 def test_a_worker_that_never_starts_stops_the_run(tmp_path: Path) -> None:

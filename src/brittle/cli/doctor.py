@@ -50,9 +50,11 @@ def doctor(
     planted
         Plant decision boundaries at known distances around some points, and check that the chosen scores see them.
     """
-    from brittle.doctor import GUARD_ROWS, Subject
+    from brittle.doctor import GUARD_ROWS, Subject, check_expected
     from brittle.measure.forward import default_rows
 
+    if expected_accuracy is not None:
+        check_expected(expected_accuracy)
     choice = scoring.choose(declared)
     rows = whole_rows(batch_size)
     points, data_read = _opened(

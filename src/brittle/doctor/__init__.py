@@ -13,7 +13,7 @@ from brittle.classifier import Classifier
 from brittle.data.points import Batch, Points
 from brittle.doctor.checks import CHECKS, Check, Outcome, raise_or_note, run_all
 from brittle.doctor.data import about_orientation, check_unchanged, check_values, digest
-from brittle.doctor.labels import GUARD_ROWS, about_accuracy, check_accuracy, check_labels, confusion_in
+from brittle.doctor.labels import GUARD_ROWS, about_accuracy, check_accuracy, check_expected, check_labels, confusion_in
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject, usable
 from brittle.scores import Score
 
@@ -31,6 +31,7 @@ __all__ = [
     "about_accuracy",
     "about_orientation",
     "check_accuracy",
+    "check_expected",
     "check_labels",
     "check_unchanged",
     "check_values",

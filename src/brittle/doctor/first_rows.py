@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-import torch
-from torch import Tensor
-
 from brittle.doctor.checks import FAILED, NOTE, OK, Outcome
 from brittle.doctor.data import about_orientation
 from brittle.doctor.labels import about_accuracy, check_accuracy
-from brittle.doctor.subject import Finding, Subject, readable
+from brittle.doctor.subject import Finding, Subject
 from brittle.errors import BrittleError
 from brittle.intervals import clopper_pearson
 
@@ -24,8 +21,7 @@ def look(subject: Subject, expected_accuracy: float | None = None) -> Iterator[O
         expected_accuracy: fail where the accuracy is surely below, as a run does.
     """
     batch = subject.batch
-    scored, logits = _scored(subject)
-    yield _outcome("rows", *_about_rows(subject, scored))
+    yield _outcome("rows", *_about_rows(subject))
     if batch.turned is not None and subject.points is not None:
         applied = subject.points.provenance.get("exif") == "apply"
         found = next(about_orientation(sum(batch.turned), len(batch), applied=applied), None)
@@ -36,43 +32,34 @@ def look(subject: Subject, expected_accuracy: float | None = None) -> Iterator[O
         except BrittleError as error:
             yield Outcome("accuracy", FAILED, error.code, str(error.args[0]))
             return
-    yield _outcome("accuracy", *_about_accuracy(subject, scored, logits))
+    yield _outcome("accuracy", *_about_accuracy(subject))
 
 
 def accuracy(subject: Subject) -> str:
     """Accuracy on the labelled points of the subject's batch, with a 99% interval."""
-    return _about_accuracy(subject, *_scored(subject))[0]
-
-
-def _scored(subject: Subject) -> tuple[list[int], Tensor]:
-    """The positions in the batch that get finite class scores, and these."""
-    read = readable(subject.batch).cpu()
-    with torch.no_grad():
-        parts = subject.batch.inputs[read].split(subject.rows)
-        logits = torch.cat([subject.classifier(part).cpu() for part in parts])
-    finite = logits.isfinite().all(dim=1)
-    return read.nonzero().flatten()[finite].tolist(), logits[finite]
+    return _about_accuracy(subject)[0]
 
 
 def _outcome(name: str, said: str, found: Finding | None) -> Outcome:
     return Outcome(name, NOTE, found.code, found.sentence) if found else Outcome(name, OK, None, said)
 
 
-def _about_rows(subject: Subject, scored: list[int]) -> tuple[str, Finding | None]:
+def _about_rows(subject: Subject) -> tuple[str, Finding | None]:
     """How many rows get class scores, and where some do not."""
-    count = len(subject.batch)
+    count, scored = len(subject.batch), subject.scored[0]
     if len(scored) == count:
         return f"all of the first {count} get finite class scores", None
     first = subject.batch.rows[min(set(range(count)) - set(scored))]
     sentence = (
         f"{count - len(scored)} of the first {count} rows get no score, the first of them row {first}: they cannot be "
-        f"read, or input or logits are NaN or infinite; a run stops where that are more than 1% of the first 1,000"
+        f"read, or input or logits are NaN or infinite; a run stops at more than 10 of the first 1,000"
     )
     return "", Finding("rows_without_score", sentence)
 
 
-def _about_accuracy(subject: Subject, scored: list[int], logits: Tensor) -> tuple[str, Finding | None]:
+def _about_accuracy(subject: Subject) -> tuple[str, Finding | None]:
     """Accuracy on the labelled points, with a 99% interval, and what is suspicious about it."""
+    scored, logits = subject.scored
     given, classes = subject.batch.labels, logits.shape[1]
     labels = [] if given is None else [int(given[row]) for row in scored]
     pairs = zip(labels, logits.argmax(dim=1).tolist(), strict=False)  # without labels there is no pair

@@ -67,6 +67,16 @@ def confusion_in(points: pa.Table) -> Counter[tuple[int, int]]:
     return Counter((label, predicted) for label, predicted in pairs if None not in (label, predicted))
 
 
+def check_expected(expected: float) -> None:
+    """Raise unless this is an accuracy that can be expected.
+
+    Raises:
+        ParameterError: it is not between 0 and 1.
+    """
+    if not 0.0 < expected <= 1.0:
+        raise ParameterError("expected_accuracy", f"the expected accuracy must lie in (0, 1]; found {expected}")
+
+
 def check_accuracy(expected: float, classifier: Classifier, batch: Batch, rows: int) -> None:
     """Raise where the accuracy on labelled points is surely below what the user expects.
 
@@ -74,8 +84,7 @@ def check_accuracy(expected: float, classifier: Classifier, batch: Batch, rows: 
         ParameterError: the expectation is not between 0 and 1, or there are no labels to compare with.
         DataError: the upper end of the 99% interval of the accuracy lies below `expected`.
     """
-    if not 0.0 < expected <= 1.0:
-        raise ParameterError("expected_accuracy", f"the expected accuracy must lie in (0, 1]; found {expected}")
+    check_expected(expected)
     if batch.labels is None:
         raise ParameterError("expected_accuracy", "an accuracy is expected, but the data carry no labels")
     read = readable(batch)
@@ -93,9 +102,10 @@ def check_accuracy(expected: float, classifier: Classifier, batch: Batch, rows: 
 
 
 def about_accuracy(correct: int, labelled: int, classes: int, confusion: Confusion | None = None) -> Iterator[Finding]:
-    """A finding where a model is hardly better than chance: on 1,000 labelled points or more, or else surely.
+    """A finding where a model is hardly better than chance.
 
-    Below is surely below where the upper end of the 99% interval of the accuracy is.
+    On fewer than `GUARD_ROWS` labelled points the upper end of the 99% interval of the accuracy must be that low, and
+    nothing is said of permuted classes: some renaming fits few points well by chance.
 
     Args:
         correct: labelled points that are predicted right.
@@ -108,7 +118,8 @@ def about_accuracy(correct: int, labelled: int, classes: int, confusion: Confusi
     share = correct / labelled if labelled >= GUARD_ROWS else float(clopper_pearson(correct, labelled, 0.99)[1])
     if share >= 1.0 / classes + min(1.0 / classes, 0.1):
         return
-    known = {pair: count for pair, count in (confusion or {}).items() if 0 <= pair[0] < classes}
+    enough = labelled >= GUARD_ROWS
+    known = {pair: count for pair, count in (confusion or {}).items() if enough and 0 <= pair[0] < classes}
     renamed = _renaming(known, classes)
     total = sum(known.values())
     after = sum(known[pair] for pair in renamed.items())

@@ -114,6 +114,15 @@ class Subject:
         with torch.no_grad():
             return [self.logits, *(self.classifier(self.inputs) for _ in range(REPEATS - 1))]
 
+    @cached_property
+    def scored(self) -> tuple[list[int], Tensor]:
+        """The positions in the whole batch that get finite class scores, and these, `[S, C]`, on the CPU."""
+        read = readable(self.batch).cpu()
+        with torch.no_grad():
+            logits = torch.cat([self.classifier(part).cpu() for part in self.batch.inputs[read].split(self.rows)])
+        finite = logits.isfinite().all(dim=1)
+        return read.nonzero().flatten()[finite].tolist(), logits[finite]
+
     @property
     def finite(self) -> Tensor:
         """The rows of `logits` that are finite."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any
 
 import pyarrow as pa
@@ -147,12 +147,15 @@ def execute(
         record = Record.start(fixed, diagnosis)
         if before is not None:
             record.created = before["created"]
-        if folder is not None and workers is None:
+        if folder is not None and (workers is None or before is not None):
             folder.begin(record.provenance())
-        for account, points in _shards(job, folder, record, progress, keep, workers):
-            record.account += account
-            record.confusion += doctor.confusion_in(points)
-            _check_failures(record.account, most_failures)
+        with closing(_shards(job, folder, record, progress, keep, workers)) as shards:
+            for account, points in shards:
+                record.account += account
+                record.confusion += doctor.confusion_in(points)
+                _check_failures(record.account, most_failures)
+        if folder is not None and len(folder.shards) != job.shards:
+            raise RuntimeError(f"{len(folder.shards)} of {job.shards} shards are there at the end of the run")
         doctor.check_unchanged(job.points, diagnosis.digest)
         record.finish(time.monotonic() - started)
         if folder is not None:
@@ -167,7 +170,7 @@ def _shards(
     progress: Progress | None,
     keep: Keep | None,
     workers: Workers | None,
-) -> Iterator[tuple[Account, pa.Table]]:
+) -> Generator[tuple[Account, pa.Table]]:
     """The account and the points of every shard: of those that are there, then of the others once they are safe."""
     there = {} if folder is None else dict(folder.shards)
     missing = [number for number in range(job.shards) if number not in there]
@@ -175,15 +178,14 @@ def _shards(
         for number, entry in sorted(there.items()):
             yield Account.read(entry["account"]), folder.points(number)
     if workers is not None and folder is not None:
-        begun = False
-        for packed in workers.shards(missing, record.fixed):
-            if not begun:  # workers that cannot be had leave no run behind
-                folder.begin(record.provenance())
-                begun = True
-            entry = folder.enter(packed)
-            yield Account.read(entry["account"]), folder.points(entry["number"])
-            if progress is not None:
-                progress(record.account.points, len(job.points), record.account.passes)
+        with closing(workers.shards(missing, record.fixed)) as shards:
+            for packed in shards:
+                if folder.record is None:  # workers that cannot be had leave no run behind
+                    folder.begin(record.provenance())
+                entry = folder.enter(packed)
+                yield Account.read(entry["account"]), folder.points(entry["number"])
+                if progress is not None:
+                    progress(record.account.points, len(job.points), record.account.passes)
         return
     for number in missing:
         shard = job.shard(number, begun=None if progress is None else _shown(job, number, record.account, progress))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from brittle.errors import ResumeError
@@ -33,8 +34,8 @@ RUN_TIME = frozenset(
 """Fields that do not: where things lie, how the run was started, what was found out about the model, what became of
 the run."""
 
-SHOWN, LISTED = 60, 3
-"""Characters of a value, and values of a list, in a message."""
+SHOWN, BEFORE, LISTED = 60, 20, 3
+"""Characters of a value, those of them before two values differ, and labels of a list, in a message."""
 
 
 def check_same(recorded: Mapping[str, Any], now: Mapping[str, Any], folder: str) -> None:
@@ -46,7 +47,8 @@ def check_same(recorded: Mapping[str, Any], now: Mapping[str, Any], folder: str)
         folder: where the first one lies, for the message.
 
     Raises:
-        ResumeError: they are not; every field that differs is named, with both values.
+        ResumeError: they are not; every field that differs is named, with both values, or the labels of scores that
+            only one has.
     """
     seen = differences(recorded, now, ("there", "now"))
     if seen:
@@ -86,20 +88,34 @@ def fields(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _difference(name: str, old: Any, new: Any, places: tuple[str, str]) -> str:
-    """A field that differs, in words; of two lists only what the other lacks, the last first."""
-    if isinstance(old, list) and isinstance(new, list):
-        gone, come = ([one for one in reversed(these) if one not in those] for these, those in ((old, new), (new, old)))
-        if gone or come:
-            return f"{name} {_listed(gone)} only {places[0]}, {_listed(come)} only {places[1]}"
-    return f"{name} {_short(old)} {places[0]}, {_short(new)} {places[1]}"
+    """A field that differs, in words; of lists of things with labels the labels that only one has, the last first."""
+    one, other = _labels(old), _labels(new)
+    if one is not None and other is not None and set(one) != set(other):
+        gone, come = ([label for label in reversed(a) if label not in b] for a, b in ((one, other), (other, one)))
+        return f"{name} {_listed(gone)} only {places[0]}, {_listed(come)} only {places[1]}"
+    there, now = _about_where_they_part(old, new)
+    return f"{name} {there} {places[0]}, {now} {places[1]}"
 
 
-def _listed(values: Sequence[Any]) -> str:
-    """Some values, by their labels where they have them."""
-    shown = [_short(value.get("label", value) if isinstance(value, Mapping) else value) for value in values[:LISTED]]
-    return (", ".join(shown) + (f" and {len(values) - LISTED} more" if len(values) > LISTED else "")) or "nothing"
+def _labels(value: Any) -> list[str] | None:
+    """The labels of a list of things that all have one."""
+    if isinstance(value, list) and all(isinstance(one, Mapping) and "label" in one for one in value):
+        return [str(one["label"]) for one in value]
+    return None
 
 
-def _short(value: Any) -> str:
-    text = "nothing" if value is None else str(value)
+def _listed(labels: Sequence[str]) -> str:
+    more = f" and {len(labels) - LISTED} more" if len(labels) > LISTED else ""
+    return ", ".join(map(_short, labels[:LISTED])) + more or "nothing"
+
+
+def _about_where_they_part(*values: Any) -> list[str]:
+    """Two values as texts; of long ones what begins shortly before they differ."""
+    texts = ["nothing" if value is None else str(value) for value in values]
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
+    start = max(0, alike - BEFORE) if max(map(len, texts)) > SHOWN else 0
+    return [("…" if start else "") + _short(text[start:]) for text in texts]
+
+
+def _short(text: str) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

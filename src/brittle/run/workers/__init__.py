@@ -7,7 +7,7 @@ folder writes there, so the table is the same bytes whoever computed it, in what
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Protocol
 
 from brittle.folder import PackedShard
@@ -16,7 +16,7 @@ from brittle.folder import PackedShard
 class Workers(Protocol):
     """Processes that share the shards of a run."""
 
-    def shards(self, numbers: Sequence[int], record: Mapping[str, Any] | None = None) -> Iterator[PackedShard]:
+    def shards(self, numbers: Sequence[int], record: Mapping[str, Any] | None = None) -> Generator[PackedShard]:
         """The shards with these numbers, in the order in which they are done.
 
         Args:

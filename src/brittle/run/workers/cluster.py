@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,21 +92,15 @@ class Cluster:
             )
 
     def prepare(self) -> None:
-        """Import Ray as this cluster needs it, and see that somebody listens at the address.
-
-        To be called before a model is opened, which might import it otherwise.
+        """Import Ray as this cluster needs it. To be called before a model is opened, which might import it otherwise.
 
         Raises:
-            ClusterError: it is not installed, too old, or nobody listens.
+            ClusterError: it is not installed, or too old.
         """
         with environment(self._variables()):
             library()
-        try:
-            check_listens(self.address)
-        except OSError as error:
-            raise self._unreachable(error) from error
 
-    def shards(self, numbers: Sequence[int], record: Mapping[str, Any] | None = None) -> Iterator[PackedShard]:
+    def shards(self, numbers: Sequence[int], record: Mapping[str, Any] | None = None) -> Generator[PackedShard]:
         """As `Workers.shards`.
 
         Raises:
@@ -165,10 +159,11 @@ class Cluster:
             ray.shutdown()
 
     def _unreachable(self, error: Exception) -> ClusterError:
+        token = "" if self.insecure or self.address == LOCAL else " and has the same token"
         return ClusterError(
             "cluster_unreachable",
             f"the cluster at {self.address} cannot be joined ({last_line(error)}); see that this machine is one of its "
-            f"nodes (ray status) and has the same token",
+            f"nodes (ray status){token}",
         )
 
     def _variables(self) -> dict[str, str | None]:

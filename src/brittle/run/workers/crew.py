@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,7 @@ class Crew:
         if not 1 <= self.size <= MOST_WORKERS:
             raise ParameterError("workers", f"workers must be between 1 and {MOST_WORKERS}; found {self.size}")
 
-    def shards(self, numbers: Sequence[int], record: Mapping[str, Any] | None = None) -> Iterator[PackedShard]:
+    def shards(self, numbers: Sequence[int], record: Mapping[str, Any] | None = None) -> Generator[PackedShard]:
         """As `Workers.shards`."""
         waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in numbers:

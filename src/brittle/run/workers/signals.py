@@ -33,9 +33,10 @@ class Signals:
         try:
             yield
         except SystemExit as end:  # what Ray does at a SIGTERM that came before `take`
-            if end.code != signal.SIGTERM:
-                raise
-            self._noted = signal.SIGTERM
+            if end.code == signal.SIGTERM and signal.SIGTERM in self._kept:
+                self._noted = signal.SIGTERM
+                self.hear()
+            raise
         finally:
             for number, does in self._kept.items():
                 signal.signal(number, does)
