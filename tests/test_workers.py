@@ -61,10 +61,10 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run of one process."""
+    """The run of one worker."""
     place = prepare(tmp_path_factory.mktemp("alone"))
     with pytest.MonkeyPatch.context() as patch:
-        assert run(place, "run", patch) == 0
+        assert run(place, "run", patch, "--workers", "1") == 0
     return place / "run"
 
 
@@ -99,9 +99,7 @@ def same(one: Path, other: Path) -> bool:
     return contents(one) == contents(other)
 
 
-def test_three_workers_write_the_bytes_of_one_process(
-    alone: Path, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_three_workers_write_the_bytes_of_one(alone: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(project, "three", monkeypatch, "--workers", "3") == 0
     assert same(alone, project / "three")
     assert len(brittle.read_table(project / "three").points) == COUNT

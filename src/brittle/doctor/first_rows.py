@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from brittle.doctor.checks import FAILED, NOTE, OK, Outcome
@@ -28,7 +27,7 @@ def look(subject: Subject, expected_accuracy: float | None = None) -> Iterator[O
         yield _outcome("images", f"none of {len(batch)} is turned by its EXIF data", found)
     if expected_accuracy is not None:
         try:
-            check_accuracy(expected_accuracy, subject.classifier, batch, subject.rows)
+            check_accuracy(expected_accuracy, subject)
         except BrittleError as error:
             yield Outcome("accuracy", FAILED, error.code, str(error.args[0]))
             return
@@ -59,15 +58,9 @@ def _about_rows(subject: Subject) -> tuple[str, Finding | None]:
 
 def _about_accuracy(subject: Subject) -> tuple[str, Finding | None]:
     """Accuracy on the labelled points, with a 99% interval, and what is suspicious about it."""
-    scored, logits = subject.scored
-    given, classes = subject.batch.labels, logits.shape[1]
-    labels = [] if given is None else [int(given[row]) for row in scored]
-    pairs = zip(labels, logits.argmax(dim=1).tolist(), strict=False)  # without labels there is no pair
-    confusion = Counter(pair for pair in pairs if 0 <= pair[0] < classes)
-    labelled = sum(confusion.values())
+    correct, labelled = subject.right
     if not labelled:
         return "no labelled points were looked at", None
-    correct = sum(count for (label, predicted), count in confusion.items() if label == predicted)
     low, high = clopper_pearson(correct, labelled, 0.99)
     said = f"{correct / labelled:.1%} of {labelled} labelled points ({float(low):.1%} to {float(high):.1%} at 99%)"
-    return said, next(about_accuracy(correct, labelled, classes, confusion), None)
+    return said, next(about_accuracy(correct, labelled, subject.logits.shape[1], subject.confusion), None)

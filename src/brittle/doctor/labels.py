@@ -11,9 +11,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from brittle.classifier import Classifier
-from brittle.data.points import Batch
-from brittle.doctor.subject import Finding, Subject, readable
+from brittle.doctor.subject import Finding, Subject
 from brittle.errors import DataError, ParameterError
 from brittle.intervals import clopper_pearson
 
@@ -77,7 +75,7 @@ def check_expected(expected: float) -> None:
         raise ParameterError("expected_accuracy", f"the expected accuracy must lie in (0, 1]; found {expected}")
 
 
-def check_accuracy(expected: float, classifier: Classifier, batch: Batch, rows: int) -> None:
+def check_accuracy(expected: float, subject: Subject) -> None:
     """Raise where the accuracy on labelled points is surely below what the user expects.
 
     Raises:
@@ -85,13 +83,9 @@ def check_accuracy(expected: float, classifier: Classifier, batch: Batch, rows: 
         DataError: the upper end of the 99% interval of the accuracy lies below `expected`.
     """
     check_expected(expected)
-    if batch.labels is None:
-        raise ParameterError("expected_accuracy", "an accuracy is expected, but the data carry no labels")
-    read = readable(batch)
-    labels = torch.tensor(batch.labels)[read.cpu()]
-    with torch.no_grad():
-        predicted = torch.cat([classifier(part).argmax(dim=1).cpu() for part in batch.inputs[read].split(rows)])
-    correct, labelled = int((predicted == labels).sum()), len(labels)
+    correct, labelled = subject.right
+    if labelled == 0:
+        raise ParameterError("expected_accuracy", "an accuracy is expected, but the rows looked at carry no labels")
     high = float(clopper_pearson(correct, labelled, 0.99)[1])
     if high < expected:
         raise DataError(
@@ -115,11 +109,11 @@ def about_accuracy(correct: int, labelled: int, classes: int, confusion: Confusi
     """
     if labelled == 0:
         return
-    share = correct / labelled if labelled >= GUARD_ROWS else float(clopper_pearson(correct, labelled, 0.99)[1])
+    many = labelled >= GUARD_ROWS
+    share = correct / labelled if many else float(clopper_pearson(correct, labelled, 0.99)[1])
     if share >= 1.0 / classes + min(1.0 / classes, 0.1):
         return
-    enough = labelled >= GUARD_ROWS
-    known = {pair: count for pair, count in (confusion or {}).items() if enough and 0 <= pair[0] < classes}
+    known = {pair: count for pair, count in (confusion or {}).items() if many and 0 <= pair[0] < classes}
     renamed = _renaming(known, classes)
     total = sum(known.values())
     after = sum(known[pair] for pair in renamed.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -122,6 +123,22 @@ class Subject:
             logits = torch.cat([self.classifier(part).cpu() for part in self.batch.inputs[read].split(self.rows)])
         finite = logits.isfinite().all(dim=1)
         return read.nonzero().flatten()[finite].tolist(), logits[finite]
+
+    @cached_property
+    def confusion(self) -> Counter[tuple[int, int]]:
+        """How many of them have each (label, predicted class); empty without labels."""
+        if self.batch.labels is None:
+            return Counter()
+        rows, logits = self.scored
+        labels = [int(self.batch.labels[row]) for row in rows]
+        pairs = zip(labels, logits.argmax(dim=1).tolist(), strict=True)
+        return Counter(pair for pair in pairs if 0 <= pair[0] < logits.shape[1])
+
+    @property
+    def right(self) -> tuple[int, int]:
+        """How many of the labelled ones are predicted right, and how many there are."""
+        correct = sum(count for (label, predicted), count in self.confusion.items() if label == predicted)
+        return correct, sum(self.confusion.values())
 
     @property
     def finite(self) -> Tensor:

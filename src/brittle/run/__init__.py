@@ -180,7 +180,7 @@ def _shards(
     if workers is not None and folder is not None:
         with closing(workers.shards(missing, record.fixed)) as shards:
             for packed in shards:
-                if folder.record is None:  # workers that cannot be had leave no run behind
+                if not folder.shards:  # workers that cannot be had leave no run behind
                     folder.begin(record.provenance())
                 entry = folder.enter(packed)
                 yield Account.read(entry["account"]), folder.points(entry["number"])
@@ -214,7 +214,7 @@ def _examine(job: Job, expected_accuracy: float | None, skip: bool) -> doctor.Di
     subject = (job.classifier, head, job.points.labels, job.scores, job.seed, job.rows)
     diagnosis = doctor.examine(*subject, points=job.points, skip=skip)
     if expected_accuracy is not None:
-        doctor.check_accuracy(expected_accuracy, job.classifier, head, job.rows)
+        doctor.check_accuracy(expected_accuracy, doctor.Subject(*subject))
     return diagnosis
 
 
