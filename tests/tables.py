@@ -16,7 +16,7 @@ import pyarrow as pa
 from PIL import Image
 from scipy.stats import norm
 
-from brittle.estimate import Status
+from brittle.estimate import Evidence, Status
 from brittle.table import COUNTEREXAMPLES, FLIP_PROBABILITY, POINTS, SCORES, Table, parameters_json, score_label
 
 CLASS_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -207,7 +207,22 @@ def _rows(
         "status": list(slugs),
         "detail": [None] * len(ids),
         "passes": [passes if good else 0 for good in ok],
-    }
+    } | _evidence(score, draws, value, ok, margin)
+
+
+def _evidence(score: str, draws: int | None, value: np.ndarray, ok: list[bool], margin: bool) -> dict[str, list[Any]]:
+    """What a run would say stands behind the values."""
+    if margin:
+        kinds = [None] * len(ok)
+    elif score == "monte_carlo":
+        kinds = [Evidence.COUNTED.slug] * len(ok)
+    else:
+        kinds = [
+            (Evidence.EXTRAPOLATED if draws is None or flip * draws < 1 else Evidence.MODELLED).slug for flip in value
+        ]
+    unknown: list[float | None] = [None] * len(ok)
+    evidence = [kind if good else None for kind, good in zip(kinds, ok, strict=True)]
+    return {"evidence": evidence, "counted_low": unknown, "counted_high": unknown}
 
 
 def _values(

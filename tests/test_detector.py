@@ -57,6 +57,7 @@ def with_margins(table: Table, margins, status=None, norm: str = "linf") -> Tabl
         "status": status,
         "detail": [None] * len(margins),
         "passes": [100] * len(margins),
+        **dict.fromkeys(("evidence", "counted_low", "counted_high"), [None] * len(margins)),
     }
     entry = {"score": "input_margin", "parameters": parameters, "label": f"input_margin(norm={norm})"}
     entries = [*table.provenance["scores"], entry]

@@ -60,6 +60,7 @@ def with_score(
         "status": list(status or [missing if value is None else Status.OK.slug for value in numbers]),
         "detail": [None] * len(numbers),
         "passes": [1] * len(numbers),
+        **dict.fromkeys(("evidence", "counted_low", "counted_high"), [None] * len(numbers)),
     }
     return replace(
         table,

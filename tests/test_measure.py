@@ -98,10 +98,10 @@ def test_moments_are_those_of_the_formula() -> None:
         margins = logits[:, top : top + 1] - torch.cat((logits[:, :top], logits[:, top + 1 :]), dim=1)
         even, odd = (margins[::2] + margins[1::2]) / 2, (margins[::2] - margins[1::2]) / 2
         covariance = odd.T @ odd / 10 + (even - even.mean(0)).T @ (even - even.mean(0)) / 9
-        assert torch.allclose(sampled.moments.mean[number, 0], even.mean(0), atol=1e-12)
-        assert torch.allclose(sampled.moments.covariance[number, 0], covariance, atol=1e-12)
+        assert torch.allclose(sampled.margins.spread.mean[number], even.mean(0), atol=1e-12)
+        assert torch.allclose(sampled.margins.covariance[number], covariance, atol=1e-12)
         flipped = (margins <= 0).any(dim=1).view(10, 2).sum(1)
-        assert sampled.flips[number].tolist() == torch.bincount(flipped, minlength=3).tolist()
+        assert sampled.votes.flips[number].tolist() == torch.bincount(flipped, minlength=3).tolist()
 
 
 @pytest.mark.parametrize("level", [0.0, torch.nan], ids=["tie", "NaN"])
@@ -115,7 +115,7 @@ def test_a_copy_that_votes_for_no_class_is_a_flip(level: float) -> None:
     classifier = brittle.Classifier(Wrapped(levelled))
     clean = clean_of(classifier, inputs(COUNT).round())
     assert not clean.tied.any()
-    assert Sample(Gaussian(SIGMA), 10)(classifier, clean).flips.tolist() == [[0, 0, 5]] * COUNT
+    assert Sample(Gaussian(SIGMA), 10)(classifier, clean).votes.flips.tolist() == [[0, 0, 5]] * COUNT
 
 
 def test_a_sweep_over_sigma_costs_one_jacobian() -> None:

@@ -158,9 +158,12 @@ def test_zero_gradient_is_said_and_monte_carlo_still_counts() -> None:
     scores = [Taylor(SIGMA), MonteCarlo(SIGMA, draws=20)]
     table = run(inputs(6), labels(6), step, scores=scores, skip_doctor=True)
     for row in table.scores.to_pylist():
-        expected = {"taylor": {"zero_gradient", "tie"}, "monte_carlo": {"ok", "tie"}}[row["score"]]
+        expected = {"taylor": {"zero_gradient", "tie"}, "monte_carlo": {"ok", "noisy_ties", "tie"}}[row["score"]]
         assert row["status"] in expected
         assert (row["value"] is None) == (row["status"] == "zero_gradient")
+    ties = [row for row in table.scores.to_pylist() if row["status"] == "noisy_ties"]
+    assert ties
+    assert all("of 20 noisy copies tie" in row["detail"] for row in ties)
 
 
 @pytest.mark.parametrize("size", [None, 4096])

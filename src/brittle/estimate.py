@@ -24,6 +24,10 @@ class Status(IntEnum):
     NOT_FOUND = 4
     MASKED = 5
     KINK = 6
+    CONTRADICTED = 7
+    VACUOUS = 8
+    NOISY_TIES = 9
+    NEAREST_MARGIN = 10
     NONFINITE_INPUT = 100
     DECODE_ERROR = 101
     IMAGE_MODE = 102
@@ -63,6 +67,12 @@ _SENTENCES = {
     Status.NOT_FOUND: "No input with another prediction was found; the distance is infinite, which proves nothing.",
     Status.MASKED: "Gradients vanish or the attacks disagree, so the nearest other decision may be much nearer.",
     Status.KINK: "The network is not differentiable at this point, so its second derivatives there are one-sided.",
+    Status.CONTRADICTED: "The votes of the same noisy copies exclude the estimate: the model behind it does not hold "
+    "at this point; the interval reaches out to what was counted.",
+    Status.VACUOUS: "The interval is so wide that it says next to nothing; take more draws.",
+    Status.NOISY_TIES: "Some noisy copies share the largest logit with another class; the value counts them as "
+    "flips, the interval holds for either reading.",
+    Status.NEAREST_MARGIN: "Only the nearest margin was linearised: what several competitors do together is left out.",
     Status.NONFINITE_INPUT: "The input holds NaN or infinite values.",
     Status.DECODE_ERROR: "The image could not be decoded.",
     Status.IMAGE_MODE: "The image's colour mode cannot be converted to that of the data set.",
@@ -79,6 +89,35 @@ _SENTENCES = {
 }
 
 
+class Evidence(IntEnum):
+    """What stands behind a flip probability.
+
+    In tables it is its lower-case name.
+    """
+
+    COUNTED = 0
+    MODELLED = 1
+    EXTRAPOLATED = 2
+
+    @property
+    def slug(self) -> str:
+        """The name used in tables, such as `modelled`."""
+        return self.name.lower()
+
+    @property
+    def sentence(self) -> str:
+        """The evidence in words."""
+        return _EVIDENCE[self]
+
+
+_EVIDENCE = {
+    Evidence.COUNTED: "Noisy copies were counted; the interval holds for every model.",
+    Evidence.MODELLED: "A model was fitted to noisy copies that reach as far as the number does.",
+    Evidence.EXTRAPOLATED: "A model says it, of noise that no noisy copy drew: below one flip in the number of draws, "
+    "or without any draws.",
+}
+
+
 @dataclass(frozen=True)
 class Estimate:
     """One score for a batch of `B` points.
@@ -91,6 +130,9 @@ class Estimate:
         passes: passes through the network that this score needs for the point, `[B]`, int64; forward and backward
             passes count one each.
         detail: for each point, what was seen, or None.
+        evidence: members of `Evidence` as integers, `[B]`, int64; None for scores that are no flip probability.
+        counted: interval of the flip probability by the votes of the noisy copies that the score looked at, whatever
+            the model: lower and upper ends, `[B]` each; None where it looked at none.
     """
 
     value: Tensor
@@ -99,3 +141,5 @@ class Estimate:
     status: Tensor
     passes: Tensor
     detail: tuple[str | None, ...] | None = None
+    evidence: Tensor | None = None
+    counted: tuple[Tensor, Tensor] | None = None

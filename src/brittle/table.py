@@ -32,7 +32,7 @@ from brittle.shards import (
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1
+FORMAT = 2
 """Version of the run folder's layout."""
 
 POINTS = pa.schema(
@@ -63,10 +63,14 @@ SCORES = pa.schema(
         pa.field("status", pa.string(), nullable=False),
         pa.field("detail", pa.string()),
         pa.field("passes", pa.int64(), nullable=False),
+        pa.field("evidence", pa.string()),
+        pa.field("counted_low", pa.float64()),
+        pa.field("counted_high", pa.float64()),
     ]
 )
 """One row per point, score and parameters (a JSON object with sorted keys). Probability scores hold the flip
-probability `1 - p_robust` as `value`."""
+probability `1 - p_robust` as `value`, what stands behind it as `evidence` (`counted`, `modelled`, `extrapolated`), and
+in `counted_low` and `counted_high` the interval by the votes of the noisy copies that they looked at."""
 
 COUNTEREXAMPLES = pa.schema(
     [
@@ -136,7 +140,8 @@ class Table:
 
         The columns are those of the points (without the thumbnail), then for each score `S` with its parameters:
         `S.p_robust` and `S.flip_probability` for probability scores, `S` itself for the others; `S.low` and `S.high`
-        (the interval of the flip probability for probability scores); `S.status`; `S.passes`.
+        (the interval of the flip probability for probability scores); `S.status`; `S.passes`; and for probability
+        scores `S.evidence`, `S.counted_low`, `S.counted_high`.
         """
         import pandas as pd
 
@@ -151,7 +156,10 @@ class Table:
                 values = {f"{label}.p_robust": 1.0 - rows["value"], f"{label}.flip_probability": rows["value"]}
             else:
                 values = {label: rows["value"]}
-            others = {f"{label}.{name}": rows[name] for name in ("low", "high", "status", "passes")}
+            names = ["low", "high", "status", "passes"]
+            if entry["quantity"] == FLIP_PROBABILITY:
+                names += ["evidence", "counted_low", "counted_high"]
+            others = {f"{label}.{name}": rows[name] for name in names}
             columns.append(pd.DataFrame(values | others).rename_axis(None))
         return pd.concat(columns, axis=1).reset_index(drop=True)
 

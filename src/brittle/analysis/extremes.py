@@ -10,7 +10,7 @@ from brittle.table import Table
 
 _FIELDS = (
     "point", "row", "name", "label", "predicted", "correct", "class", "p_robust", "flip_probability", "low", "high",
-    "status",
+    "status", "evidence",
 )  # fmt: skip
 
 
@@ -27,7 +27,7 @@ def ranked(table: Table, column: Column | None = None) -> pd.DataFrame:
 
     Returns:
         `point`, `row`, `name`, `label`, `predicted`, `correct`, `class` (the label, or without labels the prediction),
-        `p_robust`, `flip_probability` with its interval `low`, `high`, `status`.
+        `p_robust`, `flip_probability` with its interval `low`, `high`, `status`, `evidence`.
     """
     found = columns(table)
     column = column or typical(found)
@@ -39,7 +39,8 @@ def ranked(table: Table, column: Column | None = None) -> pd.DataFrame:
     )
     frame["class"] = class_of(table)[1]
     frame["p_robust"], frame["flip_probability"] = column.p_robust, column.value
-    frame[["low", "high", "status"]] = column.rows[["low", "high", "status"]]
+    told = ["low", "high", "status", "evidence"]
+    frame[told] = column.rows[told]
     frame["second"] = second.value if second is not None else 0.0
     frame = frame[frame["flip_probability"].notna()]
     order = frame.sort_values(["flip_probability", "second", "row"], ascending=[False, False, True], ignore_index=True)

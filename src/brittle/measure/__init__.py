@@ -17,6 +17,7 @@ from brittle.measure.hessian_columns import Columns, HessianColumns
 from brittle.measure.linearize import Linearization, Linearize
 from brittle.measure.nearest import Nearest, NearestPoint
 from brittle.measure.nearest_margin import NearestMargin
+from brittle.measure.noisy_margins import NoisyMargins, Spread, Votes
 from brittle.measure.sampling import ProbabilityMoments, Sample, Sampled
 
 __all__ = [
@@ -36,10 +37,13 @@ __all__ = [
     "Nearest",
     "NearestMargin",
     "NearestPoint",
+    "NoisyMargins",
     "Observed",
     "ProbabilityMoments",
     "Sample",
     "SampleGradient",
     "Sampled",
+    "Spread",
+    "Votes",
     "take",
 ]

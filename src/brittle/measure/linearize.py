@@ -14,6 +14,7 @@ from brittle.errors import ParameterError
 from brittle.measure.base import Measurement, check_draws, without_draws
 from brittle.measure.forward import Clean, look
 from brittle.measure.groups import GROUPS, Chunk, leave_one_out_weights, noisy_chunks
+from brittle.measure.noisy_margins import MarginSums, NoisyMargins, Votes
 from brittle.noise import Noise
 
 JACOBIAN_NUMBERS = 2**26
@@ -44,6 +45,8 @@ class Linearization:
             asked for; or None.
         without_group: the same linearisation without one group of draws each: `(logits [B, G, C],
             gram [B, G, M, M])`; None at the point, and where there is one group only.
+        votes: how the noisy copies voted; None at the point.
+        margins: mean and covariance of their margins; None at the point, and where the noise came in one unit only.
     """
 
     logits: Tensor
@@ -57,6 +60,8 @@ class Linearization:
     dimension: int
     taxicab: Tensor | None = None
     without_group: tuple[Tensor, Tensor] | None = None
+    votes: Votes | None = None
+    margins: NoisyMargins | None = None
 
 
 @dataclass(frozen=True)
@@ -203,36 +208,39 @@ def _smoothed(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, 
     budgets = [need.draws or 0 for need in needs]
     logits = torch.zeros(len(kept), GROUPS, clean.logits.shape[1], dtype=torch.float64, device=kept.device)
     jacobian = clean.inputs.new_zeros(len(kept), GROUPS, kept.shape[1], clean.inputs[0].numel())
-    broken = torch.zeros(len(kept), dtype=torch.int64, device=kept.device)
+    seen = MarginSums.start(clean, clean.competitors(first.classes), members)
     done: dict[int, Linearization] = {}
     for chunk in noisy_chunks(clean, first.noise, "linearize", budgets, first.antithetic):
-        broken = broken + _add_chunk(chunk, classifier, kept, logits, jacobian)
+        _add_chunk(chunk, classifier, kept, logits, jacobian, seen)
         units = chunk.first + chunk.units
         if units * members in budgets:
             done[units * members] = _summary(
-                logits / members, jacobian / members, broken, units, members, first, clean, kept
+                logits / members, jacobian / members, seen, units, members, first, clean, kept
             )
     return [done[budget] for budget in budgets]
 
 
-def _add_chunk(chunk: Chunk, classifier: Classifier, kept: Tensor, logits: Tensor, jacobian: Tensor) -> Tensor:
-    """Add the sums of a chunk; gives the number of copies with NaN or infinite logits for each point, `[B]`."""
+def _add_chunk(
+    chunk: Chunk, classifier: Classifier, kept: Tensor, logits: Tensor, jacobian: Tensor, seen: MarginSums
+) -> None:
+    """Add the sums of a chunk, and what its copies show."""
     inputs = chunk.inputs.requires_grad_(True)
     values = classifier(inputs)
-    logits.index_add_(1, chunk.groups, chunk.unfold(values.detach().double()).sum(2))
+    exact = chunk.unfold(values.detach().double())
+    logits.index_add_(1, chunk.groups, exact.sum(2))
+    seen.add(exact)
     copies = kept.repeat_interleave(chunk.units * chunk.members, dim=0)
     for number in range(kept.shape[1]):
         chosen = values.gather(1, copies[:, number : number + 1])[:, 0]
         gradient = classifier.gradient(chosen, inputs, keep=number + 1 < kept.shape[1])
         sums = chunk.unfold(gradient.flatten(1)).sum(2)
         jacobian[:, :, number].index_add_(1, chunk.groups, sums)
-    return chunk.unfold(~values.isfinite().all(dim=1)).sum((1, 2))
 
 
 def _summary(
     logits: Tensor,
     jacobian: Tensor,
-    broken: Tensor,
+    seen: MarginSums,
     units: int,
     members: int,
     need: Linearize,
@@ -246,7 +254,7 @@ def _summary(
     crossed = contract(jacobian.flatten(1, 2), need.shape).view(-1, groups, classes, groups, classes)
     grams = torch.einsum("ag,bgmhn,ah->bamn", weights, crossed, weights)
     rest = (means[:, 1:], grams[:, 1:]) if len(weights) > 1 else None
-    draws = units * members
+    draws, votes = units * members, seen.votes.read(units)
     passes = clean.passes + draws * (1 + classes)
     return Linearization(
         logits=means[:, 0],
@@ -256,9 +264,11 @@ def _summary(
         tied=clean.tied,
         passes=passes,
         draws=draws,
-        nonfinite=broken,
+        nonfinite=votes.nonfinite,
         dimension=clean.inputs[0].numel(),
         without_group=rest,
+        votes=votes,
+        margins=seen.read(units),
     )
 
 
@@ -283,6 +293,8 @@ def contract(jacobian: Tensor, shape: Noise | None) -> Tensor:
 def _concatenate(parts: Sequence[Linearization]) -> Linearization:
     rest = [part.without_group for part in parts if part.without_group is not None]
     lengths = [part.taxicab for part in parts if part.taxicab is not None]
+    votes = [part.votes for part in parts if part.votes is not None]
+    margins = [part.margins for part in parts if part.margins is not None]
     return Linearization(
         logits=torch.cat([part.logits for part in parts]),
         gram=torch.cat([part.gram for part in parts]),
@@ -295,4 +307,6 @@ def _concatenate(parts: Sequence[Linearization]) -> Linearization:
         dimension=parts[0].dimension,
         taxicab=torch.cat(lengths) if lengths else None,
         without_group=(torch.cat([part[0] for part in rest]), torch.cat([part[1] for part in rest])) if rest else None,
+        votes=Votes.concatenate(votes) if votes else None,
+        margins=NoisyMargins.concatenate(margins) if margins else None,
     )

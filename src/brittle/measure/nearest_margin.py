@@ -14,6 +14,7 @@ from brittle.measure.base import Measurement, check_draws, without_draws
 from brittle.measure.forward import Clean
 from brittle.measure.groups import GROUPS, leave_one_out_weights, noisy_chunks
 from brittle.measure.linearize import contract
+from brittle.measure.noisy_margins import Spread, SpreadSums, Votes, VoteSums, parts
 from brittle.noise import Noise
 
 
@@ -27,8 +28,10 @@ class SmoothedMargin:
         tied: whether the prediction of the clean input was a tie, `[B]`.
         passes: passes through the network per point, forward and backward.
         draws: noisy copies that were averaged.
-        nonfinite: how many of them had NaN or infinite logits, `[B]`.
         without_group: both without one group of draws each, `([B, G], [B, G])`, or None with one group only.
+        votes: how the noisy copies voted.
+        spread: mean and variance of `h` over them, `[B, 1]` each; None where there is one pair only.
+        classes: number of classes.
     """
 
     margin: Tensor
@@ -36,8 +39,10 @@ class SmoothedMargin:
     tied: Tensor
     passes: int
     draws: int
-    nonfinite: Tensor
     without_group: tuple[Tensor, Tensor] | None
+    votes: Votes
+    spread: Spread | None
+    classes: int
 
 
 @dataclass(frozen=True)
@@ -66,19 +71,25 @@ class NearestMargin(Measurement):
         noise, budgets = needs[0].noise, [need.draws for need in needs]
         margins = torch.zeros(len(clean.ids), GROUPS, dtype=torch.float64, device=clean.inputs.device)
         gradients = clean.inputs.new_zeros(len(clean.ids), GROUPS, clean.inputs[0].numel())
-        broken = torch.zeros(len(clean.ids), dtype=torch.int64, device=clean.inputs.device)
+        votes, powers = VoteSums.start(clean, 2), SpreadSums.start(len(clean.ids), 1, clean.inputs.device)
+        origin = nearest_margin(clean.logits.double(), clean.predicted).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)[
+            :, None
+        ]
         done: dict[int, SmoothedMargin] = {}
         for chunk in noisy_chunks(clean, noise, "nearest_margin", budgets):
             inputs = chunk.inputs.requires_grad_(True)
             logits = classifier(inputs)
-            broken = broken + chunk.unfold(~logits.isfinite().all(dim=1)).sum((1, 2))
+            votes.add(chunk.unfold(logits.detach().double()))
             margin = nearest_margin(logits, clean.predicted.repeat_interleave(chunk.units * chunk.members))
             gradient = classifier.gradient(margin, inputs, keep=False)
-            margins.index_add_(1, chunk.groups, chunk.unfold(margin.detach().double()).mean(2))
+            exact = chunk.unfold(margin.detach().double())
+            margins.index_add_(1, chunk.groups, exact.mean(2))
+            powers.add(*parts(exact[..., None] - origin[:, None, None]))
             gradients.index_add_(1, chunk.groups, chunk.unfold(gradient.flatten(1)).mean(2))
             units = chunk.first + chunk.units
             if 2 * units in budgets:
-                done[2 * units] = _summary(margins, gradients, broken, units, noise, clean)
+                spread = powers.read(units, origin) if units > 1 else None
+                done[2 * units] = _summary(margins, gradients, units, noise, clean, votes.read(units), spread)
         return [done[budget] for budget in budgets]
 
 
@@ -89,11 +100,12 @@ def nearest_margin(logits: Tensor, predicted: Tensor) -> Tensor:
 
 
 def _summary(
-    margins: Tensor, gradients: Tensor, broken: Tensor, units: int, noise: Noise, clean: Clean
+    margins: Tensor, gradients: Tensor, units: int, noise: Noise, clean: Clean, votes: Votes, spread: Spread | None
 ) -> SmoothedMargin:
     weights = leave_one_out_weights(units).to(margins.device)
     means = margins @ weights.mT
     crossed = contract(gradients, noise.shape)
     variances = torch.einsum("ag,bgh,ah->ba", weights, crossed, weights)
     rest = (means[:, 1:], variances[:, 1:]) if len(weights) > 1 else None
-    return SmoothedMargin(means[:, 0], variances[:, 0], clean.tied, clean.passes + 4 * units, 2 * units, broken, rest)
+    passes, classes = clean.passes + 4 * units, clean.logits.shape[1]
+    return SmoothedMargin(means[:, 0], variances[:, 0], clean.tied, passes, 2 * units, rest, votes, spread, classes)

@@ -12,26 +12,22 @@ from torch import Tensor
 from brittle.classifier import Classifier
 from brittle.measure.base import Measurement, check_draws, without_draws
 from brittle.measure.forward import Clean
-from brittle.measure.groups import GROUPS, Chunk, group_counts, noisy_chunks
+from brittle.measure.groups import Chunk, noisy_chunks
+from brittle.measure.noisy_margins import MarginSums, NoisyMargins, Spread, Votes, margins_of
 from brittle.noise import Noise
-from brittle.orthant import without_rounding
 
 
 @dataclass(frozen=True)
-class MarginMoments:
-    """Mean and covariance of the margins of the kept competitors under noise.
+class LeftOut:
+    """Means and standard deviations of the margins of the competitors that were not kept, `[B, C]` each.
 
     Attributes:
-        mean: `[B, A, K]`, float64; entry 0 of axis 1 is from all draws, the others without one group each.
-        covariance: `[B, A, K, K]`, float64, likewise.
-        left_out_mean: mean margins of the competitors that were not kept, `[B, C]`; infinite for the kept ones.
-        left_out_variance: their variances, `[B, C]`.
+        mean: infinite for the kept competitors and the predicted class.
+        deviation: 0 where nothing varies.
     """
 
     mean: Tensor
-    covariance: Tensor
-    left_out_mean: Tensor
-    left_out_variance: Tensor
+    deviation: Tensor
 
 
 @dataclass(frozen=True)
@@ -44,37 +40,40 @@ class ProbabilityMoments:
         mean: means over the pairs, `[B, 3]`, float64.
         covariance: their covariance between pairs, `[B, 3, 3]`; of the averages, not of their means.
         pairs: number of pairs.
+        doubt: `1 - p_t(x)`, `[B]`.
+        soft: mean and variance of the log-odds of `p_t`, the *soft margin* `z_t - log sum_{j != t} exp z_j`, `[B]`
+            each.
+        steepest: standard deviation of the margin with the smallest mean in its standard deviations, `[B]`.
     """
 
     mean: Tensor
     covariance: Tensor
     pairs: int
+    doubt: Tensor
+    soft: Spread
+    steepest: Tensor
 
 
 @dataclass(frozen=True)
 class Sampled:
     """What `draws` noisy copies of each point showed.
 
-    A copy votes for the predicted class `t` when its logit is larger than every other; a tie is no vote.
-
     Attributes:
         draws: number of noisy copies, in antithetic pairs.
-        flips: pairs with none, one and two copies that did not vote for `t`, `[B, 3]`.
-        nonfinite: copies with NaN or infinite logits, `[B]`.
-        moments: of the margins; None below two pairs.
+        votes: how they voted.
+        margins: mean and covariance of the margins of the kept competitors; None below two pairs.
+        others: the margins of the competitors that were not kept; None where all were, and below two pairs.
         change: moments of the probability's change; None below two pairs.
         tied: whether the prediction of the clean input was a tie, `[B]`.
-        left_out: whether competitors were left out of the moments.
         passes: passes through the network per point, the clean one included.
     """
 
     draws: int
-    flips: Tensor
-    nonfinite: Tensor
-    moments: MarginMoments | None
+    votes: Votes
+    margins: NoisyMargins | None
+    others: LeftOut | None
     change: ProbabilityMoments | None
     tied: Tensor
-    left_out: bool
     passes: int
 
 
@@ -113,131 +112,87 @@ class Sample(Measurement):
             sums.add(chunk, chunk.unfold(logits.double()))
             units = chunk.first + chunk.units
             if 2 * units in budgets:
-                done[2 * units] = sums.read_off(units, clean)
+                done[2 * units] = sums.read(units, clean)
         return [done[budget] for budget in budgets]
 
 
 @dataclass
 class _Sums:
-    """Running sums over pairs. Margins are taken relative to the clean ones, so that sums of squares stay small."""
+    """Running sums over pairs."""
 
-    predicted: Tensor
-    competitors: Tensor
-    origin: Tensor
-    flips: Tensor
-    nonfinite: Tensor
-    margins: Tensor
-    squares: Tensor
-    even: Tensor
-    even_even: Tensor
-    odd_odd: Tensor
+    margins: MarginSums
+    all_margins: Tensor
+    all_squares: Tensor
     doubt: Tensor
+    soft: Tensor
     changes: Tensor
     change_products: Tensor
 
     @classmethod
     def start(cls, clean: Clean, competitors: Tensor) -> _Sums:
         points, classes = clean.logits.shape
-        kept = competitors.shape[1]
 
         def zeros(*shape: int) -> Tensor:
             return torch.zeros(points, *shape, dtype=torch.float64, device=clean.logits.device)
 
-        origin = _margins(clean.logits.double(), clean.predicted).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
-        counts = torch.zeros(points, 3, dtype=torch.int64, device=clean.logits.device)
-        return cls(
-            clean.predicted,
-            competitors,
-            origin,
-            counts,
-            counts[:, 0].clone(),
-            zeros(classes),
-            zeros(classes),
-            zeros(GROUPS, kept),
-            zeros(GROUPS, kept, kept),
-            zeros(GROUPS, kept, kept),
-            doubt(clean.logits.double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0), clean.predicted),
-            zeros(3),
-            zeros(3, 3),
-        )
+        logits = clean.logits.double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+        margins = MarginSums.start(clean, competitors, members=2, more=1)
+        soft = soft_margin(logits, clean.predicted)
+        return cls(margins, zeros(classes), zeros(classes), torch.sigmoid(-soft), soft, zeros(3), zeros(3, 3))
 
     def add(self, chunk: Chunk, logits: Tensor) -> None:
         """Add the logits `[B, units, 2, C]` of a chunk."""
-        margins = _margins(logits, self.predicted[:, None, None])
-        others = margins.scatter(3, self.predicted[:, None, None, None].expand(*margins.shape[:3], 1), torch.inf)
-        flipped = ~(others.amin(dim=3) > 0)
-        self.flips += torch.nn.functional.one_hot(flipped.sum(2), 3).sum(1)
-        self.nonfinite += (~logits.isfinite().all(dim=3)).sum((1, 2))
-        change = self.doubt[:, None, None] - doubt(logits, self.predicted[:, None, None])
+        predicted = self.margins.predicted[:, None, None]
+        soft = soft_margin(logits, predicted)
+        self.margins.add(logits, (soft - self.soft[:, None, None])[..., None])
+        change = self.doubt[:, None, None] - torch.sigmoid(-soft)
         averages = torch.stack((change, change.square(), change.abs()), dim=3).mean(dim=2)
         self.changes += averages.sum(dim=1)
         self.change_products += averages.mT @ averages
-        shifted = margins - self.origin[:, None, None]
-        self.margins += shifted.sum((1, 2))
-        self.squares += shifted.square().sum((1, 2))
-        kept = shifted.gather(3, self.competitors[:, None, None].expand(*shifted.shape[:3], -1))
-        even, odd = kept.mean(2), (kept[:, :, 0] - kept[:, :, 1]) / 2
-        self.even.index_add_(1, chunk.groups, even)
-        for group in chunk.groups.unique().tolist():
-            own = chunk.groups == group
-            self.even_even[:, group] += even[:, own].mT @ even[:, own]
-            self.odd_odd[:, group] += odd[:, own].mT @ odd[:, own]
+        if self.margins.competitors.shape[1] < logits.shape[3] - 1:
+            shifted = margins_of(logits, predicted) - self.margins.origin[:, None, None]
+            self.all_margins += shifted.sum((1, 2))
+            self.all_squares += shifted.square().sum((1, 2))
 
-    def read_off(self, units: int, clean: Clean) -> Sampled:
+    def read(self, units: int, clean: Clean) -> Sampled:
         """What the pairs so far showed."""
-        classes, kept = self.origin.shape[1], self.competitors.shape[1]
+        margins = self.margins.read(units)
+        every = margins is None or self.margins.competitors.shape[1] == self.margins.origin.shape[1] - 1
         return Sampled(
             draws=2 * units,
-            flips=self.flips.clone(),
-            nonfinite=self.nonfinite.clone(),
-            moments=self._moments(units) if units > 1 else None,
-            change=self._change(units) if units > 1 else None,
+            votes=self.margins.votes.read(units),
+            margins=margins,
+            others=None if every else self._left_out(2 * units),
+            change=None if margins is None else self._change(units, margins),
             tied=clean.tied,
-            left_out=kept < classes - 1,
             passes=clean.passes + 2 * units,
         )
 
-    def _change(self, units: int) -> ProbabilityMoments:
+    def _change(self, units: int, margins: NoisyMargins) -> ProbabilityMoments:
         mean = self.changes / units
         spread = self.change_products - units * mean[:, :, None] * mean[:, None, :]
-        return ProbabilityMoments(mean, spread / (units - 1), units)
+        soft = self.margins.spread(units, self.soft[:, None]).column(-1)
+        deviation = margins.spread.variance.sqrt()
+        nearest = (margins.spread.mean / deviation.clamp_min(1e-300)).argmin(dim=1, keepdim=True)
+        steepest = deviation.gather(1, nearest)[:, 0]
+        return ProbabilityMoments(mean, spread / (units - 1), units, self.doubt, soft, steepest)
 
-    def _moments(self, units: int) -> MarginMoments:
-        counts = group_counts(units).to(self.even)
-        left_out = [0, *(group for group in range(GROUPS) if 0 < counts[group] < units and units - counts[group] > 1)]
-        keep = torch.ones(len(left_out), GROUPS, dtype=torch.float64, device=self.even.device)
-        for row, group in enumerate(left_out[1:], start=1):
-            keep[row, group] = 0.0
-        pairs = (keep @ counts)[:, None]
-        even = torch.einsum("ag,bgk->bak", keep, self.even) / pairs
-        even_even = torch.einsum("ag,bgkl->bakl", keep, self.even_even)
-        odd_odd = torch.einsum("ag,bgkl->bakl", keep, self.odd_odd)
-        spread = even_even - pairs[..., None] * even[..., :, None] * even[..., None, :]
-        covariance = odd_odd / pairs[..., None] + spread / (pairs[..., None] - 1)
-        mean = even + self.origin.gather(1, self.competitors)[:, None]
-        left_mean, left_variance = self._left_out(2 * units)
-        sizes = (even_even + odd_odd).diagonal(dim1=-2, dim2=-1) / pairs + self._origin_size()[:, None]
-        covariance = without_rounding((covariance + covariance.mT) / 2, sizes)
-        return MarginMoments(mean, covariance, left_mean, left_variance)
+    def _left_out(self, draws: int) -> LeftOut:
+        mean = self.all_margins / draws
+        variance = (self.all_squares / draws - mean.square()).clamp_min(0.0)
+        known = torch.cat((self.margins.competitors, self.margins.predicted[:, None]), dim=1)
+        return LeftOut((mean + self.margins.origin).scatter(1, known, torch.inf), variance.sqrt())
 
-    def _origin_size(self) -> Tensor:
-        """Squares of the clean margins of the competitors, times the precision: what rounding leaves of them."""
-        return self.origin.gather(1, self.competitors).square() * torch.finfo(torch.float64).eps
 
-    def _left_out(self, draws: int) -> tuple[Tensor, Tensor]:
-        mean = self.margins / draws
-        variance = (self.squares / draws - mean.square()).clamp_min(0.0)
-        known = torch.cat((self.competitors, self.predicted[:, None]), dim=1)
-        return (mean + self.origin).scatter(1, known, torch.inf), variance
+def soft_margin(logits: Tensor, predicted: Tensor) -> Tensor:
+    """Log-odds of the predicted class's probability, `z_t - log sum_{j != t} exp z_j`, `[...]`.
+
+    `sigmoid(-soft_margin)` is `1 - p_t` at full relative precision.
+    """
+    own = predicted[..., None].expand(*logits.shape[:-1], 1)
+    return logits.gather(-1, own)[..., 0] - logits.scatter(-1, own, -torch.inf).logsumexp(dim=-1)
 
 
 def doubt(logits: Tensor, predicted: Tensor) -> Tensor:
     """`1 - p_t`, the softmax probability of all other classes, at full relative precision, `[...]`."""
-    own = predicted[..., None].expand(*logits.shape[:-1], 1)
-    others = logits.scatter(-1, own, -torch.inf).logsumexp(dim=-1)
-    return torch.sigmoid(others - logits.gather(-1, own)[..., 0])
-
-
-def _margins(logits: Tensor, predicted: Tensor) -> Tensor:
-    """`z_t - z_j` for every class `j`, the predicted one included, `[..., C]`."""
-    return logits.gather(-1, predicted[..., None].expand(*logits.shape[:-1], 1)) - logits
+    return torch.sigmoid(-soft_margin(logits, predicted))

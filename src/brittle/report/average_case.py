@@ -15,6 +15,7 @@ from brittle.analysis.distribution import FRAGILE, histogram
 from brittle.analysis.extremes import ranked
 from brittle.analysis.mean_interval import mean_interval
 from brittle.analysis.rank_correlation import rank_correlation
+from brittle.estimate import Evidence
 from brittle.report import wording
 from brittle.report.subject import Subject
 from brittle.report.summary import (
@@ -215,14 +216,26 @@ def _margins_grid(subject: Subject, scores: Sequence[Column]) -> Grid:
 def summarize_fragile(subject: Subject) -> Fragile:
     """The most fragile points."""
     order = ranked(subject.table, subject.chosen)
-    head = ("Row", "Name", "Id", "Label", "Predicted", "p_robust", "Flip probability", "Interval", "Status")
+    head = ("Row", "Name", "Id", "Label", "Predicted", "p_robust", "Flip probability", "Interval", "Evidence", "Status")
     rows = tuple(_fragile_row(subject, row) for row in order.head(MOST_FRAGILE).to_dict("records"))
-    grid = Grid(head, (True, False, False, False, False, True, True, True, False), rows)
+    grid = Grid(head, (True, False, False, False, False, True, True, True, False, False), rows)
     if subject.chosen is None or order.empty:
         return Fragile(grid, "No point has a robustness.")
     ties = subject.ties_text(subject.chosen)
     note = f"{len(rows)} of {plural(len(order), 'point')}, by {shown(subject.chosen.label)}. {ties}"
     return Fragile(grid, note.strip())
+
+
+def _flip_text(subject: Subject, row: dict[Any, Any]) -> str:
+    """A flip probability; where a model alone says it, the bound that it gives."""
+    flip = row["flip_probability"]
+    if _is_extrapolated(row) and subject.chosen is not None:
+        return wording.extrapolated(flip, row["high"], subject.chosen.score)
+    return short(flip, 3)
+
+
+def _is_extrapolated(row: dict[Any, Any]) -> bool:
+    return row["evidence"] == Evidence.EXTRAPOLATED.slug
 
 
 def _fragile_row(subject: Subject, row: dict[Any, Any]) -> tuple[str, ...]:
@@ -232,8 +245,9 @@ def _fragile_row(subject: Subject, row: dict[Any, Any]) -> tuple[str, ...]:
         shown(row["point"], 16),
         subject.class_text(row["label"]),
         subject.class_text(row["predicted"]),
-        wording.p_robust(row["flip_probability"]),
-        short(row["flip_probability"], 3),
+        wording.p_robust(row["flip_probability"], row["high"] if _is_extrapolated(row) else None),
+        _flip_text(subject, row),
         wording.flip_interval(row["low"], row["high"]),
+        shown(row["evidence"]),
         shown(row["status"]),
     )

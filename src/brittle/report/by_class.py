@@ -11,6 +11,7 @@ import pandas as pd
 from brittle.analysis.class_bias import MIN_POINTS, ClassBias, class_bias, class_name
 from brittle.analysis.columns import Setting, preferred
 from brittle.analysis.extremes import extremes
+from brittle.estimate import Evidence
 from brittle.report import wording
 from brittle.report.subject import Subject
 from brittle.report.summary import Classes, Gallery, Grid, Images, Shown
@@ -121,31 +122,35 @@ def summarize_images(subject: Subject, bias: ClassBias | None) -> Images:
     kept = sorted(_ends(bias.classes["class"].tolist(), MAX_GALLERIES))
     points = extremes(subject.table, PER_SIDE, bias.column).to_dict("records")
     images = dict(zip(subject.table.points["row"].to_pylist(), subject.table.points["image"].to_pylist(), strict=True))
-    galleries = tuple(_gallery(subject, number, points, images) for number in kept)
+    score = bias.column.score
+    galleries = tuple(_gallery(subject, number, points, images, score) for number in kept)
     return Images(galleries, _images_note(subject, bias, galleries))
 
 
-def _gallery(subject: Subject, number: int, points: list[Any], images: dict[int, bytes | None]) -> Gallery:
+def _gallery(subject: Subject, number: int, points: list[Any], images: dict[int, bytes | None], score: str) -> Gallery:
     of_class = [row for row in points if row["class"] == number]
     least, most = (
-        tuple(_shown(subject, row, images) for row in of_class if row["side"] == side) for side in ("least", "most")
+        tuple(_shown(subject, row, images, score) for row in of_class if row["side"] == side)
+        for side in ("least", "most")
     )
     return Gallery(subject.class_text(number), least, most)
 
 
-def _shown(subject: Subject, row: dict[Any, Any], images: dict[int, bytes | None]) -> Shown:
+def _shown(subject: Subject, row: dict[Any, Any], images: dict[int, bytes | None], score: str) -> Shown:
     return Shown(
         name=shown(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
         image=embedded(images[row["row"]]),
-        robustness=_robustness(row),
+        robustness=_robustness(row, score),
         predicted=subject.class_text(row["predicted"]),
         wrong=bool(pd.notna(row["label"]) and row["label"] != row["predicted"]),
     )
 
 
-def _robustness(row: dict[Any, Any]) -> str:
+def _robustness(row: dict[Any, Any], score: str) -> str:
     """A robustness for a caption: `p 0.873`, or the flip probability where that would round to 1."""
     flip, high = row["flip_probability"], row["high"]
+    if row["evidence"] == Evidence.EXTRAPOLATED.slug and flip < wording.NEAR_ONE:
+        return wording.extrapolated(flip, high, score)
     if flip == 0.0 and high > 0.0:
         return f"flip < {wording.at_most(high)}"
     return f"flip {short(flip)}" if flip < wording.NEAR_ONE else f"p {fixed(1.0 - flip)}"

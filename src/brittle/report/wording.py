@@ -118,9 +118,38 @@ def percent_interval(low: float, high: float) -> str:
     return f"{percent(low)} to {percent(high)}"
 
 
-def p_robust(flip: float) -> str:
-    """`1 - flip`; as a difference where rounding would hide the flip probability."""
+def p_robust(flip: float, bound: float | None = None) -> str:
+    """`1 - flip`; as a difference where rounding would hide the flip probability.
+
+    Where a model alone says that it is small, `bound` is the largest flip probability that it allows, and is shown.
+    """
+    if bound is not None and flip < NEAR_ONE:
+        high = at_most(max(bound, SMALLEST))
+        return f"above 1 − {high}" if bound < NEAR_ONE else f"above {fixed(1.0 - float(high))}"
     return f"1 − {short(flip)}" if 0.0 < flip < NEAR_ONE else fixed(1.0 - flip)
+
+
+MODELS = {
+    "moments": "the normal model",
+    "taylor": "the linear model",
+    "taylor_mvs": "the linear model",
+    "mmse": "the linear model",
+    "mmse_mvs": "the linear model",
+    "mmse_margin": "the linear model",
+    "softmax": "the softmax",
+}
+"""What an estimator says a flip probability by that no noisy copy showed."""
+
+SMALLEST = 1e-12
+"""The smallest bound that is written: below it a number says more of a model's tail than of a network."""
+
+
+def extrapolated(flip: float, high: float, score: str) -> str:
+    """A flip probability that was not seen: the bound that the model gives, where it is small, and which model."""
+    model = MODELS.get(score, "its model")
+    if flip < NEAR_ONE:
+        return f"below {at_most(max(high, SMALLEST))}, by {model}"
+    return f"{short(flip, 3)}, by {model}"
 
 
 def flip_interval(low: float, high: float) -> str:

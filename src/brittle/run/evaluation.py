@@ -14,7 +14,7 @@ from torch import Tensor
 from brittle.classifier import Classifier
 from brittle.data import Batch
 from brittle.data.images import thumbnails
-from brittle.estimate import Estimate, Status
+from brittle.estimate import Estimate, Evidence, Status
 from brittle.measure import CertifiedRadius, Clean, Curved, Measurement, NearestPoint, take
 from brittle.measure.forward import look
 from brittle.scores import Score
@@ -219,4 +219,17 @@ def _columns(estimate: Estimate) -> dict[str, list[Any]]:
         "status": [state.slug for state in status],
         "detail": list(estimate.detail or [None] * len(status)),
         "passes": estimate.passes.tolist(),
-    }
+    } | _evidence(estimate, status)
+
+
+def _evidence(estimate: Estimate, status: Sequence[Status]) -> dict[str, list[Any]]:
+    """What stands behind the numbers of a flip probability; nothing for other scores."""
+    valued = [state.has_value for state in status]
+    columns: dict[str, list[Any]] = {}
+    if estimate.evidence is not None:
+        slugs = [Evidence(code).slug for code in estimate.evidence.tolist()]
+        columns["evidence"] = [slug if known else None for slug, known in zip(slugs, valued, strict=True)]
+    if estimate.counted is not None:
+        for name, end in zip(("counted_low", "counted_high"), estimate.counted, strict=True):
+            columns[name] = [number if known else None for number, known in zip(end.tolist(), valued, strict=True)]
+    return columns

@@ -103,6 +103,8 @@ def finish(
     status: Tensor,
     passes: int | Tensor,
     detail: tuple[str | None, ...] | None = None,
+    evidence: Tensor | None = None,
+    counted: tuple[Tensor, Tensor] | None = None,
 ) -> Estimate:
     """An `Estimate` whose rows without a number hold NaN, and whose intervals hold their value despite rounding.
 
@@ -115,7 +117,9 @@ def finish(
     if bool(torch.stack((value, low, high))[:, valued].isnan().any()):
         raise AssertionError("a score gave NaN with a status that promises a number")
     spent = passes.to(status) if isinstance(passes, Tensor) else torch.full_like(status, passes)
-    return Estimate(value, low, high, status, spent, detail)
+    if counted is not None:
+        counted = (torch.where(valued, counted[0], missing), torch.where(valued, counted[1], missing))
+    return Estimate(value, low, high, status, spent, detail, evidence, counted)
 
 
 def initial_status(tied: Tensor) -> Tensor:
@@ -129,13 +133,25 @@ def clean_status(clean: Clean) -> Tensor:
 
 
 def mark(status: Tensor, where: Tensor, member: Status) -> Tensor:
-    """`status` with `member` where `where` holds, unless the row says something graver already.
+    """`status` with `member` where `where` holds, unless the row says something as grave already.
 
-    A status without a number is graver than one with, and among the former the first one said stays.
+    A status without a number is graver than one with; among those with one, `GRAVE` are graver than the others, the
+    last the gravest.
     """
-    graver = status >= int(Status.NONFINITE_INPUT)
-    replaceable = (status == int(Status.OK)) | (~graver & torch.tensor(not member.has_value, device=status.device))
-    return torch.where(where & replaceable, int(member), status)
+    weights = torch.tensor([_weight(known) for known in Status], device=status.device)
+    codes = torch.tensor([int(known) for known in Status], device=status.device)
+    own = weights[torch.searchsorted(codes, status)]
+    return torch.where(where & (own < _weight(member)), int(member), status)
+
+
+GRAVE = (Status.VACUOUS, Status.NOISY_TIES, Status.CONTRADICTED, Status.TIE)
+"""Outcomes with a number that say more than that something was left out or not found."""
+
+
+def _weight(status: Status) -> int:
+    if not status.has_value:
+        return len(GRAVE) + 2
+    return 0 if status is Status.OK else 2 + GRAVE.index(status) if status in GRAVE else 1
 
 
 def nonfinite_detail(counts: Tensor, draws: int | None) -> tuple[str | None, ...]:
@@ -148,26 +164,31 @@ def nonfinite_detail(counts: Tensor, draws: int | None) -> tuple[str | None, ...
     )
 
 
-def sampling_interval(odds: Tensor, odds_without_group: Tensor | None, confidence: float) -> tuple[Tensor, Tensor]:
-    """Interval of a flip probability from its log-odds and those without one group of draws each.
+def probit(flips: Tensor, survives: Tensor) -> Tensor:
+    """`Phi^-1(1 - flips)` to full relative precision at both ends, `[...]`; `survives` is `1 - flips`."""
+    number = torch.where(flips < 0.5, -torch.special.ndtri(flips), torch.special.ndtri(survives))
+    return number.clamp(-LARGEST_PROBIT, LARGEST_PROBIT)
 
-    A delete-one-group jackknife on the scale of the log-odds `log(flip / p_robust)`, where the interval cannot leave
-    [0, 1] and small probabilities have a relative error. It covers the sampling error of the estimate, not the
-    error of its model of the network.
+
+def sampling_interval(probits: Tensor, without_group: Tensor | None, confidence: float) -> tuple[Tensor, Tensor]:
+    """Interval of a flip probability from its probit and those without one group of draws each.
+
+    A delete-one-group jackknife on the scale of the probit `Phi^-1(1 - flip)`, on which an estimate of a normal model
+    is a mean over a standard deviation: the interval cannot leave [0, 1], and is as wide on one side as on the other.
+    It covers the sampling error of the estimate, not the error of its model of the network.
 
     Args:
-        odds: `[B]`.
-        odds_without_group: `[B, G]`, or None where there was one group only: the interval is then [0, 1].
+        probits: `[B]`.
+        without_group: `[B, G]`, or None where there was one group only: the interval is then [0, 1].
         confidence: between 0 and 1.
     """
-    if odds_without_group is None:
-        return torch.zeros_like(odds), torch.ones_like(odds)
-    bounded = odds_without_group.clamp(-LARGEST_ODDS, LARGEST_ODDS)
-    groups = (~bounded.isnan()).sum(dim=1)
-    half = jackknife(bounded.cpu().numpy(), groups.cpu().numpy(), confidence)
-    width = torch.from_numpy(half).to(odds)
-    return torch.sigmoid(odds - width), torch.sigmoid(odds + width)
+    if without_group is None:
+        return torch.zeros_like(probits), torch.ones_like(probits)
+    groups = (~without_group.isnan()).sum(dim=1)
+    half = jackknife(without_group.cpu().numpy(), groups.cpu().numpy(), confidence)
+    width = torch.from_numpy(half).to(probits)
+    return torch.special.ndtr(-probits - width), torch.special.ndtr(width - probits)
 
 
-LARGEST_ODDS = 745.0
-"""Log-odds beyond which a probability is 0 or 1 in double precision."""
+LARGEST_PROBIT = 37.5
+"""Probits beyond which a probability is 0 or 1 in double precision."""

@@ -8,12 +8,26 @@ import torch
 from torch import Tensor
 
 from brittle.estimate import Estimate, Status
-from brittle.measure import Linearization
+from brittle.measure import Linearization, Spread
 from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability, without_rounding
-from brittle.scores.base import finish, initial_status, mark, nonfinite_detail, sampling_interval
+from brittle.scores.base import finish, initial_status, mark, nonfinite_detail, probit, sampling_interval
+from brittle.scores.evidence import (
+    Interval,
+    counted,
+    evidence_of,
+    judge,
+    modelled,
+    no_copies,
+    not_normal,
+    vote_detail,
+)
 
 REPLICATE_TOLERANCE = 0.03
 """Relative error asked of the orthant probabilities that only measure spread; they share their nodes."""
+
+
+LINEAR_SHARE = 1e-4
+"""Share of the margins' variance that may come from their even part where they pass as linear in the noise."""
 
 
 @dataclass(frozen=True)
@@ -91,22 +105,24 @@ def linear_detail(linear: Linearization, found: Margins) -> tuple[str | None, ..
 def orthant_flips(linear: Linearization, sigma: float, confidence: float) -> Estimate:
     """Probability that a margin of the linear model turns negative: `1 - P(g > 0)`, `g ~ N(D z, s^2 D G D^T)`.
 
-    The interval covers the error of the quadrature, the classes left out, and for a smoothed linearisation the
-    sampling error; not what the network does beyond its linear model.
+    The interval covers the error of the quadrature and the classes left out; for a smoothed linearisation also the
+    sampling error and what `what_copies_say` adds. At the point it does not cover what the network does beyond its
+    linear model, and the evidence says so.
     """
-    found, rest = margins(linear), margins_without_group(linear)
+    found = margins(linear)
     orthant = orthant_probability(found.mean, found.covariance * sigma**2)
-    status = mark(linear_status(linear, found), orthant.value.isnan(), Status.INDEFINITE)
-    status = mark(status, orthant.condition > ILL_CONDITIONED_ABOVE, Status.ILL_CONDITIONED)
     flips = orthant.complement
-    low, high = flips, flips
+    interval = Interval(flips, flips)
     if linear.draws is not None:
-        odds = log_odds(flips, orthant.value)
-        low, high = sampling_interval(odds, None if rest is None else _orthant_odds(rest, sigma), confidence)
-    low = (low - orthant.error).clamp_min(0.0)
+        rest = margins_without_group(linear)
+        without = None if rest is None else _orthant_probits(rest, sigma)
+        interval = Interval(*sampling_interval(probit(flips, orthant.value), without, confidence))
     left_out = torch.special.ndtr(-found.left_out_ratios(sigma)).sum(dim=1)
-    high = (high + orthant.error + left_out).clamp_max(1.0)
-    return finish(flips, low, high, status, linear.passes, linear_detail(linear, found))
+    interval = Interval(
+        (interval.low - orthant.error).clamp_min(0.0), (interval.high + orthant.error + left_out).clamp_max(1.0)
+    )
+    status = mark(linear_status(linear, found), flips.isnan(), Status.INDEFINITE)
+    return _told(linear, found, flips, interval, status, confidence, orthant.condition > ILL_CONDITIONED_ABOVE)
 
 
 def sigmoid_flips(linear: Linearization, sigma: float, confidence: float) -> Estimate:
@@ -114,29 +130,78 @@ def sigmoid_flips(linear: Linearization, sigma: float, confidence: float) -> Est
     found, rest = margins(linear), margins_without_group(linear)
     odds = _sigmoid_odds(found, sigma)
     flips = torch.sigmoid(odds)
-    low, high = flips, flips
+    interval = Interval(flips, flips)
     if linear.draws is not None:
-        low, high = sampling_interval(odds, None if rest is None else _sigmoid_odds(rest, sigma), confidence)
+        without = None if rest is None else _sigmoid_odds(rest, sigma)
+        probits = None if without is None else probit(torch.sigmoid(without), torch.sigmoid(-without))
+        interval = Interval(*sampling_interval(probit(flips, torch.sigmoid(-odds)), probits, confidence))
     left_out = torch.logsumexp(-found.left_out_ratios(sigma), dim=1)
-    high = torch.sigmoid(torch.logaddexp(torch.logit(high), left_out))
-    status = linear_status(linear, found)
-    return finish(flips, low, high, status, linear.passes, linear_detail(linear, found))
+    interval = Interval(interval.low, torch.sigmoid(torch.logaddexp(torch.logit(interval.high), left_out)))
+    return _told(
+        linear, found, flips, interval, linear_status(linear, found), confidence, torch.zeros_like(linear.tied)
+    )
 
 
-def _orthant_odds(found: Margins, sigma: float) -> Tensor:
-    """Log-odds of every problem of `found`, `[B, G]`, to the precision that measures spread."""
+def _told(
+    linear: Linearization,
+    found: Margins,
+    flips: Tensor,
+    interval: Interval,
+    status: Tensor,
+    confidence: float,
+    ill_conditioned: Tensor,
+) -> Estimate:
+    """The estimate with its evidence, and with what the votes of the noisy copies say of it."""
+    evidence, by_votes = no_copies(flips), None
+    detail = linear_detail(linear, found)
+    if linear.draws is not None:
+        assert linear.votes is not None
+        by_votes = counted(linear.votes, confidence)[1]
+        spread = None if linear.margins is None else linear.margins.spread
+        by_model = by_votes if linear.margins is None else modelled(linear.margins, confidence)
+        interval = what_copies_say(flips, interval, spread, by_model, by_votes)
+        evidence = evidence_of(flips, linear.draws)
+    status = judge(status, flips, interval, by_votes)
+    status = mark(status, ill_conditioned, Status.ILL_CONDITIONED)
+    if by_votes is not None and linear.votes is not None:
+        detail = vote_detail(status, linear.votes, by_votes, detail)
+    ends = None if by_votes is None else (by_votes.low, by_votes.high)
+    return finish(flips, interval.low, interval.high, status, linear.passes, detail, evidence, ends)
+
+
+def what_copies_say(
+    value: Tensor, interval: Interval, spread: Spread | None, by_model: Interval, by_votes: Interval
+) -> Interval:
+    """The interval of a smoothed linear model, as wide as the noisy copies behind it ask for.
+
+    Where the margins of the copies are linear in the noise, to `LINEAR_SHARE` of their variance, it stays as it is.
+    Elsewhere it reaches out to `by_model`, the interval of a normal model of these margins, because the linear model
+    leaves out a part of their variance; and to `by_votes`, the interval by counting, where the nearest of them fails a
+    test of normality or the count excludes `value`.
+
+    Args:
+        value: the estimate, `[B]`.
+        interval: its own interval.
+        spread: mean and variance of the margins of the copies, `[B, K]` each; None where they are not known.
+        by_model: interval of the normal model.
+        by_votes: interval by counting.
+    """
+    everywhere = torch.ones_like(value, dtype=torch.bool)
+    bends = everywhere if spread is None else (spread.even_variance > LINEAR_SHARE * spread.variance).any(dim=1)
+    doubtful = everywhere if spread is None else bends & not_normal(spread)
+    return interval.hull(by_model, bends).hull(by_votes, doubtful | by_votes.excludes(value))
+
+
+def _orthant_probits(found: Margins, sigma: float) -> Tensor:
+    """Probits of every problem of `found`, `[B, G]`, to the precision that measures spread."""
     orthant = orthant_probability(
         found.mean.flatten(0, 1), found.covariance.flatten(0, 1) * sigma**2, tolerance=REPLICATE_TOLERANCE
     )
-    return log_odds(orthant.complement, orthant.value).view(found.mean.shape[:2])
-
-
-def log_odds(flips: Tensor, survives: Tensor) -> Tensor:
-    """`log(flip / p_robust)`, to full relative precision at both ends."""
-    return (flips.log() - survives.log()).clamp(-1e4, 1e4)
+    return probit(orthant.complement, orthant.value).view(found.mean.shape[:2])
 
 
 def _sigmoid_odds(found: Margins, sigma: float) -> Tensor:
+    """Log-odds `log(flip / p_robust)` of the multivariate sigmoid."""
     norms = found.covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0).sqrt()
     ratios = found.mean / (sigma * norms)
     return torch.logsumexp(-ratios.nan_to_num(nan=0.0, posinf=torch.inf, neginf=-torch.inf), dim=-1).clamp(-1e4, 1e4)

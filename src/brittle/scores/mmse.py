@@ -6,12 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from torch import Tensor, special
+import torch
+from torch import special
 
 from brittle.estimate import Estimate, Status
 from brittle.measure import Linearize, Measurement, NearestMargin
-from brittle.scores.base import NoiseScore, finish, initial_status, mark, nonfinite_detail, sampling_interval
-from brittle.scores.linear import orthant_flips, sigmoid_flips
+from brittle.measure.nearest_margin import SmoothedMargin
+from brittle.scores.base import (
+    LARGEST_PROBIT,
+    NoiseScore,
+    finish,
+    initial_status,
+    mark,
+    nonfinite_detail,
+    sampling_interval,
+)
+from brittle.scores.evidence import Interval, counted, evidence_of, judge, modelled_by_one, vote_detail
+from brittle.scores.linear import orthant_flips, sigmoid_flips, what_copies_say
 
 DRAWS = 20
 """Noisy copies per point and sigma unless told: each costs a Jacobian."""
@@ -49,7 +60,8 @@ class MMSE(_Smoothed):
 
     Validity: exact for linear models and normal noise, with antithetic pairs at any number of draws. On other
     networks it has a bias that more draws do not remove. The interval covers the quadrature error, the classes left
-    out and the sampling error (jackknife over groups of draws), not that bias.
+    out and the sampling error (jackknife over groups of draws); where the margins bend within the noise it reaches out
+    to what the same copies say of the bias (`brittle.scores.linear.what_copies_say`).
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
     definition 3.
@@ -81,7 +93,7 @@ class MMSEMVS(_Smoothed):
     `S / (1 + S)` with `S = sum_i exp(-g_i / (sigma ||grad g_i||))`, margins and gradients averaged over the noise.
 
     Validity: an approximation of `MMSE` without an integral. The interval covers the sampling error and the classes
-    left out, not the error of the formula.
+    left out and reaches out as that of `MMSE` does; it does not cover the error of the formula.
 
     Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
 
@@ -112,8 +124,9 @@ class MMSEMargin(NoiseScore):
     `Phi(-mean_j h / (sigma ||mean_j grad h||))` with `h = z_t - max_{j != t} z_j` at `x + e_j`: one backward pass a
     draw instead of `C`, and no integral.
 
-    Validity: exact for linear models with two classes. The interval covers the sampling error (jackknife over groups
-    of draws), not the error of the linear model.
+    Validity: exact for linear models with two classes. With more, what several competitors do together is left out, and
+    the status `nearest_margin` says so. The interval covers the sampling error (jackknife over groups of draws), and
+    where the network bends it reaches out as that of `MMSE` does.
 
     Source: this library; `MMSE` applied to one function.
 
@@ -149,21 +162,25 @@ class MMSEMargin(NoiseScore):
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""
-        found = measured[self.needs[0]]
+        found: SmoothedMargin = measured[self.needs[0]]
         sigma = self.noise.sigma
         ratio = found.margin / (sigma * found.variance.clamp_min(0.0).sqrt())
-        odds = _normal_odds(ratio)
         rest = None
         if found.without_group is not None:
             margin, variance = found.without_group
-            rest = _normal_odds(margin / (sigma * variance.clamp_min(0.0).sqrt()))
-        low, high = sampling_interval(odds, rest, confidence)
+            rest = (margin / (sigma * variance.clamp_min(0.0).sqrt())).clamp(-LARGEST_PROBIT, LARGEST_PROBIT)
+        probits = ratio.clamp(-LARGEST_PROBIT, LARGEST_PROBIT)
+        value = special.ndtr(-ratio)
+        votes, spread = found.votes, found.spread
+        by_votes = counted(votes, confidence)[1]
+        by_model = by_votes if spread is None else modelled_by_one(spread.column(0), votes.units, confidence)
+        interval = Interval(*sampling_interval(probits, rest, confidence))
+        interval = what_copies_say(value, interval, spread, by_model, by_votes)
         status = mark(initial_status(found.tied), ~found.margin.isfinite(), Status.NONFINITE_LOGITS)
         status = mark(status, ~found.variance.isfinite(), Status.NONFINITE_GRADIENT)
         status = mark(status, found.variance <= 0, Status.ZERO_GRADIENT)
-        detail = nonfinite_detail(found.nonfinite, found.draws)
-        return finish(special.ndtr(-ratio), low, high, status, found.passes, detail)
-
-
-def _normal_odds(ratio: Tensor) -> Tensor:
-    return (special.log_ndtr(-ratio) - special.log_ndtr(ratio)).clamp(-1e4, 1e4)
+        status = judge(status, value, interval, by_votes)
+        status = mark(status, torch.full_like(found.tied, found.classes > 2), Status.NEAREST_MARGIN)
+        detail = vote_detail(status, votes, by_votes, nonfinite_detail(votes.nonfinite, found.draws))
+        evidence, ends = evidence_of(value, votes.draws), (by_votes.low, by_votes.high)
+        return finish(value, interval.low, interval.high, status, found.passes, detail, evidence, ends)

@@ -11,10 +11,10 @@ from torch import Tensor, special
 
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
-from brittle.measure import Measurement, Sampled
+from brittle.measure import Measurement, NoisyMargins, Sampled
 from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability
-from brittle.scores.base import finish, initial_status, mark, nonfinite_detail, sampling_interval
-from brittle.scores.linear import REPLICATE_TOLERANCE, log_odds
+from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
+from brittle.scores.evidence import Interval, counted, evidence_of, judge, modelled, not_normal, vote_detail
 from brittle.scores.monte_carlo import SampledScore
 
 DRAWS = 100
@@ -30,8 +30,9 @@ class Moments(SampledScore):
     half-differences. It keeps the part of the variance that a linearisation throws away, and needs no gradient.
 
     Validity: exact for linear models and normal noise as the draws grow; elsewhere as good as the margins are
-    normal. The interval covers the sampling error (jackknife over groups of pairs), the quadrature error and the
-    classes left out, not the normal model.
+    normal. The interval covers the sampling error of mean and variance (`brittle.scores.evidence.modelled`), the
+    quadrature error and the classes left out. Where the nearest margin fails a test of normality, or the votes of the
+    same copies exclude the estimate (status `contradicted`), it reaches out to the interval by counting.
 
     Source: this library.
 
@@ -59,28 +60,30 @@ class Moments(SampledScore):
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""
         sampled: Sampled = measured[self.needs[0]]
-        moments = sampled.moments
-        assert moments is not None
-        status = mark(initial_status(sampled.tied), sampled.nonfinite > 0, Status.NONFINITE_LOGITS)
-        variances = moments.covariance[:, 0].diagonal(dim1=1, dim2=2)
-        status = mark(status, variances.amax(dim=1) <= 0, Status.NO_VARIATION)
-        orthant = orthant_probability(moments.mean[:, 0], moments.covariance[:, 0])
-        status = mark(status, orthant.value.isnan(), Status.INDEFINITE)
+        margins, votes = sampled.margins, sampled.votes
+        assert margins is not None
+        orthant = orthant_probability(margins.spread.mean, margins.covariance)
+        value = orthant.complement
+        interval = self._interval(sampled, margins, confidence, orthant.error)
+        by_votes = counted(votes, confidence)[1]
+        status = mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)
+        status = mark(status, margins.spread.variance.amax(dim=1) <= 0, Status.NO_VARIATION)
+        status = mark(status, value.isnan(), Status.INDEFINITE)
+        doubtful = not_normal(margins.spread) | by_votes.excludes(value)
+        interval = interval.hull(by_votes, doubtful)
+        status = judge(status, value, interval, by_votes)
         status = mark(status, orthant.condition > ILL_CONDITIONED_ABOVE, Status.ILL_CONDITIONED)
-        status = mark(status, torch.full_like(sampled.tied, sampled.left_out), Status.CLASSES_KEPT)
-        rest = _odds_without_group(moments.mean[:, 1:], moments.covariance[:, 1:])
-        low, high = sampling_interval(log_odds(orthant.complement, orthant.value), rest, confidence)
-        left_out = special.ndtr(-moments.left_out_mean / moments.left_out_variance.sqrt().clamp_min(1e-300)).sum(dim=1)
-        low = (low - orthant.error).clamp_min(0.0)
-        high = (high + orthant.error + left_out).clamp_max(1.0)
-        return finish(
-            orthant.complement, low, high, status, sampled.passes, nonfinite_detail(sampled.nonfinite, sampled.draws)
-        )
+        status = mark(status, torch.full_like(sampled.tied, sampled.others is not None), Status.CLASSES_KEPT)
+        detail = vote_detail(status, votes, by_votes, nonfinite_detail(votes.nonfinite, votes.draws))
+        evidence = evidence_of(value, votes.draws)
+        ends = (by_votes.low, by_votes.high)
+        return finish(value, interval.low, interval.high, status, sampled.passes, detail, evidence, ends)
 
-
-def _odds_without_group(mean: Tensor, covariance: Tensor) -> Tensor | None:
-    """Log-odds of the estimates without one group of pairs each, `[B, G]`; None where none can be left out."""
-    if mean.shape[1] < 2:
-        return None
-    orthant = orthant_probability(mean.flatten(0, 1), covariance.flatten(0, 1), tolerance=REPLICATE_TOLERANCE)
-    return log_odds(orthant.complement, orthant.value).view(mean.shape[:2])
+    def _interval(self, sampled: Sampled, margins: NoisyMargins, confidence: float, error: Tensor) -> Interval:
+        """The interval of the normal model, with the errors of the quadrature and of the classes left out."""
+        found = modelled(margins, confidence)
+        left_out = torch.zeros_like(error)
+        if sampled.others is not None:
+            ratio = sampled.others.mean / sampled.others.deviation.clamp_min(1e-300)
+            left_out = special.ndtr(-ratio).sum(dim=1)
+        return Interval((found.low - error).clamp_min(0.0), (found.high + error + left_out).clamp_max(1.0))

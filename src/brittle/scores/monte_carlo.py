@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import torch
 
-from brittle.estimate import Estimate, Status
-from brittle.intervals import paired_proportion
+from brittle.estimate import Estimate, Evidence, Status
 from brittle.measure import Measurement, Sample, Sampled
 from brittle.scores.base import NoiseScore, finish, initial_status, mark, nonfinite_detail
+from brittle.scores.evidence import counted, judge, vote_detail
 
 DRAWS = 1000
 """Noisy copies per point and sigma unless told."""
@@ -47,7 +47,8 @@ class MonteCarlo(SampledScore):
 
     The draws are antithetic pairs `(e, -e)`, shared with `Moments`. The interval is exact at any number of draws and
     for any network: Clopper-Pearson intervals of the shares of pairs with a flip and with two, combined
-    (`brittle.intervals.paired_proportion`). A tie is a flip; a NaN is no vote but a status.
+    (`brittle.intervals.paired_proportion`). A tie is a flip in the value and at the upper end of the interval and none
+    at the lower end, and has a status of its own; a NaN is no vote but a status.
 
     Validity: unbiased for every model, with or without gradients.
 
@@ -71,9 +72,12 @@ class MonteCarlo(SampledScore):
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""
         sampled: Sampled = measured[self.needs[0]]
-        one, both = sampled.flips[:, 1], sampled.flips[:, 2]
-        flips = (one + 2 * both).double() / sampled.draws
-        ends = paired_proportion(one.cpu().numpy(), both.cpu().numpy(), sampled.draws // 2, confidence)
-        low, high = (torch.from_numpy(end).to(flips) for end in ends)
-        status = mark(initial_status(sampled.tied), sampled.nonfinite > 0, Status.NONFINITE_LOGITS)
-        return finish(flips, low, high, status, sampled.passes, nonfinite_detail(sampled.nonfinite, sampled.draws))
+        votes = sampled.votes
+        value, interval = counted(votes, confidence)
+        status = mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)
+        status = mark(status, votes.ties > 0, Status.NOISY_TIES)
+        status = judge(status, value, interval, None)
+        detail = vote_detail(status, votes, interval, nonfinite_detail(votes.nonfinite, votes.draws))
+        evidence = torch.full_like(status, int(Evidence.COUNTED))
+        ends = (interval.low, interval.high)
+        return finish(value, *ends, status, sampled.passes, detail, evidence, ends)

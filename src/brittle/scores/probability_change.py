@@ -14,6 +14,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
 from brittle.measure import Measurement, ProbabilityMoments, Sampled
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
+from brittle.scores.evidence import deviation_factors
 from brittle.scores.monte_carlo import SampledScore
 
 STATISTICS = ("mean", "variance", "absolute")
@@ -46,9 +47,10 @@ class ProbabilityChange(ChangeScore):
     cancels exactly within each pair. The change is taken from `1 - p_c`, so that it is right where `p_c` is near 1.
     The flip rate under the same noise is `MonteCarlo`.
 
-    Validity: unbiased for every model and noise, with or without gradients. The interval is a Student interval over
-    the pairs, for the variance of its linearisation, on the logarithmic scale for variance and absolute change: it
-    holds for many draws, and is too narrow where rare noise decides.
+    Validity: unbiased for every model and noise, with or without gradients. The interval holds a Student interval over
+    the pairs (for the variance of its linearisation; on the logarithmic scale for variance and absolute change), and
+    what a normal model of the soft margin `z_t - log sum_{j != t} exp z_j` says, because the first alone is too narrow
+    where rare noise decides (`change_interval`).
 
     Source: Yang, Liu, Bilgic, The analysis of the expected change in the classification probability of the predicted
     label (TMLR 2023), equation 1; the variance, which the paper leaves open, is this library's.
@@ -83,10 +85,7 @@ class ProbabilityChange(ChangeScore):
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""
         sampled: Sampled = measured[self.needs[0]]
-        assert sampled.change is not None
-        value, error = _moment(sampled.change, self.statistic)
-        half = student(sampled.change.pairs, confidence) * error
-        low, high = (value - half, value + half) if self.statistic == "mean" else positive_interval(value, half)
+        value, low, high = change_interval(sampled, self.statistic, confidence)
         return finish(value, low, high, change_status(sampled), sampled.passes, change_detail(sampled))
 
 
@@ -100,9 +99,63 @@ def check_statistic(statistic: str, known: tuple[str, ...]) -> None:
         raise ParameterError("statistic", f"the statistic must be one of {', '.join(known)}; found {statistic!r}")
 
 
-def mean_change(moments: ProbabilityMoments) -> tuple[Tensor, Tensor]:
-    """`E[dp]` and its standard error, `[B]` each."""
-    return _moment(moments, "mean")
+def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tuple[Tensor, Tensor, Tensor]:
+    """A moment of `dp` over the noise with its interval, `[B]` each.
+
+    The interval holds both what the spread of the pairs says and what a normal model of the soft margin says. Alone,
+    the first is too narrow where rare noise decides, and the second where the soft margin is not normal.
+
+    Args:
+        sampled: what the noisy copies showed, of at least two pairs.
+        statistic: one of `STATISTICS`.
+        confidence: of the interval.
+    """
+    change = sampled.change
+    assert change is not None
+    value, error = _moment(change, statistic)
+    half = student(change.pairs, confidence) * error
+    low, high = (value - half, value + half) if statistic == "mean" else positive_interval(value, half)
+    by_model = modelled_changes(change, confidence)[STATISTICS.index(statistic)]
+    return value, torch.minimum(low, by_model.amin(dim=0)), torch.maximum(high, by_model.amax(dim=0))
+
+
+def modelled_changes(change: ProbabilityMoments, confidence: float) -> Tensor:
+    """`E[dp]`, `Var[dp]`, `E|dp|` of a normal soft margin at the ends of its mean and deviation, `[3, 4, B]`.
+
+    `dp = p_t(x + e) - p_t(x) = 1 - p_t(x) - sigmoid(-m - s u)`, `u` standard normal, by quadrature over `NODES` points.
+    The ends of `m` and `s` are those of a normal sample with the degrees of freedom of `change.soft`. Beyond the noise
+    that the draws reach, where fewer than one of them is expected, `s` is at least the deviation of the nearest margin:
+    there one competitor decides alone.
+    """
+    soft = change.soft
+    shrunk, stretched = deviation_factors(soft.degrees, confidence)
+    shift = student(change.pairs, confidence) * soft.mean_error
+    deviation = soft.variance.sqrt()
+    reach = float(special.ndtri(0.5 / change.pairs))
+    ends = [
+        (soft.mean + sign * shift, deviation / scale, beyond / scale)
+        for sign in (-1, 1)
+        for scale, beyond in ((shrunk, torch.maximum(deviation, change.steepest)), (stretched, deviation))
+    ]
+    return torch.stack([_moments_of_normal(change.doubt, *end, reach) for end in ends], dim=1)
+
+
+def _moments_of_normal(doubt: Tensor, mean: Tensor, deviation: Tensor, beyond: Tensor, reach: float) -> Tensor:
+    """Mean, variance and mean absolute value of `doubt - sigmoid(-(mean + deviation u))`, `[3, B]`.
+
+    `beyond` takes the place of `deviation` where the standard normal `u` is below `reach`.
+    """
+    nodes = torch.linspace(-WIDEST, WIDEST, NODES, dtype=torch.float64, device=mean.device)
+    weights = torch.exp(-nodes.square() / 2)
+    weights = weights / weights.sum()
+    slope = torch.where(nodes < reach, beyond[:, None], deviation[:, None])
+    change = doubt[:, None] - torch.sigmoid(-(mean[:, None] + slope * nodes))
+    first = change @ weights
+    return torch.stack((first, (change - first[:, None]).square() @ weights, change.abs() @ weights))
+
+
+NODES, WIDEST = 361, 9.0
+"""Points of the quadrature over a standard normal variable, and how far out they go."""
 
 
 def _moment(moments: ProbabilityMoments, statistic: str) -> tuple[Tensor, Tensor]:
@@ -132,9 +185,9 @@ def positive_interval(value: Tensor, half: Tensor) -> tuple[Tensor, Tensor]:
 
 def change_status(sampled: Sampled) -> Tensor:
     """How sampling went at each point, `[B]`."""
-    return mark(initial_status(sampled.tied), sampled.nonfinite > 0, Status.NONFINITE_LOGITS)
+    return mark(initial_status(sampled.tied), sampled.votes.nonfinite > 0, Status.NONFINITE_LOGITS)
 
 
 def change_detail(sampled: Sampled) -> tuple[str | None, ...]:
     """What was seen where it failed, `[B]`."""
-    return nonfinite_detail(sampled.nonfinite, sampled.draws)
+    return nonfinite_detail(sampled.votes.nonfinite, sampled.draws)

@@ -10,7 +10,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
 from brittle.measure import Directional, Measurement, Sample, Sampled, SampleGradient
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
-from brittle.scores.probability_change import ChangeScore, change_detail, change_status, mean_change, student
+from brittle.scores.probability_change import ChangeScore, change_detail, change_interval, change_status, student
 
 FORMS = ("change", "gradient")
 """From probabilities alone, or from gradients."""
@@ -86,9 +86,6 @@ class SmoothedLaplacian(ChangeScore):
             status = mark(status, (found.mean == 0) & (found.variance == 0), Status.ZERO_GRADIENT)
             detail = nonfinite_detail(found.nonfinite, 2 * found.pairs)
             return finish(value, value - half, value + half, status, found.passes, detail)
-        assert found.change is not None
-        mean, error = mean_change(found.change)
         scale = 2.0 / self.noise.sigma**2
-        half = scale * student(found.change.pairs, confidence) * error
-        value = scale * mean
-        return finish(value, value - half, value + half, change_status(found), found.passes, change_detail(found))
+        value, low, high = (scale * number for number in change_interval(found, "mean", confidence))
+        return finish(value, low, high, change_status(found), found.passes, change_detail(found))

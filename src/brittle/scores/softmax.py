@@ -13,6 +13,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import Estimate
 from brittle.measure import Clean, Forward, Measurement
 from brittle.scores.base import Score, clean_status, finish
+from brittle.scores.evidence import no_copies
 from brittle.table import FLIP_PROBABILITY
 
 
@@ -61,4 +62,4 @@ class Softmax(Score):
         own = logits.gather(1, clean.predicted[:, None])
         others = logits.scatter(1, clean.predicted[:, None], -torch.inf)
         flips = torch.sigmoid(torch.logsumexp(others - own, dim=1))
-        return finish(flips, flips, flips, clean_status(clean), clean.passes)
+        return finish(flips, flips, flips, clean_status(clean), clean.passes, evidence=no_copies(flips))

@@ -1,0 +1,282 @@
+"""What noisy copies show of the margins: how the copies vote, mean and covariance, and how sure these are.
+
+Noise comes in units: antithetic pairs `(e, -e)`, or single draws. The margins of a pair have an even part, their
+half-sum, and an odd part, their half-difference; a single draw is all even part. The parts of different units are
+independent, and the two parts of one unit are uncorrelated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from brittle.measure.forward import Clean
+from brittle.orthant import without_rounding
+
+
+@dataclass(frozen=True)
+class Votes:
+    """How the noisy copies of each point voted.
+
+    A copy votes for the predicted class `t` when its logit is larger than every other. A copy whose largest logit is
+    shared by `t` and another class is a tie; it counts as a flip in `flips` and as a vote in `flips_without_ties`. A
+    copy with NaN or infinite logits is a flip in both.
+
+    Attributes:
+        draws: number of noisy copies.
+        flips: units with none, one and (in pairs) two copies that flipped, `[B, members + 1]`.
+        flips_without_ties: the same with ties as votes, `[B, members + 1]`.
+        ties: copies that tied, `[B]`.
+        nonfinite: copies with NaN or infinite logits, `[B]`.
+    """
+
+    draws: int
+    flips: Tensor
+    flips_without_ties: Tensor
+    ties: Tensor
+    nonfinite: Tensor
+
+    @property
+    def members(self) -> int:
+        """Copies in a unit, 2 or 1."""
+        return self.flips.shape[1] - 1
+
+    @property
+    def units(self) -> int:
+        """Independent units of noise."""
+        return self.draws // self.members
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Votes]) -> Votes:
+        """The votes of the points of several batches with the same number of draws."""
+        names = ("flips", "flips_without_ties", "ties", "nonfinite")
+        return cls(parts[0].draws, *(torch.cat([getattr(part, name) for part in parts]) for name in names))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and variance of some numbers over the noise, and how well the units of noise know them; each `[B, M]`.
+
+    Attributes:
+        mean: float64.
+        variance: float64.
+        even_variance: what of the variance is that of the even part: 0 where the numbers are linear in the noise.
+        mean_error: standard error of the mean.
+        degrees: degrees of freedom of the variance, `2 variance^2 / Var(variance)`: what normal parts would have, or
+            fewer where the squares of the units scatter more than that.
+        skewness: sample skewness in its standard errors under normal parts; 0 where nothing varies.
+        kurtosis: sample excess kurtosis, likewise.
+    """
+
+    mean: Tensor
+    variance: Tensor
+    even_variance: Tensor
+    mean_error: Tensor
+    degrees: Tensor
+    skewness: Tensor
+    kurtosis: Tensor
+
+    def column(self, number: int) -> Spread:
+        """The spread of one of the numbers, `[B]` each."""
+        return Spread(*(getattr(self, name)[:, number] for name in self.__dataclass_fields__))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Spread]) -> Spread:
+        """The spreads of the points of several batches."""
+        return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in cls.__dataclass_fields__))
+
+    def first(self, count: int) -> Spread:
+        """The spread of the first `count` numbers."""
+        return Spread(*(getattr(self, name)[:, :count] for name in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True)
+class NoisyMargins:
+    """The margins `z_t - z_j` of the kept competitors over the noisy copies.
+
+    Attributes:
+        units: independent units of noise, at least 2.
+        spread: mean, variance and their certainty for each competitor, `[B, K]` each.
+        covariance: of the margins, `[B, K, K]`, float64.
+    """
+
+    units: int
+    spread: Spread
+    covariance: Tensor
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[NoisyMargins]) -> NoisyMargins:
+        """The margins of the points of several batches with the same number of units."""
+        spread = Spread.concatenate([part.spread for part in parts])
+        return cls(parts[0].units, spread, torch.cat([part.covariance for part in parts]))
+
+
+@dataclass
+class VoteSums:
+    """Running counts of votes."""
+
+    predicted: Tensor
+    flips: Tensor
+    flips_without_ties: Tensor
+    ties: Tensor
+    nonfinite: Tensor
+
+    @classmethod
+    def start(cls, clean: Clean, members: int) -> VoteSums:
+        """No copies yet."""
+        counts = torch.zeros(len(clean.predicted), members + 1, dtype=torch.int64, device=clean.logits.device)
+        none = counts[:, 0].clone()
+        return cls(clean.predicted, counts, counts.clone(), none, none.clone())
+
+    def add(self, logits: Tensor) -> None:
+        """Add the logits `[B, units, members, C]` of noisy copies."""
+        predicted = self.predicted[:, None, None, None].expand(*logits.shape[:3], 1)
+        nearest = (logits.gather(3, predicted) - logits).scatter(3, predicted, torch.inf).amin(dim=3)
+        finite = logits.isfinite().all(dim=3)
+        flipped, tied = ~(nearest > 0) | ~finite, (nearest == 0) & finite
+        members = logits.shape[2]
+        self.flips += torch.nn.functional.one_hot(flipped.sum(2), members + 1).sum(1)
+        self.flips_without_ties += torch.nn.functional.one_hot((flipped & ~tied).sum(2), members + 1).sum(1)
+        self.ties += tied.sum((1, 2))
+        self.nonfinite += (~finite).sum((1, 2))
+
+    def read(self, units: int) -> Votes:
+        """The votes so far."""
+        draws = units * (self.flips.shape[1] - 1)
+        counts = (self.flips, self.flips_without_ties, self.ties, self.nonfinite)
+        return Votes(draws, *(each.clone() for each in counts))
+
+
+@dataclass
+class SpreadSums:
+    """Running sums of powers of the even and odd parts of some numbers, `[8, B, M]`.
+
+    The numbers are taken relative to an origin near their mean, so that differences of the sums stay exact.
+    """
+
+    sums: Tensor
+
+    @classmethod
+    def start(cls, points: int, numbers: int, device: torch.device) -> SpreadSums:
+        """No units yet."""
+        return cls(torch.zeros(8, points, numbers, dtype=torch.float64, device=device))
+
+    def add(self, even: Tensor, odd: Tensor) -> None:
+        """Add the parts `[B, units, M]` of some units."""
+        squares, odd_squares = even.square(), odd.square()
+        powers = (
+            even, squares, even * squares, squares.square(),
+            odd_squares, even * odd_squares, squares * odd_squares, odd_squares.square(),
+        )  # fmt: skip
+        self.sums += torch.stack([power.sum(dim=1) for power in powers])
+
+    def read(self, units: int, origin: Tensor) -> Spread:
+        """What the units so far show; the numbers are `origin` `[B, M]` larger than what was added."""
+        e, ee, eee, eeee, oo, eoo, eeoo, oooo = self.sums / units
+        # Central moments of the even part, and its products with the odd part, about the mean `e` of the even part.
+        even2 = (ee - e.square()).clamp_min(0.0)
+        even3 = eee - 3 * e * ee + 2 * e**3
+        even4 = eeee - 4 * e * eee + 6 * e.square() * ee - 3 * e**4
+        mixed3, mixed4 = eoo - e * oo, eeoo - 2 * e * eoo + e.square() * oo
+        even = even2 * (units / (units - 1))
+        precision = torch.finfo(torch.float64).eps
+        rounding = 64 * precision * (ee + oo + precision * origin.square())
+        even, oo = (torch.where(part <= rounding, 0.0, part) for part in (even, oo))
+        variance = even + oo
+        safe = torch.where(variance > 0, variance, 1.0)
+        share = even / safe
+        normal = 2.0 * (oo.square() / units + even.square() / (units - 1))
+        scattered = (oooo + 2 * mixed4 + even4 - (oo + even2).square()) / (units - 1)
+        degrees = 2.0 * safe.square() / torch.maximum(normal, scattered).clamp_min(1e-300)
+        rest = 1.0 - share
+        skew_error = (15 * share**3 + 27 * share * rest**2 + 18 * share**2 * rest - 9 * share).clamp_min(0.0)
+        tail_error = 24.0 * (1.0 - 2.0 * share * rest)
+        skewness = (even3 + 3 * mixed3) / safe**1.5 / (skew_error / units).sqrt().clamp_min(1e-6)
+        kurtosis = ((even4 + 6 * mixed4 + oooo) / safe.square() - 3.0) / (tail_error / units).sqrt()
+        flat = variance <= 0
+        return Spread(
+            mean=e + origin,
+            variance=variance,
+            even_variance=even,
+            mean_error=(even / units).sqrt(),
+            degrees=torch.where(flat, float(units), degrees),
+            skewness=skewness.masked_fill(flat, 0.0),
+            kurtosis=kurtosis.masked_fill(flat, 0.0),
+        )
+
+
+@dataclass
+class MarginSums:
+    """Running sums over units of the margins of the kept competitors, and of one number more where that is given.
+
+    Margins are taken relative to the clean ones.
+    """
+
+    predicted: Tensor
+    competitors: Tensor
+    origin: Tensor
+    votes: VoteSums
+    powers: SpreadSums
+    even_even: Tensor
+    odd_odd: Tensor
+
+    @classmethod
+    def start(cls, clean: Clean, competitors: Tensor, members: int, more: int = 0) -> MarginSums:
+        """No units yet; `more` numbers beside the margins."""
+        points, kept = competitors.shape
+        device = clean.logits.device
+        origin = margins_of(clean.logits.double(), clean.predicted).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+        square = torch.zeros(points, kept, kept, dtype=torch.float64, device=device)
+        powers = SpreadSums.start(points, kept + more, device)
+        votes = VoteSums.start(clean, members)
+        return cls(clean.predicted, competitors, origin, votes, powers, square, square.clone())
+
+    def add(self, logits: Tensor, more: Tensor | None = None) -> None:
+        """Add the logits `[B, units, members, C]` of some units, and `more` numbers `[B, units, members, M]`."""
+        self.votes.add(logits)
+        shifted = margins_of(logits, self.predicted[:, None, None]) - self.origin[:, None, None]
+        kept = shifted.gather(3, self.competitors[:, None, None].expand(*shifted.shape[:3], -1))
+        even, odd = parts(kept)
+        self.even_even += even.mT @ even
+        self.odd_odd += odd.mT @ odd
+        beside = () if more is None else (parts(more),)
+        both = [torch.cat(each, dim=2) for each in zip((even, odd), *beside, strict=True)]
+        self.powers.add(*both)
+
+    def spread(self, units: int, beside: Tensor | None = None) -> Spread:
+        """Mean and variance of the margins so far, then of the numbers beside them with the origin `beside`."""
+        origin = self.origin.gather(1, self.competitors)
+        numbers = self.powers.sums.shape[2] - origin.shape[1]
+        rest = origin.new_zeros(len(origin), numbers) if beside is None else beside
+        return self.powers.read(units, torch.cat((origin, rest), dim=1))
+
+    def read(self, units: int) -> NoisyMargins | None:
+        """What the units so far show of the margins; None below two of them."""
+        if units < 2:
+            return None
+        kept = self.competitors.shape[1]
+        even = self.powers.sums[0, :, :kept] / units
+        spread = self.even_even - units * even[:, :, None] * even[:, None, :]
+        covariance = self.odd_odd / units + spread / (units - 1)
+        sizes = (self.even_even + self.odd_odd).diagonal(dim1=1, dim2=2) / units + self._origin_size()
+        covariance = without_rounding((covariance + covariance.mT) / 2, sizes)
+        return NoisyMargins(units, self.spread(units).first(kept), covariance)
+
+    def _origin_size(self) -> Tensor:
+        """Squares of the clean margins of the competitors, times the precision: what rounding leaves of them."""
+        return self.origin.gather(1, self.competitors).square() * torch.finfo(torch.float64).eps
+
+
+def parts(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Even and odd part `[B, units, M]` of numbers `[B, units, members, M]`."""
+    if values.shape[2] == 1:
+        return values[:, :, 0], torch.zeros_like(values[:, :, 0])
+    return values.mean(2), (values[:, :, 0] - values[:, :, 1]) / 2
+
+
+def margins_of(logits: Tensor, predicted: Tensor) -> Tensor:
+    """`z_t - z_j` for every class `j`, the predicted one included, `[..., C]`."""
+    return logits.gather(-1, predicted[..., None].expand(*logits.shape[:-1], 1)) - logits
