@@ -12,7 +12,7 @@ from torch import Tensor
 from brittle.classifier import Classifier
 from brittle.measure.base import Measurement, check_draws, without_draws
 from brittle.measure.forward import Clean
-from brittle.measure.groups import Chunk, noisy_chunks
+from brittle.measure.groups import noisy_chunks
 from brittle.measure.noisy_margins import MarginSums, NoisyMargins, Spread, Votes, margins_of
 from brittle.noise import Noise
 
@@ -103,13 +103,13 @@ class Sample(Measurement):
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Sampled]:
         """Sums over the draws, read off at the budget of each need."""
         first, budgets = needs[0], [need.draws for need in needs]
-        sums = _Sums.start(clean, clean.competitors())
+        sums = SampleSums.start(clean, clean.competitors())
         done: dict[int, Sampled] = {}
         for chunk in noisy_chunks(clean, first.noise, "sample", budgets):
             copies = chunk.inputs.clamp(*classifier.bounds) if first.clip else chunk.inputs
             with torch.no_grad():
                 logits = classifier(copies)
-            sums.add(chunk, chunk.unfold(logits.double()))
+            sums.add(chunk.unfold(logits.double()))
             units = chunk.first + chunk.units
             if 2 * units in budgets:
                 done[2 * units] = sums.read(units, clean)
@@ -117,7 +117,7 @@ class Sample(Measurement):
 
 
 @dataclass
-class _Sums:
+class SampleSums:
     """Running sums over pairs."""
 
     margins: MarginSums
@@ -129,7 +129,7 @@ class _Sums:
     change_products: Tensor
 
     @classmethod
-    def start(cls, clean: Clean, competitors: Tensor) -> _Sums:
+    def start(cls, clean: Clean, competitors: Tensor) -> SampleSums:
         points, classes = clean.logits.shape
 
         def zeros(*shape: int) -> Tensor:
@@ -140,8 +140,8 @@ class _Sums:
         soft = soft_margin(logits, clean.predicted)
         return cls(margins, zeros(classes), zeros(classes), torch.sigmoid(-soft), soft, zeros(3), zeros(3, 3))
 
-    def add(self, chunk: Chunk, logits: Tensor) -> None:
-        """Add the logits `[B, units, 2, C]` of a chunk."""
+    def add(self, logits: Tensor) -> None:
+        """Add the logits `[B, units, 2, C]` of some pairs."""
         predicted = self.margins.predicted[:, None, None]
         soft = soft_margin(logits, predicted)
         self.margins.add(logits, (soft - self.soft[:, None, None])[..., None])
