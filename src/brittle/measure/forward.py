@@ -107,10 +107,12 @@ def look(
 
     With `differentiate` a Jacobian can be taken from the same pass, with `observe` it keeps the features.
     """
-    inputs = inputs.detach().to(classifier.device)
     rows = rows or default_rows(inputs, classifier.device)
-    seen = inputs.clone().requires_grad_(True) if differentiate else inputs
     with classifier.evaluating(), torch.set_grad_enabled(differentiate):
+        inputs = inputs.detach().to(classifier.device)
+        if inputs.is_inference():
+            inputs = inputs.clone()  # made in inference mode, it could not be differentiated with respect to
+        seen = inputs.clone().requires_grad_(True) if differentiate else inputs
         logits, features = classifier.observe(seen) if observe else (classifier(seen), None)
     graph = (seen, logits) if differentiate else None
     return Clean(
