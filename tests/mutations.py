@@ -272,10 +272,13 @@ MUTATIONS = (
         "    with _one_training:", "    if True:",
         f"{THREADS}the_number_of_threads_is_put_back",
     ),
-    mutation(
+    Mutation(
         "gradients under no_grad", "caller_modes.py",
-        "        modes.enter_context(torch.enable_grad())\n", "",
-        f"{CALLER}every_score_has_the_same_bytes[no_grad]",
+        (
+            ("        modes.enter_context(torch.enable_grad())\n", ""),
+            ("        modes.enter_context(torch.inference_mode(False))\n", ""),
+        ),
+        f"tests/{CALLER}every_score_has_the_same_bytes[no_grad]",
     ),
     mutation(
         "gradients under inference_mode", "caller_modes.py",
@@ -284,7 +287,7 @@ MUTATIONS = (
     ),
     mutation(
         "inputs that were made in inference mode", "measure/forward.py",
-        "        if inputs.is_inference():\n", "        if False:\n",
+        "inputs.clone().requires_grad_(True) if differentiate", "inputs.detach().requires_grad_(True) if differentiate",
         f"{CALLER}inputs_that_were_made_in_inference_mode",
     ),
     mutation(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,9 +15,10 @@ from problems import inputs, small_network
 from torch import nn
 
 import brittle
-from brittle.errors import ModelError
+from brittle.errors import ModelError, ResumeError
+from brittle.measure.forward import look
 from brittle.pseudo_margin import PseudoMargin
-from brittle.scores import MonteCarlo, Taylor
+from brittle.scores import MMSE, FirstOrderChange, InputMargin, Laplacian, MonteCarlo, Taylor
 
 
 @contextmanager
@@ -74,8 +76,11 @@ def test_a_measurement_alone(mode: Callable[[], AbstractContextManager[object]])
 def test_inputs_that_were_made_in_inference_mode() -> None:
     with torch.inference_mode():
         x = inputs(2)
-    found = brittle.nearest(brittle.Classifier(network()), x, effort="fast")
-    assert torch.equal(found.points, brittle.nearest(brittle.Classifier(network()), inputs(2), effort="fast").points)
+    classifier, certified = brittle.Classifier(network()), InputMargin("linf", effort="fast", certify=True)
+    assert torch.equal(look(classifier, x, "ab", 0, differentiate=True).logits, classifier(x))
+    for score in (FirstOrderChange(0.2), MMSE(0.2, draws=4), Laplacian(), certified):
+        found, expected = (estimate(classifier, one, score) for one in (x, inputs(2)))
+        assert torch.equal(found.value, expected.value)
 
 
 @each
@@ -89,6 +94,16 @@ def test_a_pseudo_margin_is_learned(mode: Callable[[], AbstractContextManager[ob
     expected = learned()
     with mode():
         assert learned() == expected
+
+
+def test_a_default_dtype_that_a_forward_may_see_makes_another_run(tmp_path: Path) -> None:
+    run = partial(brittle.score, brittle.Classifier(network()), (inputs(2), None), [MonteCarlo(0.2, draws=8)])
+    run(out=tmp_path / "run")
+    with (
+        default_dtype(torch.float64),
+        pytest.raises(ResumeError, match=r"machine\.default_dtype nothing there, float64"),
+    ):
+        run(out=tmp_path / "run", resume=True)
 
 
 def test_the_callers_modes_are_put_back() -> None:

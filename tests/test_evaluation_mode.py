@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -246,6 +247,7 @@ def test_turns(trial: int) -> None:
             with turns.alone() if alone else turns.together():
                 inside.append(alone)
                 seen.append((alone, len(inside), any(inside)))
+                time.sleep(1e-4)  # the others get the time to come in, if they could
                 with turns.together():
                     inside.remove(alone)
 

@@ -110,8 +110,7 @@ def look(
     rows = rows or default_rows(inputs, classifier.device)
     with classifier.evaluating(), torch.set_grad_enabled(differentiate):
         inputs = inputs.detach().to(classifier.device)
-        if inputs.is_inference():
-            inputs = inputs.clone()  # made in inference mode, it could not be differentiated with respect to
+        # A copy that is made here can be differentiated with respect to, whatever mode the inputs were made in.
         seen = inputs.clone().requires_grad_(True) if differentiate else inputs
         logits, features = classifier.observe(seen) if observe else (classifier(seen), None)
     graph = (seen, logits) if differentiate else None
