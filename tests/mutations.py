@@ -81,6 +81,7 @@ def mutation(name: str, file: str, old: str, new: str, test: str) -> Mutation:
     return Mutation(name, file, ((old, new),), f"tests/{test}")
 
 
+THREADS, CALLER = "test_evaluation_mode.py::test_", "test_caller_modes.py::test_"
 PLANTED = "test_planted_defects.py::test_a_defect_is_named_and_nothing_is_scored"
 
 MUTATIONS = (
@@ -204,9 +205,147 @@ MUTATIONS = (
         "test_laplacian.py::test_no_second_derivative_is_one_sentence",
     ),
     mutation(
-        "training mode is put back", "classifier.py",
-        "                module.training = training\n", "                pass\n",
+        "training mode is put back", "evaluation_mode.py",
+        "            switched.one.training = True", "            pass",
         "test_classifier.py::test_evaluation_mode_is_left_as_it_was",
+    ),
+    # Threads, and what a caller has switched.
+    mutation(
+        "a mode is held as long as anybody evaluates", "evaluation_mode.py",
+        "    return [switched.pop(id(one)) for one in ones if not switched[id(one)].holders]\n",
+        "    return [switched.pop(id(one)) for one in ones if id(one) in switched]\n",
+        f"{THREADS}dropout_does_not_come_back_when_another_run_ends",
+    ),
+    mutation(
+        "a model that is trained during a pass", "classifier.py",
+        "            output = call(seen)\n        check_mode(self.model)\n", "            output = call(seen)\n",
+        f"{THREADS}training_in_the_middle_of_a_pass_stops_it",
+    ),
+    mutation(
+        "a model that is trained at the end", "evaluation_mode.py",
+        "        yield was_training\n        check_mode(model)\n", "        yield was_training\n",
+        f"{THREADS}training_at_the_end_of_a_run_stops_it",
+    ),
+    mutation(
+        "eval() of a second run does not hide training", "evaluation_mode.py",
+        "            _check_not_trained(held)\n", "",
+        f"{THREADS}a_second_run_does_not_hide_that_the_model_trains",
+    ),
+    mutation(
+        "the parts beside an exported one are switched", "evaluation_mode.py",
+        "            _evaluate(child, fixed)\n", "            pass\n",
+        f"{THREADS}an_exported_part_leaves_the_others_to_be_switched",
+    ),
+    mutation(
+        "a classifier serves one thread", "in_use.py",
+        "    if users and users[-1:] != [threading.get_ident()]:\n", "    if False:\n",
+        f"{THREADS}a_classifier_counts_for_one_thread",
+    ),
+    mutation(
+        "features are those of this thread", "head.py",
+        "            if threading.get_ident() == thread:", "            if True:",
+        f"{THREADS}features_of_another_thread_are_not_taken",
+    ),
+    mutation(
+        "elementary attention is switched alone", "measure/curvature.py",
+        "        with PASSES.alone(), sdpa_kernel(SDPBackend.MATH):", "        with sdpa_kernel(SDPBackend.MATH):",
+        f"{THREADS}attention_is_elementary_for_nobody_else",
+    ),
+    mutation(
+        "a network is traced alone", "measure/certified/graph.py",
+        "        with PASSES.alone(), _quiet():", "        with _quiet():",
+        f"{THREADS}nobody_passes_through_a_network_that_is_traced",
+    ),
+    mutation(
+        "passes take turns", "turns.py",
+        "self._inside >= 0 and not self._waiting", "True",
+        f"{THREADS}turns",
+    ),
+    mutation(
+        "the last puts the filters of warnings back", "quiet.py",
+        "            _inside -= 1\n            if not _inside:\n",
+        "            _inside -= 1\n            if _filters:\n",
+        f"{THREADS}filters_of_warnings_are_put_back",
+    ),
+    mutation(
+        "one training sets the number of threads", "pseudo_margin/training.py",
+        "    with _one_training:", "    if True:",
+        f"{THREADS}the_number_of_threads_is_put_back",
+    ),
+    Mutation(
+        "gradients under no_grad", "caller_modes.py",
+        (
+            ("        modes.enter_context(torch.enable_grad())\n", ""),
+            ("        modes.enter_context(torch.inference_mode(False))\n", ""),
+        ),
+        f"tests/{CALLER}every_score_has_the_same_bytes[no_grad]",
+    ),
+    mutation(
+        "gradients under inference_mode", "caller_modes.py",
+        "        modes.enter_context(torch.inference_mode(False))\n", "",
+        f"{CALLER}every_score_has_the_same_bytes[inference_mode]",
+    ),
+    mutation(
+        "inputs that were made in inference mode", "measure/forward.py",
+        "inputs.clone().requires_grad_(True) if differentiate", "inputs.detach().requires_grad_(True) if differentiate",
+        f"{CALLER}inputs_that_were_made_in_inference_mode",
+    ),
+    mutation(
+        "autocast of the caller", "caller_modes.py",
+        "                modes.enter_context(torch.autocast(kind, enabled=False))\n", "                pass\n",
+        f"{CALLER}every_score_has_the_same_bytes[autocast]",
+    ),
+    mutation(
+        "normal draws of one dtype", "noise.py",
+        "    return torch.randn(size, generator=generator, dtype=torch.float32,",
+        "    return torch.randn(size, generator=generator,",
+        "test_noise.py::test_the_default_dtype_changes_no_draw[gaussian]",
+    ),
+    mutation(
+        "lattices of one dtype", "orthant/lattice.py",
+        "% size).double() / size\n", "% size) / size\n",
+        f"{CALLER}every_score_has_the_same_bytes[float64]",
+    ),
+    mutation(
+        "lazy layers", "classifier.py",
+        "    if lazy:\n", "    if False:\n",
+        f"{CALLER}lazy_layers_that_have_seen_no_input",
+    ),
+    # Noise families of others.
+    mutation(
+        "scores refuse noise without a covariance", "noise.py",
+        "        if linear and not self.has_covariance:\n", "        if False:\n",
+        "test_noise.py::test_a_score_needs_the_covariance_or_does_without",
+    ),
+    mutation(
+        "no covariance is inherited by other draws", "noise.py",
+        "        return said is not Noise and issubclass(said, drawn)\n", "        return said is not Noise\n",
+        "test_noise.py::test_a_score_needs_the_covariance_or_does_without",
+    ),
+    mutation(
+        "measurements refuse noise without a covariance", "noise.py",
+        "        if not self.has_covariance:\n            raise", "        if False:\n            raise",
+        "test_noise.py::test_no_measurement_takes_a_covariance_that_is_not_said",
+    ),
+    mutation(
+        "draws of a wrong size", "noise_promise.py",
+        "    if isinstance(draw, Tensor) and draw.shape == (size,) and not draw.is_complex():\n", "    if True:\n",
+        "test_noise.py::test_draws_that_are_no_noise",
+    ),
+    mutation(
+        "draws with NaN", "noise.py",
+        "        check_finite(self._noise, draws)\n", "",
+        "test_noise.py::test_a_draw_that_turns_bad_later",
+    ),
+    mutation(
+        "draws are what a family promises", "noise.py",
+        "        if type(noise) not in OWN:\n            check_promise", "        if False:\n            check_promise",
+        "test_noise.py::test_a_family_that_breaks_its_promise",
+    ),
+    mutation(
+        "families that would be taken for one", "noise.py",
+        "        if beside:\n", "        if False:\n",
+        "test_noise.py::test_families_that_could_not_be_told_apart",
     ),
     mutation(
         "a model works on a copy of its input", "classifier.py",

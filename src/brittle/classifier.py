@@ -9,10 +9,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from brittle.bounds import check_bounds
+from brittle.caller_modes import standard_modes
 from brittle.errors import ModelError, ParameterError
+from brittle.evaluation_mode import check_mode, evaluation_mode
 from brittle.head import Head, check_head, find_head
+from brittle.in_use import check_not_in_use, in_use
+from brittle.turns import PASSES
 
 OUTPUTS = ("logits", "probs", "binary-logit")
 """What a model may return: class scores, class probabilities (their logarithm is taken), or one logit for class 1."""
@@ -50,7 +55,7 @@ class Classifier:
 
     Raises:
         ParameterError: bounds that are not increasing, a std that is not positive, or unknown outputs.
-        ModelError: the model's parameters are on several devices.
+        ModelError: the model's parameters are on several devices, or some have no shape yet (lazy layers).
     """
 
     def __init__(
@@ -81,7 +86,6 @@ class Classifier:
         self.output_dtype = self.dtype or torch.float32
         self.taken: str | None = None
         self.was_training = False
-        self._depth = 0
         self.head_name = head
         self._head_agrees = False
 
@@ -172,12 +176,13 @@ class Classifier:
 
     def _derivative(self, what: str, values: Tensor, inputs: Tensor, keep: bool, differentiable: bool) -> Tensor | None:
         """Derivative of each row's value; None where it does not depend on the input."""
+        check_not_in_use(self)
         self.backward_passes += len(inputs)
         if not values.requires_grad:
             return None
         # Seeds that require gradients make operations that differentiate once show up in the graph of the gradient.
         seeds = torch.ones_like(values, requires_grad=differentiable)
-        with _failures(what, inputs, self.device):
+        with PASSES.together(), _failures(what, inputs, self.device):
             return torch.autograd.grad(
                 values, inputs, seeds, retain_graph=keep, create_graph=differentiable, allow_unused=True
             )[0]
@@ -191,39 +196,34 @@ class Classifier:
     def evaluating(self) -> Iterator[None]:
         """Evaluation mode without parameter gradients inside the block; everything is as before afterwards.
 
+        The mode of the model is held in all threads, and put back once nobody evaluates it any more. In this thread
+        gradients can be taken with respect to inputs, whatever modes the caller has switched on (`no_grad`,
+        `inference_mode`, `autocast`).
+
         Raises:
-            ModelError: a module stays in training mode after `eval()`.
+            ModelError: a module stays in training mode after `eval()`, or is put into it inside the block.
+            ParameterError: another thread measures with this classifier; it takes one of its own, of the same model.
         """
-        if not isinstance(self.model, nn.Module) or self._depth:
-            yield
-            return
-        modes = {module: module.training for module in self.model.modules()}
-        trainable = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        was_training = self.model.training
-        exported = not _enter_evaluation(self.model)
-        for parameter in trainable:
-            parameter.requires_grad_(False)
-        self.was_training = was_training and not exported
-        self._depth += 1
-        try:
-            if not exported:
-                _check_evaluation(self.model)
-            yield
-        finally:
-            self._depth -= 1
-            for parameter in trainable:
-                parameter.requires_grad_(True)
-            for module, training in modes.items():
-                module.training = training
+        with in_use(self), standard_modes(self.device):
+            if not isinstance(self.model, nn.Module):
+                yield
+                return
+            with evaluation_mode(self.model) as was_training:
+                self.was_training = was_training
+                yield
 
     def _run(self, call: Callable[[Tensor], Any], inputs: Tensor) -> Any:
         """What `call` makes of `inputs` as the model sees them; counts `B` forward passes."""
+        check_not_in_use(self)
         self.forward_passes += len(inputs)
         moved = inputs.to(self.device, self.dtype or inputs.dtype)
         # A copy, so that a model that works in place cannot change the caller's data.
         seen = self._normalise(moved) if self.mean or self.std else moved.clone()
-        with _failures("run on", inputs, self.device):
-            return call(seen)
+        check_mode(self.model)
+        with PASSES.together(), _failures("run on", inputs, self.device):
+            output = call(seen)
+        check_mode(self.model)
+        return output
 
     def _normalise(self, inputs: Tensor) -> Tensor:
         shape = (1, -1) + (1,) * (inputs.dim() - 2)
@@ -296,6 +296,12 @@ def _failures(what: str, inputs: Tensor, device: torch.device) -> Iterator[None]
         ) from error
     except (RuntimeError, ValueError, TypeError, AssertionError, IndexError) as error:
         reason = str(error).strip().partition("\n")[0]
+        if reason.startswith("Inference tensors cannot be saved for backward"):
+            raise ModelError(
+                "inference_tensors",
+                "the model's weights were created under torch.inference_mode(), so PyTorch cannot differentiate it; "
+                "build or load it outside of that, or give a copy made outside (copy.deepcopy(model))",
+            ) from error
         raise ModelError(
             "model_failed",
             f"the model cannot be {what} inputs of shape {list(inputs.shape)}: {type(error).__name__}: {reason}; give "
@@ -316,6 +322,8 @@ def _place(
     model: Callable[[Tensor], Any], device: str | torch.device | None
 ) -> tuple[torch.device, torch.dtype | None]:
     """Where the model is and in which precision it computes; moved if `device` names one."""
+    if isinstance(model, nn.Module):
+        _check_initialized(model)
     parameters = [*model.parameters(), *model.buffers()] if isinstance(model, nn.Module) else []
     if isinstance(model, nn.Module) and device is not None:
         try:
@@ -332,20 +340,14 @@ def _place(
     return torch.device(found), floating[0] if floating else None
 
 
-def _enter_evaluation(model: nn.Module) -> bool:
-    """Switch to evaluation mode; False for an exported program, whose mode was fixed when it was exported."""
-    try:
-        model.eval()
-    except NotImplementedError:
-        return False
-    return True
-
-
-def _check_evaluation(model: nn.Module) -> None:
-    training = [name or type(module).__name__ for name, module in model.named_modules() if module.training]
-    if training:
+def _check_initialized(model: nn.Module) -> None:
+    """Raise where a lazy layer does not know the shape of its weights yet."""
+    lazy = [name for name, tensor in (*model.named_parameters(), *model.named_buffers()) if is_lazy(tensor)]
+    if lazy:
         raise ModelError(
-            "train_mode", f"{', '.join(training[:5])} stays in training mode after eval(); its train() is overridden"
+            "uninitialized",
+            f"{', '.join(lazy[:5])} of the model are still uninitialized, because its lazy layers have seen no input "
+            f"yet; call the model once on a batch of inputs, or load its weights, before it is scored",
         )
 
 

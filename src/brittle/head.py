@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -97,7 +98,13 @@ def _module_heads(model: Any) -> dict[str, Callable[[], Head]]:
 def _hooked(model: nn.Module, name: str, layer: nn.Linear) -> Head:
     def observe(inputs: Tensor) -> Observed:
         seen: list[Tensor] = []
-        handle = layer.register_forward_hook(lambda _, arguments, __: seen.append(arguments[0]))
+        thread = threading.get_ident()
+
+        def see(_: nn.Module, arguments: tuple[Tensor, ...], __: Any) -> None:
+            if threading.get_ident() == thread:  # a hook is called by every thread that uses the layer
+                seen.append(arguments[0])
+
+        handle = layer.register_forward_hook(see)
         try:
             output = model(inputs)
         finally:

@@ -7,7 +7,6 @@ It lies as its pixels do, as in torchvision, unless it is to be turned as its EX
 from __future__ import annotations
 
 import struct
-import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from torch import Tensor
 
 from brittle.data.exif import SIDEWAYS, TURNS, UPRIGHT, orientation
 from brittle.estimate import Status
+from brittle.quiet import without_warnings
 
 FORMATS = ("PNG", "JPEG", "BMP", "WEBP")
 """The image formats that are read; none of them starts another program."""
@@ -205,8 +205,7 @@ def _png(pixels: np.ndarray) -> bytes:
 @contextmanager
 def _opened(stream: BinaryIO) -> Iterator[Image.Image]:
     """An image with an acceptable header; Pillow's own warnings are replaced by the checks here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with without_warnings():
         image = _open(stream)
         _check_header(image)
         yield image

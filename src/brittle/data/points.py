@@ -296,7 +296,7 @@ class EncodedImages:
             files = enumerate(streams, start)
             while chunk := list(self._decoded(islice(files, size))):
                 failures = {position: one for position, one in enumerate(chunk) if isinstance(one, Failure)}
-                inputs = torch.zeros(len(chunk), *self.look.shape)
+                inputs = torch.zeros(len(chunk), *self.look.shape, dtype=torch.float32)
                 pictures = {position: one for position, one in enumerate(chunk) if isinstance(one, Picture)}
                 if pictures:
                     levels = torch.stack([one.pixels for one in pictures.values()])

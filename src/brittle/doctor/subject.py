@@ -164,7 +164,7 @@ class Subject:
         """Inputs of the same shape, uniform in the bounds, the same ones every time."""
         low, high = self.classifier.bounds
         generator = torch.Generator().manual_seed(0)
-        uniform = torch.rand(count, *self.inputs.shape[1:], generator=generator)
+        uniform = torch.rand(count, *self.inputs.shape[1:], generator=generator, dtype=torch.float32)
         return (uniform * (high - low) + low).to(self.inputs)
 
     @property

@@ -15,6 +15,7 @@ from brittle.errors import ParameterError
 from brittle.measure.base import Measurement
 from brittle.measure.forward import Clean
 from brittle.noise import Gaussian, Stream
+from brittle.turns import PASSES
 
 Function = Callable[[Tensor, Tensor], Tensor]
 """One number for each row of inputs, given these and the positions in the batch where the rows stand."""
@@ -197,6 +198,6 @@ def differentiable_gradients(
     """
     for part in torch.arange(len(clean.inputs), device=clean.inputs.device).split(clean.rows):
         inputs = clean.inputs[part].clone().requires_grad_(True)
-        with sdpa_kernel(SDPBackend.MATH):
+        with PASSES.alone(), sdpa_kernel(SDPBackend.MATH):  # which holds for all threads
             gradient = classifier.gradient(function(inputs, part), inputs, keep=True, differentiable=True)
         yield part, inputs, gradient

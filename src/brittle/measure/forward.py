@@ -107,10 +107,11 @@ def look(
 
     With `differentiate` a Jacobian can be taken from the same pass, with `observe` it keeps the features.
     """
-    inputs = inputs.detach().to(classifier.device)
     rows = rows or default_rows(inputs, classifier.device)
-    seen = inputs.clone().requires_grad_(True) if differentiate else inputs
     with classifier.evaluating(), torch.set_grad_enabled(differentiate):
+        inputs = inputs.detach().to(classifier.device)
+        # A copy that is made here can be differentiated with respect to, whatever mode the inputs were made in.
+        seen = inputs.clone().requires_grad_(True) if differentiate else inputs
         logits, features = classifier.observe(seen) if observe else (classifier(seen), None)
     graph = (seen, logits) if differentiate else None
     return Clean(

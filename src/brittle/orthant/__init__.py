@@ -140,7 +140,7 @@ def orthant_probability(
     nodes = spent.amax(1) * SHIFTS
 
     value, complement, error = _summarise(rows, integrals, tolerance)
-    error = error + torch.where(condition > ILL_CONDITIONED_ABOVE, _RANK_REDUCTION_ERROR, 0.0)
+    error = torch.where(condition > ILL_CONDITIONED_ABOVE, error + _RANK_REDUCTION_ERROR, error)
     value, complement, error = (torch.where(usable, field, math.nan) for field in (value, complement, error))
     return OrthantProbability(value, complement, error, torch.where(finite, condition, math.nan), nodes)
 
@@ -227,7 +227,7 @@ def _plan(bounds: Tensor, correlation: Tensor, tolerance: float) -> _Rows:
     rarer[:, :-1] = tail.flip(1).cumsum(1).flip(1)[:, 1:]
     size = 1 + (rarer > _SHARE * tolerance * tail[:, :1]).sum(1)
     dropped = rarer.take_along_dim(size[:, None] - 1, 1)[:, 0]
-    union = (bounds[:, 0] > 0) & (tail.sum(1) * size.sqrt() < _UNION_BOUND)
+    union = (bounds[:, 0] > 0) & (tail.sum(1) * size.double().sqrt() < _UNION_BOUND)
     return _Rows(bounds, correlation, size, dropped, union)
 
 
@@ -254,7 +254,7 @@ def _summarise(rows: _Rows, integrals: Tensor, tolerance: float) -> tuple[Tensor
     by_shift = integrals.sum(1)
     total = by_shift.mean(1).clamp(0.0, 1.0)
     rest = 1 - total
-    unseen = torch.where(rows.size > 1, _SHARE * tolerance + 1e-13, 0.0) * torch.minimum(total, rest)
+    unseen = (_SHARE * tolerance + 1e-13) * torch.where(rows.size > 1, torch.minimum(total, rest), 0.0)
     error = _STUDENT / math.sqrt(SHIFTS) * _deviation(by_shift) + rows.dropped + unseen
     return torch.where(rows.union, rest, total), torch.where(rows.union, total, rest), error
 

@@ -22,7 +22,7 @@ def shifts(size: int, dimension: int, seed: int) -> Tensor:
 
 def coordinate(index: Tensor, shifts: Tensor, size: int, j: int) -> Tensor:
     """Coordinate `j` of the points `index` of each shifted lattice, folded by the tent: `[shifts * points]`."""
-    points = index * generating_vector(size, len(shifts))[j] % size / size
+    points = (index * generating_vector(size, len(shifts))[j] % size).double() / size
     return (2 * (points + shifts[j, :, None]).frac() - 1).abs().flatten()
 
 

@@ -33,14 +33,14 @@ class Regressor(nn.Module):
         super().__init__()
         read = features + max(0, classes - 1)
         sizes = [read] + [width] * layers
-        hidden = [part for pair in pairwise(sizes) for part in (nn.Linear(*pair), nn.ReLU())]
-        self.body = nn.Sequential(*hidden, nn.Linear(width, 1))
+        hidden = [part for pair in pairwise(sizes) for part in (nn.Linear(*pair, dtype=torch.float32), nn.ReLU())]
+        self.body = nn.Sequential(*hidden, nn.Linear(width, 1, dtype=torch.float32))
         self.register_buffer("head_weight", torch.zeros(classes, features, dtype=torch.float64))
         self.register_buffer("head_bias", torch.zeros(classes, dtype=torch.float64))
         self.register_buffer("lengths", torch.ones(classes, classes, dtype=torch.float64))
         self.register_buffer("scale", torch.ones((), dtype=torch.float64))
-        self.register_buffer("mean", torch.zeros(read))
-        self.register_buffer("std", torch.ones(read))
+        self.register_buffer("mean", torch.zeros(read, dtype=torch.float32))
+        self.register_buffer("std", torch.ones(read, dtype=torch.float32))
 
     def read(self, features: Tensor) -> Tensor:
         """What the perceptron reads, `[B, d]` or `[B, d + C - 1]`, single precision."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,6 +12,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from brittle.caller_modes import standard_modes
 from brittle.errors import DataError, ParameterError
 from brittle.head import Head
 from brittle.norms import DUAL_ORDER
@@ -23,6 +25,8 @@ HELD_OUT = 0.2
 
 PATIENCE = 20
 """Passes without improvement before it stops."""
+
+_one_training = threading.Lock()
 
 
 def train(recipe: Recipe, head: Head | None, examples: Examples) -> tuple[Recipe, Regressor]:
@@ -39,7 +43,7 @@ def train(recipe: Recipe, head: Head | None, examples: Examples) -> tuple[Recipe
         DataError: the error is never finite.
         ParameterError: the head does not take the features.
     """
-    with _one_thread():
+    with standard_modes(torch.device("cpu")), _one_thread():
         return _train(recipe, head, examples)
 
 
@@ -104,9 +108,10 @@ def _initialise(regressor: Regressor, features: Tensor, scale: float, generator:
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """One thread inside the block, because sums over several depend on how many there are."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    with _one_training:  # the number is the process's: two at once would each put back what the other had set
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)

@@ -105,8 +105,15 @@ def describe(job: Job, command: Sequence[str] | None) -> dict[str, Any]:
             "device": _device_name(classifier.device),
             "threads": torch.get_num_threads(),
             "platform": platform.machine(),
-        },
+        }
+        | _default_dtype(),
     }
+
+
+def _default_dtype() -> dict[str, str]:
+    """What a `forward` makes numbers of where it names no dtype; told where it is not that of every new process."""
+    dtype = torch.get_default_dtype()
+    return {} if dtype == torch.float32 else {"default_dtype": str(dtype).removeprefix("torch.")}
 
 
 def _describe_model(classifier: Classifier) -> dict[str, Any]:

@@ -72,14 +72,19 @@ class NoiseScore(Score):
         sigma: standard deviation of the noise per input coordinate, in the declared pixel units.
         noise: the noise family.
 
+    Class attributes:
+        uses_covariance: whether it stands on the covariance of the noise; False where only draws are read.
+
     Raises:
-        ParameterError: both or neither are given, or `sigma` is not a positive finite number.
+        ParameterError: both or neither are given, `sigma` is not a positive finite number, or the score needs the
+            covariance of a family that does not say it.
     """
 
     sigma: float | None = None
     noise: Noise = field(default=None, kw_only=True)  # type: ignore[assignment]
 
     quantity: ClassVar[str] = FLIP_PROBABILITY
+    uses_covariance: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.noise is None and self.sigma is None:
@@ -89,6 +94,7 @@ class NoiseScore(Score):
         elif self.sigma not in (None, self.noise.sigma):
             raise ParameterError("sigma", f"sigma={self.sigma} and noise of sigma={self.noise.sigma}; give one of them")
         object.__setattr__(self, "sigma", self.noise.sigma)
+        self.noise.check_serves(self.name, self.uses_covariance)
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -25,6 +25,7 @@ class SampledScore(NoiseScore):
     clip: bool = False
 
     cost: ClassVar[str] = "1 + draws per sigma"
+    uses_covariance: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

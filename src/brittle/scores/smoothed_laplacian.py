@@ -50,6 +50,7 @@ class SmoothedLaplacian(ChangeScore):
     quantity: ClassVar[str] = "laplacian"
     cost: ClassVar[str] = "1 + draws per sigma, 1 + 2 draws by gradients"
     reference: ClassVar[str] = "brittle"
+    uses_covariance: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:

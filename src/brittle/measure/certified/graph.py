@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves, tree_map
 
 from brittle.classifier import Classifier
+from brittle.quiet import without_warnings
+from brittle.turns import PASSES
 
 Value = TypeVar("Value")
 """What an interpretation of the network sends along its edges: a tensor, an interval, a bounded point."""
@@ -145,7 +146,7 @@ def _graph_module(classifier: Classifier, inputs: Tensor) -> fx.GraphModule:
     # Two rows, because a batch of one is taken for a constant.
     example = inputs[:1].to(classifier.dtype or inputs.dtype).expand(2, *inputs.shape[1:]).clone()
     try:
-        with _quiet():
+        with PASSES.alone(), _quiet():  # tracing puts other parameters into the model
             dynamic = ({0: torch.export.Dim.AUTO},)
             exported = torch.export.export(model, (example,), dynamic_shapes=dynamic, strict=False).module()
     except Exception as error:
@@ -162,8 +163,7 @@ def _quiet() -> Iterator[None]:
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with without_warnings():
             yield
     finally:
         logger.setLevel(level)

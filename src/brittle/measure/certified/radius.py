@@ -241,7 +241,8 @@ class _Search:
         ahead = (ahead * stretch).clamp(1.1 * self.low, self.low * (4 if stretch > 1 else 1e4))
         gap = self.high - self.low
         share = (self.low_score / (self.low_score - self.high_score)).nan_to_num(0.5)
-        inside = (self.low + gap * share) * (1 + torch.where(self.raised, ACCURACY, -ACCURACY) / 3)
+        inside = self.low + gap * share
+        inside = torch.where(self.raised, (1 + ACCURACY / 3) * inside, (1 - ACCURACY / 3) * inside)
         inside = inside.maximum(self.low + 0.1 * gap).minimum(self.high - 0.1 * gap)
         middle = (self.low * self.high).sqrt()
         inside = torch.where((self.low > 0) & (self.high > 8 * self.low), middle, inside)

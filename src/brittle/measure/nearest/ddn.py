@@ -35,7 +35,7 @@ def ddn(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     for number in range(effort.ddn_steps):
         step = LAST + (FIRST - LAST) * (1 + math.cos(math.pi * number / effort.ddn_steps)) / 2
         seen = search.differentiate(rows, points, targets)
-        norm = norm * torch.where(seen.flipped, 1 - CHANGE, 1 + CHANGE)
+        norm = torch.where(seen.flipped, (1 - CHANGE) * norm, (1 + CHANGE) * norm)
         moved = seen.points - origin - _of_length(search, seen.gradient, step * norm)
         points = origin + _of_length(search, moved, norm)
     search.look(rows, points)
