@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test test-slow test-faults test-cluster test-mutations lint format clean
+.PHONY: demo test test-slow test-faults test-cluster test-mutations test-hostile lint format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -28,6 +28,9 @@ test-cluster: $(READY)  ## kills workers, drivers and nodes of runs on a Ray clu
 
 test-mutations: $(READY)  ## takes safeguards out one at a time, and shows that a test turns red for each
 	$(BIN)/python tests/mutations.py
+
+test-hostile: $(READY)  ## scores odd networks and sets every number beside a truth that shares no code with it
+	OMP_NUM_THREADS=1 $(BIN)/python tests/hostile.py
 
 lint: $(READY)  ## format, lint and types
 	$(BIN)/ruff format --check .

@@ -1,0 +1,132 @@
+"""The truth about a prediction under noise, from the network alone: every noisy copy by itself, in a batch of one.
+
+Nothing here is shared with `brittle`: torch runs the network, numpy draws the noise, scipy gives the exact interval. A
+copy flips where the class of the clean input does not win alone: another class has a larger score, or as large a one.
+Copies with NaN or infinite scores are lost: the interval reaches from all of them kept to all of them flipped. Minus
+infinity is a score, of a class that never wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+from scipy import stats
+from torch import Tensor, nn
+
+Network = Callable[[Tensor], Tensor]
+"""From one input in a batch of one to its class scores."""
+
+CONFIDENCE = 0.999
+"""Of the truth's own interval."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What became of the noisy copies of one input.
+
+    Attributes:
+        predicted: the class of the clean input; -1 where it has NaN or infinite scores.
+        tied: whether another class has as large a score at the clean input.
+        copies: noisy copies.
+        flips: those that lost the predicted class, ties among them.
+        lost: those with NaN or infinite scores, no flips.
+    """
+
+    predicted: int
+    tied: bool
+    copies: int
+    flips: int
+    lost: int
+
+    @property
+    def share(self) -> float:
+        """Flips among all copies."""
+        return self.flips / self.copies
+
+    def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
+        """Clopper-Pearson interval of the flip probability, whatever became of the copies that were lost."""
+        least, _ = clopper_pearson(self.flips, self.copies, confidence)
+        _, most = clopper_pearson(self.flips + self.lost, self.copies, confidence)
+        return least, most
+
+
+@cache
+def clopper_pearson(flips: int, copies: int, confidence: float) -> tuple[float, float]:
+    """The exact interval of a share."""
+    interval = stats.binomtest(flips, copies).proportion_ci(confidence, "exact")
+    return float(interval.low), float(interval.high)
+
+
+def logits_of(scores: Tensor) -> Tensor:
+    """Class scores as they are, `[B, C]`."""
+    return scores
+
+
+def one_logit(scores: Tensor) -> Tensor:
+    """Class scores of a network that returns the logit of class 1, `[B, 1]` to `[B, 2]`."""
+    return torch.cat((torch.zeros_like(scores), scores), dim=1)
+
+
+def one_probability(scores: Tensor) -> Tensor:
+    """Class scores of a network that returns the probability of class 1, `[B, 1]` to `[B, 2]`."""
+    return torch.cat((1 - scores, scores), dim=1)
+
+
+def alone(
+    build: Callable[[], Network],
+    x: Tensor,
+    sigma: float,
+    copies: int,
+    seed: int,
+    *,
+    fresh: bool = False,
+    meaning: Callable[[Tensor], Tensor] = logits_of,
+) -> Truth:
+    """Send `copies` noisy copies of `x` through the network, each alone.
+
+    Args:
+        build: makes the network.
+        x: one input, `[*shape]`.
+        sigma: standard deviation of the noise per coordinate.
+        copies: how many.
+        seed: of the noise.
+        fresh: make the network anew for every copy, so that it has seen nothing before.
+        meaning: turns what the network returns, `[1, ...]`, into class scores.
+
+    Returns:
+        what became of them.
+    """
+    noise = np.random.default_rng(seed).standard_normal((copies, *x.shape), dtype=np.float32)
+    noisy = x[None] + sigma * torch.from_numpy(noise).to(x)
+    network = _evaluating(build)
+    with torch.no_grad():
+        clean = meaning(network(x[None].clone())).double()
+        outputs = [(_evaluating(build) if fresh else network)(noisy[j : j + 1].clone()).clone() for j in range(copies)]
+        scores = meaning(torch.cat(outputs)).double()
+    if not bool(_readable(clean)[0]):
+        return Truth(-1, False, copies, 0, copies)
+    predicted = int(clean.argmax())
+    keeps, readable = _wins(scores, predicted), _readable(scores)
+    tied = not bool(_wins(clean, predicted)[0])
+    return Truth(predicted, tied, copies, int((readable & ~keeps).sum()), int((~readable).sum()))
+
+
+def _evaluating(build: Callable[[], Network]) -> Network:
+    network = build()
+    return network.eval() if isinstance(network, nn.Module) else network
+
+
+def _readable(scores: Tensor) -> Tensor:
+    """Whether each row says which class wins, `[B]`."""
+    return ~(scores.isnan() | scores.isposinf()).any(dim=1) & ~scores.isneginf().all(dim=1)
+
+
+def _wins(scores: Tensor, predicted: int) -> Tensor:
+    """Whether each row has its largest score at the predicted class only, `[B]`."""
+    others = scores.clone()
+    others[:, predicted] = -torch.inf
+    return scores[:, predicted] > others.amax(dim=1)
