@@ -16,6 +16,9 @@ ENOUGH_ROWS = 16
 APART = 0.01
 """By how much they must differ, as a share of it: a large number that is added to all logits makes equal sums too."""
 
+PROBES = 2
+"""Inputs that have nothing to do with the points and must not get the same logits."""
+
 SHOWN = 5
 """Classes that a message names."""
 
@@ -46,7 +49,7 @@ def check_constant(subject: Subject) -> Iterator[Finding | str]:
     """The logits differ between inputs."""
     logits = subject.finite
     with torch.no_grad():
-        probes = subject.classifier(subject.random_inputs())
+        probes = torch.cat([subject.classifier(part) for part in subject.random_inputs(PROBES).split(subject.rows)])
     if bool((torch.cat((logits, probes)) == logits[0]).all()):
         shown = ", ".join(f"{value:.4g}" for value in logits[0, :5].tolist())
         raise ModelError(

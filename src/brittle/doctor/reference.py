@@ -13,6 +13,9 @@ from brittle.classifier import Classifier
 from brittle.doctor.rounding import Difference, allowed, excess, precision_of
 from brittle.errors import ModelError
 
+REFERENCE = "reference"
+"""The field under which processes tell each other of them."""
+
 KEPT = 8
 """Points whose logits are kept."""
 

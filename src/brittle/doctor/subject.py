@@ -215,7 +215,7 @@ class Subject:
             raise changed_model(self.numbers[found.row], where, found)
         return logits
 
-    def random_inputs(self, count: int = 2, values: tuple[float, float] = (0.0, 1.0)) -> Tensor:
+    def random_inputs(self, count: int, values: tuple[float, float] = (0.0, 1.0)) -> Tensor:
         """Inputs of the same shape, uniform in these shares of the bounds, the same ones every time."""
         low, high = self.classifier.bounds
         generator = torch.Generator().manual_seed(0)

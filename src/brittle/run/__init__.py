@@ -15,6 +15,7 @@ from brittle import doctor
 from brittle.account import FIRST_ROWS, Account
 from brittle.classifier import Classifier
 from brittle.data import Batch, Points, as_points
+from brittle.doctor.reference import REFERENCE
 from brittle.errors import DataError, ParameterError
 from brittle.folder import RunFolder
 from brittle.intervals import check_confidence
@@ -181,7 +182,7 @@ def _shards(
         for number, entry in sorted(there.items()):
             yield Account.read(entry["account"]), folder.points(number)
     if workers is not None and folder is not None:
-        told = record.fixed | {"reference": reference.content(job.classifier)}
+        told = record.fixed | {REFERENCE: reference.content(job.classifier)}
         with closing(workers.shards(missing, told)) as shards:
             for packed in shards:
                 if not folder.shards:  # workers that cannot be had leave no run behind

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 from brittle.data import Batch
+from brittle.doctor.reference import REFERENCE
 from brittle.errors import BrittleError
 from brittle.folder import PackedShard
 from brittle.run.job import Job
@@ -47,7 +48,7 @@ def serve(open_job: Callable[[], Job]) -> int:
     except BrittleError as error:
         say(told(error))
         return error.exit_code
-    say({"hello": describe(job, None) | {"reference": reference.content(job.classifier)}})
+    say({"hello": describe(job, None) | {REFERENCE: reference.content(job.classifier)}})
     for line in sys.stdin:
         request = json.loads(line)
         lost = {int(row): why for row, why in request["lost"].items()}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from brittle.doctor.reference import check_alike
+from brittle.doctor.reference import REFERENCE, check_alike
 from brittle.errors import ModelError
 from brittle.folder import PackedShard
 from brittle.run.identity import differences
@@ -47,7 +47,7 @@ class Worker:
     Attributes:
         command: what starts it.
         environment: its environment variables.
-        record: the record of the run, with the logits of its first points as `reference`; one that opened something
+        record: the record of the run, with the logits of its first points (`REFERENCE`); one that opened something
             else is refused. None takes any.
         directory: its working directory; None is that of this process.
         place: the machine it runs on, for messages; empty for this one.
@@ -135,14 +135,16 @@ class Worker:
         if self.record is None:
             return
         where = f"in a worker {self._where}"
-        seen = differences(json.loads(json.dumps(self.record)), hello, ("in the run", where), ALIKE)
+        own, other = json.loads(json.dumps(self.record)), dict(hello)
+        reference, theirs = own.pop(REFERENCE, None), other.pop(REFERENCE, None)
+        seen = differences(own, other, ("in the run", where), ALIKE)
         if seen:
             raise ModelError(
                 "worker_differs",
                 f"a worker would compute another run: {'; '.join(seen)}; let it find the same files and versions",
             )
-        if "reference" in self.record:
-            check_alike(self.record["reference"], hello.get("reference"), where)
+        if reference is not None:
+            check_alike(reference, theirs, where)
 
     def _asked(self, number: int, shard: PackedShard) -> PackedShard:
         if shard.number != number:
