@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,10 @@ from torch import Tensor, nn
 
 import brittle
 from brittle import doctor
-from brittle.doctor.reference import check_alike
+from brittle.doctor.reference import REFERENCE, check_alike
 from brittle.errors import ModelError
 from brittle.run import make_job
+from brittle.run.workers.worker import Worker, environment_of
 from brittle.scores import Moments, MonteCarlo, Score, Softmax, Taylor
 
 SCORES: list[Score] = [Softmax(), MonteCarlo(0.2, draws=40)]
@@ -179,6 +182,22 @@ def test_a_worker_that_says_nothing_of_its_logits_is_refused(other: dict[str, An
     with pytest.raises(ModelError, match=r"logits of rows \[0, 1, 2, 3, 4, 5, 6, 7\] are compared") as caught:
         check_alike(own, other, "in a worker")
     assert caught.value.code == "worker_differs"
+
+
+def test_a_worker_that_gets_other_logits_is_refused() -> None:
+    own = {"rows": [0], "logits": [[1.0, 2.0]], "explained": [[0.1, 0.1]]}
+    for logits, refused in (([[1.05, 2.0]], False), ([[1.05, 2.2]], True)):
+        hello = {"hello": {"seed": 0, REFERENCE: own | {"logits": logits}}}
+        worker = Worker(
+            [sys.executable, "-S", "-c", f"print({json.dumps(hello)!r}, flush=True); input()"],
+            environment_of(),
+            {"seed": 0, REFERENCE: own},
+        )
+        try:
+            with pytest.raises(ModelError, match="row 0 gets other logits") if refused else nullcontext():
+                worker.start()
+        finally:
+            worker.close()
 
 
 def test_logits_that_are_no_numbers_are_compared_as_such() -> None:
