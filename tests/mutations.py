@@ -309,7 +309,7 @@ MUTATIONS = (
     mutation(
         "a probability is no logit", "doctor/outputs.py",
         '    "binary-logit": _about_one_logit,\n', '    "binary-logit": _about_probabilities,\n',
-        "test_doctor_outputs.py::test_outputs_that_are_not_what_was_declared_are_named[one probability as binary-logit]",
+        "test_doctor_outputs.py::test_every_declaration_is_checked[one probability as binary-logit]",
     ),
     mutation(
         "a copy of the model that saw other inputs first", "doctor/state.py",

@@ -97,7 +97,7 @@ DECLARED: dict[str, tuple[str, Callable[[Tensor], Tensor], str | None]] = {
 
 
 @pytest.mark.parametrize("name", list(DECLARED))
-def test_outputs_that_are_not_what_was_declared_are_named(name: str) -> None:
+def test_every_declaration_is_checked(name: str) -> None:
     outputs, change, code = DECLARED[name]
     found = set(codes(subject_of(change, outputs, torch.arange(COUNT) % 2)).values())
     assert found == ({code} if code else set())

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 import brittle
 from brittle import doctor
-from brittle.doctor.reference import REFERENCE, check_alike
+from brittle.doctor.reference import KEPT, REFERENCE, check_alike
 from brittle.errors import ModelError
 from brittle.run import make_job
 from brittle.run.workers.worker import Worker, environment_of
@@ -115,8 +115,7 @@ def test_what_changes_while_the_checks_are_made_is_seen_at_their_end() -> None:
     assert codes(late)["at the end"] == "model_changed"
 
 
-@pytest.mark.parametrize("calls", [80, 300])
-@pytest.mark.parametrize("wrapped", [Remembers, closure])
+@pytest.mark.parametrize(("calls", "wrapped"), [(80, Remembers), (300, closure)], ids=["a module", "a function"])
 def test_a_network_that_changes_in_mid_run_ends_it(calls: int, wrapped: Callable[..., Any], tmp_path: Path) -> None:
     """No table, no finished record; the shards before the change are there, and no other."""
     classifier = brittle.Classifier(wrapped(after(calls)))
@@ -156,8 +155,11 @@ def test_logits_and_features_are_the_callers_own() -> None:
 
 
 def told(change: Callable[[Any, Tensor], Tensor], *, driver: bool) -> dict[str, Any]:
-    """What a process says of the first points: the one that holds the run after its checks, a worker at its start."""
-    job = make_job(brittle.Classifier(closure(change)), inputs(100), SCORES, 0, None, 0.99)
+    """What a process says of the first points: the one that holds the run after its checks, a worker at its start.
+
+    There are no more points than these, so the first batch of both would be the same.
+    """
+    job = make_job(brittle.Classifier(closure(change)), inputs(KEPT), SCORES, 0, None, 0.99)
     if not driver:
         return json.loads(json.dumps(job.begin().content(job.classifier)))
     with job.classifier.evaluating():
