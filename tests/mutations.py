@@ -385,9 +385,110 @@ MUTATIONS = (
     ),
     # The checks before a run.
     mutation(
-        "rows that depend on their batch", "doctor/state.py",
-        "    if difference > subject.noise_floor:\n", "    if False:\n",
+        "rows that depend on their batch", "doctor/company.py",
+        "        if found is not None:\n            _refuse(", "        if False:\n            _refuse(",
         f"{PLANTED}[attention across rows]",
+    ),
+    mutation(
+        "batches of many sizes", "doctor/company.py",
+        "_in_pieces(subject, points[0], (subject.rows // 2, *SIZES))", "points[1]",
+        "test_doctor_batches.py::test_rows_that_lean_on_each_other_are_refused[another function of batches of 32]",
+    ),
+    mutation(
+        "batches as large as those of the run", "doctor/company.py",
+        "_beside(subject, BRIGHT, subject.rows, last=True)", "points[1]",
+        "test_doctor_batches.py::test_batches_as_large_as_those_of_the_run_are_looked_at[the first 500 rows]",
+    ),
+    mutation(
+        "dark inputs beside the points", "doctor/company.py",
+        "_beside(subject, DARK, most, last=False)", "points[1]",
+        "test_doctor_batches.py::test_rows_that_lean_on_each_other_are_refused[a branch where the mean is low]",
+    ),
+    mutation(
+        "noisy copies in other batches", "doctor/company.py",
+        "_in_pieces(subject, noisy[0], NOISY_SIZES)", "noisy[1]",
+        "test_doctor_batches.py::test_rows_that_lean_on_each_other_are_refused[a branch where the largest is high]",
+    ),
+    mutation(
+        "an output kept by the shape of the input", "doctor/company.py",
+        "    if torch.equal(kept, subject.logits) and", "    if False and",
+        "test_doctor_state.py::test_memory_is_seen_before_the_run[a memo by shape]",
+    ),
+    mutation(
+        "a step of the network is no defect", "doctor/rounding.py",
+        "        if not jumps(classifier, inputs[row : row + 1], found.seen):\n", "        if True:\n",
+        "test_doctor_batches.py::test_a_step_of_the_network_excuses_what_rounding_does",
+    ),
+    mutation(
+        "randomness is no step", "doctor/rounding.py",
+        "    if 2 * largest_difference(alone, again) >= seen:\n", "    if False:\n",
+        "test_doctor_batches.py::test_a_network_that_is_random_is_not_excused",
+    ),
+    mutation(
+        "rounding is that of the logits that compete", "doctor/rounding.py",
+        "    return share * ((first - sizes) + gap)",
+        "    return share * ((first - sizes).amax(1, keepdim=True) + 0 * sizes + gap)",
+        "test_doctor_outputs.py::test_a_mask_is_no_defect_and_hides_none[-1000000000.0-replaced]",
+    ),
+    mutation(
+        "rounding of a margin is that of its two logits", "doctor/gradients.py",
+        "[part.gather(1, both).double()", "[part.double()",
+        "test_doctor_outputs.py::test_a_mask_is_no_defect_and_hides_none[-1000000000.0-replaced]",
+    ),
+    mutation(
+        "the last digits of a mask are no change", "doctor/gradients.py",
+        "torch.maximum(sizes, sizes.gather(1, own))", "sizes.amax(1, keepdim=True)",
+        "test_doctor_outputs.py::test_saturated_gradients_are_seen_beside_a_mask",
+    ),
+    mutation(
+        "a mask of minus infinity is named", "doctor/outputs.py",
+        "        _refuse_masks(logits)\n", "",
+        "test_doctor_outputs.py::test_a_mask_of_minus_infinity_is_named",
+    ),
+    mutation(
+        "a probability is no logit", "doctor/outputs.py",
+        '    "binary-logit": _about_one_logit,\n', '    "binary-logit": _about_probabilities,\n',
+        "test_doctor_outputs.py::test_every_declaration_is_checked[one probability as binary-logit]",
+    ),
+    mutation(
+        "a copy of the model that saw other inputs first", "doctor/state.py",
+        '    subject.check_same("in a copy of the model that saw other inputs first", logits)\n', "",
+        "test_doctor_state.py::test_memory_is_seen_before_the_run[statistics of the first batch]",
+    ),
+    mutation(
+        "the first points at the end of the checks", "doctor/state.py",
+        "    logits = subject.check_same(NOW)\n", "    logits = subject.logits\n",
+        "test_doctor_state.py::test_what_changes_while_the_checks_are_made_is_seen_at_their_end",
+    ),
+    mutation(
+        "logits are copied from what the model returns", "classifier.py",
+        'if self.outputs == "probs" else scores.clone()\n', 'if self.outputs == "probs" else scores\n',
+        "test_doctor_state.py::test_logits_and_features_are_the_callers_own",
+    ),
+    mutation(
+        "rows of a shard are looked at alone", "run/standing.py",
+        "            if found is not None:\n", "            if False:\n",
+        "test_doctor_batches.py::test_what_the_first_rows_do_not_show_stops_the_run",
+    ),
+    mutation(
+        "noisy passes of a shard are looked at", "run/standing.py",
+        "or self._passes & (self._passes - 1) == 0", "or self._passes == 1",
+        "test_doctor_batches.py::test_noisy_passes_are_looked_at_too",
+    ),
+    mutation(
+        "the first points at the end of a shard", "run/standing.py",
+        "        if self.reference is not None:\n", "        if False:\n",
+        "test_doctor_state.py::test_a_network_that_changes_in_mid_run_ends_it",
+    ),
+    mutation(
+        "a worker sees other inputs before the first points", "run/job.py",
+        "            self.classifier(subject.other_inputs())\n", "",
+        "test_doctor_state.py::test_statistics_of_the_first_batch_differ_between_processes",
+    ),
+    mutation(
+        "the first points in a worker", "run/workers/worker.py",
+        "            check_alike(reference, theirs, where)\n", "            pass\n",
+        "test_doctor_state.py::test_a_worker_that_gets_other_logits_is_refused",
     ),
     mutation(
         "gradients that are masked", "doctor/gradients.py",

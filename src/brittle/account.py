@@ -27,7 +27,8 @@ class Account:
         failed_early: how many of them are among the first `FIRST_ROWS` of the data.
         labelled: points with a label and a prediction.
         correct: how many of these are predicted right.
-        passes: passes through the network.
+        passes: passes through the network for them.
+        check_passes: passes of the checks that are made during the run, on top of these.
         turned: points whose image says in its EXIF data that it is turned or mirrored.
         failures: some of the failed points, in words; of one shard the first.
     """
@@ -38,12 +39,16 @@ class Account:
     labelled: int = 0
     correct: int = 0
     passes: int = 0
+    check_passes: int = 0
     turned: int = 0
     failures: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, points: pa.Table, scores: pa.Table, passes: int, turned: int = 0) -> Account:
-        """The account of the rows of some points, which took `passes`, and of which so many images are `turned`."""
+    def of(cls, points: pa.Table, scores: pa.Table, passes: int, turned: int = 0, check_passes: int = 0) -> Account:
+        """The account of the rows of some points, which took `passes`, and of which so many images are `turned`.
+
+        `check_passes` were made to check them.
+        """
         correct = points["correct"].to_pylist()
         missing = scores.filter(scores["value"].is_null()).to_pylist()
         first = {row["point"]: row for row in reversed(missing)}
@@ -55,6 +60,7 @@ class Account:
             labelled=len(correct) - correct.count(None),
             correct=correct.count(True),
             passes=passes,
+            check_passes=check_passes,
             turned=turned,
             failures=tuple(_in_words(row) for row in list(reversed(first.values()))[:SHOWN]),
         )

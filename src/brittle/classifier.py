@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,8 @@ from brittle.turns import PASSES
 OUTPUTS = ("logits", "probs", "binary-logit")
 """What a model may return: class scores, class probabilities (their logarithm is taken), or one logit for class 1."""
 
+WATCHER: ContextVar[Callable[[Classifier, Tensor, Tensor], None] | None] = ContextVar("watcher", default=None)
+"""Called with the classifier, the inputs and the logits of every pass that this thread makes; None for nobody."""
 
 _NO_SECOND = "an operation of the model has a gradient, but no second derivatives"
 _WITHOUT_SECOND = "use scores without them (probability_change, or laplacian by the method gram)"
@@ -99,7 +102,9 @@ class Classifier:
         Raises:
             ModelError: the model fails on this batch, or what it returns are not class scores.
         """
-        return self._logits(self._run(self.model, inputs), len(inputs))
+        logits = self._logits(self._run(self.model, inputs), len(inputs))
+        self._tell(inputs, logits)
+        return logits
 
     @cached_property
     def head(self) -> Head:
@@ -118,7 +123,8 @@ class Classifier:
             ModelError: there is no head, the logits are not what it gives, or the model fails on this batch.
         """
         output, features = self._run(self.head.observe, inputs)
-        logits = self._logits(output, len(inputs))
+        logits, features = self._logits(output, len(inputs)), features.clone()
+        self._tell(inputs, logits)
         if not self._head_agrees:
             check_head(self.head, features, logits)
             self._head_agrees = bool(logits.isfinite().all())
@@ -239,7 +245,7 @@ class Classifier:
         return (inputs - mean) / std
 
     def _logits(self, output: Any, rows: int) -> Tensor:
-        scores, self.taken = _scores_of(output)
+        scores, self.taken = scores_of(output)
         if self.outputs == "binary-logit":
             scores = scores.reshape(rows, -1) if scores.numel() == rows else scores
         if scores.dim() == 1 and rows == 1 and scores.numel() > 1:
@@ -261,11 +267,19 @@ class Classifier:
             raise ModelError(
                 "num_classes",
                 "the model returns 1 number per input, but a classifier has at least 2 classes; for the logit of a "
-                "two-class model use --outputs binary-logit (outputs='binary-logit')",
+                "two-class model use --outputs binary-logit (outputs='binary-logit'), for its probability p return "
+                "[1 - p, p] and use --outputs probs (outputs='probs')",
             )
         self.output_dtype = scores.dtype if scores.is_floating_point() else torch.float32
         scores = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
-        return _log_probabilities(scores) if self.outputs == "probs" else scores
+        # A copy, so that a model that writes its next output over this one cannot change it.
+        return _log_probabilities(scores) if self.outputs == "probs" else scores.clone()
+
+    def _tell(self, inputs: Tensor, logits: Tensor) -> None:
+        """Tell whoever watches the passes of this thread."""
+        watcher = WATCHER.get()
+        if watcher is not None:
+            watcher(self, inputs, logits)
 
 
 def _differentiates_once(gradient: Tensor) -> bool:
@@ -351,7 +365,7 @@ def _check_initialized(model: nn.Module) -> None:
         )
 
 
-def _scores_of(output: Any) -> tuple[Tensor, str | None]:
+def scores_of(output: Any) -> tuple[Tensor, str | None]:
     """The class scores in what a model returned, and what of it they are; None where they are all of it."""
     if isinstance(output, Tensor):
         return output, None

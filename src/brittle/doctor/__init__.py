@@ -14,6 +14,7 @@ from brittle.data.points import Batch, Points
 from brittle.doctor.checks import CHECKS, Check, Outcome, raise_or_note, run_all
 from brittle.doctor.data import about_orientation, check_unchanged, check_values, digest
 from brittle.doctor.labels import GUARD_ROWS, about_accuracy, check_accuracy, check_expected, check_labels, confusion_in
+from brittle.doctor.reference import Reference
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject, usable
 from brittle.scores import Score
 
@@ -27,6 +28,7 @@ __all__ = [
     "Diagnosis",
     "Finding",
     "Outcome",
+    "Reference",
     "Subject",
     "about_accuracy",
     "about_orientation",
@@ -58,6 +60,7 @@ class Diagnosis:
         digest: of the first points, to tell at the end whether the data are still the same.
         forward_passes: rows that the checks sent forward through the model.
         backward_passes: rows that they sent backward.
+        reference: the first points with the logits of the first pass.
     """
 
     classes: int
@@ -68,6 +71,7 @@ class Diagnosis:
     digest: str = ""
     forward_passes: int = 0
     backward_passes: int = 0
+    reference: Reference | None = None
 
 
 def examine(
@@ -113,4 +117,5 @@ def examine(
         digest=digest(batch),
         forward_passes=classifier.forward_passes - before[0],
         backward_passes=classifier.backward_passes - before[1],
+        reference=subject.reference,
     )

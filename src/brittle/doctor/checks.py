@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from brittle.doctor import data, gradients, labels, outputs, parameters, state
+from brittle.doctor import company, data, gradients, labels, outputs, parameters, state
 from brittle.doctor.subject import Finding, Subject
 from brittle.errors import BrittleError
 
@@ -54,7 +54,9 @@ CHECKS = (
     Check("forward", outputs.check_forward),
     Check("state kept", state.check_state_kept, RUNS),
     Check("repeatable", state.check_repeatable, RUNS),
-    Check("rows apart", state.check_rows_apart, (*RUNS, "repeatable")),
+    Check("rows apart", company.check_rows_apart, (*RUNS, "repeatable")),
+    Check("history", state.check_history, (*RUNS, "repeatable")),
+    Check("output kept", company.check_output_kept, RUNS),
     Check("finite", outputs.check_finite, RUNS),
     Check("not constant", outputs.check_constant, FINITE),
     Check("features", outputs.check_head, FINITE),
@@ -67,16 +69,19 @@ CHECKS = (
     Check("noise", parameters.check_noise, RUNS),
     Check("cost", parameters.check_cost, RUNS),
     Check("gradients", gradients.check_gradients, (*FINITE, "not constant")),
+    Check("at the end", state.check_end, (*RUNS, "repeatable", "rows apart")),
 )
 
 
 def raise_or_note(subject: Subject) -> tuple[Finding, ...]:
     """Make every check, in order; gives the findings, or raises what the first failing check raises."""
+    _ = subject.untouched  # before the first pass
     return tuple(found for check in CHECKS for found in check.run(subject) if isinstance(found, Finding))
 
 
 def run_all(subject: Subject) -> list[Outcome]:
     """Make every check that can be made, whatever the others found."""
+    _ = subject.untouched  # before the first pass
     outcomes: list[Outcome] = []
     lost: set[str] = set()
     for check in CHECKS:

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from brittle.doctor.first_rows import accuracy
 from brittle.doctor.gradients import differentiates
-from brittle.doctor.subject import Subject, largest_difference
+from brittle.doctor.rounding import largest_difference
+from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError
 from brittle.measure import (
     Certified,

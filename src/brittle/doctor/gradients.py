@@ -60,7 +60,7 @@ SIGNAL = 8.0
 """Changes of a margin count when they are so many times what rounding explains."""
 
 ROUNDING = 4.0
-"""Units in the last place of the largest logit by which rounding changes a margin."""
+"""Units in the last place of the larger of two logits by which rounding changes the margin between them."""
 
 DIRECTIONS, MOST_DIRECTIONS, ENOUGH = 2, 8, 8
 """Directions per row: at least two, more where there are few rows; fewer than `ENOUGH` clear changes decide nothing."""
@@ -165,6 +165,7 @@ def slopes(subject: Subject) -> list[Slopes]:
     gradient, own, other = _margin_gradient(subject, base)
     generator = torch.Generator().manual_seed(0)
     count = min(MOST_DIRECTIONS, max(DIRECTIONS, -(-4 * ENOUGH // len(base))))
+    both = torch.cat((own, other), dim=1)
     signs = torch.randint(0, 2, (count, *base.shape), generator=generator).to(base) * 2 - 1
     seen_as = classifier.dtype or base.dtype
 
@@ -177,8 +178,9 @@ def slopes(subject: Subject) -> list[Slopes]:
             above, below = (part.gather(1, own)[:, 0] - part.gather(1, other)[:, 0] for part in logits)
             moved = (ends[0].double() - ends[1].double()).flatten(1)
             predicted = (gradient.flatten(1).double() * moved).sum(dim=1)
-            size = torch.maximum(logits[0].abs().amax(1), logits[1].abs().amax(1))
-            rows.append((predicted, (above - below).double(), ROUNDING * subject.precision * size.double()))
+            competing = [part.gather(1, both).double().abs().amax(1) for part in logits]
+            size = torch.maximum(*competing)
+            rows.append((predicted, (above - below).double(), ROUNDING * subject.precision * size))
         return Slopes(*(torch.stack(part) for part in zip(*rows, strict=True)))
 
     found = [along(step * (high - low)) for step in tolerance(subject).steps]
@@ -216,10 +218,13 @@ def zero_gradients(subject: Subject) -> tuple[int, int, Tensor]:
             there = classifier(_blended(subject, FAR_BLEND).to(inputs))
         own = logits.detach().argmax(dim=1, keepdim=True)
         margins = (part.detach().gather(1, own) - part.detach() for part in (logits, there))
-        change = (next(margins) - next(margins)).abs().amax(dim=1)
+        change = (next(margins) - next(margins)).double().abs()
+        sizes = logits.detach().double().abs()
+        clear = change > SIGNAL * ROUNDING * subject.precision * torch.maximum(sizes, sizes.gather(1, own))
         same = there.argmax(dim=1) == logits.detach().argmax(dim=1)
-        moved = zero & same & (change > SIGNAL * ROUNDING * subject.precision * logits.detach().abs().amax(dim=1))
-        steps = change[moved] if int(moved.sum()) > ZERO_SHARE * int(zero.sum()) else steps
+        moved = zero & same & clear.any(dim=1)
+        largest = torch.where(clear, change, 0.0).amax(dim=1)
+        steps = largest[moved] if int(moved.sum()) > ZERO_SHARE * int(zero.sum()) else steps
     return int(zero.sum()), int(sound.sum()), steps
 
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import ModelError
+
+ENOUGH_ROWS = 16
+"""Rows that must have the same sum to be taken for probabilities of another total, such as 100."""
+
+APART = 0.01
+"""By how much they must differ, as a share of it: a large number that is added to all logits makes equal sums too."""
+
+PROBES = 2
+"""Inputs that have nothing to do with the points and must not get the same logits."""
+
+SHOWN = 5
+"""Classes that a message names."""
 
 
 def check_forward(subject: Subject) -> Iterator[Finding | str]:
@@ -23,6 +35,7 @@ def check_finite(subject: Subject) -> Iterator[Finding | str]:
     """The logits are finite in at least one row; rows where they are not get no number."""
     logits, finite = subject.logits, len(subject.finite)
     if finite == 0:
+        _refuse_masks(logits)
         seen = "NaN" if bool(logits.isnan().any()) else "infinite"
         raise ModelError(
             "nonfinite_logits",
@@ -36,7 +49,7 @@ def check_constant(subject: Subject) -> Iterator[Finding | str]:
     """The logits differ between inputs."""
     logits = subject.finite
     with torch.no_grad():
-        probes = subject.classifier(subject.random_inputs())
+        probes = torch.cat([subject.classifier(part) for part in subject.random_inputs(PROBES).split(subject.rows)])
     if bool((torch.cat((logits, probes)) == logits[0]).all()):
         shown = ", ".join(f"{value:.4g}" for value in logits[0, :5].tolist())
         raise ModelError(
@@ -48,23 +61,25 @@ def check_constant(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_kind(subject: Subject) -> Iterator[Finding | str]:
-    """The outputs are logits, and not probabilities, sigmoids or the outputs of another task."""
+    """The outputs are what was declared, and not probabilities, sigmoids or the outputs of another task."""
     logits, declared = subject.finite, subject.classifier.outputs
-    allowed = 8.0 * float(torch.finfo(subject.classifier.output_dtype).eps) * logits.shape[1]
     yield f"declared as {declared}, from {float(logits.min()):.4g} to {float(logits.max()):.4g}"
-    if declared == "probs":
-        _check_probabilities(logits.double().exp().sum(dim=1), allowed)
-    if declared != "logits":
-        return
-    inside = bool(((logits >= 0) & (logits <= 1)).all())
+    yield from KINDS[declared](subject)
+
+
+def _about_logits(subject: Subject) -> Iterator[Finding]:
+    """Refuse probabilities and sigmoids, note log-probabilities."""
+    logits, allowed = subject.finite, _allowed(subject)
     sums = logits.double().sum(dim=1)
-    if inside and bool(((sums - 1).abs() <= allowed).all()):
+    whole = _total(logits, sums, allowed)
+    if whole is not None:
+        divided = "" if whole == 1 else f"divide them by {whole:.4g} and "
         raise ModelError(
             "probabilities",
-            "every row of the output is between 0 and 1 and sums to 1: these are probabilities; use --outputs probs "
-            "(outputs='probs'), which takes their logarithm",
+            f"every row of the output is between 0 and {whole:.4g} and sums to {whole:.4g}: these are probabilities; "
+            f"{divided}use --outputs probs (outputs='probs'), which takes their logarithm",
         )
-    if inside and logits.numel() >= LOOKED_AT:
+    if logits.numel() >= LOOKED_AT and _inside(logits) and _inside(_more(subject)):
         raise ModelError(
             "sigmoid_outputs",
             f"every output is between 0 and 1, but rows sum to {float(sums.min()):.3g} to {float(sums.max()):.3g}: "
@@ -74,18 +89,105 @@ def check_kind(subject: Subject) -> Iterator[Finding | str]:
         yield Finding("log_softmax", "the outputs are log-probabilities (log-softmax); they serve as logits")
 
 
+def _about_probabilities(subject: Subject) -> Iterator[Finding]:
+    """Refuse rows that do not sum to 1."""
+    sums = subject.finite.double().exp().sum(dim=1)
+    if bool(((sums - 1).abs() > _allowed(subject)).any()):
+        raise ModelError(
+            "not_probabilities",
+            f"the outputs were declared as probabilities, but rows sum to {float(sums.min()):.3g} to "
+            f"{float(sums.max()):.3g}; leave out --outputs probs (outputs='probs') if they are class scores",
+        )
+    yield from ()
+
+
+def _about_one_logit(subject: Subject) -> Iterator[Finding]:
+    """Refuse a probability, which would make every point class 1; note where all are of one class."""
+    logits, more = subject.finite[:, 1], _more(subject)[:, 1]
+    if len(logits) + len(more) >= LOOKED_AT and _inside(logits) and _inside(more):
+        raise ModelError(
+            "sigmoid_outputs",
+            f"the output was declared as the logit of class 1, but lies between {float(logits.min()):.4g} and "
+            f"{float(logits.max()):.4g} in {len(logits)} rows and between 0 and 1 in {len(more)} noisy and random "
+            f"ones: it looks like a probability p, as which every point is class 1; return the value before the "
+            f"sigmoid, or [1 - p, p] with --outputs probs (outputs='probs')",
+        )
+    both = torch.cat((logits, more)) > 0
+    labels = set(subject.batch.labels or ())
+    if {0, 1} <= labels and bool((both == both[0]).all()):
+        yield Finding(
+            "one_class",
+            f"{len(logits)} rows and {len(more)} noisy and random ones are all class {int(both[0])}, though the labels "
+            f"name both; see that the output is a logit, positive for class 1 (not a probability or its logarithm)",
+        )
+
+
+KINDS: dict[str, Callable[[Subject], Iterator[Finding]]] = {
+    "logits": _about_logits,
+    "probs": _about_probabilities,
+    "binary-logit": _about_one_logit,
+}
+"""What is looked at in outputs of each kind that can be declared."""
+
+
+def _total(logits: Tensor, sums: Tensor, allowed: float) -> float | None:
+    """What all rows sum to where nothing is negative: 1 for probabilities, 100 for those in per cent; or None."""
+    whole = 1.0 if bool(((sums - 1).abs() <= allowed).all()) else float(sums.median())
+    if bool((logits < 0).any()) or whole <= 0 or bool(((sums - whole).abs() > allowed * whole).any()):
+        return None
+    apart = float(logits.max() - logits.min()) > APART * whole
+    return whole if whole == 1 or (apart and len(logits) >= ENOUGH_ROWS) else None
+
+
+def _allowed(subject: Subject) -> float:
+    """By how much a sum of probabilities may miss 1 because of rounding."""
+    return 8.0 * float(torch.finfo(subject.classifier.output_dtype).eps) * subject.logits.shape[1]
+
+
+def _more(subject: Subject) -> Tensor:
+    """Finite logits of noisy copies of the points, and of inputs that have nothing to do with them, `[N, C]`."""
+    with torch.no_grad():
+        random = subject.classifier(subject.random_inputs(min(subject.rows, LOOKED_AT)))
+    logits = torch.cat((subject.noisy_logits, random))
+    return logits[logits.isfinite().all(dim=1)]
+
+
+def _inside(outputs: Tensor) -> bool:
+    return bool(((outputs >= 0) & (outputs <= 1)).all())
+
+
+def _refuse_masks(logits: Tensor) -> None:
+    """Raise where classes are masked with minus infinity."""
+    masked = (logits == -torch.inf).all(dim=0)
+    if not bool(masked.any()) or not bool(logits[:, ~masked].isfinite().all(dim=1).any()):
+        return
+    classes = masked.nonzero().flatten().tolist()
+    more = f" and {len(classes) - SHOWN} more" if len(classes) > SHOWN else ""
+    raise ModelError(
+        "nonfinite_logits",
+        f"the logits of class {', '.join(map(str, classes[:SHOWN]))}{more} are -inf in all of the {len(logits)} rows "
+        f"looked at: a mask; margins to it have no number, so leave the class out of the output, or mask it with a "
+        f"finite number such as -1e4",
+    )
+
+
 def check_duplicates(subject: Subject) -> Iterator[Finding | str]:
     """No two classes have the same logits."""
     logits = subject.finite
+    masked = _masked(logits)
+    logits = logits[:, ~masked]
+    kept = (~masked).nonzero().flatten()
     _, owner, count = torch.unique(logits.T, dim=0, return_inverse=True, return_counts=True)
-    repeated = [(owner == group).nonzero().flatten().tolist() for group in (count > 1).nonzero().flatten()]
+    repeated = [kept[owner == group].tolist() for group in (count > 1).nonzero().flatten()]
     for classes in repeated[:3]:
+        named = ", ".join(map(str, classes[:SHOWN]))
         yield Finding(
             "duplicate_classes",
-            f"classes {', '.join(map(str, classes[:5]))} have identical logits in all {len(logits)} rows looked at; "
-            f"a tie between them decides nothing, remove the copy",
+            f"classes {named} have identical logits in all {len(logits)} rows looked at; a tie between them decides "
+            f"nothing, remove the copy",
         )
-    yield f"{logits.shape[1]} classes, all different"
+    never = f"; {int(masked.sum())} more are masked" if bool(masked.any()) else ""
+    yield f"{logits.shape[1]} classes, all different{never}"
 
 
 def check_head(subject: Subject) -> Iterator[Finding | str]:
@@ -98,13 +200,14 @@ def check_head(subject: Subject) -> Iterator[Finding | str]:
     yield f"{subject.classifier.head_name or 'the last linear layer'} sees {features.shape[1]} features"
 
 
-def _check_probabilities(sums: Tensor, allowed: float) -> None:
-    if bool(((sums - 1).abs() > allowed).any()):
-        raise ModelError(
-            "not_probabilities",
-            f"the outputs were declared as probabilities, but rows sum to {float(sums.min()):.3g} to "
-            f"{float(sums.max()):.3g}; leave out --outputs probs (outputs='probs') if they are class scores",
-        )
+def _masked(logits: Tensor) -> Tensor:
+    """Whether a class has the same logit in every row, far below the others, `[C]`."""
+    constant = (logits == logits[0]).all(dim=0)
+    spread = logits[:, ~constant]
+    if not bool(constant.any()) or spread.shape[1] < 2:
+        return torch.zeros_like(constant)
+    low, high = float(spread.min()), float(spread.max())
+    return constant & (logits[0] < low - (high - low))
 
 
 def _name(dtype: torch.dtype) -> str:

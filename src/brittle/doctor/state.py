@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from copy import copy
 
 import torch
 from torch import Tensor, nn
 
-from brittle.doctor.subject import REPEATS, Finding, Subject, largest_difference
+from brittle.doctor.rounding import largest_difference
+from brittle.doctor.subject import NOW, OTHERS, REPEATS, Finding, Subject
 from brittle.errors import ModelError
 from brittle.models import check_weights as check_finite_weights
 
@@ -51,7 +53,7 @@ def check_mode(subject: Subject) -> Iterator[Finding | str]:
 
 def check_input_kept(subject: Subject) -> Iterator[Finding | str]:
     """The forward pass leaves its input as it was."""
-    overwritten = subject.first_pass[1]
+    overwritten = subject.first_pass.overwritten
     if overwritten:
         yield Finding(
             "mutates_input",
@@ -85,31 +87,38 @@ def check_state_kept(subject: Subject) -> Iterator[Finding | str]:
 
 def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     """The same rows give the same logits every time."""
+    for again in subject.repeats[1:]:
+        found = subject.excess(again)
+        if found is not None:
+            raise ModelError(
+                "nondeterministic_model",
+                f"{REPEATS} passes of the same {len(subject.inputs)} rows differ by up to {found}; switch off dropout "
+                f"and other randomness (before an export: model.eval()), and let forward() not count or average",
+            )
     worst = max(largest_difference(subject.logits, again) for again in subject.repeats[1:])
-    if worst > subject.noise_floor:
-        raise ModelError(
-            "nondeterministic_model",
-            f"{REPEATS} passes of the same {len(subject.inputs)} rows differ by up to {worst:.3g} in the logits; "
-            f"switch off dropout and other randomness (before an export: model.eval())",
-        )
     yield f"{REPEATS} passes differ by at most {worst:.3g} in the logits"
 
 
-def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
-    """A row gives the same logits alone and among others."""
+def check_history(subject: Subject) -> Iterator[Finding | str]:
+    """A copy of the model that saw other inputs first gives the same logits."""
+    model = subject.untouched
+    if isinstance(model, str):
+        yield model
+        return
+    twin = copy(subject.classifier)
+    twin.model = model
     with torch.no_grad():
-        alone = subject.classifier(subject.inputs[:1])
-        company = torch.cat((subject.inputs, subject.random_inputs()))
-        together = subject.classifier(company)[:1]
-    difference = largest_difference(alone, together)
-    if difference > subject.noise_floor:
-        raise ModelError(
-            "batch_dependent",
-            f"row 0 alone and in a batch of {len(company)} differ by {difference:.3g} in the logits; the model mixes "
-            f"the rows of a batch (batch norm without running statistics, attention across rows), make it treat each "
-            f"row alone",
-        )
-    yield f"row 0 alone and among {len(company)} differ by {difference:.3g} in the logits"
+        twin(subject.other_inputs())
+        logits = twin(subject.inputs)
+    subject.classifier.forward_passes = twin.forward_passes
+    subject.check_same("in a copy of the model that saw other inputs first", logits)
+    yield f"{OTHERS} other inputs first change nothing"
+
+
+def check_end(subject: Subject) -> Iterator[Finding | str]:
+    """The first points give the same logits at the end of the checks."""
+    logits = subject.check_same(NOW)
+    yield f"they differ by at most {largest_difference(subject.logits, logits):.3g} in the logits"
 
 
 def _digests(model: nn.Module) -> dict[str, bytes]:

@@ -4,31 +4,38 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from pickle import PicklingError
 
 import torch
-from torch import Tensor
+from torch import Tensor, fx, nn
+from torch.nn.parameter import is_lazy
 
-from brittle.classifier import Classifier
+from brittle.classifier import Classifier, scores_of
 from brittle.data.points import Batch, Points
+from brittle.doctor.reference import KEPT, Reference, changed_model
+from brittle.doctor.rounding import Difference, excess, precision_of
 from brittle.errors import DataError
 from brittle.measure import Measurement
-from brittle.scores import Score
+from brittle.scores import NoiseScore, Score
 
 LOOKED_AT = 64
 """Points that the checks send through the network."""
 
+SIGMA_SHARE = 0.1
+"""Noise of the noisy copies that are looked at, as a share of the range, where no score says what noise."""
+
+OTHERS = 3
+"""Inputs that a copy of the model sees before the first points."""
+
+NOW = "now"
+"""When points are looked at again."""
+
 REPEATS = 5
 """Forward passes of the same points that must agree."""
-
-MOST_ROUNDING = 0.1
-"""Difference in the logits, as a share of the largest, that no precision explains."""
-
-TF32 = 2.0**-11
-"""Relative precision of single precision on an accelerator that rounds the factors of its products."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,23 @@ class Finding:
 
     code: str
     sentence: str
+
+
+@dataclass(frozen=True)
+class FirstPass:
+    """What the first pass of the points showed.
+
+    Attributes:
+        logits: `[V, C]`.
+        overwritten: how many numbers of its input the model overwrote.
+        returned: the tensor that the model returned, as it gave it: a later pass may overwrite it.
+        content: a copy of `returned`, taken at once.
+    """
+
+    logits: Tensor
+    overwritten: int
+    returned: Tensor
+    content: Tensor
 
 
 @dataclass
@@ -84,16 +108,35 @@ class Subject:
         return found.to(self.classifier.device)
 
     @cached_property
-    def first_pass(self) -> tuple[Tensor, int]:
-        """Logits of `inputs`, `[V, C]`, and how many input numbers the model overwrote on the way."""
+    def untouched(self) -> nn.Module | str:
+        """A copy of the model as it was before its first pass here, which shares its weights; or why there is none."""
+        model = self.classifier.model
+        if not isinstance(model, nn.Module):
+            return "a function cannot be copied"
+        if isinstance(model, fx.GraphModule):
+            return "an exported program keeps nothing but weights and buffers"
+        if any(map(is_lazy, model.parameters())):
+            return "a model without shapes cannot be copied"
+        try:
+            return deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})
+        except (RuntimeError, TypeError, NotImplementedError, PicklingError) as error:
+            return f"the model cannot be copied: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+    @cached_property
+    def first_pass(self) -> FirstPass:
+        """The first pass of `inputs`, with what the model was given and what it returned."""
         seen: list[tuple[Tensor, Tensor]] = []
+        returned: list[tuple[Tensor, Tensor]] = []
         model = self.classifier.model
 
         def watched(inputs: Tensor) -> object:
             seen.append((inputs, inputs.clone()))
-            return model(inputs)
+            output = model(inputs)
+            scores = scores_of(output)[0].detach()
+            returned.append((scores, scores.clone()))
+            return output
 
-        # A twin that is called through `watched`, so that the tensor the model gets can be looked at afterwards.
+        # A twin that is called through `watched`, so that the tensors the model gets and gives can be looked at.
         twin = copy(self.classifier)
         twin.model = watched
         with torch.no_grad():
@@ -102,12 +145,12 @@ class Subject:
         self.classifier.taken = twin.taken
         given, before = seen[0]
         same = (given == before) | (given.isnan() & before.isnan())
-        return logits, int((~same).sum())
+        return FirstPass(logits, int((~same).sum()), *returned[0])
 
     @property
     def logits(self) -> Tensor:
         """Logits of `inputs`, `[V, C]`."""
-        return self.first_pass[0]
+        return self.first_pass.logits
 
     @cached_property
     def repeats(self) -> list[Tensor]:
@@ -148,24 +191,93 @@ class Subject:
     @property
     def precision(self) -> float:
         """Relative precision of the logits."""
-        precision = float(torch.finfo(self.classifier.output_dtype).eps)
-        if self.classifier.dtype is not None:
-            precision = max(precision, float(torch.finfo(self.classifier.dtype).eps))
-        rounds = torch.backends.cudnn.allow_tf32 or torch.backends.cuda.matmul.allow_tf32
-        return max(precision, TF32) if self.classifier.device.type == "cuda" and rounds else precision
+        return precision_of(self.classifier)
 
-    @property
-    def noise_floor(self) -> float:
-        """Difference in the logits that rounding explains."""
-        scale = 1.0 + float(self.logits.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).abs().max())
-        return min(1000.0 * self.precision, MOST_ROUNDING) * scale
+    def excess(self, other: Tensor) -> Difference | None:
+        """The clearest difference of `other`, logits of `inputs`, from `logits` that rounding does not explain."""
+        return excess(self.classifier, self.inputs, self.logits, other)
 
-    def random_inputs(self, count: int = 2) -> Tensor:
-        """Inputs of the same shape, uniform in the bounds, the same ones every time."""
+    def check_same(self, where: str, logits: Tensor | None = None) -> Tensor:
+        """Raise where the points get other logits than in the first pass; gives those that they get.
+
+        Args:
+            where: when or where they get them, in words.
+            logits: what they get, `[V, C]`; those of a pass that is made for it by default.
+
+        Raises:
+            ModelError: they do.
+        """
+        if logits is None:
+            with torch.no_grad():
+                logits = self.classifier(self.inputs)
+        found = self.excess(logits)
+        if found is not None:
+            raise changed_model(self.numbers[found.row], where, found)
+        return logits
+
+    def random_inputs(self, count: int, values: tuple[float, float] = (0.0, 1.0)) -> Tensor:
+        """Inputs of the same shape, uniform in these shares of the bounds, the same ones every time."""
         low, high = self.classifier.bounds
         generator = torch.Generator().manual_seed(0)
         uniform = torch.rand(count, *self.inputs.shape[1:], generator=generator, dtype=torch.float32)
-        return (uniform * (high - low) + low).to(self.inputs)
+        return ((uniform * (values[1] - values[0]) + values[0]) * (high - low) + low).to(self.inputs)
+
+    @cached_property
+    def noisy(self) -> Tensor:
+        """A noisy copy of each of `inputs`, with normal noise of the largest sigma that was chosen.
+
+        Inside the bounds, with a tenth of their range for sigma, where no score sends anything beyond them.
+        """
+        low, high = self.classifier.bounds
+        scores = [score for score in self.scores if isinstance(score, NoiseScore)]
+        sigma = max((score.noise.sigma for score in scores), default=SIGMA_SHARE * (high - low))
+        generator = torch.Generator().manual_seed(0)
+        copies = self.inputs + sigma * torch.randn(self.inputs.shape, generator=generator, dtype=torch.float32).to(self.inputs)
+        beyond = any(not getattr(score, "clip", False) for score in scores)
+        return copies if beyond else copies.clamp(low, high)
+
+    @cached_property
+    def noisy_logits(self) -> Tensor:
+        """Logits of `noisy`, `[V, C]`."""
+        with torch.no_grad():
+            return self.classifier(self.noisy)
+
+    @cached_property
+    def reordered(self) -> Tensor:
+        """Logits of `inputs`, `[V, C]`, from a pass in which they stand in the order `order(0)`."""
+        order = self.order(seed=0)
+        with torch.no_grad():
+            logits = self.classifier(self.inputs[order])
+        return torch.empty_like(logits).index_copy_(0, order, logits)
+
+    def order(self, seed: int) -> Tensor:
+        """Another order of the points, `[V]`; the same one every time."""
+        count = len(self.inputs)
+        order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+        same = bool((order == torch.arange(count)).all())
+        return (order.flip(0) if same else order).to(self.inputs.device)
+
+    @property
+    def kept(self) -> tuple[tuple[int, ...], Tensor]:
+        """Rows in the data and inputs of the first points, which are looked at during the run: those of `KEPT` at most
+        that can be read, among the first `LOOKED_AT`."""
+        read = readable(self.batch)[:LOOKED_AT].nonzero().flatten()[: min(KEPT, self.rows)]
+        return tuple(self.batch.rows[at] for at in read.tolist()), self.batch.inputs[read].to(self.classifier.device)
+
+    @property
+    def reference(self) -> Reference:
+        """These points, with the logits of the first pass."""
+        rows, inputs = self.kept
+        return Reference(rows, inputs, self.logits[: len(rows)])
+
+    def other_inputs(self) -> Tensor:
+        """Inputs that have nothing to do with the points, for a model that is to see them first."""
+        return self.random_inputs(min(self.rows, OTHERS), values=(0.5, 1.0))
+
+    @property
+    def numbers(self) -> list[int]:
+        """The row of the data of each of `inputs`."""
+        return [row for row, read in zip(self.batch.rows, readable(self.batch).tolist(), strict=True) if read]
 
     @property
     def needs(self) -> list[Measurement]:
@@ -190,10 +302,3 @@ def readable(batch: Batch) -> Tensor:
 def usable(batch: Batch) -> Tensor:
     """The inputs that were read and hold no NaN or infinite value, `[V, *shape]`."""
     return batch.inputs[readable(batch)]
-
-
-def largest_difference(one: Tensor, other: Tensor) -> float:
-    """The largest difference between two tensors of logits; NaN equals NaN."""
-    different = torch.where(one.isfinite() & other.isfinite(), (one - other).abs(), torch.inf)
-    same = (one == other) | (one.isnan() & other.isnan())
-    return float(torch.where(same, 0.0, different).max())

@@ -15,6 +15,7 @@ from brittle import doctor
 from brittle.account import FIRST_ROWS, Account
 from brittle.classifier import Classifier
 from brittle.data import Batch, Points, as_points
+from brittle.doctor.reference import REFERENCE
 from brittle.errors import DataError, ParameterError
 from brittle.folder import RunFolder
 from brittle.intervals import check_confidence
@@ -144,12 +145,14 @@ def execute(
             if before["finished"] and len(folder.shards) == job.shards:
                 return before
         diagnosis = _examine(job, expected_accuracy, skip_doctor)
+        assert diagnosis.reference is not None
+        reference = diagnosis.reference.checked(job.classifier, "when the run begins")
         record = Record.start(fixed, diagnosis)
         if before is not None:
             record.created = before["created"]
         if folder is not None and (workers is None or before is not None):
             folder.begin(record.provenance())
-        with closing(_shards(job, folder, record, progress, keep, workers)) as shards:
+        with closing(_shards(job, folder, record, reference, progress, keep, workers)) as shards:
             for account, points in shards:
                 record.account += account
                 record.confusion += doctor.confusion_in(points)
@@ -167,6 +170,7 @@ def _shards(
     job: Job,
     folder: RunFolder | None,
     record: Record,
+    reference: doctor.Reference,
     progress: Progress | None,
     keep: Keep | None,
     workers: Workers | None,
@@ -178,7 +182,8 @@ def _shards(
         for number, entry in sorted(there.items()):
             yield Account.read(entry["account"]), folder.points(number)
     if workers is not None and folder is not None:
-        with closing(workers.shards(missing, record.fixed)) as shards:
+        told = record.fixed | {REFERENCE: reference.content(job.classifier)}
+        with closing(workers.shards(missing, told)) as shards:
             for packed in shards:
                 if not folder.shards:  # workers that cannot be had leave no run behind
                     folder.begin(record.provenance())
@@ -188,7 +193,8 @@ def _shards(
                     progress(record.account.points, len(job.points), record.account.passes)
         return
     for number in missing:
-        shard = job.shard(number, begun=None if progress is None else _shown(job, number, record.account, progress))
+        begun = None if progress is None else _shown(job, number, record.account, progress)
+        shard = job.shard(number, begun=begun, reference=reference)
         if keep is not None:
             keep(shard)
         if folder is not None:

@@ -25,7 +25,7 @@ RUN_TIME = frozenset(
     {
         "command", "doctor", "created", "finished", "seconds", "passes", "failed_points", "warnings",
         "account.points", "account.failed", "account.failed_early", "account.labelled", "account.correct",
-        "account.passes", "account.turned", "account.failures",
+        "account.passes", "account.check_passes", "account.turned", "account.failures",
         "model.file", "model.runs_code", "model.written_by_torch", "model.classes", "model.taken", "model.weights",
         "data.path", "data.files", "data.other_files", "data.input_shape",
         "versions.python", "machine.threads", "machine.platform",

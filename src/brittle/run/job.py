@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import torch
 
 from brittle import doctor
 from brittle.account import Account
 from brittle.classifier import Classifier
 from brittle.data import Batch, Points
+from brittle.doctor.reference import Reference
 from brittle.estimate import Status
 from brittle.run.evaluation import evaluate
+from brittle.run.standing import Standing
 from brittle.scores import Score
 
 SHARD = 256
@@ -67,6 +70,11 @@ class Job:
         """Points in a shard; the last may have fewer."""
         return SHARD * -(-len(self.points) // (SHARD * MOST_SHARDS))
 
+    @property
+    def batch_points(self) -> int:
+        """Points that are measured at a time; noisy copies fill a pass of `rows` rows."""
+        return max(1, self.rows // 2)
+
     def first_row(self, number: int) -> int:
         """The row of the data with which shard `number` begins."""
         return number * self.shard_points
@@ -77,6 +85,7 @@ class Job:
         lost: Mapping[int, str] | None = None,
         begun: Callable[[Batch], None] | None = None,
         only: int | None = None,
+        reference: Reference | None = None,
     ) -> Shard:
         """The rows of shard `number`.
 
@@ -85,9 +94,16 @@ class Job:
             lost: rows of the data that are not to be measured, and why.
             begun: called with each batch before it is measured.
             only: measure the one batch that begins with this row.
+            reference: the first points as this process saw them at first, to see that the network is the same still;
+                None does not look.
+
+        Raises:
+            DataError: a value lies outside the bounds.
+            ModelError: the model cannot be scored, a row depends on its batch, or the network is another by now.
         """
         before, turned = self.classifier.passes, 0
         parts: list[dict[str, pa.Table]] = []
+        standing = Standing(self.classifier, number, -(-self.shard_points // self.batch_points), reference)
         with self.classifier.evaluating():
             for batch in self.batches(number, lost):
                 if only is not None and batch.rows[0] != only:
@@ -95,15 +111,32 @@ class Job:
                 if begun is not None:
                     begun(batch)
                 turned += sum(batch.turned or ())
-                parts.append(evaluate(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence))
+                standing.begin(batch)
+                with standing.watching():
+                    parts.append(evaluate(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence))
+            spent = self.classifier.passes - before
+            checks = standing.check()
         tables = {kind: pa.concat_tables([part[kind] for part in parts]).combine_chunks() for kind in parts[0]}
-        spent = self.classifier.passes - before
-        return Shard(number, tables, Account.of(tables["points"], tables["scores"], spent, turned))
+        return Shard(number, tables, Account.of(tables["points"], tables["scores"], spent, turned, checks))
+
+    def begin(self) -> Reference:
+        """The first points as a process that is about to compute shards sees them, after other inputs.
+
+        A network that sets itself up from what it is given first is then another one than where the points came first.
+        """
+        head = next(iter(self.points.batches(doctor.LOOKED_AT)))
+        subject = doctor.Subject(self.classifier, head, None, self.scores, self.seed, self.rows)
+        with self.classifier.evaluating(), torch.no_grad():
+            rows, inputs = subject.kept
+            if not rows:
+                return Reference((), inputs, inputs)
+            self.classifier(subject.other_inputs())
+            return Reference(rows, inputs, self.classifier(inputs))
 
     def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:
         """The batches of a shard, with the rows of `lost` marked."""
         start = self.first_row(number)
-        for batch in self.points.batches(max(1, self.rows // 2), start, start + self.shard_points):
+        for batch in self.points.batches(self.batch_points, start, start + self.shard_points):
             doctor.check_values(batch, self.classifier.bounds)
             yield without(batch, lost or {})
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 from brittle.data import Batch
+from brittle.doctor.reference import REFERENCE
 from brittle.errors import BrittleError
 from brittle.folder import PackedShard
 from brittle.run.job import Job
@@ -24,9 +25,9 @@ PARENT_SECONDS = 0.5
 def serve(open_job: Callable[[], Job]) -> int:
     """Open a job, say what it is, and compute shards of it until there are no more requests; gives the exit code.
 
-    Each answer is a line of JSON: `hello` with the record of the job, once; then for every request `begun` with the
-    rows of each batch, and `done` with the shard; `error` in place of either. What a model prints goes to the standard
-    error.
+    Each answer is a line of JSON: `hello` with the record of the job and the logits of its first points, once; then for
+    every request `begun` with the rows of each batch, and `done` with the shard; `error` in place of either. What a
+    model prints goes to the standard error.
     """
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     answers = _claim_output()
@@ -43,15 +44,16 @@ def serve(open_job: Callable[[], Job]) -> int:
 
     try:
         job = open_job()
+        reference = job.begin()
     except BrittleError as error:
         say(told(error))
         return error.exit_code
-    say({"hello": describe(job, None)})
+    say({"hello": describe(job, None) | {REFERENCE: reference.content(job.classifier)}})
     for line in sys.stdin:
         request = json.loads(line)
         lost = {int(row): why for row, why in request["lost"].items()}
         try:
-            shard = job.shard(request["shard"], lost, begun, only=request["only"])
+            shard = job.shard(request["shard"], lost, begun, only=request["only"], reference=reference)
         except BrittleError as error:
             say(told(error))
             continue

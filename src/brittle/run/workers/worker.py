@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from brittle.doctor.reference import REFERENCE, check_alike
 from brittle.errors import ModelError
 from brittle.folder import PackedShard
 from brittle.run.identity import differences
@@ -46,7 +47,8 @@ class Worker:
     Attributes:
         command: what starts it.
         environment: its environment variables.
-        record: the record of the run; one that opened something else is refused. None takes any.
+        record: the record of the run, with the logits of its first points (`REFERENCE`); one that opened something
+            else is refused. None takes any.
         directory: its working directory; None is that of this process.
         place: the machine it runs on, for messages; empty for this one.
     """
@@ -132,13 +134,17 @@ class Worker:
     def _check(self, hello: Mapping[str, Any]) -> None:
         if self.record is None:
             return
-        places = ("in the run", f"in a worker {self._where}")
-        seen = differences(json.loads(json.dumps(self.record)), hello, places, ALIKE)
+        where = f"in a worker {self._where}"
+        own, other = json.loads(json.dumps(self.record)), dict(hello)
+        reference, theirs = own.pop(REFERENCE, None), other.pop(REFERENCE, None)
+        seen = differences(own, other, ("in the run", where), ALIKE)
         if seen:
             raise ModelError(
                 "worker_differs",
                 f"a worker would compute another run: {'; '.join(seen)}; let it find the same files and versions",
             )
+        if reference is not None:
+            check_alike(reference, theirs, where)
 
     def _asked(self, number: int, shard: PackedShard) -> PackedShard:
         if shard.number != number:

@@ -1,0 +1,122 @@
+"""What is looked at during a run: do rows depend on their batch after all, and is the network still the same function?
+
+What depends on the company may not show in the first rows of the data. So a few rows of the passes of every shard,
+chosen by their position alone, go through the network once more with nothing beside them. And the first points of the
+data go through it again: a network that counts, averages or remembers is not what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from brittle.classifier import WATCHER, Classifier
+from brittle.data import Batch
+from brittle.doctor.reference import Reference
+from brittle.doctor.rounding import allowed, excess, precision_of
+from brittle.errors import ModelError
+
+BATCHES = 8
+"""Batches of a shard, evenly spaced, of which one row of the pass without noise is looked at again."""
+
+SPACING = 0.6180339887498949
+"""Step between the rows that are chosen, as a share of the batch: the golden ratio spreads them evenly."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One row of one pass.
+
+    Attributes:
+        what: which it is, in words.
+        rows: rows of the pass.
+        inputs: `[1, *shape]`.
+        logits: `[1, C]`.
+        explained: what rounding explains of its logits, `[1, C]`.
+    """
+
+    what: str
+    rows: int
+    inputs: Tensor
+    logits: Tensor
+    explained: Tensor
+
+
+@dataclass
+class Standing:
+    """Watches the passes of one shard.
+
+    One row is kept of the first pass of some batches, and of the passes 1, 2, 4, 8 and so on of the shard.
+
+    Attributes:
+        classifier: whose passes.
+        shard: number of the shard.
+        batches: how many batches it has.
+        reference: the first points as this process saw them at first; None looks at none.
+    """
+
+    classifier: Classifier
+    shard: int
+    batches: int
+    reference: Reference | None
+    _batch: Batch | None = field(default=None, init=False)
+    _number: int = field(default=-1, init=False)
+    _passes: int = field(default=0, init=False)
+    _fresh: bool = field(default=False, init=False)
+    _kept: list[Kept] = field(default_factory=list, init=False)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Be told of the passes that are made in the block."""
+        before = WATCHER.set(self._see)
+        try:
+            yield
+        finally:
+            WATCHER.reset(before)
+
+    def begin(self, batch: Batch) -> None:
+        """The next passes are of this batch."""
+        self._batch = batch
+        self._number += 1
+        self._fresh = True
+
+    def check(self) -> int:
+        """Look again at what was kept; gives the passes that it took.
+
+        Raises:
+            ModelError: the network changed, or a row depends on its batch.
+        """
+        before = self.classifier.passes
+        if self.reference is not None:
+            self.reference.checked(self.classifier, f"at the end of shard {self.shard}")
+        for kept in self._kept:
+            with torch.no_grad():
+                alone = self.classifier(kept.inputs)
+            found = excess(self.classifier, kept.inputs, kept.logits, alone, kept.explained)
+            if found is not None:
+                raise ModelError(
+                    "batch_dependent",
+                    f"{kept.what} of shard {self.shard} alone and in its batch of {kept.rows} differ by {found}; the "
+                    f"model mixes the rows of a batch, make it treat each row alone",
+                )
+        return self.classifier.passes - before
+
+    def _see(self, classifier: Classifier, inputs: Tensor, logits: Tensor) -> None:
+        """Keep a row of this pass, if it is one of those that are looked at."""
+        if classifier is not self.classifier or self._batch is None:
+            return
+        self._passes += 1
+        clean, self._fresh = self._fresh, False
+        spaced = clean and self._number % -(-self.batches // BATCHES) == 0
+        if len(inputs) < 2 or not (spaced or self._passes & (self._passes - 1) == 0):
+            return
+        row = int(SPACING * (self.shard + len(self._kept)) % 1 * len(inputs))
+        rows = self._batch.rows
+        at = f"row {rows[row]}" if clean else f"a copy of one of the rows {rows[0]} to {rows[-1]}"
+        explained = allowed(logits, precision_of(classifier))[row : row + 1]
+        own, found = (part[row : row + 1].detach().clone() for part in (inputs, logits))
+        self._kept.append(Kept(at, len(inputs), own, found, explained))
