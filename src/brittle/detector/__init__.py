@@ -35,13 +35,14 @@ from brittle.detector.formulas import SCORES
 from brittle.detector.identity import Identity, Source, check_same_run
 from brittle.detector.network import DetectorNetwork
 from brittle.detector.scoring import check_learned, check_score, check_use, parameters_of, regressor_of, score_of
-from brittle.errors import DetectorFormatError, ModelError, ParameterError, StorageError
+from brittle.errors import DetectorFormatError, ModelError, ParameterError
 from brittle.estimate import Status
 from brittle.head import find_head
 from brittle.intervals import check_confidence
 from brittle.norms import check_norm, parse_epsilon
 from brittle.strict_json import FormatProblem, Scalar, dump, parse, read_text
 from brittle.table import Table
+from brittle.writing import write
 
 if TYPE_CHECKING:
     from brittle.data import Points
@@ -232,13 +233,10 @@ class Detector:
         """Write the detector to the JSON file `path`, and give that path.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: it cannot be written, or is a link, a pipe, a device or a folder.
         """
         path = Path(path)
-        try:
-            path.write_text(dump(self), encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise StorageError("unwritable", f"{path} cannot be written ({error.strerror}); choose another") from error
+        write(path, dump(self).encode())
         return path
 
     @classmethod

@@ -13,7 +13,8 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from brittle.errors import ArtefactError, ModelError, ParameterError, StorageError
+import brittle.writing
+from brittle.errors import ArtefactError, ModelError, ParameterError
 from brittle.pseudo_margin.recipe import Recipe
 from brittle.pseudo_margin.regressor import Regressor, blank
 from brittle.strict_json import FormatProblem, dump, parse
@@ -31,7 +32,7 @@ def write(path: str | os.PathLike[str], recipe: Recipe, regressor: Regressor, po
 
     Raises:
         ParameterError: the file name does not end in `SUFFIX`.
-        StorageError: it cannot be written.
+        StorageError: it cannot be written, or is a link, a pipe, a device or a folder.
     """
     path = Path(path)
     if path.suffix != SUFFIX:
@@ -39,10 +40,7 @@ def write(path: str | os.PathLike[str], recipe: Recipe, regressor: Regressor, po
     weights = {name: tensor.contiguous() for name, tensor in regressor.state_dict().items()}
     ids = json.dumps(list(points)).encode()
     weights["points"] = torch.from_numpy(np.frombuffer(ids, np.uint8).copy())
-    try:
-        path.write_bytes(safetensors.torch.save(weights, {"recipe": dump(recipe)}))
-    except OSError as error:
-        raise StorageError("unwritable", f"{path} cannot be written ({error.strerror}); choose another") from error
+    brittle.writing.write(path, safetensors.torch.save(weights, {"recipe": dump(recipe)}))
     return path
 
 
