@@ -49,25 +49,28 @@ def check_interval(name: str, value: float | None, low: float, high: float, span
     inside = low <= high if value is None else low <= value <= high
     if not (inside and first <= low and high <= last):
         raise ParameterError(
-            name, f"{name} and its interval must be in order within [{first:g}, {last:g}]; found {value!r} in [{low!r}, {high!r}]"
+            name,
+            f"{name} and its interval must be in order within [{first:g}, {last:g}]; found {value!r} in "
+            f"[{low!r}, {high!r}]",
         )
 
 
-def check_input_numbers(name: str, numbers: tuple[float, ...], *, positive: bool = False) -> None:
-    """Raise unless single precision has these numbers, which are added to inputs or divide them.
+def check_input_numbers(name: str, numbers: tuple[float, ...] | None, *, positive: bool = False) -> None:
+    """Raise unless single precision has these numbers, which are subtracted from inputs or divide them; None is none.
 
     Raises:
-        ParameterError: one is too large, or where they must be `positive` is not or rounds to 0.
+        ParameterError: one is too large, or where they must be `positive` is not or rounds to 0; or the list is empty.
     """
+    if numbers is None:
+        return
     least = SMALLEST if positive else -LARGEST
-    if not all(least <= number <= LARGEST for number in numbers):
+    if not numbers or not all(least <= number <= LARGEST for number in numbers):
         wanted = "positive" if positive else "finite"
         raise ParameterError(name, f"every {name} must be {wanted} in single precision; found {list(numbers)!r:.80}")
 
 
 def largest_margin(width: float, norm: str, bounded: bool) -> float:
-    """No margin between inputs of values `width` apart is larger; where attacks may leave the bounds, as precision has.
-    """
+    """No margin between inputs within bounds `width` apart is larger; outside, none that single precision has."""
     if not bounded:
         return LARGEST
     return width if norm == "linf" else width * math.sqrt(MOST_AXES)

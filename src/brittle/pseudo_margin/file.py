@@ -82,6 +82,10 @@ def _decode(content: bytes) -> tuple[Recipe, Regressor, tuple[str, ...]]:
     recipe = parse(Recipe, _metadata(content).get("recipe", ""))
     _check_shapes(recipe, weights)
     points = _ids(weights.pop("points").numpy().tobytes())
+    try:
+        recipe.check_learned(len(points))
+    except ParameterError as error:
+        raise FormatProblem(str(error)) from error
     if points and recipe.data is None:
         raise FormatProblem("it does not say which data its points are of")
     regressor = blank(recipe)
@@ -129,5 +133,8 @@ def _check_shapes(recipe: Recipe, weights: Mapping[str, Tensor]) -> None:
             raise FormatProblem(f"{name} holds NaN or infinite values")
     if not bool((weights["std"] > 0).all()):
         raise FormatProblem("std holds values that are not positive")
+    lengths = weights["lengths"]
+    if not bool((lengths >= 0).all()) or bool(lengths.diagonal().any()) or not torch.allclose(lengths, lengths.mT):
+        raise FormatProblem("lengths holds values that are no distances between the classes")
     if float(weights["scale"]) != recipe.scale:
         raise FormatProblem(f"its scale {float(weights['scale'])} is not that of its recipe, {recipe.scale}")
