@@ -127,8 +127,8 @@ def _check_rate_interval(name: str, rate: Rate, confidence: float) -> None:
     if abs(rate.low - low) > ROUNDING or abs(rate.high - high) > ROUNDING:
         raise ParameterError(
             name,
-            f"{rate.flagged} of {rate.points} have the interval [{low:.6f}, {high:.6f}] at a confidence of {confidence!r}; "
-            f"found [{rate.low!r}, {rate.high!r}]",
+            f"{rate.flagged} of {rate.points} have the interval [{low:.6f}, {high:.6f}] at a confidence of "
+            f"{confidence!r}; found [{rate.low!r}, {rate.high!r}]",
         )
 
 
