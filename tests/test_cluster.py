@@ -268,6 +268,18 @@ def listening(processes: list[int]) -> set[tuple[str, int]]:
     return found
 
 
+def test_a_cluster_of_this_machine_is_told_so() -> None:
+    """Before Ray is imported: it reads the variable then."""
+    code = (
+        "from brittle.run.workers.cluster import Cluster\n"
+        "Cluster('local', [], print).prepare()\n"
+        "import ray\n"
+        "print(ray._private.services.get_node_ip_address())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "127.0.0.1\n"
+
+
 def test_a_cluster_that_others_reach_is_refused() -> None:
     """Where a version of Ray does not bind to the address that it is told."""
     ray = SimpleNamespace(__version__="9.9", get_runtime_context=lambda: SimpleNamespace(gcs_address="192.0.2.2:6379"))

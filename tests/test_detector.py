@@ -892,6 +892,14 @@ def test_numbers_that_cannot_be(where: str, value: object, match: str, tmp_path:
     assert re.search(match, refused(tmp_path, json.dumps(put(good, where, value))))
 
 
+def test_rates_are_of_the_points_that_were_counted(tmp_path: Path, detector: Detector) -> None:
+    """Rates with intervals of their own, but of other points."""
+    fewer = Rate.of(np.arange(20) < 18, detector.confidence)
+    for name in ("true_positives", "false_positives"):
+        with pytest.raises(ParameterError, match=f"{name}: a rate of .* points is needed, as counted; found one of 20"):
+            replace(detector, **{name: fewer})
+
+
 def test_margins_beyond_the_bounds_are_not_held_to_them(table: Table) -> None:
     """Where the attacks may leave the bounds, epsilon may be larger than they are wide."""
     parameters = {"norm": "linf", "bounded": False}

@@ -661,6 +661,25 @@ def test_the_command_line_survives_hostile_text(tmp_path: Path, capsys: pytest.C
         assert all(line.isprintable() for line in text.split("\n"))
 
 
+def test_no_command_says_what_a_terminal_would_obey(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Texts of a run by somebody else, and names of files, in what goes to a terminal."""
+    table = make_table(points=150, scores=("logit_margin", "input_margin"))
+    model = table.provenance["model"] | {"state_sha256": "0" * 64}
+    entries = [entry | {"label": f"{entry['label']}\x1b[31m\u202e"} for entry in table.provenance["scores"]]
+    hostile = replace(table, provenance=table.provenance | {"model": model, "scores": entries})
+    hostile.to_parquet(tmp_path / "run\x1b[2J")
+    run, out = str(tmp_path / "run\x1b[2J"), str(tmp_path / "d.json")
+    main(["report", run, "--out", str(tmp_path / "r.html")])
+    main(["compare", run, run])
+    main(["verify", run])
+    main(["detector", "fit", run, "--epsilon", "0.02", "--tpr", "0.5", "--out", out])
+    main(["doctor", "absent\x1b[2J.pt2", "absent\x1b[2J.npz"])
+    main(["score", "absent.pt2", "absent.npz", "--out", "x", "--no-such\x1b[2J"])
+    said = capsys.readouterr()
+    for line in f"{said.out}\n{said.err}".split("\n"):
+        assert line.isprintable(), line
+
+
 # CSV.
 
 
