@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -58,9 +59,9 @@ def _tensors(program: ExportedProgram) -> dict[str, Tensor]:
     return {own: tensor for own, tensor in found.items() if isinstance(tensor, Tensor)}
 
 
-def _by_storage(tensors: Mapping[object, Tensor]) -> list[tuple[int, dict[object, Tensor]]]:
+def _by_storage(tensors: Mapping[Any, Tensor]) -> list[tuple[int, dict[Any, Tensor]]]:
     """The size of every storage, with the tensors that lie in it by name; empty ones are left out."""
-    found: dict[int, dict[object, Tensor]] = {}
+    found: dict[int, dict[Any, Tensor]] = {}
     for own, tensor in tensors.items():
         if tensor.untyped_storage().nbytes():
             found.setdefault(tensor.untyped_storage().data_ptr(), {})[own] = tensor

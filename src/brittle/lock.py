@@ -18,6 +18,9 @@ NAME = ".lock"
 MOST_BYTES = 1 << 12
 """No lock is longer."""
 
+TRIES = 1000
+"""How often the file may be removed between two looks at it."""
+
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -42,8 +45,10 @@ class Lock:
 
     def __enter__(self) -> Lock:
         try:
-            while not self._acquired():
-                os.close(self._file)
+            if not any(self._acquired() for _ in range(TRIES)):
+                raise StorageError(
+                    "locked", f"{self._path} comes and goes; wait for who writes there, or stop it first"
+                )
         except OSError as error:
             raise StorageError("unwritable", f"{self._path} cannot be written ({error.strerror})") from error
         os.truncate(self._file, 0)
@@ -61,10 +66,13 @@ class Lock:
         check_target(self._path)  # before it is opened: to open a device may do something
         self._file = os.open(self._path, _OPEN, 0o644)
         try:
-            return self._taken()
+            taken = self._taken()
         except BaseException:
             os.close(self._file)
             raise
+        if not taken:
+            os.close(self._file)
+        return taken
 
     def _taken(self) -> bool:
         import fcntl  # of POSIX alone; numbers in memory need none
