@@ -250,7 +250,14 @@ def detector_target() -> Target:
     def mutate(rng: random.Random, files: Files) -> Files:
         return {"f.json": (mutated_json if rng.random() < 0.5 else mutated)(rng, files["f.json"])}
 
-    return Target([{"f.json": content}], mutate, lambda folder: Detector.load(folder / "f.json"))
+    def read(folder: Path) -> None:
+        found = Detector.load(folder / "f.json")
+        low, high = found.model.bounds
+        rates = (found.tpr, found.confidence, found.true_positives.value, found.false_positives.value)
+        if not (0 < found.epsilon <= high - low and all(0 <= one <= 1 for one in rates if one is not None)):
+            raise AssertionError(f"a detector with epsilon {found.epsilon} and the rates {rates} was read")
+
+    return Target([{"f.json": content}], mutate, read)
 
 
 def with_header(content: bytes, change: Callable[[bytes], bytes]) -> bytes:
@@ -494,6 +501,9 @@ def archive_target() -> Target:
 
     def mutate(rng: random.Random, files: Files) -> Files:
         content = files["x.pt2"]
+        if rng.random() < 0.1:
+            surplus = rng.randbytes(rng.choice((1, 22, 76, 5000)))
+            return {"x.pt2": rng.choice((surplus + content, content + surplus)), "surplus": b""}
         if rng.random() < 0.2:
             return {"x.pt2": mutated(rng, content)}
         return {"x.pt2": repacked(content, rng, lambda name, record: changed(rng, name, record))}
@@ -505,8 +515,12 @@ def archive_target() -> Target:
             return repacked(record, rng, lambda name, inner: mutated(rng, inner))
         return mutated(rng, record)
 
-    files = [{"x.pt2": export(dynamic=True)}, {"x.pt2": export(dynamic=False)}]
-    return Target(files, mutate, lambda folder: load_archive((folder / "x.pt2").read_bytes(), "x.pt2"))
+    def read(folder: Path) -> None:
+        load_archive((folder / "x.pt2").read_bytes(), "x.pt2")
+        if (folder / "surplus").exists():
+            raise AssertionError("an archive with more than its records was read")
+
+    return Target([{"x.pt2": export(dynamic=True)}, {"x.pt2": export(dynamic=False)}], mutate, read)
 
 
 TARGETS: dict[str, Callable[[], Target]] = {

@@ -87,27 +87,82 @@ PLANTED = "test_planted_defects.py::test_a_defect_is_named_and_nothing_is_scored
 MUTATIONS = (
     # The run folder.
     mutation(
-        "bytes of a shard are flushed to the disk", "folder.py",
-        "            os.fsync(file.fileno())\n", "",
+        "bytes of a shard are flushed to the disk", "writing.py",
+        "                os.fsync(file.fileno())\n", "",
         "test_resume.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
     ),
     mutation(
-        "buffered bytes are written before the flush", "folder.py",
-        "            file.flush()\n", "",
+        "buffered bytes are written before the flush", "writing.py",
+        "                file.flush()\n", "",
         "test_resume.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
     ),
     mutation(
-        "the folder is flushed after the rename", "folder.py",
-        "        _flush(folder)\n", "",
+        "the folder is flushed after the rename", "writing.py",
+        "        _flush(path.parent)\n", "",
         "test_resume.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
     ),
     Mutation(
-        "files are renamed into place", "folder.py",
+        "files are renamed into place", "writing.py",
         (
-            ('        with temporary.open("wb") as file:\n', '        with path.open("wb") as file:\n'),
-            ("        temporary.replace(path)\n", ""),
+            ("os.fdopen(os.open(temporary, _NEW, 0o666), ", "os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT), "),
+            ("                temporary.replace(path)\n", ""),
         ),
         "tests/test_resume.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
+    ),
+    mutation(
+        "only regular files are written over", "writing.py",
+        "    if stat.S_ISREG(mode):\n", "    if True:\n",
+        "test_places.py::test_nothing_but_a_regular_file_is_written[a detector-pipe]",
+    ),
+    mutation(
+        "what comes in between is not written over", "writing.py",
+        "                check_target(path)\n", "",
+        "test_places.py::test_what_comes_in_between_is_not_replaced",
+    ),
+    mutation(
+        "half a file is removed", "writing.py",
+        "                temporary.unlink(missing_ok=True)\n", "                pass\n",
+        "test_places.py::test_a_file_is_whole_or_not_there",
+    ),
+    mutation(
+        "a file that is replaced keeps its permissions", "writing.py",
+        "                _take_permissions(file, path)\n", "",
+        "test_places.py::test_a_file_that_is_replaced_keeps_its_permissions_and_its_other_names",
+    ),
+    mutation(
+        "a report is written as every file", "report/__init__.py",
+        '    write(path, page.encode("utf-8"))\n', '    path.write_text(page, encoding="utf-8", newline="\\n")\n',
+        "test_places.py::test_every_file_is_written_by_one_function",
+    ),
+    mutation(
+        "the folder of the demo's run is no link", "cli/__init__.py",
+        '    check_folder(out / "run")\n', "",
+        "test_places.py::test_the_run_of_the_demo_is_in_its_folder",
+    ),
+    mutation(
+        "the lock is no link", "lock.py",
+        " | os.O_NOFOLLOW | os.O_NONBLOCK\n", " | os.O_NONBLOCK\n",
+        "test_places.py::test_a_lock_that_became_a_link_in_between_is_not_followed",
+    ),
+    mutation(
+        "the lock is a regular file", "lock.py",
+        "        if not stat.S_ISREG(os.fstat(self._file).st_mode):\n", "        if False:\n",
+        "test_places.py::test_a_lock_that_became_a_link_in_between_is_not_followed",
+    ),
+    mutation(
+        "the lock has no other name", "lock.py",
+        "        if opened.st_nlink > 1:\n", "        if False:\n",
+        "test_places.py::test_a_lock_that_is_none_is_not_written_over",
+    ),
+    mutation(
+        "somebody's file is no lock", "lock.py",
+        "        if not self._is_lock():\n", "        if False:\n",
+        "test_places.py::test_a_lock_that_is_none_is_not_written_over",
+    ),
+    mutation(
+        "files of others in the folder of a run stay", "shards.py",
+        "    return bool(_STRAY.fullmatch(name))\n", '    return name.endswith((".tmp", ".parquet"))\n',
+        "test_places.py::test_files_of_others_in_the_folder_of_a_run_stay",
     ),
     mutation(
         "digest of a shard that is read", "shards.py",
@@ -126,13 +181,13 @@ MUTATIONS = (
     ),
     mutation(
         "what a dead process left is removed", "folder.py",
-        "if _is_temporary(path) or (of_a_run and path.name not in known):\n",
-        "if of_a_run and path.name not in known:\n",
+        "            if is_stray(path.name) and path.name not in known:\n",
+        '            if path.suffix == ".parquet" and path.name not in known:\n',
         "test_resume.py::test_what_a_dead_process_left_is_removed",
     ),
     mutation(
         "one writer at a time", "lock.py",
-        "        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", "",
+        "            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", "            pass\n",
         "test_resume.py::test_a_second_process_is_refused",
     ),
     mutation(
@@ -369,6 +424,16 @@ MUTATIONS = (
         "test_cluster.py::test_an_address_without_a_token_is_refused",
     ),
     mutation(
+        "a cluster that others reach is refused", "run/workers/cluster.py",
+        'if self.address == LOCAL and (host_and_port(address) or ("", 0))[0] != LOOPBACK:', "if False:",
+        "test_cluster.py::test_a_cluster_that_others_reach_is_refused",
+    ),
+    mutation(
+        "a cluster of this machine is told so", "run/workers/cluster.py",
+        'ONE_MACHINE: "0", **token}', "**token}",
+        "test_cluster.py::test_a_cluster_of_this_machine_is_told_so",
+    ),
+    mutation(
         "the shard of a worker that died waits again", "run/workers/posts.py",
         "            self._waiting.appendleft(number)\n", "            pass\n",
         "test_posts.py::test_every_shard_comes_once",
@@ -537,6 +602,92 @@ MUTATIONS = (
         ", parse_constant=_refuse_constant)\n", ")\n",
         "test_detector.py::test_strictness",
     ),
+    mutation(
+        "epsilon is a margin that there can be", "detector/consistency.py",
+        "    if not SMALLEST <= epsilon <= most:\n", "    if False:\n",
+        "test_detector.py::test_every_number_is_one_that_it_can_be",
+    ),
+    mutation(
+        "a threshold lies among the scores", "detector/consistency.py",
+        "    if not least < threshold <= math.nextafter(most, math.inf):\n", "    if not math.isfinite(threshold):\n",
+        "test_detector.py::test_every_number_is_one_that_it_can_be",
+    ),
+    mutation(
+        "rates have their own intervals", "detector/consistency.py",
+        "    if abs(rate.low - low) > ROUNDING or abs(rate.high - high) > ROUNDING:\n", "    if False:\n",
+        "test_detector.py::test_every_number_is_one_that_it_can_be",
+    ),
+    mutation(
+        "rates are of the points that were counted", "detector/consistency.py",
+        "        if rate.points != points:\n", "        if False:\n",
+        "test_detector.py::test_rates_are_of_the_points_that_were_counted",
+    ),
+    mutation(
+        "points that were counted add up", "detector/calibration.py",
+        "self.points != whole or self.without_score > used or not halves:\n", "not halves:\n",
+        "test_detector.py::test_every_number_is_one_that_it_can_be",
+    ),
+    mutation(
+        "no score is trusted without a reason", "detector/calibration.py",
+        "        if self.trusted and (self.auroc is None or self.auroc_low < GOOD_AUROC):\n", "        if False:\n",
+        "test_detector.py::test_every_number_is_one_that_it_can_be",
+    ),
+    mutation(
+        "preprocessing that single precision has", "detector/ranges.py",
+        "    if not numbers or not all(least <= number <= LARGEST for number in numbers):\n", "    if False:\n",
+        "test_detector.py::test_every_number_is_one_that_it_can_be",
+    ),
+    mutation(
+        "settings of a training that there can be", "detector/ranges.py",
+        "    if not low <= value <= high:\n", "    if False:\n",
+        "test_pseudo_margin.py::test_every_number_is_one_that_it_can_be",
+    ),
+    mutation(
+        "distances between classes", "pseudo_margin/file.py",
+        "    if not bool((lengths >= 0).all()) or", "    if",
+        "test_pseudo_margin.py::test_lengths_are_distances",
+    ),
+    # Archives.
+    mutation(
+        "every byte of an archive is of a record", "archive.py",
+        "            check_layout(content, archive)\n", "",
+        "test_models.py::test_surplus_bytes_in_an_archive_are_refused",
+    ),
+    mutation(
+        "bytes between the records", "zip_layout.py",
+        "        if start != end:\n", "        if False:\n",
+        "test_models.py::test_surplus_bytes_in_an_archive_are_refused[between]",
+    ),
+    mutation(
+        "bytes behind the records", "zip_layout.py",
+        "    if surplus := len(content) - place - ends:\n", "    if surplus := 0:\n",
+        "test_models.py::test_surplus_bytes_in_an_archive_are_refused[behind]",
+    ),
+    mutation(
+        "records that no tensor reads", "archive_tensors.py",
+        "    if raw and loaded != sum(raw):", "    if False:",
+        "test_models.py::test_surplus_bytes_in_an_archive_are_refused[a record that nobody reads]",
+    ),
+    mutation(
+        "bytes beside a tensor", "archive_tensors.py",
+        "        if free := size - _claimed(size, named.values()):\n", "        if free := 0:\n",
+        "test_models.py::test_surplus_bytes_in_an_archive_are_refused[a longer record]",
+    ),
+    mutation(
+        "tensors that no graph reads", "archive_tensors.py",
+        "    if unread := sorted(tensors.keys() - read):\n", "    if unread := []:\n",
+        "test_models.py::test_surplus_bytes_in_an_archive_are_refused[a tensor that nobody reads]",
+    ),
+    mutation(
+        "records that no checkpoint reads", "archive.py",
+        "    if not all(names) or held != read:\n", "    if False:\n",
+        "test_models.py::test_surplus_bytes_in_an_archive_are_refused",
+    ),
+    mutation(
+        "one program in an archive", "archive.py",
+        "    if len(roots) > 1:\n", "    if False:\n",
+        "test_models.py::test_surplus_bytes_in_an_archive_are_refused[another program]",
+    ),
     # What is shown.
     mutation(
         "text in the report is escaped", "report/__init__.py",
@@ -550,14 +701,34 @@ MUTATIONS = (
         "test_report.py::test_the_page_is_well_formed_and_inert",
     ),
     mutation(
-        "formulas in the detector's CSV", "detector/flags.py",
-        "if text and text.startswith(GUARDED) else text", "if False else text",
-        "test_untrusted.py::test_formulas_in_csv_are_text",
+        "formulas in a CSV file", "csv_text.py",
+        "if escaped.startswith((*GUARDED, MARK)) else escaped", "if False else escaped",
+        "test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back",
     ),
     mutation(
-        "formulas in the comparison's CSV", "cli/compare.py",
-        "if isinstance(cell, str) and cell.startswith(GUARDED) else cell", "if False else cell",
+        "a text with an apostrophe comes back", "csv_text.py",
+        "if escaped.startswith((*GUARDED, MARK)) else escaped", "if escaped.startswith(GUARDED) else escaped",
+        "test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back",
+    ),
+    mutation(
+        "control characters in a CSV file", "csv_text.py",
+        '    escaped = printable(text.replace("\\\\", "\\\\\\\\"))\n', "    escaped = text\n",
+        "test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back",
+    ),
+    mutation(
+        "texts of the detector's CSV", "detector/flags.py",
+        "[None if text is None else cell(text) for text in", "[text for text in",
+        "test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back",
+    ),
+    mutation(
+        "texts of the comparison's CSV", "cli/compare.py",
+        "cell(one) if isinstance(one, str) else one", "one",
         "test_comparison.py::test_a_spreadsheet_runs_nothing_of_what_the_command_wrote",
+    ),
+    mutation(
+        "control characters on the terminal", "cli/common.py",
+        'print("\\n".join(map(printable, text.split("\\n"))), file=stream)', "print(text, file=stream)",
+        "test_untrusted.py::test_no_command_says_what_a_terminal_would_obey",
     ),
 )  # fmt: skip
 """The safeguards, by the room of the house that they stand in."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 import signal
@@ -14,12 +15,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from cluster_faults import NETWORK, NODES, Runs, Tally, kill_worker, node_killer, survive, undisturbed
-from ray_nodes import TOKEN, Nodes, nodes
+from faults import contents
+from ray_nodes import TOKEN, Nodes, family, nodes
 from test_docs import blocks
 
 from brittle.cli import main
@@ -197,8 +200,95 @@ def test_a_cluster_that_asks_nobody_for_a_token(tmp_path: Path) -> None:
         assert "none of the 2 nodes" in runs.said("no-room")
 
 
+STRANGER = """
+import sys
+from ray._raylet import GcsClient
+try:
+    print("answer", GcsClient(address=sys.argv[1]).internal_kv_keys(b"", namespace=None)[:1])
+except Exception as error:
+    print("refused", error)
+"""
+"""Asks the head of a cluster for what it keeps."""
+
+
 def test_a_cluster_of_this_machine(runs: Runs, expected: dict[str, str]) -> None:
-    assert undisturbed(runs, "local", "--cluster", "local", "--workers", "2")[1] == expected
+    """The same bytes; its processes listen on the loopback address alone, and answer nobody without the token."""
+    name = "local"
+    run = runs.start(name, "--cluster", "local", "--workers", "2")
+    runs.wait_for(name, 1, run)
+    run.send_signal(signal.SIGSTOP)  # so that the cluster is there as long as it is asked
+    try:
+        check_closed([process for process in family(run.pid) if Path(f"/proc/{process}").exists()])
+    finally:
+        run.send_signal(signal.SIGCONT)
+        assert run.wait(60) == 0, runs.said(name)
+    assert contents(runs.place / name) == expected
+
+
+def check_closed(processes: list[int]) -> None:
+    """Where these processes of a cluster listen, and whom its head answers."""
+    ports = listening(processes)
+    assert len(ports) >= 5
+    assert {address for address, _ in ports} == {"127.0.0.1"}
+    (head,) = (process for process in processes if Path(f"/proc/{process}/comm").read_text() == "gcs_server\n")
+    ((_, port),) = listening([head])
+    for stranger in ({"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}):
+        assert asked(port, stranger).startswith("refused RPC error: InvalidAuthToken")
+    token = next(own for own in environment_of(head) if own.startswith("RAY_AUTH_TOKEN=")).partition("=")[2]
+    assert asked(port, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}).startswith("answer [b'")
+
+
+def asked(port: int, environment: dict[str, str]) -> str:
+    """What the head of a cluster of this machine says to somebody with these variables."""
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    command = [sys.executable, "-c", STRANGER, f"127.0.0.1:{port}"]
+    done = subprocess.run(command, env=bare | environment, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.strip()
+
+
+def environment_of(process: int) -> list[str]:
+    return Path(f"/proc/{process}/environ").read_bytes().decode(errors="replace").split("\0")
+
+
+def listening(processes: list[int]) -> set[tuple[str, int]]:
+    """Address and port of every socket that one of these processes listens at."""
+    ours = set()
+    for process in processes:
+        with suppress(OSError):
+            ours |= {link.readlink().name for link in Path(f"/proc/{process}/fd").iterdir() if link.is_symlink()}
+    found = set()
+    for kind in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]:
+            _, local, _, state, *rest = line.split()
+            if state == "0A" and f"socket:[{rest[5]}]" in ours:
+                address, _, port = local.partition(":")
+                words = b"".join(bytes.fromhex(address[start : start + 8])[::-1] for start in range(0, len(address), 8))
+                shown = ipaddress.ip_address(words)
+                found.add((str(getattr(shown, "ipv4_mapped", None) or shown), int(port, 16)))
+    return found
+
+
+def test_a_cluster_of_this_machine_is_told_so() -> None:
+    """Before Ray is imported: it reads the variable then."""
+    code = (
+        "from brittle.run.workers.cluster import Cluster\n"
+        "Cluster('local', [], print).prepare()\n"
+        "import ray\n"
+        "print(ray._private.services.get_node_ip_address())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "127.0.0.1\n"
+
+
+def test_a_cluster_that_others_reach_is_refused() -> None:
+    """Where a version of Ray does not bind to the address that it is told."""
+    ray = SimpleNamespace(__version__="9.9", get_runtime_context=lambda: SimpleNamespace(gcs_address="192.0.2.2:6379"))
+    with pytest.raises(
+        BrittleError, match=r"Ray 9\.9 listens at 192\.0\.2\.2:6379, where other machines reach it"
+    ) as caught:
+        cluster("local")._check_at_home(ray)
+    assert caught.value.code == "cluster_open"
+    cluster("10.0.0.1:6379", insecure=True)._check_at_home(ray)
 
 
 @pytest.mark.parametrize(

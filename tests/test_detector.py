@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import itertools
 import json
 import math
+import operator
 import random
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +28,7 @@ from scipy.stats import beta, betabinom, binom
 from torch import Tensor, nn
 
 import brittle
-from brittle.detector import FLAGS, SCORES, Detector, Rate, Source, points_needed, steady_rate, write_flags
+from brittle.detector import FLAGS, SCORES, Counts, Detector, Rate, Source, points_needed, steady_rate, write_flags
 from brittle.detector.calibration import STEADY, flagged, judge, threshold_of
 from brittle.errors import (
     BrittleError,
@@ -43,10 +50,10 @@ SIMPLE = [name for name in SCORES if name != "pseudo_margin"]
 FORWARD = [LogitMargin(), MaxProbability(), ProbabilityMargin(), Entropy(), FeatureMargin("linf")]
 
 
-def with_margins(table: Table, margins, status=None, norm: str = "linf") -> Table:
+def with_margins(table: Table, margins, status=None, norm: str = "linf", parameters=None) -> Table:
     """`table` with input margins, as a run with attacks would have recorded them."""
     status = status or ["not_found" if math.isinf(margin) else "ok" for margin in margins]
-    parameters = {"norm": norm}
+    parameters = parameters or {"norm": norm}
     rows = {
         "point": table.points["point"],
         "score": ["input_margin"] * len(margins),
@@ -199,10 +206,17 @@ def test_a_steady_number_of_points_is_steady(tpr: float) -> None:
     assert (below(STEADY // 2) > 0.05).any()
 
 
+def counted(counts: Counts, brittle_points: int) -> Counts:
+    """The counts with so many brittle points, an even number."""
+    half = brittle_points // 2
+    whole = counts.points - counts.brittle + brittle_points
+    return replace(counts, points=whole, brittle=brittle_points, calibration=half, held_out=half)
+
+
 def test_a_calibration_that_misses_says_so(detector: Detector) -> None:
     """The verdict on the score does not speak for the threshold."""
     rate = Rate.of(np.arange(52) < 44, 0.99)
-    counts = replace(detector.counts, brittle=104, calibration=52, held_out=52)
+    counts = counted(detector.counts, 104)
     missed = replace(detector, tpr=0.95, true_positives=rate, counts=counts)
     assert not missed.holds
     text = str(missed)
@@ -216,7 +230,7 @@ def test_a_calibration_that_misses_says_so(detector: Detector) -> None:
     assert kept.holds
     assert "agrees with the rate of 0.95" in str(kept)
     assert "with 104 brittle points the rate of one varies, 494 make" in str(kept)
-    many = replace(kept, counts=replace(counts, brittle=494, calibration=247, held_out=247))
+    many = replace(kept, true_positives=Rate.of(np.arange(247) < 235, 0.99), counts=counted(counts, 494))
     assert str(many).count("varies") == 0
 
 
@@ -414,7 +428,15 @@ class Given(nn.Module):
 def lenient(detector: Detector, score: str, network: nn.Module, outputs: str = "logits") -> Detector:
     """A detector of `network` that calls nothing brittle but what it must."""
     known = brittle.detector.Identity(brittle.models.state_digest(network), (-2.0, 2.0), None, None, outputs)
-    return replace(detector, model=known, score=score, threshold=-1e300)
+    return below_all(replace(detector, model=known), score)
+
+
+def below_all(detector: Detector, score: str = "logit_margin") -> Detector:
+    """A detector that no file can hold, whose threshold every finite score reaches, to see the other rules alone."""
+    changed = copy.copy(detector)
+    for name, value in (("score", score), ("threshold", -1e300)):
+        object.__setattr__(changed, name, value)
+    return changed
 
 
 class Listed(nn.Module):
@@ -568,7 +590,8 @@ def test_one_logit(score: str) -> None:
     run = brittle.score(subject, points(400), FORWARD)
     values = run.wide()[next(one["label"] for one in run.provenance["scores"] if one["score"] == score)].to_numpy()
     values = values * SCORES[score].sign
-    found = Detector.fit(with_margins(run, (values + 2.0).tolist()), float(np.median(values)) + 2.0, score=score)
+    table = with_margins(run, (values + 2.0).tolist(), parameters={"norm": "linf", "bounded": False})
+    found = Detector.fit(table, float(np.median(values)) + 2.0, score=score)
     assert np.array_equal(found.wrap(network)(points(400))[1].detach().numpy(), values)
 
 
@@ -595,7 +618,7 @@ def test_wrapped_convolutional_network_stays_in_evaluation_mode(detector: Detect
 def test_inputs_outside_the_bounds_are_brittle(detector: Detector) -> None:
     """They are none that the detector was calibrated on, as 0..255 where 0..1 was declared; also in the export."""
     network = linear_network(3, 6, 0, torch.float32)
-    wrapped = replace(detector, threshold=-1e300).wrap(network)
+    wrapped = below_all(detector).wrap(network)
     x = points(8)
     exported = torch.export.export(
         wrapped, (x,), dynamic_shapes={"inputs": {0: torch.export.Dim("batch")}}, strict=False
@@ -706,10 +729,8 @@ def test_flags_are_written(tmp_path: Path, detector: Detector) -> None:
     names = ["=HYPERLINK(1)", "+1", "-1", "@x", "\tx", "plain", None, 'a,"b"\nc']
     flags = flags.set_column(2, FLAGS.field("name"), pa.array(names, pa.string()))
     assert pq.read_table(write_flags(flags, tmp_path / "flags.parquet")).equals(flags)
-    read = csv.read_csv(
-        write_flags(flags, tmp_path / "flags.csv"), parse_options=csv.ParseOptions(newlines_in_values=True)
-    )
-    assert read["name"].to_pylist()[:6] == ["'=HYPERLINK(1)", "'+1", "'-1", "'@x", "'\tx", "plain"]
+    read = csv.read_csv(write_flags(flags, tmp_path / "flags.csv"))
+    assert read["name"].to_pylist()[:6] == ["'=HYPERLINK(1)", "'+1", "'-1", "'@x", "\\tx", "plain"]
     assert read["brittle"].to_pylist() == flags["brittle"].to_pylist()
     with pytest.raises(ParameterError, match=r"\.parquet or \.csv"):
         write_flags(flags, tmp_path / "flags.xlsx")
@@ -720,7 +741,7 @@ def test_flags_are_written(tmp_path: Path, detector: Detector) -> None:
 # The file.
 
 
-@pytest.mark.parametrize("threshold", [0.1 + 0.2, 1e-310, -1 / 3, math.nextafter(1.0, 2.0), -1.7976931348623157e308])
+@pytest.mark.parametrize("threshold", [0.1 + 0.2, 1e-310, 1 / 3, math.nextafter(1.0, 2.0), math.ulp(0.0)])
 def test_file_round_trip_is_bit_exact(tmp_path: Path, detector: Detector, threshold: float) -> None:
     ours = replace(detector, threshold=threshold, epsilon=8 / 255)
     read = Detector.load(ours.save(tmp_path / "detector.json"))
@@ -772,6 +793,122 @@ def test_strictness(tmp_path: Path, detector: Detector) -> None:
         refused(tmp_path, other)
     with pytest.raises(ModelError, match="cannot be read"):
         Detector.load(tmp_path / "absent.json")
+
+
+HUGE, TINY, MINUS_ZERO, ONE, WHOLE = 1e308, 1e-320, -0.0, [1], 2**62
+ABSURD = (-1, MINUS_ZERO, 0, 1, WHOLE, HUGE, -HUGE, TINY, 0.5, True, False, "1", "8/255", None, [], {}, ONE)
+"""Values for a number; those that a field may have are told by `ALLOWED`."""
+
+ALLOWED: dict[str, tuple[object, ...]] = {
+    "threshold": (1, 0.5, TINY),  # a margin between logits; the next double above one that is 0 is as small
+    "epsilon": (1, 0.5),  # within bounds from 0 to 1
+    "tpr": (0.5,),  # 162 points are enough for a rate of 0.5
+    "seed": (0, 1, WHOLE),  # any seed gives a split
+    "model.bounds[0]": (-1, MINUS_ZERO, 0, TINY, 0.5),  # declared by the user, in any unit
+    "model.bounds[1]": (1, 0.5),
+    "model.mean[0]": (-1, MINUS_ZERO, 0, 1, TINY, 0.5),  # is subtracted
+    "model.std[0]": (1, 0.5),
+    "model.mean": (None, ONE),
+    "model.std": (None, ONE),
+    "counts.without_score": (1,),  # one of the 323 was flagged for want of a score
+    "verdict.trusted": (False,),  # fails closed
+    "verdict.tau": (None,),  # unknown
+    "verdict.tau_low": (-1, MINUS_ZERO, 0, TINY, 0.5),  # an interval that is wider than need be
+    "verdict.tau_high": (1,),
+    "verdict.auroc_high": (1,),
+}
+"""Where the unit or the data are the user's, and nothing else in the file speaks against a value."""
+
+
+def numbers_in(value: object, where: str = "") -> Iterator[str]:
+    """The places of numbers in a JSON value."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from numbers_in(one, f"{where}.{key}".removeprefix("."))
+    elif isinstance(value, list):
+        yield where
+        for number, one in enumerate(value):
+            yield from numbers_in(one, f"{where}[{number}]")
+    elif isinstance(value, int | float):
+        yield where
+
+
+def put(value: Any, where: str, other: object) -> Any:
+    """A copy of a JSON value with `other` at a place."""
+    changed = json.loads(json.dumps(value))
+    *path, last = (int(key) if key.isdigit() else key for key in re.findall(r"\w+", where))
+    holder = functools.reduce(operator.getitem, path, changed)
+    holder[last] = other
+    return changed
+
+
+def refusal(path: Path) -> str | None:
+    """Why a file is no detector; None where it is one."""
+    try:
+        Detector.load(path)
+    except DetectorFormatError as error:
+        return str(error)
+    return None
+
+
+def test_every_number_is_one_that_it_can_be(tmp_path: Path, detector: Detector) -> None:
+    """Each is set to each of the absurd ones: refused with its name, or among the few that it may have."""
+    good = json.loads(detector.save(tmp_path / "detector.json").read_text())
+    places = list(numbers_in(good))
+    assert len(places) > 35
+    assert ALLOWED.keys() <= set(places)
+    wrong = []
+    for where, other in itertools.product(places, ABSURD):
+        changed = put(good, where, other)
+        (tmp_path / "f.json").write_text(json.dumps(changed))
+        allowed = json.dumps(changed) == json.dumps(good) or any(other is one for one in ALLOWED.get(where, ()))
+        said = refusal(tmp_path / "f.json")
+        names = re.sub(r"\[\d\]", "", where).split(".")
+        if (said is None) != allowed or (said is not None and not any(name in said for name in names)):
+            wrong.append((where, other, said))
+    assert wrong == [], "\n".join(map(str, wrong))
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "match"),
+    [
+        ("epsilon", 1e308, r"epsilon: margins in linf of inputs within bounds 1 apart lie in .* found epsilon 1e\+308"),
+        ("epsilon", 8, "found epsilon 8"),
+        ("true_positives.low", -1, "true_positives: rate: .* in .-1.0, .* is no rate"),
+        ("true_positives.value", 0.5, "true_positives: value: 139 of 161 is no rate of 0.5"),
+        ("tpr", -1, "true positive rate must lie between 0 and 1; found -1"),
+        ("tpr", 1e-320, "tpr must lie between 0 and 1, and not round to either; found 1e-320"),
+        ("tpr", 0.999, "needs 999 brittle points to calibrate on; found 162"),
+        ("confidence", 0.9, r"139 of 161 have the interval .* at a confidence of 0\.9; found .0\.77"),
+        ("threshold", -1, r"logit_margin lies in \[0, .*; found the threshold -1"),
+        ("counts.points", 2**62, "do not add up"),
+        ("margin", {"norm": "linf", "steps": -1}, "margins have no such parameters"),
+        ("margin", {"norm": "l2"}, "parameters of margins in linf are written otherwise"),
+        ("parameters", {"sigma": -1}, "logit_margin for linf has no such parameters"),
+        ("verdict.auroc_low", 0.1, "trusted whose AUROC may be below"),
+    ],
+)
+def test_numbers_that_cannot_be(where: str, value: object, match: str, tmp_path: Path, detector: Detector) -> None:
+    good = json.loads(detector.save(tmp_path / "detector.json").read_text())
+    assert re.search(match, refused(tmp_path, json.dumps(put(good, where, value))))
+
+
+def test_rates_are_of_the_points_that_were_counted(tmp_path: Path, detector: Detector) -> None:
+    """Rates with intervals of their own, but of other points."""
+    fewer = Rate.of(np.arange(20) < 18, detector.confidence)
+    for name in ("true_positives", "false_positives"):
+        with pytest.raises(ParameterError, match=f"{name}: a rate of .* points is needed, as counted; found one of 20"):
+            replace(detector, **{name: fewer})
+
+
+def test_margins_beyond_the_bounds_are_not_held_to_them(table: Table) -> None:
+    """Where the attacks may leave the bounds, epsilon may be larger than they are wide."""
+    parameters = {"norm": "linf", "bounded": False}
+    margins = [0.1] * 300 + [9.0] * 100
+    run = with_margins(without_margins(table), margins, parameters=parameters)
+    assert Detector.fit(run, epsilon=3.0).epsilon == 3.0
+    with pytest.raises(ParameterError, match="found epsilon 3"):
+        Detector.fit(with_margins(without_margins(table), margins), epsilon=3.0)
 
 
 def test_hostile_strings_cost_linear_time(tmp_path: Path) -> None:

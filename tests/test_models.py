@@ -290,6 +290,123 @@ def test_malformed_lists_of_weights(archive: bytes, content: bytes, tmp_path: Pa
         load_model(tmp_path / "net.pt2")
 
 
+# Bytes that nobody claims.
+
+
+WEIGHT, CONFIG, SAMPLE = (
+    "data/weights/weight_0",
+    "data/weights/model_weights_config.json",
+    "data/sample_inputs/model.pt",
+)
+
+
+def one_more_weight(records: Records) -> None:
+    """A tensor that the list of weights names and the graph does not read."""
+    config = json.loads(records[CONFIG])
+    config["config"]["more"] = config["config"]["linear.bias"] | {"path_name": "weight_77"}
+    records |= {CONFIG: json.dumps(config).encode(), "data/weights/weight_77": bytes(12)}
+
+
+def with_record(content: bytes, name: str) -> bytes:
+    """A zip archive with one more record beside its first one."""
+    file = io.BytesIO(content)
+    with zipfile.ZipFile(file, "a") as one:
+        one.writestr(name.replace("ROOT", one.namelist()[0].partition("/")[0]), bytes(40))
+    return file.getvalue()
+
+
+def gap(content: bytes) -> bytes:
+    """Forty bytes between the records of a zip archive and its directory, with the offsets set right."""
+    end = content.rindex(b"PK\5\6")
+    (start,) = struct.unpack_from("<I", content, end + 16)
+    moved = content[:start] + bytes(40) + content[start:]
+    return moved[: end + 56] + struct.pack("<I", start + 40) + moved[end + 60 :]
+
+
+SURPLUS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "before": (lambda own: bytes(40) + own, "40 bytes at 0"),
+    "behind": (lambda own: own + bytes(40), " 40 bytes behind the directory"),
+    "a comment": (lambda own: own[:-2] + b"\3\0abc", " 3 bytes behind the directory"),
+    "between": (lambda own: gap(edited(own, lambda records: None)), "40 bytes at"),
+    "another program": (lambda own: with_record(own, "other/data/weights/weight_0"), "records of 2 programs"),
+    "a longer record": (
+        lambda own: edited(own, lambda records: records.update({WEIGHT: records[WEIGHT] + bytes(40)})),
+        "40 bytes beside 'norm.weight'",
+    ),
+    "an empty record": (
+        lambda own: edited(own, lambda records: records.update({WEIGHT: b""})),
+        "84 bytes of tensors where its graph reads 88",
+    ),
+    "a record that nobody reads": (
+        lambda own: with_record(own, "ROOT/data/weights/weight_77"),
+        "128 bytes of tensors where its graph reads 88",
+    ),
+    "a tensor that nobody reads": (lambda own: edited(own, one_more_weight), "1 tensors that its graph does not read"),
+    "behind a checkpoint": (
+        lambda own: edited(own, lambda records: records.update({SAMPLE: records[SAMPLE] + bytes(40)})),
+        "model.pt' in .* 40 bytes behind the directory",
+    ),
+    "a storage that nobody reads": (
+        lambda own: edited(own, lambda records: records.update({SAMPLE: with_record(records[SAMPLE], "ROOT/data/9")})),
+        "model.pt' in .* holds 88 bytes of tensors and reads 48",
+    ),
+    "another record of a checkpoint": (
+        lambda own: edited(own, lambda records: records.update({SAMPLE: with_record(records[SAMPLE], "ROOT/x")})),
+        "holds 'archive/x', which it does not read",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SURPLUS)
+def test_surplus_bytes_in_an_archive_are_refused(kind: str, archive: bytes, tmp_path: Path) -> None:
+    change, match = SURPLUS[kind]
+    (tmp_path / "net.pt2").write_bytes(change(archive))
+    error = refused("archive_surplus", match, load_model, tmp_path / "net.pt2")
+    assert error.exit_code == ArtefactError.exit_code
+
+
+class Views(nn.Module):
+    """Tied weights, strided and empty tensors, half precision, weights that nothing reads: all of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.weight = nn.Parameter(torch.randn(3, 4).half())
+        self.transposed = nn.Parameter(torch.randn(4, 3).T)
+        self.tied, self.unread = self.weight, nn.Parameter(torch.randn(5))
+        halves = torch.randn(6)
+        self.first, self.second = nn.Parameter(halves[:3]), nn.Parameter(halves[3:])
+        self.register_buffer("empty", torch.zeros(0))
+        self.register_buffer("spread", torch.randn(3).expand(2, 3))
+        self.register_buffer("passing", torch.zeros(3), persistent=False)
+        self.scalar = torch.tensor(2.0)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weight = self.weight.float() + self.tied.float() + self.transposed
+        bias = self.first + self.second + self.spread[0] + self.passing + self.empty.sum()
+        return x.flatten(1) @ weight.T * self.scalar + bias
+
+
+def test_tensors_of_their_own_are_no_surplus(tmp_path: Path) -> None:
+    """However they lie; the inputs for the export may be part of something larger."""
+    sample = torch.rand(50, 1, 2, 2)[:3]
+    program = torch.export.export(Views().eval(), (sample,))
+    with pytest.warns(UserWarning, match="No complete tensor"):  # the two halves are complete together
+        torch.export.save(program, tmp_path / "net.pt2")
+    loaded = load_model(tmp_path / "net.pt2")
+    assert torch.equal(loaded.module(sample), Views().eval()(sample))
+
+
+def test_a_part_of_a_larger_tensor_is_named(tmp_path: Path) -> None:
+    """PyTorch would export all of it."""
+    network = nn.Sequential(nn.Flatten(), nn.Linear(4, 3))
+    network[1].weight = nn.Parameter(torch.randn(10, 4)[:3])
+    program = torch.export.export(network.eval(), (torch.rand(3, 1, 2, 2),))
+    with pytest.warns(UserWarning, match="No complete tensor"):
+        torch.export.save(program, tmp_path / "net.pt2")
+    refused("archive_surplus", r"112 bytes beside '1.weight', .*\(tensor\.clone\(\)", load_model, tmp_path / "net.pt2")
+
+
 # Specs.
 
 
@@ -483,8 +600,11 @@ def entry(start: int, end: int) -> dict[str, Any]:
 
 
 def safetensors_bytes(header: dict[str, Any], size: int) -> bytes:
-    text = json.dumps(header).encode()
-    return struct.pack("<Q", len(text)) + text + bytes(size)
+    return with_header(json.dumps(header).encode(), size)
+
+
+def with_header(header: bytes, size: int) -> bytes:
+    return struct.pack("<Q", len(header)) + header + bytes(size)
 
 
 @pytest.mark.parametrize(
@@ -494,10 +614,17 @@ def safetensors_bytes(header: dict[str, Any], size: int) -> bytes:
         safetensors_bytes({"a": entry(0, 8), "b": entry(4, 12)}, 12),
         safetensors_bytes({"a": entry(0, 4), "b": entry(8, 12)}, 12),
         safetensors_bytes({"a": entry(0, 400)}, 4),
+        safetensors_bytes({"a": entry(0, 4)}, 8),
+        safetensors_bytes({"a": entry(4, 8)}, 8),
+        with_header(
+            b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}, '
+            b'"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}',
+            8,
+        ),
         b"",
         b"text",
     ],
-    ids=["length", "overlap", "hole", "short", "empty", "text"],
+    ids=["length", "overlap", "hole", "short", "behind", "before", "twice", "empty", "text"],
 )
 def test_unsound_safetensors_are_refused(code: Path, content: bytes, tmp_path: Path) -> None:
     (tmp_path / "w.safetensors").write_bytes(content)

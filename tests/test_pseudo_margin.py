@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import itertools
+import json
 import math
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -287,7 +290,7 @@ def test_round_trip(tmp_path: Path, learned: PseudoMargin) -> None:
     features = torch.randn(40, 3)
     assert torch.equal(read.predict(features), learned.predict(features))
     assert read.save(tmp_path / "b.safetensors").read_bytes() == (tmp_path / "a.safetensors").read_bytes()
-    odd = replace(learned, points=("a\nb", "", "ü\ud800"))
+    odd = replace(learned, points=("a\nb", "", "ü\ud800", *learned.points[3:]))
     assert PseudoMargin.load(odd.save(tmp_path / "odd.safetensors")).points == odd.points
     assert PseudoMargin.load(replace(learned, points=()).save(tmp_path / "odd.safetensors")).points == ()
 
@@ -331,6 +334,57 @@ def test_strictness(tmp_path: Path, learned: PseudoMargin) -> None:
         PseudoMargin.load(tmp_path / "absent.safetensors")
     with pytest.raises(ParameterError, match=r"must end in \.safetensors; found 'a\.pt'"):
         learned.save(tmp_path / "a.pt")
+
+
+HUGE, TINY, MINUS_ZERO, WHOLE = 1e308, 1e-320, -0.0, 2**62
+ABSURD = (-1, MINUS_ZERO, 0, 1, WHOLE, HUGE, -HUGE, TINY, 0.5, True, "1", None, [], {})
+"""Values for a number; those that a field of the recipe may have are told by `ALLOWED`."""
+
+ALLOWED: dict[str, tuple[object, ...]] = {
+    "seed": (1, WHOLE),
+    "batch": (1,),  # points in a step
+    "rate": (1, 0.5),
+    "best_epoch": (1,),
+    "validation_loss": (MINUS_ZERO, 0, 1, TINY, 0.5),  # a mean of squares of shares
+    "dropped": (0, 1),  # any number of points had no margin
+    "clipped": (0, 1),
+}
+
+PARTNER = {"epochs": "best_epoch", "points": "clipped"}
+"""Numbers that are at most another one, which may be named instead."""
+
+
+def test_every_number_is_one_that_it_can_be(tmp_path: Path, learned: PseudoMargin) -> None:
+    """Each is set to each of the absurd ones: refused with its name, or among the few that it may have."""
+    good = safetensors.torch.load(learned.save(tmp_path / "good.safetensors").read_bytes())
+    recipe = json.loads(brittle.strict_json.dump(learned.recipe))
+    places = [name for name, value in recipe.items() if isinstance(value, int | float)]
+    assert len(places) == 14
+    wrong = []
+    for name, other in itertools.product(places, ABSURD):
+        changed = json.dumps(recipe | {name: other})
+        (tmp_path / "f.safetensors").write_bytes(safetensors.torch.save(good, {"recipe": changed}))
+        allowed = changed == json.dumps(recipe) or any(other is one for one in ALLOWED.get(name, ()))
+        try:
+            PseudoMargin.load(tmp_path / "f.safetensors")
+            said = None
+        except ArtefactError as error:
+            said = str(error)
+        names = (name, PARTNER.get(name, name), "its recipe")
+        if (said is None) != allowed or (said is not None and not any(one in said for one in names)):
+            wrong.append((name, other, said))
+    assert wrong == [], "\n".join(map(str, wrong))
+
+
+@pytest.mark.parametrize("change", [lambda own: -own, lambda own: own + torch.eye(2), lambda own: own.tril() + 0.5])
+def test_lengths_are_distances(change: Callable[[Tensor], Tensor], tmp_path: Path, learned: PseudoMargin) -> None:
+    """A negative one would make every margin huge, and so safe."""
+    good = safetensors.torch.load(learned.save(tmp_path / "good.safetensors").read_bytes())
+    content = good | {"lengths": change(good["lengths"])}
+    recipe = {"recipe": brittle.strict_json.dump(learned.recipe)}
+    (tmp_path / "f.safetensors").write_bytes(safetensors.torch.save(content, recipe))
+    with pytest.raises(ArtefactError, match="lengths holds values that are no distances"):
+        PseudoMargin.load(tmp_path / "f.safetensors")
 
 
 def test_mutated_files_give_the_named_error(tmp_path: Path, learned: PseudoMargin) -> None:

@@ -24,6 +24,8 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from tables import HOSTILE, make_table
 from test_data import BAD_IMAGES, LABELS, LEVELS, encode, from_folder, from_idx, from_npz, from_parquet, image_table
 from test_models import FACTORY, Canary, edited, export, pickled
@@ -31,6 +33,7 @@ from test_report import Page, assert_inert, storable
 
 import brittle
 from brittle.cli import main
+from brittle.csv_text import cell, text_of
 from brittle.data import array_points, open_points
 from brittle.detector.flags import FLAGS, write_flags
 from brittle.errors import ArtefactError, DataError, DetectorFormatError, StorageError
@@ -156,7 +159,7 @@ def test_verify_says_what_is_wrong(run: Path, capsys: pytest.CaptureFixture[str]
     (run / "scores-00001.parquet").write_bytes((run / "scores-00001.parquet").read_bytes()[:-1])
     signed(run, "points-00002.parquet", parquet_bytes(pa.table({"x": [1]})))
     signed(run, "scores-00002.parquet", b"no table at all")
-    for stray in ("points-00007.parquet", ".manifest.json.tmp", ".a\nb.tmp"):
+    for stray in ("points-00007.parquet", ".manifest.json.tmp", ".run.json.a\nb.tmp"):
         (run / stray).write_bytes(b"half")
     (run / "report.html").write_text("a report is no stray")
     assert main(["verify", str(run)]) == StorageError.exit_code
@@ -168,7 +171,7 @@ def test_verify_says_what_is_wrong(run: Path, capsys: pytest.CaptureFixture[str]
     assert rest[2].startswith("scores-00002.parquet: cannot be read as Parquet")
     assert len(rest) == 3
     strays = [line.partition(":")[0] for line in said.err.splitlines()[:3]]
-    assert strays == [".a\\nb.tmp", ".manifest.json.tmp", "points-00007.parquet"]
+    assert strays == [".manifest.json.tmp", ".run.json.a\\nb.tmp", "points-00007.parquet"]
     assert "4 shard files" in said.err
 
 
@@ -550,10 +553,9 @@ def test_names_come_back_exactly_from_flags(named: brittle.Table) -> None:
     others = {"score": [0.5] * count, "brittle": [True] * count, "status": ["ok"] * count, "forced": [False] * count}
     flags = pa.table(shared | others, schema=FLAGS)
     assert pq.read_table(write_flags(flags, "flags.parquet")).equals(flags)
-    options = csv.ParseOptions(newlines_in_values=True)
     kinds = csv.ConvertOptions(column_types=FLAGS, strings_can_be_null=False)
-    read = csv.read_csv(write_flags(flags, "flags.csv"), parse_options=options, convert_options=kinds)
-    assert read["point"].to_pylist() == flags["point"].to_pylist()  # all begin with the folder, none with a formula
+    read = csv.read_csv(write_flags(flags, "flags.csv"), convert_options=kinds)
+    assert [text_of(one) for one in read["point"].to_pylist()] == flags["point"].to_pylist()
 
 
 def test_names_are_shown_escaped(named: brittle.Table) -> None:
@@ -653,30 +655,88 @@ def test_the_command_line_survives_hostile_text(tmp_path: Path, capsys: pytest.C
     assert main(["report", place]) == 0
     assert main(["verify", place]) == 0
     assert main(["compare", place, place, "--out", str(tmp_path / "c.csv")]) == 0
-    assert "Traceback" not in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err
+    for text in (said.out, said.err, (tmp_path / "c.csv").read_text(encoding="utf-8")):
+        assert all(line.isprintable() for line in text.split("\n"))
+
+
+def test_no_command_says_what_a_terminal_would_obey(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Texts of a run by somebody else, and names of files, in what goes to a terminal."""
+    table = make_table(points=150, scores=("logit_margin", "input_margin"))
+    model = table.provenance["model"] | {"state_sha256": "0" * 64}
+    entries = [entry | {"label": f"{entry['label']}\x1b[31m\u202e"} for entry in table.provenance["scores"]]
+    hostile = replace(table, provenance=table.provenance | {"model": model, "scores": entries})
+    hostile.to_parquet(tmp_path / "run\x1b[2J")
+    run, out = str(tmp_path / "run\x1b[2J"), str(tmp_path / "d.json")
+    main(["report", run, "--out", str(tmp_path / "r.html")])
+    main(["compare", run, run])
+    main(["verify", run])
+    main(["detector", "fit", run, "--epsilon", "0.02", "--tpr", "0.5", "--out", out])
+    main(["doctor", "absent\x1b[2J.pt2", "absent\x1b[2J.npz"])
+    main(["score", "absent.pt2", "absent.npz", "--out", "x", "--no-such\x1b[2J"])
+    said = capsys.readouterr()
+    for line in f"{said.out}\n{said.err}".split("\n"):
+        assert line.isprintable(), line
 
 
 # CSV.
 
 
-def test_every_writer_of_csv_guards_formulas() -> None:
-    """Whoever writes CSV names the starts that are guarded, and all name the same."""
+def test_every_writer_of_csv_guards_its_texts() -> None:
+    """Whoever writes CSV writes its texts by one function."""
     writers = [
         path for path in SOURCE.rglob("*.py") if re.search(r"\.to_csv\(|write_csv\(|csv\.writer", path.read_text())
     ]
     assert {path.name for path in writers} == {"compare.py", "flags.py"}
     for path in writers:
-        assert 'GUARDED = ("=", "+", "-", "@", "\\t", "\\r", "\\n")' in path.read_text()
+        assert "from brittle.csv_text import cell" in path.read_text()
 
 
-def test_formulas_in_csv_are_text(tmp_path: Path) -> None:
-    names = ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "plain"]
-    rows = range(len(names))
-    columns = {"point": names, "row": rows, "name": names, "label": rows, "predicted": rows, "score": [0.5] * 8}
-    flags = pa.table(columns | {"brittle": [True] * 8, "status": ["ok"] * 8, "forced": [False] * 8}, schema=FLAGS)
-    content = write_flags(flags, tmp_path / "flags.csv").read_text()
-    for cell in re.findall(r'"((?:[^"]|"")*)"', content):
-        assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+CELLS = [
+    *("=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "\uff1d1", "'=1", "'", "plain", "", "caf\u00e9", "\U0001f4a5"),
+    *(
+        "\x1b[31mred",
+        "a\\x1b",
+        "a\x1b",
+        "\\",
+        "\\\\",
+        "\u202egnp",
+        "\u2066",
+        "\u2028",
+        "\x9b1m",
+        "\0",
+        "\x7f",
+        "a\u00a0b",
+    ),
+]
+"""Texts that a terminal or a spreadsheet would obey, and some that look like the escapes of others."""
+
+
+def flags_named(names: list[str]) -> pa.Table:
+    """A row of flags for each name."""
+    rows, count = range(len(names)), len(names)
+    columns = {"point": names, "row": rows, "name": names, "label": rows, "predicted": rows, "score": [0.5] * count}
+    others = {"brittle": [True] * count, "status": ["ok"] * count, "forced": [False] * count}
+    return pa.table(columns | others, schema=FLAGS)
+
+
+def test_texts_in_csv_are_harmless_and_come_back(tmp_path: Path) -> None:
+    path = write_flags(flags_named(CELLS), tmp_path / "flags.csv")
+    lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    assert len(lines) == 1 + len(CELLS)
+    assert all(line.isprintable() for line in lines)
+    options = csv.ConvertOptions(column_types=FLAGS, strings_can_be_null=False)
+    cells = csv.read_csv(path, convert_options=options)["point"].to_pylist()
+    assert not any(one.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d")) for one in cells)
+    assert [text_of(one) for one in cells] == CELLS
+    assert len(set(cells)) == len(CELLS)
+
+
+@given(st.text())
+def test_any_text_comes_back_from_csv(text: str) -> None:
+    assert cell(text).isprintable()
+    assert text_of(cell(text)) == text
 
 
 def test_nothing_in_the_package_unpickles_or_evaluates() -> None:

@@ -22,9 +22,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
+from brittle.archive_tensors import check_claimed, storage_bytes
 from brittle.errors import ArtefactError, ModelError
+from brittle.zip_layout import SurplusBytesError, check_layout
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,11 @@ def load_archive(content: bytes, name: str) -> Exported:
     written_by = program.get("torch_version")
     try:
         with _quiet():
-            module = torch.export.load(io.BytesIO(_packed(records))).module()
+            exported = torch.export.load(io.BytesIO(_packed(records)))
+            check_claimed(exported, records, name)
+            module = exported.module()
+    except ArtefactError:
+        raise
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise ModelError(
@@ -123,6 +130,11 @@ _SYMBOLIC_NODES = (
     ast.unaryop,
     ast.cmpop,
 )
+_CHECKPOINT = re.compile(
+    r"[^/]+/((?P<data>data/\d+)|data\.pkl|version|byteorder|\.format_version|\.storage_alignment|\.data/serialization_id)"
+)
+"""Records of a checkpoint of PyTorch; `data/N` is a storage."""
+
 _CONTAINERS = (None, "builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict")
 
 
@@ -132,7 +144,12 @@ def _records(content: bytes, name: str) -> dict[str, bytes]:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
             _check_members(members, len(content), name)
+            check_layout(content, archive)
             return {member.filename: archive.read(member) for member in members}
+    except SurplusBytesError as error:
+        raise ArtefactError(
+            "archive_surplus", f"{name} holds more than its records: {error}; export it again"
+        ) from error
     except (
         zipfile.BadZipFile,
         NotImplementedError,
@@ -168,6 +185,11 @@ def _local(record: str) -> str:
 
 def _checked(records: Mapping[str, bytes], name: str) -> dict[str, bytes]:
     """The records that are needed, each as its rule leaves it."""
+    roots = {record.removesuffix(_local(record)) for record in records}
+    if len(roots) > 1:
+        raise ArtefactError(
+            "archive_surplus", f"{name} holds the records of {len(roots)} programs: {sorted(roots)!r:.80}"
+        )
     kept = {}
     for record, content in records.items():
         rule = next((rule for pattern, rule in _RULES if pattern.fullmatch(_local(record))), None)
@@ -197,14 +219,26 @@ def _payloads(content: bytes, where: str) -> bytes:
 
 
 def _tensors(content: bytes, where: str) -> bytes:
-    """A checkpoint that PyTorch unpickles; it must load as tensors only."""
+    """A checkpoint that PyTorch unpickles; it must load as tensors only, and its tensors must be all it holds."""
     if content:
-        _records(content, where)
+        records = _records(content, where)
         try:
-            torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
+            found = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
         except (pickle.UnpicklingError, RuntimeError, ValueError, TypeError, KeyError, EOFError) as error:
             raise ArtefactError("archive_refused", f"{where} holds more than tensors, which could run code") from error
+        _check_checkpoint(records, found, where)
     return content
+
+
+def _check_checkpoint(records: Mapping[str, bytes], found: Any, where: str) -> None:
+    """Raise where a checkpoint holds records that none of its tensors reads."""
+    names = [_CHECKPOINT.fullmatch(record) for record in records]
+    held = sum(len(content) for one, content in zip(names, records.values(), strict=True) if one and one["data"])
+    read = storage_bytes(leaf for leaf in pytree.tree_leaves(found) if isinstance(leaf, Tensor))
+    if not all(names) or held != read:
+        odd = next((record for record, one in zip(records, names, strict=True) if not one), None)
+        seen = f"{held} bytes of tensors and reads {read}" if odd is None else f"{odd!r:.80}, which it does not read"
+        raise ArtefactError("archive_surplus", f"{where} holds {seen}; export the network again")
 
 
 def _program(content: bytes, where: str) -> bytes:

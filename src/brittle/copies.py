@@ -21,6 +21,7 @@ from brittle.data.images import from_levels
 from brittle.data.points import Batch, Points
 from brittle.doctor import check_values
 from brittle.errors import DataError, ParameterError, StorageError
+from brittle.writing import check_target, make_folder, replacing
 
 ROWS = 256
 """Images held in memory at a time."""
@@ -89,21 +90,21 @@ def write_copies(
     for kind, severity in chosen:
         check_channels(choose(kind, severity)[0], seen.shape[0])
 
-    with _committed(paths.values()) as temporaries, ExitStack() as stack:
-        files = {}
-        for (one, strength), temporary in zip(strengths.items(), temporaries, strict=True):
+    with _committed(paths.values()) as files, ExitStack() as stack:
+        copies = {}
+        for (one, strength), file in zip(strengths.items(), files, strict=True):
             made = {"kind": one[0], "severity": int(one[1]), "strength": strength, "seed": seed, "bounds": bounds}
             entries = seen.entries(points) | {"corruption": np.array(json.dumps(made | {"data": points.provenance}))}
             shape = (len(seen.ids), *seen.shape)
-            files[one] = stack.enter_context(_npz(temporary, entries, shape))
+            copies[one] = stack.enter_context(_npz(file, entries, shape))
         for batch in points.batches(ROWS):
             levels, lost = _levels(batch, bounds), ~_readable(batch)
-            for (kind, severity), file in files.items():
-                copies = [
+            for (kind, severity), copy in copies.items():
+                images = [
                     corrupt(image, kind, severity, generator_for(seed, kind, severity, point))
                     for image, point in zip(levels, batch.ids, strict=True)
                 ]
-                file.write(_values(np.stack(copies), lost, bounds).tobytes())
+                copy.write(_values(np.stack(images), lost, bounds).tobytes())
     return Copies(tuple(paths.values()), len(seen.ids), seen.failed)
 
 
@@ -178,36 +179,25 @@ def _values(levels: NDArray[np.uint8], lost: NDArray[np.bool_], bounds: tuple[fl
 
 def _check_absent(paths: Iterable[Path]) -> None:
     for path in paths:
+        check_target(path)
         if path.exists():
             raise StorageError("file_exists", f"{path} is there already; choose another folder or remove it")
 
 
 @contextmanager
-def _committed(paths: Iterable[Path]) -> Iterator[list[Path]]:
-    """Temporary files that get these names when all went well, and are removed otherwise."""
+def _committed(paths: Iterable[Path]) -> Iterator[list[IO[bytes]]]:
+    """Files that get these names when all went well, and are removed otherwise."""
     paths = list(paths)
-    temporaries = [path.with_name(f".{path.name}.tmp") for path in paths]
-    try:
-        for folder in {path.parent for path in paths}:
-            folder.mkdir(parents=True, exist_ok=True)
-        try:
-            yield temporaries
-            for temporary, path in zip(temporaries, paths, strict=True):
-                temporary.replace(path)
-        finally:
-            for temporary in temporaries:
-                temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(
-            "unwritable",
-            f"{paths[0].parent} cannot be written ({error.strerror}); make room or choose another folder",
-        ) from error
+    for folder in {path.parent for path in paths}:
+        make_folder(folder)
+    with ExitStack() as stack:
+        yield [stack.enter_context(replacing(path, "make room or choose another folder")) for path in paths]
 
 
 @contextmanager
-def _npz(path: Path, entries: Mapping[str, NDArray[Any]], shape: tuple[int, ...]) -> Iterator[IO[bytes]]:
+def _npz(file: IO[bytes], entries: Mapping[str, NDArray[Any]], shape: tuple[int, ...]) -> Iterator[IO[bytes]]:
     """A `.npz` file with these arrays, and the place where the bytes of `x`, `shape` in float32, go batch by batch."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, array in entries.items():
             with archive.open(f"{name}.npy", "w") as entry:
                 np.lib.format.write_array(entry, array, allow_pickle=False)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from brittle.errors import UsageError
+from brittle.writing import check_target, make_folder, replacing
 
 TEST_POINTS = 500
 """Digits kept from training; these are scored."""
@@ -64,12 +65,22 @@ def train(x: Tensor, y: Tensor, seed: int = 0) -> nn.Module:
 
 
 def prepare(folder: Path) -> tuple[Path, Path]:
-    """Train the network and write `digits.pt2` and `digits.npz` (the test points) into `folder`."""
+    """Train the network and write `digits.pt2` and `digits.npz` (the test points) into `folder`.
+
+    Raises:
+        StorageError: one of them cannot be written, or is a link, a pipe, a device or a folder.
+        UsageError: as `load_digits`.
+    """
+    model, data = folder / "digits.pt2", folder / "digits.npz"
+    for path in (model, data):
+        check_target(path)
     x_train, y_train, x_test, y_test = load_digits()
     network = train(x_train, y_train)
-    folder.mkdir(parents=True, exist_ok=True)
-    model, data = folder / "digits.pt2", folder / "digits.npz"
+    make_folder(folder)
     batch = torch.export.Dim("batch", min=1)
-    torch.export.save(torch.export.export(network, (x_test[:2],), dynamic_shapes=({0: batch},)), model)
-    np.savez(data, x=x_test.numpy(), y=y_test.numpy())
+    program = torch.export.export(network, (x_test[:2],), dynamic_shapes=({0: batch},))
+    with replacing(model) as file:
+        torch.export.save(program, file)
+    with replacing(data) as file:
+        np.savez(file, x=x_test.numpy(), y=y_test.numpy())
     return model, data

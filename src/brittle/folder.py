@@ -21,8 +21,10 @@ import pyarrow.parquet as pq
 
 from brittle.account import Account
 from brittle.errors import StorageError
-from brittle.lock import Lock
+from brittle.lock import NAME, Lock
+from brittle.shards import is_stray
 from brittle.table import FORMAT, KINDS, read_json
+from brittle.writing import check_target, make_folder, write
 
 RECORD, MANIFEST = "run.json", "manifest.json"
 
@@ -67,18 +69,17 @@ class RunFolder:
         """The folder `path`, made if absent, for this process alone while the block runs.
 
         What a killed process left behind is removed, and shards that are not what was written are dropped from the
-        manifest, so they count as missing.
+        manifest, so they count as missing. `path` may be a link to a folder; what lies in it under the names of a run
+        may not be links.
 
         Raises:
             StorageError: another process writes it, or it cannot be written or read.
         """
         folder = cls(Path(path))
         made = not folder.path.exists()
+        make_folder(folder.path)
         try:
-            folder.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageError("unwritable", f"{path} cannot be made ({error.strerror}); choose another") from error
-        try:
+            check_records(folder.path)
             with Lock(folder.path):
                 folder._recover()
                 yield folder
@@ -141,9 +142,8 @@ class RunFolder:
                 self.shards = self._whole_shards(manifest)
         known = {file["file"] for entry in self.shards.values() for file in _files(entry)}
         for path in self.path.iterdir():
-            of_a_run = any(path.name.startswith(f"{kind}-") and path.suffix == ".parquet" for kind in KINDS)
-            if _is_temporary(path) or (of_a_run and path.name not in known):
-                path.unlink(missing_ok=True)
+            if is_stray(path.name) and path.name not in known:
+                _remove(path)
 
     def _whole_shards(self, manifest: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
         """The entries of the shards that are what was written, by number."""
@@ -171,21 +171,11 @@ class RunFolder:
 
 def _commit(folder: Path, name: str, content: bytes) -> dict[str, Any]:
     """Write `content` so that a reader sees all of it or none, whenever the process dies."""
-    path, temporary = folder / name, folder / f".{name}.{os.getpid()}.tmp"
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        _flush(folder)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise StorageError(
-            "unwritable",
-            f"{path} cannot be written ({error.strerror}); what was written before is whole: make room and go on "
-            f"with --resume (resume=True)",
-        ) from error
+    write(
+        folder / name,
+        content,
+        "what was written before is whole: make room and go on with --resume (resume=True)",
+    )
     return {"file": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
@@ -198,17 +188,25 @@ def _files(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [entry[kind] for kind in KINDS if kind in entry]
 
 
-def _is_temporary(path: Path) -> bool:
-    return path.name.startswith(".") and path.name.endswith(".tmp")
+def check_records(folder: Path) -> None:
+    """Raise where something is in `folder` under the name of a record or of the lock that is no regular file.
+
+    Raises:
+        StorageError: there is.
+    """
+    for name in (NAME, RECORD, MANIFEST):
+        check_target(folder / name)
 
 
-def _flush(folder: Path) -> None:
-    """Make renames in `folder` outlive a power cut."""
-    directory = os.open(folder, os.O_RDONLY)
+def _remove(path: Path) -> None:
+    """Remove a name from the folder; what a link leads to stays."""
     try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(
+            "unwritable",
+            f"{path} is in the way of a shard and cannot be removed ({error.strerror}); remove it yourself",
+        ) from error
 
 
 def _json_bytes(content: Mapping[str, Any]) -> bytes:

@@ -24,7 +24,9 @@ ROWS = 1 << 8
 """Rows that are unpacked at a time."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_SHARD = re.compile(r"[a-z]+-\d{5,}\.parquet|\..*\.tmp", re.DOTALL)
+_SHARD = r"(points|scores|counterexamples)-\d{5,}\.parquet"
+_STRAY = re.compile(rf"{_SHARD}|\.({_SHARD}|run\.json|manifest\.json)(\..*)?\.tmp", re.DOTALL)
+"""Names of shards, and of the files of a run while they are written."""
 
 
 @dataclass(frozen=True)
@@ -187,9 +189,14 @@ def decode(content: bytes, schema: pa.Schema, path: Path) -> pa.Table:
 def strays(folder: Path, shards: Iterable[Shard]) -> list[Fault]:
     """The files of `folder` that are named as shards or temporary files and that the manifest does not name."""
     known = {shard.file for shard in shards}
-    there = sorted(path.name for path in folder.iterdir())
+    there = sorted(path.name for path in folder.iterdir() if is_stray(path.name))
     problem = "not in the manifest, so no part of the run; what ended the writer left it, and score --resume removes it"
-    return [Fault(name, problem, stray=True) for name in there if _SHARD.fullmatch(name) and name not in known]
+    return [Fault(name, problem, stray=True) for name in there if name not in known]
+
+
+def is_stray(name: str) -> bool:
+    """Whether a file of a run folder that the manifest does not name is named as a shard or a temporary file of one."""
+    return bool(_STRAY.fullmatch(name))
 
 
 def _shard(entry: Any, kind: str, number: int, path: Path) -> Shard:

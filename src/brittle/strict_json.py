@@ -31,6 +31,9 @@ MOST_CHARACTERS = 1000
 MOST_WHOLE = 2**63 - 1
 """Largest whole number that is read."""
 
+WHOLE = "the file"
+"""What the outermost object is called in messages."""
+
 Scalar = str | int | float | bool | None
 """What a free parameter may be."""
 
@@ -89,7 +92,7 @@ def parse(kind: type[T], text: str) -> T:
         raise
     except (ValueError, RecursionError) as error:
         raise FormatProblem(f"it is not valid JSON ({error})") from error
-    return _convert(kind, value, "the file")
+    return _convert(kind, value, WHOLE)
 
 
 def _check_depth(text: str) -> None:
@@ -141,7 +144,7 @@ def _dataclass(kind: Any, value: Any, where: str) -> Any:
     try:
         return kind(**parts)
     except BrittleError as error:
-        raise FormatProblem(str(error)) from error
+        raise FormatProblem(str(error) if where == WHOLE else f"{where}: {error}") from error
 
 
 def _union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:

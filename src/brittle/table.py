@@ -196,14 +196,21 @@ def check_free(folder: str | os.PathLike[str]) -> None:
 def check_writable(folder: str | os.PathLike[str]) -> None:
     """Raise where `folder`, or the nearest folder above it that exists, cannot be written; nothing is made.
 
+    The folder may be a link to one; `run.json`, `manifest.json` and the lock in it may be nothing but regular files.
+
     Raises:
         StorageError: it cannot.
     """
+    from brittle.folder import check_records
+
     path = Path(folder).absolute()
     there = next((place for place in (path, *path.parents) if os.access(place, os.F_OK)), path)
     if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
         why = "cannot be written" if there.is_dir() else "is no folder"
         raise StorageError("unwritable", f"{folder} cannot be made, because {there} {why}; choose another")
+    if path.is_symlink() and not path.exists():
+        raise StorageError("unwritable", f"{folder} is a link to {path.readlink()}, which is not there; make it first")
+    check_records(path)
 
 
 def read_table(folder: str | os.PathLike[str]) -> Table:

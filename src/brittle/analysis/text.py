@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from brittle.analysis.columns import Setting
+from brittle.errors import printable
 
 
 def number(value: float) -> str:
@@ -21,7 +22,8 @@ def with_interval(row: dict[str, Any], name: str) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Cells in columns, two blanks before each row: the first flush left, the others flush right."""
+    """Cells in columns, two blanks before each row: the first flush left, the others flush right; each in one line."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     return [
         "  "

@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 
 from brittle._version import __version__
-from brittle.cli.common import ROW_FAILURES, Many, check_own, say, whole_numbers
+from brittle.cli.common import ROW_FAILURES, Many, check_own, say, show, whole_numbers
 from brittle.cli.compare import compare
 from brittle.cli.corrupt import corrupt
 from brittle.cli.detector import detector, pseudo_margin
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return app(rest, exit_on_error=False, print_error=False, result_action="return_value") or 0
     except CycloptsError as error:
-        print(f"brittle: {error}", file=sys.stderr)
+        show(f"brittle: {error}", sys.stderr)
         return UsageError.exit_code
     except BrittleError as error:
         if debug:
@@ -92,7 +92,9 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
     from brittle import demo as digits
     from brittle.scores import CATALOGUE
     from brittle.table import check_free
+    from brittle.writing import check_folder
 
+    check_folder(out / "run")
     check_free(out / "run")
     _check_page(out / "report.html")
     say(quiet, "training a small network on scikit-learn's digits")
@@ -144,7 +146,7 @@ def report(
     change = change_texts(table)
     average = [] if (worst or change) and not probability_columns(table) else [format_agreement(agreement(table))]
     for text in (*average, *worst, *change, *comparison_texts(table, others)):
-        print(text)
+        show(text)
     print(path)
     return 0
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TextIO
 
 from cyclopts import App, ArgumentCollection, Parameter
 
-from brittle.errors import ParameterError, StorageError, UsageError
+from brittle.errors import ParameterError, StorageError, UsageError, printable
+from brittle.writing import check_target
 
 ROW_FAILURES = 4
 """Exit code where some points got no number."""
@@ -47,11 +49,12 @@ def check_place(path: Path, suffix: str = "") -> None:
 
     Raises:
         ParameterError: its name does not end in `suffix`.
-        StorageError: there is no such folder, or it is not writable.
+        StorageError: there is no such folder, it is not writable, or there is a link, a pipe, a device or a folder.
     """
     if path.suffix != (suffix or path.suffix):
         raise ParameterError("out", f"the file must end in {suffix}; found {path.name!r}")
-    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+    check_target(path)
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise StorageError("unwritable", f"{path} cannot be written: its folder must exist; choose another")
 
 
@@ -64,8 +67,9 @@ def check_own(path: Path, mark: str, what: str) -> None:
         what: such a file, in words.
 
     Raises:
-        StorageError: a file without the mark is there.
+        StorageError: a file without the mark is there, or a link, a pipe, a device or a folder.
     """
+    check_target(path)
     if not path.is_file():
         return
     try:
@@ -82,4 +86,9 @@ def check_own(path: Path, mark: str, what: str) -> None:
 def say(quiet: bool, sentence: str) -> None:
     """Tell what happens, on stderr, unless QUIET."""
     if not quiet:
-        print(f"brittle: {sentence}", file=sys.stderr)
+        show(f"brittle: {sentence}", sys.stderr)
+
+
+def show(text: str, stream: TextIO | None = None) -> None:
+    """Print lines of text, on stdout unless told; what a terminal would obey is shown as an escape."""
+    print("\n".join(map(printable, text.split("\n"))), file=stream)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from brittle.cli.common import check_own, check_place
-from brittle.errors import StorageError
+from brittle.cli.common import check_own, check_place, show
+from brittle.csv_text import cell
+from brittle.writing import write
 
 if TYPE_CHECKING:
     import pandas as pd
-
-GUARDED = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""Starts of text that a spreadsheet would run as a formula."""
 
 
 def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
@@ -40,17 +38,14 @@ def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
         check_place(out, ".csv")
         check_own(out, ",".join(FIELDS), "comparison")
     frame = compare_runs(read_table(first), read_table(second))
-    print(format_comparison(frame))
+    show(format_comparison(frame))
     if out is not None:
         print(_write(frame, out))
     return 0
 
 
 def _write(frame: pd.DataFrame, path: Path) -> Path:
-    """Write the frame; text that a spreadsheet would run as a formula starts with an apostrophe."""
-    safe = frame.map(lambda cell: f"'{cell}" if isinstance(cell, str) and cell.startswith(GUARDED) else cell)
-    try:
-        safe.to_csv(path, index=False)
-    except OSError as error:
-        raise StorageError("unwritable", f"{path} cannot be written ({error.strerror}); choose another") from error
+    """Write the frame, its texts as `brittle.csv_text.cell` says."""
+    safe = frame.map(lambda one: cell(one) if isinstance(one, str) else one)
+    write(path, safe.to_csv(index=False, lineterminator="\n").encode())
     return path

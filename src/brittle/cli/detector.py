@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from brittle.cli.common import ROW_FAILURES, Flag, check_place, say, whole_rows
+from brittle.cli.common import ROW_FAILURES, Flag, check_place, say, show, whole_rows
 from brittle.cli.options import BatchSize, DataOptions, NetworkOptions, Overwrite, Quiet, ReadOptions
 from brittle.errors import StorageError, UsageError, printable
 
@@ -82,7 +82,7 @@ def fit(
         scores=None if scores is None else read_table(scores),
         pseudo_margin=_pseudo_margin(pseudo_margin),
     )
-    print(found)
+    show(str(found))
     print(found.save(out))
     return 0
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from brittle.cli.common import Flag, whole_rows
+from brittle.cli.common import Flag, show, whole_rows
 from brittle.cli.options import BatchSize, Choice, DataOptions, ModelOptions, ScoreOptions
 from brittle.errors import BrittleError, UsageError
 
@@ -69,7 +69,7 @@ def doctor(
     batch = next(iter(points.batches(GUARD_ROWS)))
     own = rows or default_rows(batch.inputs, classifier.device)
     subject = Subject(classifier, batch, points.labels, choice.scores(points), scoring.seed, own, points)
-    print(f"brittle doctor: {model} on {data}, for {', '.join(dict.fromkeys(score.name for score in subject.scores))}")
+    show(f"brittle doctor: {model} on {data}, for {', '.join(dict.fromkeys(score.name for score in subject.scores))}")
     with classifier.evaluating():
         return _examine(subject, expected_accuracy, planted)
 
@@ -110,7 +110,7 @@ def _examine(subject: Subject, expected_accuracy: float | None, planted: bool) -
     if runs:
         print("\nfacts")
         for fact in gather(subject):
-            print(f"  {fact.name:<15}{fact.sentence}")
+            show(f"  {fact.name:<15}{fact.sentence}")
         count = len(subject.inputs)
         print(
             f"  {'checks':<15}{forward:,} forward and {backward:,} backward passes of one point, {forward / count:.1f} "
@@ -146,4 +146,4 @@ def _print(outcomes: Sequence[Outcome]) -> None:
     for outcome in outcomes:
         where = f" [{PAGE}#{outcome.code}]" if outcome.code else ""
         code = f"{outcome.code}: " if outcome.code else ""
-        print(f"  {outcome.state:<8}{outcome.name:<15}{code}{outcome.sentence}{where}")
+        show(f"  {outcome.state:<8}{outcome.name:<15}{code}{outcome.sentence}{where}")

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from brittle.cli.common import ROW_FAILURES, say, whole_rows
+from brittle.cli.common import ROW_FAILURES, say, show, whole_rows
 from brittle.cli.options import DataOptions, ModelOptions, RunOptions, ScoreOptions, WorkerOptions
 from brittle.errors import printable
 
@@ -90,7 +90,7 @@ def _conclude(record: dict[str, Any], out: Path, running: RunOptions) -> int:
     from brittle.account import Account
 
     for warning in record["warnings"]:
-        print(f"brittle: note: {warning['code']}: {warning['sentence']}", file=sys.stderr)
+        show(f"brittle: note: {warning['code']}: {warning['sentence']}", sys.stderr)
     account = Account.read(record["account"])
     accuracy = f"accuracy {account.correct / account.labelled:.1%}, " if account.labelled else ""
     done = f"{account.points} points, {accuracy}{account.passes:,} passes, {record['seconds']:.1f} s"

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from brittle.cli.common import show
 from brittle.errors import StorageError
 
 
@@ -37,5 +38,5 @@ def verify(run_folder: Annotated[Path, Parameter(name="run")]) -> int:
         )
     finished = read_json(run_folder / "run.json").get("finished")
     rest = "" if finished else "; the run has not finished, score --resume goes on with it"
-    print(f"brittle: every shard of {run_folder} is what was written{rest}", file=sys.stderr)
+    show(f"brittle: every shard of {run_folder} is what was written{rest}", sys.stderr)
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,18 +29,20 @@ from brittle.detector.calibration import (
     points_needed,
     steady_rate,
 )
+from brittle.detector.consistency import check
 from brittle.detector.flags import FLAGS, check_out, write_flags
 from brittle.detector.formulas import SCORES
 from brittle.detector.identity import Identity, Source, check_same_run
 from brittle.detector.network import DetectorNetwork
 from brittle.detector.scoring import check_learned, check_score, check_use, parameters_of, regressor_of, score_of
-from brittle.errors import DetectorFormatError, ModelError, ParameterError, StorageError
+from brittle.errors import DetectorFormatError, ModelError, ParameterError
 from brittle.estimate import Status
 from brittle.head import find_head
 from brittle.intervals import check_confidence
-from brittle.norms import check_norm, parse_epsilon
+from brittle.norms import parse_epsilon
 from brittle.strict_json import FormatProblem, Scalar, dump, parse, read_text
 from brittle.table import Table
+from brittle.writing import write
 
 if TYPE_CHECKING:
     from brittle.data import Points
@@ -130,13 +131,7 @@ class Detector:
     def __post_init__(self) -> None:
         if self.format != FORMAT:
             raise ParameterError("format", f"this version reads format {FORMAT}; found {self.format}")
-        check_norm(self.norm)
-        check_score(self.score)
-        check_rate(self.tpr)
-        check_confidence(self.confidence)
-        parse_epsilon(self.epsilon)
-        if not math.isfinite(self.threshold):
-            raise ParameterError("threshold", f"the threshold must be a finite number; found {self.threshold}")
+        check(self)
 
     @classmethod
     def fit(
@@ -232,13 +227,10 @@ class Detector:
         """Write the detector to the JSON file `path`, and give that path.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: it cannot be written, or is a link, a pipe, a device or a folder.
         """
         path = Path(path)
-        try:
-            path.write_text(dump(self), encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise StorageError("unwritable", f"{path} cannot be written ({error.strerror}); choose another") from error
+        write(path, dump(self).encode())
         return path
 
     @classmethod

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from brittle.analysis.detection import GOOD_AUROC, detection
 from brittle.analysis.margin_consistency import margin_consistency
+from brittle.detector.ranges import check_interval
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
 from brittle.intervals import clopper_pearson
@@ -34,6 +35,9 @@ class Rate:
         value: their ratio, or None where there are none.
         low: lower end of the interval.
         high: upper end.
+
+    Raises:
+        ParameterError: these are not the numbers of one rate.
     """
 
     flagged: int
@@ -45,6 +49,8 @@ class Rate:
     def __post_init__(self) -> None:
         if not 0 <= self.flagged <= self.points or not 0.0 <= self.low <= self.high <= 1.0:
             raise ParameterError("rate", f"{self.flagged} of {self.points} in [{self.low}, {self.high}] is no rate")
+        if self.value != (self.flagged / self.points if self.points else None):
+            raise ParameterError("value", f"{self.flagged} of {self.points} is no rate of {self.value!r}")
 
     @classmethod
     def of(cls, flagged: NDArray[np.bool_], confidence: float) -> Rate:
@@ -72,6 +78,9 @@ class Counts:
         without_score: among `brittle` and `robust`, those without a number in the score; they are always flagged.
         calibration: brittle points that the threshold was chosen on.
         held_out: brittle points that it was checked on.
+
+    Raises:
+        ParameterError: they do not add up.
     """
 
     points: int
@@ -85,7 +94,10 @@ class Counts:
     held_out: int
 
     def __post_init__(self) -> None:
-        if min(vars(self).values()) < 0 or self.calibration + self.held_out != self.brittle:
+        used = self.brittle + self.robust
+        whole = used + self.masked + self.without_margin + self.learned_from
+        halves = self.calibration == (self.brittle + 1) // 2 and self.held_out == self.brittle // 2
+        if min(vars(self).values()) < 0 or self.points != whole or self.without_score > used or not halves:
             raise ParameterError("counts", f"the counts do not add up: {vars(self)}")
 
 
@@ -101,6 +113,9 @@ class Verdict:
         auroc: probability that a brittle point scores lower than a robust one, or None where a class is empty.
         auroc_low: lower end of its interval.
         auroc_high: upper end.
+
+    Raises:
+        ParameterError: an interval does not hold its number, or it is trusted though the AUROC may be too low.
     """
 
     trusted: bool
@@ -110,6 +125,14 @@ class Verdict:
     auroc: float | None
     auroc_low: float
     auroc_high: float
+
+    def __post_init__(self) -> None:
+        check_interval("tau", self.tau, self.tau_low, self.tau_high, (-1.0, 1.0))
+        check_interval("auroc", self.auroc, self.auroc_low, self.auroc_high, (0.0, 1.0))
+        if self.trusted and (self.auroc is None or self.auroc_low < GOOD_AUROC):
+            raise ParameterError(
+                "trusted", f"no score is trusted whose AUROC may be below {GOOD_AUROC}; found {self.auroc_low!r}"
+            )
 
     def __str__(self) -> str:
         seen = (

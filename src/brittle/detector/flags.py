@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
+from brittle.csv_text import cell
 from brittle.errors import ParameterError, StorageError
+from brittle.writing import check_target, replacing
 
 FLAGS = pa.schema(
     [
@@ -28,21 +31,19 @@ FLAGS = pa.schema(
 and then the point is brittle), the flag, the status of the score, and whether the detector was forced onto a model that
 it was not fitted for."""
 
-GUARDED = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""Starts of text that a spreadsheet would run as a formula."""
-
 
 def check_out(path: str | os.PathLike[str]) -> Path:
     """The path of a file that `write_flags` can write.
 
     Raises:
         ParameterError: the file name does not end in `.parquet` or `.csv`.
-        StorageError: there is no such folder, or it is not writable.
+        StorageError: there is no such folder, it is not writable, or there is a link, a pipe, a device or a folder.
     """
     path = Path(path)
     if path.suffix not in _WRITERS:
         raise ParameterError("out", f"the file must end in {' or '.join(_WRITERS)}; found {path.name!r}")
-    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+    check_target(path)
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise StorageError("unwritable", f"{path} cannot be written: its folder must exist; choose another")
     return path
 
@@ -50,34 +51,32 @@ def check_out(path: str | os.PathLike[str]) -> Path:
 def write_flags(flags: pa.Table, path: str | os.PathLike[str]) -> Path:
     """Write `flags`, with the schema `FLAGS`, to a `.parquet` or `.csv` file.
 
-    In a CSV file a text that a spreadsheet would run as a formula starts with an apostrophe.
+    In a CSV file texts are written as `brittle.csv_text.cell` says, so that neither a terminal nor a spreadsheet runs
+    any; `brittle.csv_text.text_of` is the way back.
 
     Returns:
         the path.
 
     Raises:
         ParameterError: the file name ends otherwise.
-        StorageError: it cannot be written.
+        StorageError: it cannot be written, or is a link, a pipe, a device or a folder.
     """
     path = check_out(path)
-    try:
-        _WRITERS[path.suffix](flags, path)
-    except OSError as error:
-        raise StorageError("unwritable", f"{path} cannot be written ({error.strerror}); choose another") from error
+    with replacing(path) as file:
+        _WRITERS[path.suffix](flags, file)
     return path
 
 
-def _write_csv(flags: pa.Table, path: Path) -> None:
+def _write_csv(flags: pa.Table, file: BinaryIO) -> None:
     for position, field in enumerate(flags.schema):
         if pa.types.is_string(field.type):
-            texts = flags.column(position).to_pylist()
-            guarded = [f"'{text}" if text and text.startswith(GUARDED) else text for text in texts]
-            flags = flags.set_column(position, field, pa.array(guarded, field.type))
-    csv.write_csv(flags, path)
+            texts = [None if text is None else cell(text) for text in flags.column(position).to_pylist()]
+            flags = flags.set_column(position, field, pa.array(texts, field.type))
+    csv.write_csv(flags, file)
 
 
-def _write_parquet(flags: pa.Table, path: Path) -> None:
-    pq.write_table(flags, path, compression="zstd", write_page_checksum=True)
+def _write_parquet(flags: pa.Table, file: BinaryIO) -> None:
+    pq.write_table(flags, file, compression="zstd", write_page_checksum=True)
 
 
 _WRITERS = {".parquet": _write_parquet, ".csv": _write_csv}

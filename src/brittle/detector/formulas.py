@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from brittle.detector.ranges import LARGEST, MOST_CLASSES
 from brittle.scores.feature_margin import feature_margin
+
+MOST = 1e100
+"""Larger than every distance between logits of single precision, also divided by that between rows of weights."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +57,16 @@ class Formula:
         uses_features: whether it reads the features.
         sign: -1 where the run table holds the negative of `value`.
         normed: whether the run table holds it under the norm as a parameter.
+        least: no finite value is smaller.
+        most: no finite value is larger.
     """
 
     value: Callable[[Seen], Tensor]
     uses_features: bool = False
     sign: float = 1.0
     normed: bool = False
+    least: float = 0.0
+    most: float = MOST
 
     def named(self, score: str) -> str:
         """The score of that name as a detector compares it with its threshold, such as `-entropy`."""
@@ -99,10 +108,10 @@ PSEUDO_MARGIN = "pseudo_margin"
 """The score that is learned rather than computed."""
 
 SCORES = {
-    "logit_margin": Formula(_logit_margin),
-    "max_probability": Formula(_max_probability),
-    "probability_margin": Formula(_probability_margin),
-    "entropy": Formula(_negative_entropy, sign=-1.0),
+    "logit_margin": Formula(_logit_margin, most=2.0 * LARGEST),
+    "max_probability": Formula(_max_probability, least=1.0 / MOST_CLASSES, most=1.0),
+    "probability_margin": Formula(_probability_margin, most=1.0),
+    "entropy": Formula(_negative_entropy, sign=-1.0, least=-math.log(MOST_CLASSES), most=0.0),
     "feature_margin": Formula(_feature_margin, uses_features=True, normed=True),
     PSEUDO_MARGIN: Formula(_pseudo_margin, uses_features=True),
 }

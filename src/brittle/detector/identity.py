@@ -11,6 +11,7 @@ from torch import nn
 
 from brittle.bounds import check_bounds
 from brittle.classifier import OUTPUTS, Classifier
+from brittle.detector.ranges import check_input_numbers
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.models import state_digest
 from brittle.strict_json import MOST_CHARACTERS
@@ -42,11 +43,13 @@ class Identity:
     outputs: str
 
     def __post_init__(self) -> None:
-        check_bounds(self.bounds)
+        low, high = check_bounds(self.bounds)
+        check_input_numbers("bounds", self.bounds)
+        check_input_numbers("bounds", (high - low,), positive=True)
+        check_input_numbers("mean", self.mean)
         if not _DIGEST.fullmatch(self.state_sha256):
             raise ParameterError("state_sha256", f"64 hexadecimal digits are needed; found {self.state_sha256!r:.80}")
-        if self.std is not None and not all(number > 0 for number in self.std):
-            raise ParameterError("std", f"every std must be positive; found {list(self.std)!r:.80}")
+        check_input_numbers("std", self.std, positive=True)
         if self.outputs not in OUTPUTS:
             raise ParameterError("outputs", f"outputs must be one of {', '.join(OUTPUTS)}; found {self.outputs!r:.80}")
 

@@ -107,7 +107,7 @@ class PseudoMargin:
             data: provenance of the data that the ids are of (`brittle.data.Points.provenance`).
 
         Raises:
-            DataError: fewer than `examples.FEWEST` points can be used, or no margin is finite and positive.
+            DataError: fewer than `recipe.FEWEST` points can be used, or no margin is finite and positive.
             ParameterError: the arrays do not fit each other, or a parameter is outside its range.
         """
         seen, distance = as_arrays(features, margins, points)

@@ -14,13 +14,11 @@ from brittle.classifier import Classifier
 from brittle.data import Points
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
+from brittle.pseudo_margin.recipe import FEWEST
 from brittle.table import INPUT_MARGIN, Table, parameters_json
 
 SCALE_QUANTILE = 0.99
 """The margin scale is this quantile of the finite margins, so that one far point does not flatten the others."""
-
-FEWEST = 20
-"""Points below which nothing is learned."""
 
 
 class Examples(NamedTuple):

@@ -13,7 +13,8 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from brittle.errors import ArtefactError, ModelError, ParameterError, StorageError
+import brittle.writing
+from brittle.errors import ArtefactError, ModelError, ParameterError
 from brittle.pseudo_margin.recipe import Recipe
 from brittle.pseudo_margin.regressor import Regressor, blank
 from brittle.strict_json import FormatProblem, dump, parse
@@ -31,7 +32,7 @@ def write(path: str | os.PathLike[str], recipe: Recipe, regressor: Regressor, po
 
     Raises:
         ParameterError: the file name does not end in `SUFFIX`.
-        StorageError: it cannot be written.
+        StorageError: it cannot be written, or is a link, a pipe, a device or a folder.
     """
     path = Path(path)
     if path.suffix != SUFFIX:
@@ -39,10 +40,7 @@ def write(path: str | os.PathLike[str], recipe: Recipe, regressor: Regressor, po
     weights = {name: tensor.contiguous() for name, tensor in regressor.state_dict().items()}
     ids = json.dumps(list(points)).encode()
     weights["points"] = torch.from_numpy(np.frombuffer(ids, np.uint8).copy())
-    try:
-        path.write_bytes(safetensors.torch.save(weights, {"recipe": dump(recipe)}))
-    except OSError as error:
-        raise StorageError("unwritable", f"{path} cannot be written ({error.strerror}); choose another") from error
+    brittle.writing.write(path, safetensors.torch.save(weights, {"recipe": dump(recipe)}))
     return path
 
 
@@ -84,6 +82,10 @@ def _decode(content: bytes) -> tuple[Recipe, Regressor, tuple[str, ...]]:
     recipe = parse(Recipe, _metadata(content).get("recipe", ""))
     _check_shapes(recipe, weights)
     points = _ids(weights.pop("points").numpy().tobytes())
+    try:
+        recipe.check_learned(len(points))
+    except ParameterError as error:
+        raise FormatProblem(str(error)) from error
     if points and recipe.data is None:
         raise FormatProblem("it does not say which data its points are of")
     regressor = blank(recipe)
@@ -131,5 +133,8 @@ def _check_shapes(recipe: Recipe, weights: Mapping[str, Tensor]) -> None:
             raise FormatProblem(f"{name} holds NaN or infinite values")
     if not bool((weights["std"] > 0).all()):
         raise FormatProblem("std holds values that are not positive")
+    lengths = weights["lengths"]
+    if not bool((lengths >= 0).all()) or bool(lengths.diagonal().any()) or not torch.allclose(lengths, lengths.mT):
+        raise FormatProblem("lengths holds values that are no distances between the classes")
     if float(weights["scale"]) != recipe.scale:
         raise FormatProblem(f"its scale {float(weights['scale'])} is not that of its recipe, {recipe.scale}")

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from brittle.detector.identity import Source
+from brittle.detector.ranges import LARGEST, SMALLEST, check_range
 from brittle.errors import ParameterError
 from brittle.norms import check_norm
+from brittle.strict_json import MOST_WHOLE
 
 LAYERS, WIDTH = 5, 512
 """Hidden layers and their width, as in the paper."""
 
 EPOCHS, BATCH, RATE = 200, 128, 1e-3
 """Most passes over the points, points in a step, and Adam's step size."""
+
+MOST_COUNTED = 2**40
+"""More points, features or classes than there are anywhere."""
+
+MOST_EPOCHS = 10**6
+"""More passes than any training takes."""
+
+SMALLEST_RATE = 1e-12
+"""A smaller step changes no weight of single precision."""
+
+FEWEST = 20
+"""Points that it takes."""
 
 
 @dataclass(frozen=True)
@@ -62,15 +75,30 @@ class Recipe:
     data: Source | None
 
     def __post_init__(self) -> None:
-        for name in ("features", "layers", "width", "epochs", "batch"):
-            if getattr(self, name) < 1:
-                raise ParameterError(name, f"{name} must be at least 1; found {getattr(self, name)}")
-        for name in ("scale", "rate"):
-            if not 0.0 < getattr(self, name) < math.inf:
-                raise ParameterError(name, f"{name} must be a positive number; found {getattr(self, name)}")
-        if self.classes < 0 or self.classes == 1:
-            raise ParameterError("classes", f"classes must be 0, or at least 2; found {self.classes}")
-        if self.seed < 0:
-            raise ParameterError("seed", f"the seed must be at least 0; found {self.seed}")
+        for name in ("features", "layers", "width", "batch"):
+            check_range(name, getattr(self, name), 1, MOST_COUNTED)
+        for name in ("points", "dropped"):
+            check_range(name, getattr(self, name), 0, MOST_COUNTED)
+        check_range("clipped", self.clipped, 0, self.points)
+        check_range("epochs", self.epochs, 1, MOST_EPOCHS)
+        check_range("best_epoch", self.best_epoch, 0, self.epochs)
+        check_range("validation_loss", self.validation_loss, 0.0, 1.0)
+        check_range("scale", self.scale, SMALLEST, LARGEST)
+        check_range("rate", self.rate, SMALLEST_RATE, 1.0)
+        check_range("seed", self.seed, 0, MOST_WHOLE)
+        if self.classes == 1:
+            raise ParameterError("classes", "classes must be 0, or at least 2; found 1")
+        check_range("classes", self.classes, 0, MOST_COUNTED)
         if self.norm is not None:
             check_norm(self.norm)
+
+    def check_learned(self, ids: int) -> None:
+        """Raise where these are not the settings of a training that ended, on as many points as there are `ids`.
+
+        Raises:
+            ParameterError: they are not.
+        """
+        check_range("best_epoch", self.best_epoch, 1, self.epochs)
+        check_range("points", self.points, FEWEST, MOST_COUNTED)
+        if ids not in (0, self.points):
+            raise ParameterError("points", f"{ids} ids are named; found {self.points} points")

@@ -14,7 +14,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from brittle._version import __version__
-from brittle.errors import StorageError
 from brittle.norms import parse_epsilon
 from brittle.report import charts
 from brittle.report.case import open_cases
@@ -23,6 +22,7 @@ from brittle.report.subject import open_table
 from brittle.report.summarize import summarize
 from brittle.report.summary import ExpectedChange, OtherRuns, Panel, Summary, WorstCase
 from brittle.table import Table
+from brittle.writing import check_target, write
 
 __all__ = ["MARK", "Summary", "render", "summarize", "worst_cases", "write_report"]
 
@@ -51,16 +51,14 @@ def write_report(
         The path written.
 
     Raises:
-        StorageError: `path` cannot be written.
+        StorageError: `path` cannot be written, or is a link, a pipe, a device or a folder.
         ParameterError: `epsilon` is neither a positive number nor a fraction of two.
         DataError: the points of another run cannot be paired with those of `table`.
     """
     path = Path(path)
+    check_target(path)
     page = render(summarize(table, None if epsilon is None else parse_epsilon(epsilon), against))
-    try:
-        path.write_text(page, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise StorageError("unwritable", f"{path} cannot be written ({error.strerror}); choose another") from error
+    write(path, page.encode("utf-8"))
     return path
 
 

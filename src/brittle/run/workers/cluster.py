@@ -37,6 +37,13 @@ JOIN_TRIES = "RAY_gcs_server_port_wait_time_s"
 """The variable that says how often Ray tries to join a cluster, 40 seconds each: 20 times unless told, a quarter of an
 hour of silence."""
 
+LOOPBACK = "127.0.0.1"
+"""The address of a cluster of this machine, which no other machine reaches."""
+
+ONE_MACHINE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""The variable that says, by 0, that a cluster is of one machine, which Ray reads when it is imported. Without it Ray
+takes another address than the loopback one for itself, and its processes listen on every interface."""
+
 MOST_ON_CLUSTER = 4096
 """More workers than this are a slip of the finger."""
 
@@ -144,6 +151,7 @@ class Cluster:
         if self.address == LOCAL:
             cpus = None if self.size is None else self.size * _whole(threads_told())
             own = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": STORE_BYTES}
+            own["_node_ip_address"] = LOOPBACK
         with environment(self._variables()):
             ray = library()
             try:
@@ -152,11 +160,26 @@ class Cluster:
             except (ConnectionError, RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
                 raise self._unreachable(error) from error
         try:
+            self._check_at_home(ray)
             signals.take()
             signals.hear()
             yield ray
         finally:
             ray.shutdown()
+
+    def _check_at_home(self, ray: Any) -> None:
+        """Raise where a cluster of this machine can be reached from others.
+
+        Raises:
+            ClusterError: it can: this version of Ray is not told what to bind to in this way.
+        """
+        address = ray.get_runtime_context().gcs_address
+        if self.address == LOCAL and (host_and_port(address) or ("", 0))[0] != LOOPBACK:
+            raise ClusterError(
+                "cluster_open",
+                f"Ray {ray.__version__} listens at {address}, where other machines reach it, and not at {LOOPBACK} "
+                f"alone; use --workers, or another version of Ray",
+            )
 
     def _unreachable(self, error: Exception) -> ClusterError:
         token = "" if self.insecure or self.address == LOCAL else " and has the same token"
@@ -170,7 +193,7 @@ class Cluster:
         """Environment variables that Ray reads when it is imported and when it starts; None for those it must not."""
         if self.address == LOCAL:
             token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-            return {"RAY_ADDRESS": None, "RAY_USAGE_STATS_ENABLED": "0", **token}
+            return {"RAY_ADDRESS": None, "RAY_USAGE_STATS_ENABLED": "0", ONE_MACHINE: "0", **token}
         joining = {"RAY_ADDRESS": None, JOIN_TRIES: os.environ.get(JOIN_TRIES, "1")}
         return joining if self.insecure else joining | {"RAY_AUTH_MODE": "token"}
 

@@ -1,0 +1,139 @@
+"""The one way in which a file is written: whole or not at all, and over nothing but a regular file or a free name.
+
+Whoever can write a folder can put a link, a pipe or a device where a file of ours is to be. None is opened: not to
+write through it, not to wait for it. What is written gets a name of its own beside the file, is flushed to the disk,
+and is renamed.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from brittle.errors import StorageError
+
+TEMPORARY = ".tmp"
+"""What the name of a file ends in while it is written; it begins with a dot."""
+
+_LONGEST = 200
+"""Bytes of the file's own name in that name; file systems take 255 in all."""
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
+    (stat.S_ISLNK, "a link"),
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+"""What else a name may stand for, in words."""
+
+
+def check_target(path: Path) -> None:
+    """Raise where something is at `path` that is no regular file; nothing is opened.
+
+    Raises:
+        StorageError: there is, or it cannot be seen.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StorageError("unwritable", f"{path} cannot be written ({error.strerror}); choose another") from error
+    if stat.S_ISREG(mode):
+        return
+    kind = next((words for is_one, words in _KINDS if is_one(mode)), "no file")
+    leads = f" to {path.readlink()}" if stat.S_ISLNK(mode) else ""
+    raise StorageError(
+        "no_regular_file",
+        f"{path} is {kind}{leads}, and only regular files are written; remove it, or choose another name",
+    )
+
+
+def check_folder(path: Path) -> None:
+    """Raise where a link is at `path`, a folder that brittle names, so that files would be written elsewhere.
+
+    Raises:
+        StorageError: there is one.
+    """
+    if path.is_symlink():
+        raise StorageError(
+            "no_folder", f"{path} is a link to {path.readlink()}, so files would be written there; name that folder"
+        )
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder that the user names, and those above it; it may be a link to one.
+
+    Raises:
+        StorageError: it cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError("unwritable", f"{path} cannot be made ({error.strerror}); choose another") from error
+
+
+@contextmanager
+def replacing(path: Path, advice: str = "choose another") -> Iterator[BinaryIO]:
+    """A file to write to, which gets the name `path` where the block ends well and is removed otherwise.
+
+    A file that is replaced hands on its permissions.
+
+    Args:
+        path: in a folder that exists.
+        advice: what to do where it cannot be written.
+
+    Raises:
+        StorageError: something else than a regular file is there, or it cannot be written.
+    """
+    check_target(path)
+    short = os.fsdecode(os.fsencode(path.name)[:_LONGEST])
+    temporary = path.with_name(f".{short}.{secrets.token_hex(6)}{TEMPORARY}")
+    try:
+        with os.fdopen(os.open(temporary, _NEW, 0o666), "wb") as file:
+            try:
+                _take_permissions(file, path)
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                check_target(path)
+                temporary.replace(path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+        _flush(path.parent)
+    except OSError as error:
+        raise StorageError("unwritable", f"{path} cannot be written ({error.strerror}); {advice}") from error
+
+
+def write(path: Path, content: bytes, advice: str = "choose another") -> None:
+    """Write `content` so that a reader sees all of it or none, whenever the process dies.
+
+    Raises:
+        StorageError: as `replacing`.
+    """
+    with replacing(path, advice) as file:
+        file.write(content)
+
+
+def _take_permissions(file: BinaryIO, path: Path) -> None:
+    if path.exists():
+        os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+
+
+def _flush(folder: Path) -> None:
+    """Make renames in `folder` outlive a power cut."""
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
