@@ -232,7 +232,8 @@ class Subject:
         scores = [score for score in self.scores if isinstance(score, NoiseScore)]
         sigma = max((score.noise.sigma for score in scores), default=SIGMA_SHARE * (high - low))
         generator = torch.Generator().manual_seed(0)
-        copies = self.inputs + sigma * torch.randn(self.inputs.shape, generator=generator, dtype=torch.float32).to(self.inputs)
+        noise = torch.randn(self.inputs.shape, generator=generator, dtype=torch.float32)
+        copies = self.inputs + sigma * noise.to(self.inputs)
         beyond = any(not getattr(score, "clip", False) for score in scores)
         return copies if beyond else copies.clamp(low, high)
 

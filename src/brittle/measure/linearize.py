@@ -13,7 +13,7 @@ from brittle.classifier import Classifier
 from brittle.errors import ParameterError
 from brittle.measure.base import Measurement, check_draws, without_draws
 from brittle.measure.forward import Clean, look
-from brittle.measure.groups import GROUPS, Chunk, leave_one_out_weights, noisy_chunks
+from brittle.measure.groups import GROUPS, Chunk, along, leave_one_out_weights, noisy_chunks, offsets
 from brittle.measure.noisy_margins import MarginSums, NoisyMargins, Votes
 from brittle.noise import Noise
 
@@ -47,6 +47,8 @@ class Linearization:
             gram [B, G, M, M])`; None at the point, and where there is one group only.
         votes: how the noisy copies voted; None at the point.
         margins: mean and covariance of their margins; None at the point, and where the noise came in one unit only.
+        bend: mean square of what each competitor's margin at a noisy copy misses of its own tangent there, taken back
+            to the point, `[B, M - 1]`, in class order; 0 where the network is linear over the noise; None at the point.
     """
 
     logits: Tensor
@@ -62,6 +64,7 @@ class Linearization:
     without_group: tuple[Tensor, Tensor] | None = None
     votes: Votes | None = None
     margins: NoisyMargins | None = None
+    bend: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -209,38 +212,47 @@ def _smoothed(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, 
     logits = torch.zeros(len(kept), GROUPS, clean.logits.shape[1], dtype=torch.float64, device=kept.device)
     jacobian = clean.inputs.new_zeros(len(kept), GROUPS, kept.shape[1], clean.inputs[0].numel())
     seen = MarginSums.start(clean, clean.competitors(first.classes), members)
+    bend = torch.zeros(len(kept), kept.shape[1] - 1, dtype=torch.float64, device=kept.device)
     done: dict[int, Linearization] = {}
     for chunk in noisy_chunks(clean, first.noise, "linearize", budgets, first.antithetic):
-        _add_chunk(chunk, classifier, kept, logits, jacobian, seen)
+        bend += _add_chunk(chunk, classifier, clean, kept, logits, jacobian, seen)
         units = chunk.first + chunk.units
         if units * members in budgets:
             done[units * members] = _summary(
-                logits / members, jacobian / members, seen, units, members, first, clean, kept
+                logits / members, jacobian / members, seen, bend, units, members, first, clean, kept
             )
     return [done[budget] for budget in budgets]
 
 
 def _add_chunk(
-    chunk: Chunk, classifier: Classifier, kept: Tensor, logits: Tensor, jacobian: Tensor, seen: MarginSums
-) -> None:
-    """Add the sums of a chunk, and what its copies show."""
+    chunk: Chunk, classifier: Classifier, clean: Clean, kept: Tensor, logits: Tensor, jacobian: Tensor, seen: MarginSums
+) -> Tensor:
+    """Add the sums of a chunk, and what its copies show; gives the sums of the squares of `Linearization.bend`."""
     inputs = chunk.inputs.requires_grad_(True)
     values = classifier(inputs)
     exact = chunk.unfold(values.detach().double())
     logits.index_add_(1, chunk.groups, exact.sum(2))
     seen.add(exact)
     copies = kept.repeat_interleave(chunk.units * chunk.members, dim=0)
+    missed = exact.gather(3, kept[:, None, None].expand(*exact.shape[:3], -1))
+    missed = missed - clean.logits.double().gather(1, kept)[:, None, None]
+    noise = offsets(chunk, clean.inputs)
     for number in range(kept.shape[1]):
         chosen = values.gather(1, copies[:, number : number + 1])[:, 0]
         gradient = classifier.gradient(chosen, inputs, keep=number + 1 < kept.shape[1])
         sums = chunk.unfold(gradient.flatten(1)).sum(2)
         jacobian[:, :, number].index_add_(1, chunk.groups, sums)
+        missed[..., number] -= chunk.unfold(along(gradient, noise))
+    order = (kept == clean.predicted[:, None]).int().argsort(dim=1, stable=True)
+    missed = missed.gather(3, order[:, None, None].expand_as(missed))
+    return (missed[..., -1:] - missed[..., :-1]).square().sum((1, 2))
 
 
 def _summary(
     logits: Tensor,
     jacobian: Tensor,
     seen: MarginSums,
+    bend: Tensor,
     units: int,
     members: int,
     need: Linearize,
@@ -269,6 +281,7 @@ def _summary(
         without_group=rest,
         votes=votes,
         margins=seen.read(units),
+        bend=bend / draws,
     )
 
 
@@ -295,6 +308,7 @@ def _concatenate(parts: Sequence[Linearization]) -> Linearization:
     lengths = [part.taxicab for part in parts if part.taxicab is not None]
     votes = [part.votes for part in parts if part.votes is not None]
     margins = [part.margins for part in parts if part.margins is not None]
+    bend = [part.bend for part in parts if part.bend is not None]
     return Linearization(
         logits=torch.cat([part.logits for part in parts]),
         gram=torch.cat([part.gram for part in parts]),
@@ -309,4 +323,5 @@ def _concatenate(parts: Sequence[Linearization]) -> Linearization:
         without_group=(torch.cat([part[0] for part in rest]), torch.cat([part[1] for part in rest])) if rest else None,
         votes=Votes.concatenate(votes) if votes else None,
         margins=NoisyMargins.concatenate(margins) if margins else None,
+        bend=torch.cat(bend) if bend else None,
     )

@@ -12,7 +12,7 @@ from torch import Tensor
 from brittle.classifier import Classifier
 from brittle.measure.base import Measurement, check_draws, without_draws
 from brittle.measure.forward import Clean
-from brittle.measure.groups import GROUPS, leave_one_out_weights, noisy_chunks
+from brittle.measure.groups import GROUPS, along, leave_one_out_weights, noisy_chunks, offsets
 from brittle.measure.linearize import contract
 from brittle.measure.noisy_margins import Spread, SpreadSums, Votes, VoteSums, parts
 from brittle.noise import Noise
@@ -31,6 +31,8 @@ class SmoothedMargin:
         without_group: both without one group of draws each, `([B, G], [B, G])`, or None with one group only.
         votes: how the noisy copies voted.
         spread: mean and variance of `h` over them, `[B, 1]` each; None where there is one pair only.
+        bend: mean square of what `h` at a noisy copy misses of its own tangent there, taken back to the point,
+            `[B, 1]`.
         classes: number of classes.
     """
 
@@ -42,6 +44,7 @@ class SmoothedMargin:
     without_group: tuple[Tensor, Tensor] | None
     votes: Votes
     spread: Spread | None
+    bend: Tensor
     classes: int
 
 
@@ -75,6 +78,7 @@ class NearestMargin(Measurement):
         origin = nearest_margin(clean.logits.double(), clean.predicted).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)[
             :, None
         ]
+        bend = torch.zeros_like(origin)
         done: dict[int, SmoothedMargin] = {}
         for chunk in noisy_chunks(clean, noise, "nearest_margin", budgets):
             inputs = chunk.inputs.requires_grad_(True)
@@ -85,11 +89,14 @@ class NearestMargin(Measurement):
             exact = chunk.unfold(margin.detach().double())
             margins.index_add_(1, chunk.groups, exact.mean(2))
             powers.add(*parts(exact[..., None] - origin[:, None, None]))
+            missed = exact - origin[:, None] - chunk.unfold(along(gradient, offsets(chunk, clean.inputs)))
+            bend = bend + missed.square().sum((1, 2))[:, None]
             gradients.index_add_(1, chunk.groups, chunk.unfold(gradient.flatten(1)).mean(2))
             units = chunk.first + chunk.units
             if 2 * units in budgets:
                 spread = powers.read(units, origin) if units > 1 else None
-                done[2 * units] = _summary(margins, gradients, units, noise, clean, votes.read(units), spread)
+                shown = (votes.read(units), spread, bend / (2 * units))
+                done[2 * units] = _summary(margins, gradients, units, noise, clean, *shown)
         return [done[budget] for budget in budgets]
 
 
@@ -100,7 +107,14 @@ def nearest_margin(logits: Tensor, predicted: Tensor) -> Tensor:
 
 
 def _summary(
-    margins: Tensor, gradients: Tensor, units: int, noise: Noise, clean: Clean, votes: Votes, spread: Spread | None
+    margins: Tensor,
+    gradients: Tensor,
+    units: int,
+    noise: Noise,
+    clean: Clean,
+    votes: Votes,
+    spread: Spread | None,
+    bend: Tensor,
 ) -> SmoothedMargin:
     weights = leave_one_out_weights(units).to(margins.device)
     means = margins @ weights.mT
@@ -108,4 +122,5 @@ def _summary(
     variances = torch.einsum("ag,bgh,ah->ba", weights, crossed, weights)
     rest = (means[:, 1:], variances[:, 1:]) if len(weights) > 1 else None
     passes, classes = clean.passes + 4 * units, clean.logits.shape[1]
-    return SmoothedMargin(means[:, 0], variances[:, 0], clean.tied, passes, 2 * units, rest, votes, spread, classes)
+    shown = (votes, spread, bend, classes)
+    return SmoothedMargin(means[:, 0], variances[:, 0], clean.tied, passes, 2 * units, rest, *shown)

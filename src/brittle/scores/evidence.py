@@ -24,6 +24,9 @@ ENDS_TOLERANCE = 0.03
 NORMAL_WITHIN = 2.5
 """Standard errors within which the skewness and the kurtosis of the nearest margin must lie to pass as normal."""
 
+FEWEST_UNITS = 25
+"""Units of noise from which on a test of normality sees what would make an interval wrong."""
+
 VACUOUS_FROM = 0.9
 """Width of an interval of a probability from which on it says nothing."""
 
@@ -117,12 +120,15 @@ def modelled_by_one(spread: Spread, units: int, confidence: float) -> Interval:
     return Interval(low, high)
 
 
-def not_normal(spread: Spread) -> Tensor:
-    """Whether the margin that is nearest to 0 in its standard deviations fails a test of normality, `[B]`.
+def not_normal(spread: Spread, units: int) -> Tensor:
+    """Whether the margin that is nearest to 0 in its standard deviations may not pass as normal, `[B]`.
 
     Its sample skewness or excess kurtosis lies more than `NORMAL_WITHIN` standard errors from 0 (D'Agostino, Pearson,
-    Tests for departure from normality, Biometrika 60 (1973), with the errors of antithetic pairs).
+    Tests for departure from normality, Biometrika 60 (1973), with the errors of antithetic pairs), or there are fewer
+    than `FEWEST_UNITS` units of noise, in which such a test sees next to nothing.
     """
+    if units < FEWEST_UNITS:
+        return torch.ones_like(spread.mean[:, 0], dtype=torch.bool)
     nearest = (spread.mean / spread.variance.sqrt().clamp_min(1e-300)).argmin(dim=1, keepdim=True)
     found = torch.maximum(spread.skewness.abs(), spread.kurtosis.abs()).gather(1, nearest)[:, 0]
     return found > NORMAL_WITHIN

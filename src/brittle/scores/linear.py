@@ -27,7 +27,7 @@ REPLICATE_TOLERANCE = 0.03
 
 
 LINEAR_SHARE = 1e-4
-"""Share of the margins' variance that may come from their even part where they pass as linear in the noise."""
+"""Share of the margins' variance that tangents at the noisy copies may miss where a network passes as linear."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,9 @@ def _told(
         by_votes = counted(linear.votes, confidence)[1]
         spread = None if linear.margins is None else linear.margins.spread
         by_model = by_votes if linear.margins is None else modelled(linear.margins, confidence)
-        interval = what_copies_say(flips, interval, spread, by_model, by_votes)
+        bends = None if spread is None or linear.bend is None else bent(linear.bend, spread)
+        doubtful = None if spread is None else not_normal(spread, linear.votes.units)
+        interval = what_copies_say(flips, interval, bends, doubtful, by_model, by_votes)
         evidence = evidence_of(flips, linear.draws)
     status = judge(status, flips, interval, by_votes)
     status = mark(status, ill_conditioned, Status.ILL_CONDITIONED)
@@ -170,26 +172,41 @@ def _told(
 
 
 def what_copies_say(
-    value: Tensor, interval: Interval, spread: Spread | None, by_model: Interval, by_votes: Interval
+    value: Tensor,
+    interval: Interval,
+    bends: Tensor | None,
+    doubtful: Tensor | None,
+    by_model: Interval,
+    by_votes: Interval,
 ) -> Interval:
     """The interval of a smoothed linear model, as wide as the noisy copies behind it ask for.
 
-    Where the margins of the copies are linear in the noise, to `LINEAR_SHARE` of their variance, it stays as it is.
-    Elsewhere it reaches out to `by_model`, the interval of a normal model of these margins, because the linear model
-    leaves out a part of their variance; and to `by_votes`, the interval by counting, where the nearest of them fails a
-    test of normality or the count excludes `value`.
+    Where the network is linear over the noise it stays as it is. Where it bends it reaches out to `by_model`, because
+    the linear model leaves out a part of the margins' variance; and to `by_votes` where these margins may not be
+    normal, or where the count excludes `value`.
 
     Args:
         value: the estimate, `[B]`.
         interval: its own interval.
-        spread: mean and variance of the margins of the copies, `[B, K]` each; None where they are not known.
-        by_model: interval of the normal model.
+        bends: where the network bends over the noise, `[B]`; None where that is not known.
+        doubtful: where the margins may not be normal, `[B]`; None where that is not known.
+        by_model: interval of a normal model of the margins of the same copies.
         by_votes: interval by counting.
     """
     everywhere = torch.ones_like(value, dtype=torch.bool)
-    bends = everywhere if spread is None else (spread.even_variance > LINEAR_SHARE * spread.variance).any(dim=1)
-    doubtful = everywhere if spread is None else bends & not_normal(spread)
+    bends = everywhere if bends is None else bends
+    doubtful = bends if doubtful is None else bends & doubtful
     return interval.hull(by_model, bends).hull(by_votes, doubtful | by_votes.excludes(value))
+
+
+def bent(bend: Tensor, spread: Spread) -> Tensor:
+    """Whether a network bends over the noise, `[B]`: what tangents at the copies miss of a margin exceeds rounding.
+
+    Args:
+        bend: mean square of what they miss, `[B, K]`.
+        spread: mean and variance of the margins, `[B, K]` each.
+    """
+    return (bend > LINEAR_SHARE * spread.variance).any(dim=1)
 
 
 def _orthant_probits(found: Margins, sigma: float) -> Tensor:

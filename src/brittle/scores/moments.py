@@ -69,7 +69,7 @@ class Moments(SampledScore):
         status = mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)
         status = mark(status, margins.spread.variance.amax(dim=1) <= 0, Status.NO_VARIATION)
         status = mark(status, value.isnan(), Status.INDEFINITE)
-        doubtful = not_normal(margins.spread) | by_votes.excludes(value)
+        doubtful = not_normal(margins.spread, margins.units) | by_votes.excludes(value)
         interval = interval.hull(by_votes, doubtful)
         status = judge(status, value, interval, by_votes)
         status = mark(status, orthant.condition > ILL_CONDITIONED_ABOVE, Status.ILL_CONDITIONED)
