@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 from faults import contents
+from processes import LIMIT
 from ray_nodes import Nodes, nodes, parent, workers
 
 import brittle
@@ -96,7 +97,9 @@ class Runs:
 
     def wait_for(self, name: str, shards: int, run: subprocess.Popen[bytes]) -> None:
         """Wait until so many shards are there."""
+        deadline = time.monotonic() + LIMIT
         while self.done(name) < shards:
+            assert time.monotonic() < deadline, f"{name} has {self.done(name)} of {shards} shards after {LIMIT:g} s"
             assert run.poll() is None, f"{name} ended before it was killed: {self.said(name)}"
             time.sleep(0.02)
 
@@ -137,7 +140,7 @@ def kill_worker(runs: Runs, name: str, run: subprocess.Popen[bytes], number: int
 def kill_driver(runs: Runs, name: str, run: subprocess.Popen[bytes], number: int) -> None:
     """The command that was started; it is started again."""
     run.kill()
-    assert run.wait() == -signal.SIGKILL
+    assert run.wait(LIMIT) == -signal.SIGKILL
 
 
 def gone(process: int) -> None:
@@ -164,7 +167,7 @@ def survive(runs: Runs, kind: str, number: int, kill: Kill, expected: dict[str, 
     tally.kills += 1
     if run.poll() is not None:
         run = runs.start(name)
-    code = run.wait()
+    code = run.wait(LIMIT)
     tally.seconds.append(time.monotonic() - began)
     if code == 0:
         compare(runs.place / name, expected, runs.shards, tally)
@@ -185,7 +188,7 @@ def compare(run: Path, expected: dict[str, str], shards: int, tally: Tally) -> N
 def undisturbed(runs: Runs, name: str, *options: str) -> tuple[float, dict[str, str]]:
     """Seconds of a run that nobody kills, and its files."""
     began = time.monotonic()
-    code = runs.start(name, *options).wait()
+    code = runs.start(name, *options).wait(LIMIT)
     assert code == 0, runs.said(name)
     return time.monotonic() - began, contents(runs.place / name)
 

@@ -1,11 +1,40 @@
-"""One thread per test process: the suite runs two processes on two cores."""
+"""Threads, signals and the longest time of a test: what must be the same wherever the suite is started."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from typing import Any
 
-os.environ["OMP_NUM_THREADS"] = "1"  # for the processes that tests start
+# One thread for each process, those that tests start too, unless told: the suite runs two processes on two cores.
+os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or "1"
 
+import pytest
 import torch
+from processes import hear_signals, limited
 
-torch.set_num_threads(1)
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+hear_signals()
+
+SECONDS, SECONDS_SLOW = 300, 1800
+"""Longest time of a test; the slowest takes 20 s on an idle machine."""
+
+
+def _limited(item: pytest.Item) -> Generator[None, Any, Any]:
+    with limited(SECONDS_SLOW if item.get_closest_marker("slow") else SECONDS):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
+    return (yield from _limited(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    return (yield from _limited(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
+    return (yield from _limited(item))

@@ -17,12 +17,12 @@ from laws import (
     check_probability,
     estimate,
 )
-from problems import Wrapped, inputs, linear_network, nan_under_noise, small_classifier
+from problems import Wrapped, inputs, linear_network, nan_under_noise, small_classifier, small_network
 
 import brittle
 from brittle.errors import ParameterError
 from brittle.estimate import Status
-from brittle.scores import CATALOGUE, NoiseScore, Score
+from brittle.scores import CATALOGUE, FeatureDistance, InputMargin, NoiseScore, Score
 from brittle.table import FLIP_PROBABILITY
 
 everything = pytest.mark.parametrize("score", EXAMPLES, ids=lambda score: score.label)
@@ -63,7 +63,11 @@ def test_any_scale_of_the_logits(score: Score, scale: float) -> None:
 
 @everything
 def test_alone_and_in_batches(score: Score) -> None:
-    check_alone(small_classifier(), inputs(40), score, sizes=(1, 7, 32))
+    count = 12 if isinstance(score, InputMargin | FeatureDistance) else 40
+    check_alone(small_classifier(), inputs(count), score, sizes=(1, 7, 32))
+    double = brittle.Classifier(small_network(dtype=torch.float64), bounds=(0, 1))
+    if count == 40:  # a search in double precision is looked at in `test_nearest.py`
+        check_alone(double, inputs(count, dtype=torch.float64), score, sizes=(7,))
 
 
 @everything

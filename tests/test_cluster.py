@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cluster_faults import NETWORK, NODES, Runs, Tally, kill_worker, node_killer, survive, undisturbed
+from processes import LIMIT
 from ray_nodes import TOKEN, Nodes, nodes
 from test_docs import blocks
 
@@ -169,7 +170,7 @@ def test_whoever_dies(kind: str, runs: Runs, started: Nodes, expected: dict[str,
 def test_a_node_with_another_model_is_refused(started: Nodes, tmp_path: Path) -> None:
     seed = "torch.manual_seed(int('--as-worker' in open('/proc/self/cmdline').read()))"
     runs = Runs.prepare(tmp_path, started, 2, NETWORK.replace("torch.manual_seed(0)", seed))
-    assert runs.start("run").wait() == 3
+    assert runs.start("run").wait(LIMIT) == 3
     assert "worker_differs" in runs.said("run")
     assert re.search(r"model.state_sha256 \w+… in the run, \w+… in a worker on the node", runs.said("run"))
     assert not list((tmp_path / "run").glob("*.parquet"))
@@ -179,7 +180,7 @@ def test_what_a_node_says_names_it(started: Nodes, tmp_path: Path) -> None:
     """The model cannot be opened there: it says so, with its own code."""
     fails = "def make():\n    if '--as-worker' in open('/proc/self/cmdline').read():\n        return None\n"
     runs = Runs.prepare(tmp_path, started, 2, NETWORK.replace("def make():\n", fails))
-    assert runs.start("run").wait() == 3
+    assert runs.start("run").wait(LIMIT) == 3
     assert "factory_type: the node " in runs.said("run")
 
 
@@ -188,12 +189,12 @@ def test_a_cluster_that_asks_nobody_for_a_token(tmp_path: Path) -> None:
     with nodes(1, token=False) as open_to_all:
         runs = Runs.prepare(tmp_path, open_to_all, 2)
         careful = replace(runs, environment=TOKEN)
-        assert careful.start("careful").wait() == 3
+        assert careful.start("careful").wait(LIMIT) == 3
         assert "workers did not start" in runs.said("careful")
         assert not (tmp_path / "careful").exists()
         insecure = ("--cluster", open_to_all.address, "--insecure-cluster")
-        assert runs.start("careless", *insecure).wait() == 0, runs.said("careless")
-        assert runs.start("no-room", *insecure, "--gpus-per-worker", "1", "--workers", "1").wait() == 3
+        assert runs.start("careless", *insecure).wait(LIMIT) == 0, runs.said("careless")
+        assert runs.start("no-room", *insecure, "--gpus-per-worker", "1", "--workers", "1").wait(LIMIT) == 3
         assert "none of the 2 nodes" in runs.said("no-room")
 
 
