@@ -33,7 +33,9 @@ from brittle.run.job import SHARD
 
 SHARDS, NODES, KILLS = 24, 3, 10
 
-NETWORK = """
+SLEEP = "        time.sleep(0.01)\n"
+
+NETWORK = f"""
 import time
 import torch
 
@@ -45,8 +47,7 @@ class Net(torch.nn.Module):
         self.layer = torch.nn.Linear(12, 3)
 
     def forward(self, x):
-        time.sleep(0.01)
-        return self.layer(x.flatten(1))
+{SLEEP}        return self.layer(x.flatten(1))
 
 
 def make():
@@ -79,14 +80,19 @@ class Runs:
         np.savez(place / "data.npz", x=x, y=np.arange(points) % 3)
         return cls(place, cluster.address, cluster.environment, shards)
 
+    def line(self, name: str, *options: str) -> list[str]:
+        """The arguments of a run into the folder `name`."""
+        fixed = ["--scores", "monte_carlo", "logit_margin", "--draws", "10", "--skip-doctor", "--resume", "--quiet"]
+        model, data = f"{self.place / 'net.py'}:make", str(self.place / "data.npz")
+        return ["score", model, data, "--out", str(self.place / name), *fixed, *options]
+
     def start(self, name: str, *options: str) -> subprocess.Popen[bytes]:
         """Start a run into the folder `name`."""
-        fixed = ["--scores", "monte_carlo", "logit_margin", "--draws", "10", "--skip-doctor", "--resume", "--quiet"]
-        line = [sys.executable, "-m", "brittle", "score", f"{self.place / 'net.py'}:make", str(self.place / "data.npz")]
-        options = options or ("--cluster", self.address)
-        line += ["--out", str(self.place / name), *fixed, *options]
+        line = self.line(name, *(options or ("--cluster", self.address)))
         with (self.place / f"{name}.log").open("ab") as log:
-            return subprocess.Popen(line, stdout=log, stderr=log, env=os.environ | self.environment)
+            return subprocess.Popen(
+                [sys.executable, "-m", "brittle", *line], stdout=log, stderr=log, env=os.environ | self.environment
+            )
 
     def done(self, name: str) -> int:
         """How many shards are in the manifest of a run."""
