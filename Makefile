@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test test-slow test-faults test-cluster test-mutations lint format clean
+.PHONY: demo test test-slow test-faults test-cluster test-mutations test-processors lint format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -28,6 +28,9 @@ test-cluster: $(READY)  ## kills workers, drivers and nodes of runs on a Ray clu
 
 test-mutations: $(READY)  ## takes safeguards out one at a time, and shows that a test turns red for each
 	$(BIN)/python tests/mutations.py
+
+test-processors: $(READY)  ## what computes, by the kernels of three processors with one and two threads, and a table
+	$(BIN)/python tests/processors.py
 
 lint: $(READY)  ## format, lint and types
 	$(BIN)/ruff format --check .

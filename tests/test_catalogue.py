@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 
 import pytest
 import torch
@@ -33,6 +34,11 @@ of_logits = pytest.mark.parametrize(
     ids=lambda score: score.label,
 )
 """Scores that read logits alone, so that a network without a linear head has them too."""
+
+
+def test_tests_compute_with_as_many_threads_as_told() -> None:
+    """One unless told: `make test-processors` runs them with two as well."""
+    assert torch.get_num_threads() == int(os.environ["OMP_NUM_THREADS"])
 
 
 def test_examples_hold_one_of_every_score() -> None:
