@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+import pickle
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 # One thread for each process, those that tests start too, unless told: the suite runs two processes on two cores.
@@ -38,3 +39,22 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
     return (yield from _limited(item))
+
+
+@pytest.fixture(scope="session")
+def figures_drawn_once() -> Iterator[Callable[..., str]]:
+    """A figure of the same name and numbers is drawn once for all pages of a process; gives what draws it."""
+    from brittle.report import charts
+
+    drawn: dict[bytes, str] = {}
+    draw = charts.draw
+
+    def once(name: str, frame: Any, identity: str | None = None) -> str:
+        key = pickle.dumps((name, identity, frame.to_dict("list"), frame.index.tolist()))
+        if key not in drawn:
+            drawn[key] = draw(name, frame, identity)
+        return drawn[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(charts, "draw", once)
+        yield draw
