@@ -55,12 +55,14 @@ def can(capability: str) -> bool:
 
 def environment(capability: str, threads: int) -> dict[str, str]:
     """Variables of a run."""
-    return os.environ | {"ATEN_CPU_CAPABILITY": capability, "OMP_NUM_THREADS": str(threads)}
+    told = {"ATEN_CPU_CAPABILITY": capability, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
+    return os.environ | told
 
 
 def run(capability: str, threads: int, files: Sequence[Path], place: Path) -> tuple[int, str]:
     """Run the tests of `files`; gives the exit code and what was said."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", *map(str, files)]
+    side_by_side = str(max(THREADS) // threads)  # threads that wait for a core slow each other down many times
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", side_by_side, *map(str, files)]
     done = subprocess.run(
         command,
         cwd=place,
