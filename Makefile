@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test test-slow test-faults test-cluster test-mutations test-hostile lint format clean
+.PHONY: demo test test-slow test-faults test-cluster test-mutations test-hostile test-coverage test-processors lint format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -31,6 +31,12 @@ test-mutations: $(READY)  ## takes safeguards out one at a time, and shows that 
 
 test-hostile: $(READY)  ## scores odd networks and sets every number beside a truth that shares no code with it
 	OMP_NUM_THREADS=1 $(BIN)/python tests/hostile.py
+
+test-coverage: $(READY)  ## counts how often the intervals of sampled scores miss the truth on linear networks
+	OMP_NUM_THREADS=1 $(BIN)/python tests/linear_coverage.py
+
+test-processors: $(READY)  ## what computes, by the kernels of three processors with one and two threads, and a table
+	$(BIN)/python tests/processors.py
 
 lint: $(READY)  ## format, lint and types
 	$(BIN)/ruff format --check .

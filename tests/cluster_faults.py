@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 from faults import contents
+from processes import LIMIT
 from ray_nodes import Nodes, nodes, parent, workers
 
 import brittle
@@ -32,7 +33,9 @@ from brittle.run.job import SHARD
 
 SHARDS, NODES, KILLS = 24, 3, 10
 
-NETWORK = """
+SLEEP = "        time.sleep(0.01)\n"
+
+NETWORK = f"""
 import time
 import torch
 
@@ -44,8 +47,7 @@ class Net(torch.nn.Module):
         self.layer = torch.nn.Linear(12, 3)
 
     def forward(self, x):
-        time.sleep(0.01)
-        return self.layer(x.flatten(1))
+{SLEEP}        return self.layer(x.flatten(1))
 
 
 def make():
@@ -78,14 +80,19 @@ class Runs:
         np.savez(place / "data.npz", x=x, y=np.arange(points) % 3)
         return cls(place, cluster.address, cluster.environment, shards)
 
+    def line(self, name: str, *options: str) -> list[str]:
+        """The arguments of a run into the folder `name`."""
+        fixed = ["--scores", "monte_carlo", "logit_margin", "--draws", "10", "--skip-doctor", "--resume", "--quiet"]
+        model, data = f"{self.place / 'net.py'}:make", str(self.place / "data.npz")
+        return ["score", model, data, "--out", str(self.place / name), *fixed, *options]
+
     def start(self, name: str, *options: str) -> subprocess.Popen[bytes]:
         """Start a run into the folder `name`."""
-        fixed = ["--scores", "monte_carlo", "logit_margin", "--draws", "10", "--skip-doctor", "--resume", "--quiet"]
-        line = [sys.executable, "-m", "brittle", "score", f"{self.place / 'net.py'}:make", str(self.place / "data.npz")]
-        options = options or ("--cluster", self.address)
-        line += ["--out", str(self.place / name), *fixed, *options]
+        line = self.line(name, *(options or ("--cluster", self.address)))
         with (self.place / f"{name}.log").open("ab") as log:
-            return subprocess.Popen(line, stdout=log, stderr=log, env=os.environ | self.environment)
+            return subprocess.Popen(
+                [sys.executable, "-m", "brittle", *line], stdout=log, stderr=log, env=os.environ | self.environment
+            )
 
     def done(self, name: str) -> int:
         """How many shards are in the manifest of a run."""
@@ -96,7 +103,9 @@ class Runs:
 
     def wait_for(self, name: str, shards: int, run: subprocess.Popen[bytes]) -> None:
         """Wait until so many shards are there."""
+        deadline = time.monotonic() + LIMIT
         while self.done(name) < shards:
+            assert time.monotonic() < deadline, f"{name} has {self.done(name)} of {shards} shards after {LIMIT:g} s"
             assert run.poll() is None, f"{name} ended before it was killed: {self.said(name)}"
             time.sleep(0.02)
 
@@ -137,7 +146,7 @@ def kill_worker(runs: Runs, name: str, run: subprocess.Popen[bytes], number: int
 def kill_driver(runs: Runs, name: str, run: subprocess.Popen[bytes], number: int) -> None:
     """The command that was started; it is started again."""
     run.kill()
-    assert run.wait() == -signal.SIGKILL
+    assert run.wait(LIMIT) == -signal.SIGKILL
 
 
 def gone(process: int) -> None:
@@ -164,7 +173,7 @@ def survive(runs: Runs, kind: str, number: int, kill: Kill, expected: dict[str, 
     tally.kills += 1
     if run.poll() is not None:
         run = runs.start(name)
-    code = run.wait()
+    code = run.wait(LIMIT)
     tally.seconds.append(time.monotonic() - began)
     if code == 0:
         compare(runs.place / name, expected, runs.shards, tally)
@@ -185,7 +194,7 @@ def compare(run: Path, expected: dict[str, str], shards: int, tally: Tally) -> N
 def undisturbed(runs: Runs, name: str, *options: str) -> tuple[float, dict[str, str]]:
     """Seconds of a run that nobody kills, and its files."""
     began = time.monotonic()
-    code = runs.start(name, *options).wait()
+    code = runs.start(name, *options).wait(LIMIT)
     assert code == 0, runs.said(name)
     return time.monotonic() - began, contents(runs.place / name)
 

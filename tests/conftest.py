@@ -1,11 +1,60 @@
-"""One thread per test process: the suite runs two processes on two cores."""
+"""Threads, signals and the longest time of a test: what must be the same wherever the suite is started."""
 
 from __future__ import annotations
 
 import os
+import pickle
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
 
-os.environ["OMP_NUM_THREADS"] = "1"  # for the processes that tests start
+# One thread for each process, those that tests start too, unless told: the suite runs two processes on two cores.
+os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or "1"
 
+import pytest
 import torch
+from processes import hear_signals, limited
 
-torch.set_num_threads(1)
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+hear_signals()
+
+SECONDS, SECONDS_SLOW = 300, 1800
+"""Longest time of a test; the slowest takes 20 s on an idle machine."""
+
+
+def _limited(item: pytest.Item) -> Generator[None, Any, Any]:
+    with limited(SECONDS_SLOW if item.get_closest_marker("slow") else SECONDS):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
+    return (yield from _limited(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    return (yield from _limited(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
+    return (yield from _limited(item))
+
+
+@pytest.fixture(scope="session")
+def figures_drawn_once() -> Iterator[Callable[..., str]]:
+    """A figure of the same name and numbers is drawn once for all pages of a process; gives what draws it."""
+    from brittle.report import charts
+
+    drawn: dict[bytes, str] = {}
+    draw = charts.draw
+
+    def once(name: str, frame: Any, identity: str | None = None) -> str:
+        key = pickle.dumps((name, identity, frame.to_dict("list"), frame.index.tolist()))
+        if key not in drawn:
+            drawn[key] = draw(name, frame, identity)
+        return drawn[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(charts, "draw", once)
+        yield draw

@@ -12,8 +12,9 @@ import brittle
 from brittle.estimate import Estimate, Status
 from brittle.measure import take
 from brittle.measure.forward import look
+from brittle.measure.nearest.apgd import EXPLORE
 from brittle.run import plan
-from brittle.scores import Score
+from brittle.scores import FeatureDistance, InputMargin, Score, SmoothedLaplacian
 
 CONFIDENCE = 0.99
 
@@ -53,16 +54,46 @@ def check_probability(found: Estimate) -> None:
         assert bool(((known >= 0) & (known <= 1)).all())
 
 
+ROUNDING = 100
+"""What rounding may do to a probability or a margin, in units in the last place of 1."""
+
+RESOLVED = 2 * EXPLORE.change[1]
+"""What a search resolves: two of the last changes of the radius that APGD tries, as a share of the distance."""
+
+ALIKE = 0.75
+"""Least share of points whose search ends at the same distance in another batch; usually it is all, or all but one.
+
+Nothing but rounding may differ. But a step that starts on a kink, or goes by a sign that hangs on rounding, goes
+elsewhere, and then the search may end at another local minimum. That befell 1 of 40 points; a search that depended on
+its batch would end elsewhere for nearly all.
+"""
+
+
 def check_alone(classifier: brittle.Classifier, inputs: Tensor, score: Score, sizes: Sequence[int]) -> None:
-    """A point's score is the same alone and in batches of `sizes`, to 1e-5."""
+    """A point's score is the same alone and in batches of `sizes`, but for rounding.
+
+    A Laplacian from changes under noise multiplies the rounding of probabilities by `2 / sigma^2`.
+    """
     ids = [str(number) for number in range(len(inputs))]
     whole = estimate(classifier, inputs, score).value
+    worth = 2 / score.noise.sigma**2 if isinstance(score, SmoothedLaplacian) else 1.0
+    tolerance = ROUNDING * torch.finfo(inputs.dtype).eps * worth
     for size in sizes:
         parts = [
             estimate(classifier, inputs[start : start + size], score, ids[start : start + size]).value
             for start in range(0, len(inputs), size)
         ]
-        assert float((torch.cat(parts) - whole).abs().max()) <= 1e-5
+        found = torch.cat(parts)
+        if isinstance(score, InputMargin | FeatureDistance):
+            check_alike(found, whole)
+        else:
+            torch.testing.assert_close(found, whole, rtol=0, atol=tolerance)
+
+
+def check_alike(found: Tensor, whole: Tensor) -> None:
+    """Distances that a search found in other batches are the same for at least `ALIKE` of the points."""
+    same = torch.isclose(found, whole, rtol=RESOLVED, atol=0)
+    assert float(same.double().mean()) >= ALIKE, (found, whole)
 
 
 def check_passes(classifier: brittle.Classifier, inputs: Tensor, score: Score) -> None:

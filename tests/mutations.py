@@ -414,6 +414,11 @@ MUTATIONS = (
         "test_workers.py::test_a_worker_that_opens_something_else_is_refused",
     ),
     mutation(
+        "a worker that falls silent is ended", "run/workers/worker.py",
+        "        process.kill()\n", "",
+        "test_workers.py::test_a_worker_that_falls_silent_and_lives_on_is_ended",
+    ),
+    mutation(
         "a worker ends with its parent", "run/workers/service.py",
         "    os._exit(1)\n", "    return\n",
         "test_workers.py::test_a_worker_ends_with_its_parent",

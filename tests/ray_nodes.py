@@ -54,7 +54,7 @@ class Nodes:
         """End the process that knows the cluster."""
         gcs = self.cluster.head_node.all_processes["gcs_server"][0].process
         gcs.kill()
-        gcs.wait()
+        gcs.wait(10)
 
     def stop(self, position: int) -> None:
         """Stop the processes of a node, which then answers nobody while its connections stay open."""

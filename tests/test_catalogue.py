@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 
 import pytest
 import torch
@@ -17,12 +18,12 @@ from laws import (
     check_probability,
     estimate,
 )
-from problems import Wrapped, inputs, linear_network, nan_under_noise, small_classifier
+from problems import Wrapped, inputs, linear_network, nan_under_noise, small_classifier, small_network
 
 import brittle
 from brittle.errors import ParameterError
 from brittle.estimate import Status
-from brittle.scores import CATALOGUE, NoiseScore, Score
+from brittle.scores import CATALOGUE, FeatureDistance, InputMargin, NoiseScore, Score
 from brittle.table import FLIP_PROBABILITY
 
 everything = pytest.mark.parametrize("score", EXAMPLES, ids=lambda score: score.label)
@@ -33,6 +34,11 @@ of_logits = pytest.mark.parametrize(
     ids=lambda score: score.label,
 )
 """Scores that read logits alone, so that a network without a linear head has them too."""
+
+
+def test_tests_compute_with_as_many_threads_as_told() -> None:
+    """One unless told: `make test-processors` runs them with two as well."""
+    assert torch.get_num_threads() == int(os.environ["OMP_NUM_THREADS"])
 
 
 def test_examples_hold_one_of_every_score() -> None:
@@ -63,7 +69,11 @@ def test_any_scale_of_the_logits(score: Score, scale: float) -> None:
 
 @everything
 def test_alone_and_in_batches(score: Score) -> None:
-    check_alone(small_classifier(), inputs(40), score, sizes=(1, 7, 32))
+    count = 12 if isinstance(score, InputMargin | FeatureDistance) else 40
+    check_alone(small_classifier(), inputs(count), score, sizes=(1, 7, 32))
+    double = brittle.Classifier(small_network(dtype=torch.float64), bounds=(0, 1))
+    if count == 40:  # a search in double precision is looked at in `test_nearest.py`
+        check_alone(double, inputs(count, dtype=torch.float64), score, sizes=(7,))
 
 
 @everything

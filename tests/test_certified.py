@@ -12,6 +12,7 @@ from brittle.measure.certified import Certified, CertifiedRadius
 from brittle.measure.certified.crown import Ball, logit_bounds, margin_bounds
 from brittle.measure.certified.graph import Network, UnsupportedLayer, build_network
 from brittle.measure.certified.intervals import Interval, interval_bounds
+from brittle.measure.certified.radius import ACCURACY
 from brittle.measure.certified.relaxations import relax
 from brittle.measure.forward import look
 
@@ -70,8 +71,8 @@ FAMILIES = {
 NETWORKS = [(family, seed) for family in FAMILIES for seed in range(3)]
 
 
-def classifier_of(family: str, seed: int) -> brittle.Classifier:
-    return brittle.Classifier(lively(FAMILIES[family](), seed), bounds=(0, 1))
+def classifier_of(family: str, seed: int, dtype: torch.dtype = torch.float32) -> brittle.Classifier:
+    return brittle.Classifier(lively(FAMILIES[family](), seed).to(dtype), bounds=(0, 1))
 
 
 def certified(classifier: brittle.Classifier, points: Tensor, norm: str = "linf", clip: bool = True) -> CertifiedRadius:
@@ -165,8 +166,9 @@ def test_bounds_hold_all_logits_and_relaxation_is_the_tighter(family: str, seed:
     ball = Ball.around(points, radii, norm, (0.0, 1.0))
     boxes = interval_bounds(network, Interval(points + ball.box.lower, points + ball.box.upper))
     crown = logit_bounds(network, ball)
-    assert (crown.lower >= boxes.lower).all()
-    assert (crown.upper <= boxes.upper).all()
+    # Where relaxation gains nothing, both are the same sum, added up in another order.
+    assert (crown.lower >= boxes.lower - 1e-12 * boxes.lower.abs()).all()
+    assert (crown.upper <= boxes.upper + 1e-12 * boxes.upper.abs()).all()
     share = 1.0 if family == "pooled" else 0.9
     assert (crown.upper - crown.lower).mean() < share * (boxes.upper - boxes.lower).mean()
     margins = margin_bounds(network, ball, network(points).argmax(dim=1)).lower
@@ -223,15 +225,26 @@ def test_a_module_and_its_exported_program_agree() -> None:
     dynamic = ({0: torch.export.Dim("batch")},)
     program = torch.export.export(model, (points,), dynamic_shapes=dynamic).module()
     found = certified(brittle.Classifier(model), points).radius
-    torch.testing.assert_close(certified(brittle.Classifier(program), points).radius, found, rtol=1e-9, atol=0)
+    # The program may round its scores otherwise; see `test_a_point_does_not_depend_on_its_batch`.
+    torch.testing.assert_close(certified(brittle.Classifier(program), points).radius, found, rtol=ACCURACY, atol=0)
 
 
-def test_a_point_does_not_depend_on_its_batch() -> None:
-    classifier, points = classifier_of("residual", 2), inputs(5)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("family", ["perceptron", "sigmoid", "convolution", "residual"])
+def test_a_point_does_not_depend_on_its_batch(family: str, dtype: torch.dtype) -> None:
+    """But for the rounding of the classifier's scores, which a proof allows for: another batch may round otherwise.
+
+    What is allowed for at a point is `SLACK` times the rounding seen there. In double precision that is nothing, and
+    nothing else in the search depends on the batch. In single precision a radius moves with it, by the inverse of the
+    margin's slope, unless the prediction hangs by a hair, and no farther than the search resolves.
+    """
+    classifier, points = classifier_of(family, 2, dtype), inputs(4, dtype=dtype)
     together = certified(classifier, points)
-    alone = [certified(classifier, points[row : row + 1]) for row in range(5)]
-    torch.testing.assert_close(torch.cat([one.radius for one in alone]), together.radius, rtol=1e-9, atol=1e-12)
-    assert torch.cat([one.passes for one in alone]).tolist() == together.passes.tolist()
+    alone = [certified(classifier, points[row : row + 1]) for row in range(4)]
+    tolerance = 1e-9 if dtype == torch.float64 else ACCURACY
+    torch.testing.assert_close(torch.cat([one.radius for one in alone]), together.radius, rtol=tolerance, atol=0)
+    if dtype == torch.float64:
+        assert torch.cat([one.passes for one in alone]).tolist() == together.passes.tolist()
 
 
 class Mixing(nn.Module):
@@ -270,7 +283,7 @@ def test_products_of_two_varying_values_are_refused() -> None:
 
 
 def test_ties_and_broken_rows_have_radius_zero_and_spoil_no_other() -> None:
-    classifier, points = classifier_of("perceptron", 0), inputs(3)
+    classifier, points = classifier_of("perceptron", 0, torch.float64), inputs(3, dtype=torch.float64)
     broken = points.clone()
     broken[1] = torch.nan
     found, whole = certified(classifier, broken).radius, certified(classifier, points).radius
@@ -279,7 +292,7 @@ def test_ties_and_broken_rows_have_radius_zero_and_spoil_no_other() -> None:
     tied = nn.Sequential(nn.Flatten(), nn.Linear(36, 2))
     nn.init.zeros_(tied[1].weight)  # type: ignore[arg-type]
     nn.init.zeros_(tied[1].bias)  # type: ignore[arg-type]
-    assert certified(brittle.Classifier(tied), points).radius.tolist() == [0.0] * 3
+    assert certified(brittle.Classifier(tied.double()), points).radius.tolist() == [0.0] * 3
 
 
 def test_one_logit_has_the_margin_of_two() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,11 +21,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cluster_faults import NETWORK, NODES, Runs, Tally, kill_worker, node_killer, survive, undisturbed
+from cluster_faults import NETWORK, NODES, SLEEP, Runs, Tally, kill_worker, node_killer, survive, undisturbed
 from faults import contents
+from processes import LIMIT
 from ray_nodes import TOKEN, Nodes, family, nodes
 from test_docs import blocks
 
+import brittle
 from brittle.cli import main
 from brittle.errors import BrittleError
 from brittle.run.workers.cluster import Cluster
@@ -154,50 +157,49 @@ def runs(started: Nodes, tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
 
 @pytest.fixture(scope="module")
-def expected(runs: Runs) -> dict[str, str]:
-    return undisturbed(runs, "one-process", "--workers", "1")[1]
+def quick(runs: Runs) -> Runs:
+    """The same job with a network that does not sleep."""
+    place = runs.place / "quick"
+    place.mkdir()
+    (place / "net.py").write_text("import ray\n" + NETWORK.replace(SLEEP, ""))
+    shutil.copy(runs.place / "data.npz", place)
+    return replace(runs, place=place, environment={})
 
 
-@pytest.mark.parametrize("kind", ["worker", "node", "silent node"])
-def test_whoever_dies(kind: str, runs: Runs, started: Nodes, expected: dict[str, str]) -> None:
+@pytest.fixture(scope="module")
+def expected(quick: Runs) -> Path:
+    """What this process computes, without a cluster."""
+    assert main(quick.line("alone")) == 0
+    return quick.place / "alone"
+
+
+@pytest.mark.parametrize("kind", ["worker", "silent node", pytest.param("node", marks=pytest.mark.slow)])
+def test_whoever_dies(kind: str, runs: Runs, started: Nodes, expected: Path) -> None:
     """A worker or a node is killed, or falls silent, once in a run; `make test-cluster` kills more, and drivers."""
     kill = kill_worker if kind == "worker" else node_killer(started, silent=kind != "node")
     tally = Tally()
-    survive(runs, kind, 0, kill, expected, tally)
+    survive(runs, kind, 0, kill, contents(expected), tally)
     started.renew(NODES)
     assert tally.kills == 1
     assert tally.faults == 0, tally
 
 
-def test_a_node_with_another_model_is_refused(started: Nodes, tmp_path: Path) -> None:
+def test_what_is_otherwise_on_a_node_is_refused(started: Nodes, tmp_path: Path) -> None:
+    """Another model there; or none, and then it says so with its own code and names the node."""
     seed = "torch.manual_seed(int('--as-worker' in open('/proc/self/cmdline').read()))"
-    runs = Runs.prepare(tmp_path, started, 2, NETWORK.replace("torch.manual_seed(0)", seed))
-    assert runs.start("run").wait() == 3
-    assert "worker_differs" in runs.said("run")
-    assert re.search(r"model.state_sha256 \w+… in the run, \w+… in a worker on the node", runs.said("run"))
-    assert not list((tmp_path / "run").glob("*.parquet"))
-
-
-def test_what_a_node_says_names_it(started: Nodes, tmp_path: Path) -> None:
-    """The model cannot be opened there: it says so, with its own code."""
     fails = "def make():\n    if '--as-worker' in open('/proc/self/cmdline').read():\n        return None\n"
-    runs = Runs.prepare(tmp_path, started, 2, NETWORK.replace("def make():\n", fails))
-    assert runs.start("run").wait() == 3
-    assert "factory_type: the node " in runs.said("run")
-
-
-def test_a_cluster_that_asks_nobody_for_a_token(tmp_path: Path) -> None:
-    """Who has a token gets no workers where the nodes ask for none; --insecure-cluster joins without one."""
-    with nodes(1, token=False) as open_to_all:
-        runs = Runs.prepare(tmp_path, open_to_all, 2)
-        careful = replace(runs, environment=TOKEN)
-        assert careful.start("careful").wait() == 3
-        assert "workers did not start" in runs.said("careful")
-        assert not (tmp_path / "careful").exists()
-        insecure = ("--cluster", open_to_all.address, "--insecure-cluster")
-        assert runs.start("careless", *insecure).wait() == 0, runs.said("careless")
-        assert runs.start("no-room", *insecure, "--gpus-per-worker", "1", "--workers", "1").wait() == 3
-        assert "none of the 2 nodes" in runs.said("no-room")
+    changes = {"another": ("torch.manual_seed(0)", seed), "none": ("def make():\n", fails)}
+    found: dict[str, Runs] = {}
+    for name, change in changes.items():
+        (tmp_path / name).mkdir()
+        found[name] = Runs.prepare(tmp_path / name, started, 1, NETWORK.replace(*change))
+    both = [runs.start("run") for runs in found.values()]
+    assert [run.wait(LIMIT) for run in both] == [3, 3]
+    another, none = (runs.said("run") for runs in found.values())
+    assert "worker_differs" in another
+    assert re.search(r"model.state_sha256 \w+… in the run, \w+… in a worker on the node", another)
+    assert "factory_type: the node " in none
+    assert not list(tmp_path.glob("*/run/*.parquet"))
 
 
 STRANGER = """
@@ -211,7 +213,7 @@ except Exception as error:
 """Asks the head of a cluster for what it keeps."""
 
 
-def test_a_cluster_of_this_machine(runs: Runs, expected: dict[str, str]) -> None:
+def test_a_cluster_of_this_machine(runs: Runs, expected: Path) -> None:
     """The same bytes; its processes listen on the loopback address alone, and answer nobody without the token."""
     name = "local"
     run = runs.start(name, "--cluster", "local", "--workers", "2")
@@ -222,7 +224,7 @@ def test_a_cluster_of_this_machine(runs: Runs, expected: dict[str, str]) -> None
     finally:
         run.send_signal(signal.SIGCONT)
         assert run.wait(60) == 0, runs.said(name)
-    assert contents(runs.place / name) == expected
+    assert contents(runs.place / name) == contents(expected)
 
 
 def check_closed(processes: list[int]) -> None:
@@ -306,32 +308,54 @@ def test_a_signal_ends_a_run(number: signal.Signals, code: int, runs: Runs) -> N
     assert verify(runs.place / name) == []
 
 
-def test_threads_of_workers_are_cpus_of_the_cluster(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cluster of this machine has room for its workers, however many threads they have; the model may import Ray."""
-    (runs.place / "imports.py").write_text("import ray\n" + NETWORK)
+def test_threads_of_workers_are_cpus_of_the_cluster(
+    quick: Runs, expected: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster of this machine has room for its workers, however many threads they have; the model may import Ray.
+
+    The numbers are those of one process, to the rounding that threads may change.
+    """
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    place = replace(runs, environment={})
-    model, data = runs.place / "imports.py", runs.place / "data.npz"
-    line = ["score", f"{model}:make", str(data), "--out", str(runs.place / "threads"), "--limit", "300"]
-    line += ["--scores", "logit_margin", "--cluster", "local", "--workers", "1", "--quiet"]
-    done = subprocess.run([sys.executable, "-m", "brittle", *line], capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stderr
-    assert place.done("threads") == 2
+    undisturbed(quick, "threads", "--cluster", "local", "--workers", "2")
+    here, there = (brittle.read_table(place).scores for place in (expected, quick.place / "threads"))
+    assert there["point"].equals(here["point"])
+    np.testing.assert_allclose(there["value"].to_numpy(), here["value"].to_numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_a_head_that_dies_is_told(tmp_path: Path) -> None:
-    """Long before Ray ends the process; the run goes on without the cluster."""
-    with nodes(1) as found:
-        runs = Runs.prepare(tmp_path, found, 120)
-        run = runs.start("run")
-        runs.wait_for("run", 2, run)
-        found.kill_head()
-        began = time.monotonic()
-        assert run.wait(120) == 7, runs.said("run")
-        assert time.monotonic() - began < 45
-        assert "cluster_lost" in runs.said("run")
-        assert 2 <= runs.done("run") < 120
-        assert verify(tmp_path / "run") == []
+@pytest.fixture(scope="module")
+def open_to_all() -> Iterator[Nodes]:
+    """A cluster that asks nobody for a token."""
+    with nodes(1, token=False) as found:
+        yield found
+
+
+def test_a_cluster_that_asks_nobody_for_a_token(open_to_all: Nodes, tmp_path: Path) -> None:
+    """Who has a token gets no workers where the nodes ask for none, and --insecure-cluster gets no GPUs that none has.
+
+    That it joins without a token shows below.
+    """
+    runs = Runs.prepare(tmp_path, open_to_all, 1)
+    insecure = ("--cluster", open_to_all.address, "--insecure-cluster", "--gpus-per-worker", "1", "--workers", "1")
+    careful, no_room = replace(runs, environment=TOKEN).start("careful"), runs.start("no-room", *insecure)
+    assert careful.wait(LIMIT) == 3
+    assert "workers did not start" in runs.said("careful")
+    assert not (tmp_path / "careful").exists()
+    assert no_room.wait(LIMIT) == 3
+    assert "none of the 2 nodes" in runs.said("no-room")
+
+
+def test_a_head_that_dies_is_told(open_to_all: Nodes, tmp_path: Path) -> None:
+    """Long before Ray ends the process; the run goes on without the cluster. Nothing uses this cluster afterwards."""
+    runs = Runs.prepare(tmp_path, open_to_all, 120)
+    run = runs.start("run", "--cluster", open_to_all.address, "--insecure-cluster")
+    runs.wait_for("run", 2, run)
+    open_to_all.kill_head()
+    began = time.monotonic()
+    assert run.wait(LIMIT) == 7, runs.said("run")
+    assert time.monotonic() - began < 45
+    assert "cluster_lost" in runs.said("run")
+    assert 2 <= runs.done("run") < 120
+    assert verify(tmp_path / "run") == []
 
 
 def test_the_example_of_three_machines(tmp_path: Path) -> None:

@@ -111,12 +111,13 @@ def test_same_arguments_same_weights_whatever_the_program_drew_before() -> None:
 
     def fit(seed: int, threads: int) -> PseudoMargin:
         torch.rand(7)
+        before = torch.get_num_threads()
         torch.set_num_threads(threads)
         try:
             return PseudoMargin.fit(x, margin(x), seed=seed, **SMALL | {"epochs": 3})
         finally:
             assert torch.get_num_threads() == threads
-            torch.set_num_threads(1)
+            torch.set_num_threads(before)
 
     state = torch.random.get_rng_state()
     one, two, other = fit(0, 1), fit(0, 2), fit(1, 1)

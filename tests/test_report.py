@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -21,6 +22,8 @@ from brittle.report import charts, render, summarize, wording, write_report
 from brittle.report.subject import MAX_PANELS, spread
 from brittle.report.svg import inert
 from brittle.table import POINTS, SCORES, Table, parameters_json
+
+pytestmark = pytest.mark.usefixtures("figures_drawn_once")
 
 VOID = {"meta", "link", "img", "br", "hr", "input", "rect", "path", "line", "circle"}
 PAGE = {
@@ -165,7 +168,10 @@ def test_identifiers_are_unique(page: Page) -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_the_same_table_gives_the_same_bytes(full: Table, text: str, tmp_path: Path) -> None:
+def test_the_same_table_gives_the_same_bytes(
+    full: Table, text: str, tmp_path: Path, figures_drawn_once: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(charts, "draw", figures_drawn_once)  # every figure is drawn again
     shuffled = replace(full, scores=full.scores.take(list(reversed(range(len(full.scores))))))
     written = write_report(shuffled, tmp_path / "report.html")
     assert written == tmp_path / "report.html"

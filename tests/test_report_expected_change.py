@@ -40,6 +40,8 @@ from brittle.report.summary import ExpectedChange, OtherRuns
 from brittle.report.wording import reach, short, signed, small_percent
 from brittle.table import POINTS, Table
 
+pytestmark = pytest.mark.usefixtures("figures_drawn_once")
+
 
 def change_run(
     points: int = 160,

@@ -24,6 +24,8 @@ from brittle.report.summary import WorstCase
 from brittle.report.worst_case import FRAGILE_SHOWN
 from brittle.table import POINTS, SCORES, Table
 
+pytestmark = pytest.mark.usefixtures("figures_drawn_once")
+
 SCORED = ("logit_margin", "entropy", "input_margin")
 LABEL = "input_margin(norm=linf)"
 UNIT = [0.0, 1.0]

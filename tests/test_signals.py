@@ -5,11 +5,14 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from processes import hear_signals, limited, started
 
+from brittle import cli
 from brittle.run.workers.signals import Signals
 
 BOTH = [signal.SIGINT, signal.SIGTERM]
@@ -127,3 +130,41 @@ def test_another_thread_changes_nothing() -> None:
     thread.start()
     thread.join()
     assert seen == [hear]
+
+
+@pytest.mark.parametrize("number", BOTH)
+def test_tests_hear_what_their_caller_ignores(number: signal.Signals) -> None:
+    """So do the processes that they start, even of a suite in the background."""
+    signal.signal(number, signal.SIG_IGN)
+    hear_signals()
+    with started(["sleep", "60"]) as process:
+        process.send_signal(number)
+        assert process.wait(10) == -number
+
+
+def test_a_program_in_the_background_goes_on_at_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command leaves SIGINT ignored where it found it so, and always ends by SIGTERM."""
+    for number in BOTH:
+        signal.signal(number, signal.SIG_IGN)
+    monkeypatch.setattr(sys, "argv", ["brittle", "list"])
+    with pytest.raises(SystemExit) as ended:
+        cli.run()
+    assert ended.value.code == 0
+    assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    assert signal.getsignal(signal.SIGTERM) is cli._terminate
+
+
+def waiting() -> None:
+    """What waits twice: in a block, and for a process on the way out of it."""
+    with started(["sleep", "60"]) as process, limited(0.05, 0.05):
+        try:
+            time.sleep(60)
+        finally:
+            process.wait()
+
+
+def test_no_test_waits_without_an_end() -> None:
+    began = time.monotonic()
+    with pytest.raises(pytest.fail.Exception, match=r"took longer than 0\.05 s"):
+        waiting()
+    assert time.monotonic() - began < 10

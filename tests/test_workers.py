@@ -6,18 +6,19 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 from typing import Any
 
 import numpy as np
 import pytest
 from faults import contents
+from processes import started
 
 import brittle
 from brittle.cli import main
@@ -260,6 +261,12 @@ def test_half_an_answer_is_a_death(first: str) -> None:
     assert caught.value.code == "workers_die"
 
 
+def test_a_worker_that_falls_silent_and_lives_on_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("brittle.run.workers.worker.ENDING", 0.1)
+    with pytest.raises(BrittleError, match="signal 9"):
+        list(Crew([sys.executable, "-S", "-c", "import os, time; os.close(1); time.sleep(20)"], 1).shards([0]))
+
+
 def test_a_worker_that_opens_something_else_is_refused(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -296,13 +303,10 @@ def test_a_worker_ends_with_its_parent(project: Path) -> None:
         "print(child.pid, flush=True)\n"
         "time.sleep(60)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, *line(project, "run")], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
-    ) as parent:
+    with started([sys.executable, "-c", code, *line(project, "run")], stdout=PIPE, stdin=DEVNULL) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
         assert Path(f"/proc/{child}").exists()
-        parent.kill()
     deadline = time.monotonic() + 20
     while Path(f"/proc/{child}").exists() and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -24,6 +24,10 @@ ALIKE = ("machine.platform",)
 """Fields of a record that workers of one run must share, beyond those that make its identity."""
 
 
+ENDING = 10.0
+"""Seconds that a worker which says no more is given to end by itself, before it is killed."""
+
+
 class WorkerDied(Exception):
     """A worker ended in the middle of a request.
 
@@ -185,8 +189,10 @@ class Worker:
             process, self._process = self._process, None
         if process is None:
             return -signal.SIGKILL
-        if self._closed:
-            process.kill()
+        if not self._closed:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(ENDING)  # it says no more, so it is at its end, and its exit code tells why
+        process.kill()
         with suppress(BrokenPipeError), process:  # closes its pipes, where a request may be left, and waits for it
             pass
         return process.wait()

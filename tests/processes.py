@@ -1,0 +1,62 @@
+"""Processes that tests start, and an end to every wait."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+LIMIT = 100.0
+"""Seconds that a test waits for a process; each ends within a few on an idle machine."""
+
+AGAIN = 5.0
+"""Seconds until what a test does on its way out is interrupted as well."""
+
+
+def hear_signals() -> None:
+    """SIGINT and SIGTERM do again what they do by default, where whoever started the tests ignores them.
+
+    A background job of a script and `nohup` ignore SIGINT, and so does every process that they start: what is to be
+    stopped by it would go on for ever.
+    """
+    for number, does in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, does)
+
+
+@contextmanager
+def started(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process that is gone when the block is left, however it is left."""
+    process = subprocess.Popen(command, text=True, **options)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(LIMIT)
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+@contextmanager
+def limited(seconds: float, again: float = AGAIN) -> Iterator[None]:
+    """A test that takes longer than this fails, and so does what it waits for on its way out."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: object) -> None:
+        pytest.fail(f"took longer than {seconds:g} s")
+
+    kept = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds, again)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, kept)
