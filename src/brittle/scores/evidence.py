@@ -144,10 +144,13 @@ def no_copies(value: Tensor) -> Tensor:
     return torch.full(value.shape, int(Evidence.EXTRAPOLATED), dtype=torch.int64, device=value.device)
 
 
-def judge(status: Tensor, value: Tensor, interval: Interval, votes: Interval | None) -> Tensor:
-    """`status` with what the votes and the width of the interval say of an estimate, `[B]`."""
-    if votes is not None:
-        status = mark(status, votes.excludes(value), Status.CONTRADICTED)
+def judge(
+    status: Tensor, value: Tensor, interval: Interval, votes: Votes | None = None, by_votes: Interval | None = None
+) -> Tensor:
+    """`status` with what the votes, and the width of the interval, say of an estimate, `[B]`."""
+    if votes is not None and by_votes is not None:
+        status = mark(status, by_votes.excludes(value), Status.CONTRADICTED)
+        status = mark(status, votes.ties > 0, Status.NOISY_TIES)
     return mark(status, interval.high - interval.low >= VACUOUS_FROM, Status.VACUOUS)
 
 

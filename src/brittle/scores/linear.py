@@ -160,10 +160,10 @@ def _told(
         spread = None if linear.margins is None else linear.margins.spread
         by_model = by_votes if linear.margins is None else modelled(linear.margins, confidence)
         bends = None if spread is None or linear.bend is None else bent(linear.bend, spread)
-        doubtful = None if spread is None else not_normal(spread, linear.votes.units)
+        doubtful = None if spread is None else not_normal(spread, linear.votes.units) | (linear.votes.ties > 0)
         interval = what_copies_say(flips, interval, bends, doubtful, by_model, by_votes)
         evidence = evidence_of(flips, linear.draws)
-    status = judge(status, flips, interval, by_votes)
+    status = judge(status, flips, interval, linear.votes, by_votes)
     status = mark(status, ill_conditioned, Status.ILL_CONDITIONED)
     if by_votes is not None and linear.votes is not None:
         detail = vote_detail(status, linear.votes, by_votes, detail)

@@ -76,8 +76,7 @@ class MonteCarlo(SampledScore):
         votes = sampled.votes
         value, interval = counted(votes, confidence)
         status = mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)
-        status = mark(status, votes.ties > 0, Status.NOISY_TIES)
-        status = judge(status, value, interval, None)
+        status = judge(status, value, interval, votes, interval)
         detail = vote_detail(status, votes, interval, nonfinite_detail(votes.nonfinite, votes.draws))
         evidence = torch.full_like(status, int(Evidence.COUNTED))
         ends = (interval.low, interval.high)
