@@ -235,19 +235,70 @@ MUTATIONS = (
     # Numbers.
     mutation(
         "NaN logits under noise are a status", "scores/monte_carlo.py",
-        "mark(initial_status(sampled.tied), sampled.nonfinite > 0, Status.NONFINITE_LOGITS)\n",
+        "mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)\n",
         "initial_status(sampled.tied)\n",
         "test_run.py::test_nan_logits_under_noise_never_count_as_agreement",
     ),
     mutation(
-        "a tie under noise is a flip", "measure/sampling.py",
-        "        flipped = ~(others.amin(dim=3) > 0)\n", "        flipped = ~(others.amin(dim=3) >= 0)\n",
+        "a tie under noise is a flip", "measure/noisy_margins.py",
+        "flipped, tied = ~(nearest > 0) | ~finite,", "flipped, tied = ~(nearest >= 0) | ~finite,",
         "test_measure.py::test_a_copy_that_votes_for_no_class_is_a_flip[tie]",
     ),
     mutation(
-        "NaN under noise is no agreement", "measure/sampling.py",
-        "        flipped = ~(others.amin(dim=3) > 0)\n", "        flipped = others.amin(dim=3) <= 0\n",
+        "NaN under noise is no agreement", "measure/noisy_margins.py",
+        "flipped, tied = ~(nearest > 0) | ~finite,", "flipped, tied = nearest <= 0,",
         "test_measure.py::test_a_copy_that_votes_for_no_class_is_a_flip[NaN]",
+    ),
+    mutation(
+        "what the votes exclude is contradicted", "scores/evidence.py",
+        "        status = mark(status, by_votes.excludes(value), Status.CONTRADICTED)\n", "",
+        "test_evidence.py::test_what_the_votes_exclude_is_contradicted",
+    ),
+    mutation(
+        "ties under noise are told", "scores/evidence.py",
+        "        status = mark(status, votes.ties > 0, Status.NOISY_TIES)\n", "",
+        "test_evidence.py::test_ties_under_noise_are_counted_apart",
+    ),
+    mutation(
+        "an interval that says nothing is told", "scores/evidence.py",
+        "interval.high - interval.low >= VACUOUS_FROM, Status.VACUOUS", "interval.high < 0, Status.VACUOUS",
+        "test_evidence.py::test_an_interval_that_says_nothing_has_a_status",
+    ),
+    mutation(
+        "a normal model in doubt reaches out to the votes", "scores/moments.py",
+        "interval.hull(by_votes, doubtful(value, margins.spread, votes) | by_votes.excludes(value))", "interval",
+        "test_evidence.py::test_a_wrong_number_is_told_or_held",
+    ),
+    mutation(
+        "a linear model of a network that bends reaches out", "scores/linear.py",
+        "    return interval.hull(by_model, bends).hull(by_votes, doubt | by_votes.excludes(value))\n",
+        "    return interval\n",
+        "test_evidence.py::test_an_interval_of_no_width_has_a_reason",
+    ),
+    mutation(
+        "a variance is known as well as a sample knows it", "scores/evidence.py",
+        "    return low.sqrt(), high.sqrt()\n", "    return torch.ones_like(low), torch.ones_like(high)\n",
+        "test_evidence.py::test_intervals_hold_on_linear_networks",
+    ),
+    mutation(
+        "a change reaches out to what was not drawn", "scores/probability_change.py",
+        "torch.minimum(low, by_model.amin(dim=0)), torch.maximum(high, by_model.amax(dim=0))", "low, high",
+        "test_evidence.py::test_intervals_hold_on_linear_networks",
+    ),
+    mutation(
+        "a number beyond the draws is extrapolated", "scores/evidence.py",
+        "value * draws < 1.0", "value * draws < 0.0",
+        "test_evidence.py::test_every_flip_probability_says_what_stands_behind_it",
+    ),
+    mutation(
+        "the nearest margin says what it leaves out", "scores/mmse.py",
+        "        status = mark(status, torch.full_like(found.tied, found.classes > 2), Status.NEAREST_MARGIN)\n", "",
+        "test_evidence.py::test_the_nearest_margin_says_what_it_leaves_out",
+    ),
+    mutation(
+        "the report shows a number that was not seen as a bound", "report/average_case.py",
+        "    if _is_extrapolated(row) and subject.chosen is not None:\n", "    if False:\n",
+        "test_report.py::test_a_number_that_was_not_seen_is_a_bound",
     ),
     mutation(
         "kinks are a status", "scores/laplacian.py",
@@ -481,7 +532,7 @@ MUTATIONS = (
     ),
     mutation(
         "an output kept by the shape of the input", "doctor/company.py",
-        "    if torch.equal(kept, subject.logits) and", "    if False and",
+        "    if alike and", "    if False and",
         "test_doctor_state.py::test_memory_is_seen_before_the_run[a memo by shape]",
     ),
     mutation(

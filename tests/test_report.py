@@ -402,3 +402,17 @@ def test_every_score_has_its_colour_and_sentence() -> None:
     known = set(wording.EXPLANATIONS) - {"feature_distance", "pseudo_margin"}
     assert set(charts.COLOURS) == {*EVERY_SCORE, *EVERY_CHANGE} == known
     assert len(set(charts.COLOURS.values())) == len(charts.COLOURS)
+
+
+def test_a_number_that_was_not_seen_is_a_bound() -> None:
+    """Of 8 points that hardly ever flip, the normal model of 50 copies says numbers that no copy showed."""
+    table = make_table(points=8, scores=("moments",), budgets=(50,), sigmas=(0.02,))
+    rows = summarize(table).fragile.grid.rows
+    column = table.wide()["moments(draws=50, sigma=0.02).evidence"]
+    assert (column == "extrapolated").any()
+    shown = [row for row in rows if "extrapolated" in row]
+    assert len(shown) == (column == "extrapolated").sum()
+    for row in shown:
+        assert any(re.fullmatch(r"below \S+, by the normal model", cell) for cell in row)
+        assert any(cell.startswith("above ") for cell in row)
+        assert not re.search(r"e-[2-9]\d", row[6])

@@ -43,6 +43,7 @@ def with_score(
         "status": list(status or [Status.OK.slug] * count),
         "detail": [None] * count,
         "passes": [1] * count,
+        **dict.fromkeys(("evidence", "counted_low", "counted_high"), [None] * count),
     }
     return Table(
         points=table.points,

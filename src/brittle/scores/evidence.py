@@ -22,7 +22,13 @@ ENDS_TOLERANCE = 0.03
 """Relative error asked of the orthant probabilities at the ends of an interval."""
 
 NORMAL_WITHIN = 2.5
-"""Standard errors within which the skewness and the kurtosis of the nearest margin must lie to pass as normal."""
+"""Standard errors within which the skewness and the kurtosis of a margin must lie to pass as normal."""
+
+MATTERS = 0.1
+"""Share of the largest tail from which on a competitor's margin is tested."""
+
+AGREE_WITHIN = 2.0
+"""Standard errors within which the share of copies that flip must agree with the model."""
 
 FEWEST_UNITS = 25
 """Units of noise from which on a test of normality sees what would make an interval wrong."""
@@ -120,18 +126,35 @@ def modelled_by_one(spread: Spread, units: int, confidence: float) -> Interval:
     return Interval(low, high)
 
 
-def not_normal(spread: Spread, units: int) -> Tensor:
-    """Whether the margin that is nearest to 0 in its standard deviations may not pass as normal, `[B]`.
+def doubtful(value: Tensor, spread: Spread, votes: Votes) -> Tensor:
+    """Where the normal model behind `value` may not hold at a point, by the copies that it was fitted to, `[B]`.
+
+    There are fewer than `FEWEST_UNITS` units of noise, in which nothing shows; some copies tie; a margin that matters
+    fails a test of normality (`not_normal`); or the share of copies that flip is more than `AGREE_WITHIN` standard
+    errors from `value`. The last contradicts nothing yet, but is enough to doubt.
+    """
+    if votes.units < FEWEST_UNITS:
+        return torch.ones_like(value, dtype=torch.bool)
+    weights = torch.arange(votes.members + 1, device=value.device)
+    counts = votes.flips.double()
+    share = (counts * weights).sum(dim=1) / votes.draws
+    squares = (counts * weights.square()).sum(dim=1) / (votes.units * votes.members**2)
+    between = (squares - share.square()).clamp_min(0.0) / votes.units
+    error = torch.maximum(between, value * (1 - value) / votes.draws).sqrt()
+    return not_normal(spread) | (votes.ties > 0) | ((share - value).abs() > AGREE_WITHIN * error)
+
+
+def not_normal(spread: Spread) -> Tensor:
+    """Whether a margin that matters fails a test of normality, `[B]`.
 
     Its sample skewness or excess kurtosis lies more than `NORMAL_WITHIN` standard errors from 0 (D'Agostino, Pearson,
-    Tests for departure from normality, Biometrika 60 (1973), with the errors of antithetic pairs), or there are fewer
-    than `FEWEST_UNITS` units of noise, in which such a test sees next to nothing.
+    Tests for departure from normality, Biometrika 60 (1973), with the errors of antithetic pairs). A margin matters
+    where it turns negative with at least `MATTERS` of the probability of the one that does so most easily.
     """
-    if units < FEWEST_UNITS:
-        return torch.ones_like(spread.mean[:, 0], dtype=torch.bool)
-    nearest = (spread.mean / spread.variance.sqrt().clamp_min(1e-300)).argmin(dim=1, keepdim=True)
-    found = torch.maximum(spread.skewness.abs(), spread.kurtosis.abs()).gather(1, nearest)[:, 0]
-    return found > NORMAL_WITHIN
+    tails = torch.special.ndtr(-spread.mean / spread.variance.sqrt().clamp_min(1e-300))
+    matters = tails >= MATTERS * tails.amax(dim=1, keepdim=True)
+    found = torch.maximum(spread.skewness.abs(), spread.kurtosis.abs())
+    return ((found > NORMAL_WITHIN) & matters).any(dim=1)
 
 
 def evidence_of(value: Tensor, draws: int) -> Tensor:

@@ -14,11 +14,11 @@ from brittle.scores.base import finish, initial_status, mark, nonfinite_detail, 
 from brittle.scores.evidence import (
     Interval,
     counted,
+    doubtful,
     evidence_of,
     judge,
     modelled,
     no_copies,
-    not_normal,
     vote_detail,
 )
 
@@ -160,8 +160,8 @@ def _told(
         spread = None if linear.margins is None else linear.margins.spread
         by_model = by_votes if linear.margins is None else modelled(linear.margins, confidence)
         bends = None if spread is None or linear.bend is None else bent(linear.bend, spread)
-        doubtful = None if spread is None else not_normal(spread, linear.votes.units) | (linear.votes.ties > 0)
-        interval = what_copies_say(flips, interval, bends, doubtful, by_model, by_votes)
+        doubt = None if spread is None else doubtful(flips, spread, linear.votes)
+        interval = what_copies_say(flips, interval, bends, doubt, by_model, by_votes)
         evidence = evidence_of(flips, linear.draws)
     status = judge(status, flips, interval, linear.votes, by_votes)
     status = mark(status, ill_conditioned, Status.ILL_CONDITIONED)
@@ -175,7 +175,7 @@ def what_copies_say(
     value: Tensor,
     interval: Interval,
     bends: Tensor | None,
-    doubtful: Tensor | None,
+    doubt: Tensor | None,
     by_model: Interval,
     by_votes: Interval,
 ) -> Interval:
@@ -189,14 +189,14 @@ def what_copies_say(
         value: the estimate, `[B]`.
         interval: its own interval.
         bends: where the network bends over the noise, `[B]`; None where that is not known.
-        doubtful: where the margins may not be normal, `[B]`; None where that is not known.
+        doubt: where the margins may not be normal, `[B]`; None where that is not known.
         by_model: interval of a normal model of the margins of the same copies.
         by_votes: interval by counting.
     """
     everywhere = torch.ones_like(value, dtype=torch.bool)
     bends = everywhere if bends is None else bends
-    doubtful = bends if doubtful is None else bends & doubtful
-    return interval.hull(by_model, bends).hull(by_votes, doubtful | by_votes.excludes(value))
+    doubt = bends if doubt is None else bends & doubt
+    return interval.hull(by_model, bends).hull(by_votes, doubt | by_votes.excludes(value))
 
 
 def bent(bend: Tensor, spread: Spread) -> Tensor:

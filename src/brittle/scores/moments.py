@@ -14,7 +14,7 @@ from brittle.estimate import Estimate, Status
 from brittle.measure import Measurement, NoisyMargins, Sampled
 from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
-from brittle.scores.evidence import Interval, counted, evidence_of, judge, modelled, not_normal, vote_detail
+from brittle.scores.evidence import Interval, counted, doubtful, evidence_of, judge, modelled, vote_detail
 from brittle.scores.monte_carlo import SampledScore
 
 DRAWS = 100
@@ -31,8 +31,9 @@ class Moments(SampledScore):
 
     Validity: exact for linear models and normal noise as the draws grow; elsewhere as good as the margins are
     normal. The interval covers the sampling error of mean and variance (`brittle.scores.evidence.modelled`), the
-    quadrature error and the classes left out. Where the nearest margin fails a test of normality, or the votes of the
-    same copies exclude the estimate (status `contradicted`), it reaches out to the interval by counting.
+    quadrature error and the classes left out. Where the copies give cause to doubt the normal model
+    (`brittle.scores.evidence.doubtful`), or their votes exclude the estimate (status `contradicted`), it reaches out to
+    the interval by counting.
 
     Source: this library.
 
@@ -69,8 +70,7 @@ class Moments(SampledScore):
         status = mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)
         status = mark(status, margins.spread.variance.amax(dim=1) <= 0, Status.NO_VARIATION)
         status = mark(status, value.isnan(), Status.INDEFINITE)
-        doubtful = not_normal(margins.spread, margins.units) | (votes.ties > 0) | by_votes.excludes(value)
-        interval = interval.hull(by_votes, doubtful)
+        interval = interval.hull(by_votes, doubtful(value, margins.spread, votes) | by_votes.excludes(value))
         status = judge(status, value, interval, votes, by_votes)
         status = mark(status, orthant.condition > ILL_CONDITIONED_ABOVE, Status.ILL_CONDITIONED)
         status = mark(status, torch.full_like(sampled.tied, sampled.others is not None), Status.CLASSES_KEPT)
