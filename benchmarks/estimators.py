@@ -3,10 +3,11 @@
     python benchmarks/estimators.py [--points 100] [MODEL.pt2 DATA SIGMA ...]
 
 MODEL.pt2, DATA and SIGMA come in threes; without any, the script trains five networks on the handwritten digits of
-scikit-learn (two perceptrons, a convolutional network, one with smooth units, a transformer), at two sigmas each. The reference is plain counting over draws of its own, 3,000 a point, without code of the package. Printed for
-each number of draws: mean absolute errors, those of the others as ratios to `monte_carlo`; of the numbers that the
-reference's own 99.9% interval holds, how many are called `contradicted`; and the intervals with status `ok` and
-evidence `counted` or `modelled` that miss that interval.
+scikit-learn (two perceptrons, a convolutional network, one with smooth units, a transformer), at two sigmas each. The
+reference is plain counting over draws of its own, 3,000 a point, without code of the package. Printed for each number
+of draws: mean absolute errors, those of the others as ratios to `monte_carlo`; of the numbers that the reference's own
+99.9% interval holds, how many are called `contradicted`; and the intervals with status `ok` and evidence `counted` or
+`modelled` that miss that interval.
 """
 
 from __future__ import annotations
