@@ -12,6 +12,7 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
+from brittle.intervals import student
 from brittle.measure import Measurement, ProbabilityMoments, Sampled
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
 from brittle.scores.evidence import deviation_factors
@@ -25,6 +26,9 @@ PROBABILITY_CHANGE = "probability_change"
 
 FEWEST_DRAWS = 4
 """Two antithetic pairs: fewer have no spread."""
+
+NODES, WIDEST = 361, 9.0
+"""Points of the quadrature over a standard normal variable, and how far out they go."""
 
 
 @dataclass(frozen=True)
@@ -154,10 +158,6 @@ def _moments_of_normal(doubt: Tensor, mean: Tensor, deviation: Tensor, beyond: T
     return torch.stack((first, (change - first[:, None]).square() @ weights, change.abs() @ weights))
 
 
-NODES, WIDEST = 361, 9.0
-"""Points of the quadrature over a standard normal variable, and how far out they go."""
-
-
 def _moment(moments: ProbabilityMoments, statistic: str) -> tuple[Tensor, Tensor]:
     """A moment of `dp` and its standard error over the pairs, `[B]` each."""
     mean, square, absolute = moments.mean.unbind(dim=1)
@@ -170,11 +170,6 @@ def _moment(moments: ProbabilityMoments, statistic: str) -> tuple[Tensor, Tensor
     else:
         value, between = mean, spread[:, 0, 0]
     return value, (between.clamp_min(0.0) / moments.pairs).sqrt()
-
-
-def student(pairs: int, confidence: float) -> float:
-    """Quantile of the Student interval over `pairs` pairs."""
-    return float(special.stdtrit(pairs - 1, (1.0 + confidence) / 2.0))
 
 
 def positive_interval(value: Tensor, half: Tensor) -> tuple[Tensor, Tensor]:
