@@ -235,19 +235,85 @@ MUTATIONS = (
     # Numbers.
     mutation(
         "NaN logits under noise are a status", "scores/monte_carlo.py",
-        "mark(initial_status(sampled.tied), sampled.nonfinite > 0, Status.NONFINITE_LOGITS)\n",
+        "mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)\n",
         "initial_status(sampled.tied)\n",
         "test_run.py::test_nan_logits_under_noise_never_count_as_agreement",
     ),
     mutation(
-        "a tie under noise is a flip", "measure/sampling.py",
-        "        flipped = ~(others.amin(dim=3) > 0)\n", "        flipped = ~(others.amin(dim=3) >= 0)\n",
+        "a tie under noise is a flip", "measure/noisy_margins.py",
+        "= ~(nearest > 0) | ~finite,", "= ~(nearest >= 0) | ~finite,",
         "test_measure.py::test_a_copy_that_votes_for_no_class_is_a_flip[tie]",
     ),
     mutation(
-        "NaN under noise is no agreement", "measure/sampling.py",
-        "        flipped = ~(others.amin(dim=3) > 0)\n", "        flipped = others.amin(dim=3) <= 0\n",
+        "NaN under noise is no agreement", "measure/noisy_margins.py",
+        "= ~(nearest > 0) | ~finite,", "= nearest <= 0,",
         "test_measure.py::test_a_copy_that_votes_for_no_class_is_a_flip[NaN]",
+    ),
+    mutation(
+        "votes that exclude an estimate contradict it", "scores/evidence.py",
+        "        status = mark(status, by_votes.excludes(value), Status.CONTRADICTED)\n",
+        "",
+        "test_evidence.py::test_what_the_votes_exclude_is_contradicted",
+    ),
+    mutation(
+        "ties under noise are a status", "scores/evidence.py",
+        "        status = mark(status, votes.ties > 0, Status.NOISY_TIES)\n",
+        "",
+        "test_evidence.py::test_ties_under_noise_are_counted_apart",
+    ),
+    mutation(
+        "a tie is no flip at the lower end", "scores/evidence.py",
+        "in (votes.flips_without_ties, votes.flips)",
+        "in (votes.flips, votes.flips)",
+        "test_evidence.py::test_ties_under_noise_are_counted_apart",
+    ),
+    mutation(
+        "intervals that say nothing are a status", "scores/evidence.py",
+        "mark(status, interval.high - interval.low >= VACUOUS_FROM, Status.VACUOUS)",
+        "status",
+        "test_evidence.py::test_an_interval_that_says_nothing_has_a_status",
+    ),
+    mutation(
+        "what no draw reaches is extrapolated", "scores/evidence.py",
+        "torch.where(value * draws < 1.0,",
+        "torch.where(value < 0.0,",
+        "test_evidence.py::test_every_flip_probability_says_what_stands_behind_it",
+    ),
+    mutation(
+        "margins that are not normal are counted", "scores/moments.py",
+        "        interval = interval.hull(by_votes, doubtful)\n",
+        "",
+        "test_evidence.py::test_a_wrong_number_is_told_or_held",
+    ),
+    mutation(
+        "few pairs test no normal model", "scores/evidence.py",
+        "    if units < FEWEST_UNITS:\n",
+        "    if False:\n",
+        "test_evidence.py::test_few_pairs_do_not_vouch_for_a_normal_model",
+    ),
+    mutation(
+        "networks that bend have wider intervals", "scores/linear.py",
+        "    return interval.hull(by_model, bends).hull(by_votes, doubtful | by_votes.excludes(value))\n",
+        "    return interval\n",
+        "test_evidence.py::test_an_interval_of_no_width_has_a_reason",
+    ),
+    mutation(
+        "a deviation of few pairs is not known exactly", "scores/evidence.py",
+        "    return low.sqrt(), high.sqrt()\n",
+        "    return torch.ones_like(low), torch.ones_like(high)\n",
+        "test_evidence.py::test_intervals_hold_on_linear_networks",
+    ),
+    mutation(
+        "one margin for several competitors is a status", "scores/mmse.py",
+        "        status = mark(status, torch.full_like(found.tied, found.classes > 2), Status.NEAREST_MARGIN)\n",
+        "",
+        "test_evidence.py::test_the_nearest_margin_says_what_it_leaves_out",
+    ),
+    mutation(
+        "numbers below every draw are shown as a bound", "report/wording.py",
+        "return f\"below {at_most(max(high, SMALLEST))}, by {model}\"",
+        "return f\"{flip:.3g}, by {model}\"",
+        "test_evidence.py::test_a_number_that_was_not_seen_is_shown_as_a_bound",
     ),
     mutation(
         "kinks are a status", "scores/laplacian.py",
@@ -481,7 +547,7 @@ MUTATIONS = (
     ),
     mutation(
         "an output kept by the shape of the input", "doctor/company.py",
-        "    if torch.equal(kept, subject.logits) and", "    if False and",
+        "    if alike and", "    if False and",
         "test_doctor_state.py::test_memory_is_seen_before_the_run[a memo by shape]",
     ),
     mutation(

@@ -25,6 +25,7 @@ from brittle.measure.noisy_margins import SpreadSums
 from brittle.report import wording
 from brittle.scores import MMSE, MMSEMVS, MMSEMargin, Moments, MonteCarlo, ProbabilityChange, Score, Softmax, Taylor
 from brittle.scores.base import GRAVE, mark
+from brittle.scores.evidence import FEWEST_UNITS
 from brittle.table import FLIP_PROBABILITY
 
 SIGMA, POINTS = 1.0, 200
@@ -105,6 +106,16 @@ def test_what_the_votes_exclude_is_contradicted() -> None:
     assert torch.equal(found.status == int(Status.CONTRADICTED), excluded)
     assert found.detail is not None
     assert all("of 1000 noisy copies flipped" in (found.detail[row] or "") for row in excluded.nonzero().flatten())
+
+
+def test_few_pairs_do_not_vouch_for_a_normal_model() -> None:
+    """On a linear network an interval holds that by counting at every point with 24 pairs, at hardly any with 25."""
+    classifier = brittle.Classifier(nn.Sequential(nn.Flatten(), linear_network(4, 36)))
+    for draws, few in ((2 * FEWEST_UNITS - 2, True), (2 * FEWEST_UNITS, False)):
+        found = estimate(classifier, inputs(40, dtype=torch.float64), Moments(0.2, draws=draws))
+        assert found.counted is not None
+        held = (found.low <= found.counted[0]) & (found.high >= found.counted[1])
+        assert bool(held.all()) if few else float(held.double().mean()) < 0.5
 
 
 def test_right_numbers_are_hardly_ever_contradicted() -> None:
