@@ -21,9 +21,11 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.estimate import Estimate, Evidence, Status
+from brittle.measure.noisy_margins import SpreadSums
 from brittle.report import wording
 from brittle.scores import MMSE, MMSEMVS, MMSEMargin, Moments, MonteCarlo, ProbabilityChange, Score, Softmax, Taylor
 from brittle.scores.base import GRAVE, mark
+from brittle.scores.evidence import FEWEST_UNITS
 from brittle.table import FLIP_PROBABILITY
 
 SIGMA, POINTS = 1.0, 200
@@ -104,6 +106,34 @@ def test_what_the_votes_exclude_is_contradicted() -> None:
     assert torch.equal(found.status == int(Status.CONTRADICTED), excluded)
     assert found.detail is not None
     assert all("of 1000 noisy copies flipped" in (found.detail[row] or "") for row in excluded.nonzero().flatten())
+
+
+def test_few_pairs_do_not_vouch_for_a_normal_model() -> None:
+    """On a linear network an interval holds that by counting at every point with 24 pairs, at hardly any with 25."""
+    classifier = brittle.Classifier(nn.Sequential(nn.Flatten(), linear_network(4, 36)))
+    for draws, few in ((2 * FEWEST_UNITS - 2, True), (2 * FEWEST_UNITS, False)):
+        found = estimate(classifier, inputs(40, dtype=torch.float64), Moments(0.2, draws=draws))
+        assert found.counted is not None
+        held = (found.low <= found.counted[0]) & (found.high >= found.counted[1])
+        assert bool(held.all()) if few else float(held.double().mean()) < 0.5
+
+
+class Crossed(nn.Module):
+    """Two margins `0.5 + u` and `0.5 + s u`, `s` a sign that other noise decides: each is normal, the two are not."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        sign = torch.where(x[:, 1].abs() > float(stats.norm.ppf(0.75)), 1.0, -1.0)
+        return torch.stack((torch.zeros_like(sign), -0.5 - x[:, 0], -0.5 - sign * x[:, 0]), dim=1)
+
+
+def test_a_share_of_flips_that_disagrees_is_a_doubt() -> None:
+    """No margin fails a test of normality more often than normal ones do, and yet the model is off by 0.06."""
+    x = torch.zeros(40, 2, dtype=torch.float64)
+    found = estimate(brittle.Classifier(Crossed().double(), bounds=(-9, 9)), x, Moments(SIGMA, draws=1000))
+    tail = float(stats.norm.cdf(-0.5))
+    truth = 0.5 * tail + 0.5 * 2 * tail
+    assert float((found.value - truth).abs().median()) > 0.04
+    assert float(((found.low <= truth) & (found.high >= truth)).double().mean()) > 0.9
 
 
 def test_right_numbers_are_hardly_ever_contradicted() -> None:
@@ -194,6 +224,23 @@ def test_graver_outcomes_stay() -> None:
         for other, other_rank in ranks.items():
             marked = mark(torch.tensor([int(one)]), torch.tensor([True]), other)
             assert Status(int(marked)) == (other if other_rank > rank else one)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.25, 0.5, 0.75])
+def test_shape_is_told_in_its_standard_errors(share: float) -> None:
+    """Skewness and kurtosis of normal pairs, `share` of whose variance is even, have mean 0 and deviation 1.
+
+    4,000 replicates of 600 pairs: the deviation of the kurtosis is found within 0.012 (one standard error), and 0.02
+    below 1 at this number of pairs; a 7% larger one fails, and a right one once in 1e4.
+    """
+    generator = torch.Generator().manual_seed(0)
+    even, odd = torch.randn(2, 4000, 600, 1, generator=generator, dtype=torch.float64)
+    sums = SpreadSums.start(4000, 1, torch.device("cpu"))
+    sums.add(even * share**0.5, odd * (1 - share) ** 0.5)
+    found = sums.read(600, torch.zeros(4000, 1, dtype=torch.float64))
+    for shape in (found.skewness, found.kurtosis) if share else (found.kurtosis,):
+        assert abs(float(shape.mean())) < 0.1
+        assert float(shape.std()) == pytest.approx(1.0, abs=0.06)
 
 
 @pytest.mark.parametrize("classes", [2, 5])

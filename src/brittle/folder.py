@@ -21,12 +21,10 @@ import pyarrow.parquet as pq
 
 from brittle.account import Account
 from brittle.errors import StorageError
-from brittle.lock import NAME, Lock
+from brittle.lock import Lock
 from brittle.shards import is_stray
-from brittle.table import FORMAT, KINDS, read_json
-from brittle.writing import check_target, make_folder, write
-
-RECORD, MANIFEST = "run.json", "manifest.json"
+from brittle.table import FORMAT, KINDS, MANIFEST, RECORD, check_format, check_records, read_json
+from brittle.writing import make_folder, write
 
 
 @dataclass(frozen=True)
@@ -134,10 +132,7 @@ class RunFolder:
     def _recover(self) -> None:
         if (self.path / MANIFEST).exists():
             manifest = read_json(self.path / MANIFEST)
-            if manifest.get("format") != FORMAT:
-                raise StorageError(
-                    "run_format", f"{self.path} has format {manifest.get('format')}; this version reads {FORMAT}"
-                )
+            check_format(manifest, self.path)
             if self.record is not None:  # without it nobody knows which run they are of
                 self.shards = self._whole_shards(manifest)
         known = {file["file"] for entry in self.shards.values() for file in _files(entry)}
@@ -186,16 +181,6 @@ def shard_file(kind: str, number: int) -> str:
 
 def _files(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [entry[kind] for kind in KINDS if kind in entry]
-
-
-def check_records(folder: Path) -> None:
-    """Raise where something is in `folder` under the name of a record or of the lock that is no regular file.
-
-    Raises:
-        StorageError: there is.
-    """
-    for name in (NAME, RECORD, MANIFEST):
-        check_target(folder / name)
 
 
 def _remove(path: Path) -> None:

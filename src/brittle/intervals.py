@@ -1,4 +1,4 @@
-"""Intervals at a stated confidence: exact binomial ones, and Student ones for a jackknife over groups."""
+"""Intervals at a stated confidence: exact binomial ones, and Student ones, of means and for a jackknife over groups."""
 
 from __future__ import annotations
 
@@ -70,6 +70,11 @@ def paired_proportion(one: ArrayLike, both: ArrayLike, pairs: ArrayLike, confide
     any_low, any_high = clopper_pearson(np.add(one, both), pairs, each)
     both_low, both_high = clopper_pearson(both, pairs, each)
     return (any_low + both_low) / 2.0, (any_high + both_high) / 2.0
+
+
+def student(count: int, confidence: float) -> float:
+    """Quantile of the Student interval of a mean of `count` independent numbers, at least 2; below it that of 2."""
+    return float(special.stdtrit(max(count - 1, 1), (1.0 + confidence) / 2.0))
 
 
 def jackknife(left_out: ArrayLike, groups: ArrayLike, confidence: float) -> NDArray:

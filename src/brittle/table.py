@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from brittle.errors import ArtefactError, StorageError
+from brittle.lock import NAME
 from brittle.shards import (
     Fault,
     Shard,
@@ -28,12 +30,16 @@ from brittle.shards import (
     shards_of,
     strays,
 )
+from brittle.writing import check_target
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = 2
 """Version of the run folder's layout."""
+
+RECORD, MANIFEST = "run.json", "manifest.json"
+"""What the record of a run and the list of its shards are called."""
 
 POINTS = pa.schema(
     [
@@ -186,7 +192,7 @@ def check_free(folder: str | os.PathLike[str]) -> None:
         StorageError: it does, or it cannot.
     """
     check_writable(folder)
-    if any((Path(folder) / name).exists() for name in ("run.json", "manifest.json")):
+    if any((Path(folder) / name).exists() for name in (RECORD, MANIFEST)):
         raise StorageError(
             "run_exists",
             f"{folder} holds a run already; go on with it (--resume, resume=True) or choose another folder",
@@ -201,8 +207,6 @@ def check_writable(folder: str | os.PathLike[str]) -> None:
     Raises:
         StorageError: it cannot.
     """
-    from brittle.folder import check_records
-
     path = Path(folder).absolute()
     there = next((place for place in (path, *path.parents) if os.access(place, os.F_OK)), path)
     if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
@@ -211,6 +215,16 @@ def check_writable(folder: str | os.PathLike[str]) -> None:
     if path.is_symlink() and not path.exists():
         raise StorageError("unwritable", f"{folder} is a link to {path.readlink()}, which is not there; make it first")
     check_records(path)
+
+
+def check_records(folder: Path) -> None:
+    """Raise where something is in `folder` under the name of a record or of the lock that is no regular file.
+
+    Raises:
+        StorageError: there is.
+    """
+    for name in (NAME, RECORD, MANIFEST):
+        check_target(folder / name)
 
 
 def read_table(folder: str | os.PathLike[str]) -> Table:
@@ -222,7 +236,7 @@ def read_table(folder: str | os.PathLike[str]) -> Table:
     """
     folder = Path(folder)
     provenance, shards = _open_run(folder)
-    check_provenance(provenance, folder / "run.json")
+    check_provenance(provenance, folder / RECORD)
     tables = {
         kind: [decode(read_bytes(folder, one), schema, folder / one.file) for one in shards if one.kind == kind]
         for kind, schema in KINDS.items()
@@ -252,7 +266,7 @@ def verify(folder: str | os.PathLike[str]) -> list[Fault]:
     """
     folder = Path(folder)
     provenance, shards = _open_run(folder)
-    check_provenance(provenance, folder / "run.json")
+    check_provenance(provenance, folder / RECORD)
     faults = []
     for shard in shards:
         try:
@@ -266,11 +280,24 @@ def verify(folder: str | os.PathLike[str]) -> list[Fault]:
 
 def _open_run(folder: Path) -> tuple[dict[str, Any], tuple[Shard, ...]]:
     """The record of a run, and the shard files that its manifest names."""
-    provenance, manifest = read_json(folder / "run.json"), read_json(folder / "manifest.json")
-    if manifest.get("format") != FORMAT:
-        found = repr(manifest.get("format"))[:40]
-        raise StorageError("run_format", f"{folder} has format {found}; this version reads {FORMAT}")
-    return provenance, shards_of(manifest, folder / "manifest.json", KINDS)
+    provenance, manifest = read_json(folder / RECORD), read_json(folder / MANIFEST)
+    check_format(manifest, folder)
+    return provenance, shards_of(manifest, folder / MANIFEST, KINDS)
+
+
+def check_format(manifest: Mapping[str, Any], folder: Path) -> None:
+    """Raise unless the run in `folder`, whose manifest is given, has the layout of this version.
+
+    Raises:
+        StorageError: it has not.
+    """
+    found = manifest.get("format")
+    if found != FORMAT:
+        raise StorageError(
+            "run_format",
+            f"{folder} is a run of format {found!r:.40}, and this version reads format {FORMAT}; score the data again "
+            f"into another folder, or read it with the version of brittle that its run.json names",
+        )
 
 
 def read_json(path: Path) -> dict[str, Any]:

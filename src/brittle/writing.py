@@ -58,6 +58,17 @@ def check_target(path: Path) -> None:
     )
 
 
+def check_writable_file(path: Path) -> None:
+    """Raise where no file can be written at `path`; nothing is opened.
+
+    Raises:
+        StorageError: something that is no regular file is there, or its folder is not there or not writable.
+    """
+    check_target(path)
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise StorageError("unwritable", f"{path} cannot be written: its folder must exist; choose another")
+
+
 def check_folder(path: Path) -> None:
     """Raise where a link is at `path`, a folder that brittle names, so that files would be written elsewhere.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TextIO
@@ -10,7 +9,7 @@ from typing import TextIO
 from cyclopts import App, ArgumentCollection, Parameter
 
 from brittle.errors import ParameterError, StorageError, UsageError, printable
-from brittle.writing import check_target
+from brittle.writing import check_target, check_writable_file
 
 ROW_FAILURES = 4
 """Exit code where some points got no number."""
@@ -53,9 +52,7 @@ def check_place(path: Path, suffix: str = "") -> None:
     """
     if path.suffix != (suffix or path.suffix):
         raise ParameterError("out", f"the file must end in {suffix}; found {path.name!r}")
-    check_target(path)
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise StorageError("unwritable", f"{path} cannot be written: its folder must exist; choose another")
+    check_writable_file(path)
 
 
 def check_own(path: Path, mark: str, what: str) -> None:

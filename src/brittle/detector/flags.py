@@ -11,8 +11,8 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from brittle.csv_text import cell
-from brittle.errors import ParameterError, StorageError
-from brittle.writing import check_target, replacing
+from brittle.errors import ParameterError
+from brittle.writing import check_writable_file, replacing
 
 FLAGS = pa.schema(
     [
@@ -42,9 +42,7 @@ def check_out(path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     if path.suffix not in _WRITERS:
         raise ParameterError("out", f"the file must end in {' or '.join(_WRITERS)}; found {path.name!r}")
-    check_target(path)
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise StorageError("unwritable", f"{path} cannot be written: its folder must exist; choose another")
+    check_writable_file(path)
     return path
 
 

@@ -17,6 +17,12 @@ from brittle.measure import Clean, Measurement, NearestPoint
 from brittle.noise import Gaussian, Noise
 from brittle.table import FLIP_PROBABILITY, score_label
 
+LARGEST_PROBIT = 37.5
+"""Probits beyond which a probability is 0 or 1 in double precision."""
+
+GRAVE = (Status.VACUOUS, Status.NOISY_TIES, Status.CONTRADICTED, Status.TIE)
+"""Outcomes with a number that say more than that something was left out or not found; the last is the gravest."""
+
 
 @dataclass(frozen=True)
 class Score(ABC):
@@ -150,10 +156,6 @@ def mark(status: Tensor, where: Tensor, member: Status) -> Tensor:
     return torch.where(where & (own < _weight(member)), int(member), status)
 
 
-GRAVE = (Status.VACUOUS, Status.NOISY_TIES, Status.CONTRADICTED, Status.TIE)
-"""Outcomes with a number that say more than that something was left out or not found."""
-
-
 def _weight(status: Status) -> int:
     if not status.has_value:
         return len(GRAVE) + 2
@@ -194,7 +196,3 @@ def sampling_interval(probits: Tensor, without_group: Tensor | None, confidence:
     half = jackknife(without_group.cpu().numpy(), groups.cpu().numpy(), confidence)
     width = torch.from_numpy(half).to(probits)
     return torch.special.ndtr(-probits - width), torch.special.ndtr(width - probits)
-
-
-LARGEST_PROBIT = 37.5
-"""Probits beyond which a probability is 0 or 1 in double precision."""

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from scipy import special
 from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
+from brittle.intervals import student
 from brittle.measure import Columns, HessianColumns, Measurement
 from brittle.measure.hessian_columns import COLUMNS
 from brittle.noise import Gaussian, Sphere
@@ -82,7 +82,7 @@ class ChangeBound(NoiseScore):
         terms = second_order_terms(sigma, found.diagonal, found.beside)
         value = absolute_moment(self.noise, size) * found.slope + size * terms.mean(dim=1)
         error = size * terms.std(dim=1) * math.sqrt((1.0 - count / size) / count) if count < size else 0.0 * value
-        half = float(special.stdtrit(count - 1, (1.0 + confidence) / 2.0)) * error
+        half = student(count, confidence) * error
         finite = found.slope.isfinite() & terms.isfinite().all(dim=1)
         status = mark(clean_status(found.clean), ~finite, Status.NONFINITE_GRADIENT)
         status = mark(status, (found.slope == 0) & (terms == 0).all(dim=1), Status.ZERO_GRADIENT)

@@ -13,7 +13,7 @@ from scipy import special
 from torch import Tensor
 
 from brittle.estimate import Evidence, Status
-from brittle.intervals import clopper_pearson, paired_proportion
+from brittle.intervals import clopper_pearson, paired_proportion, student
 from brittle.measure.noisy_margins import NoisyMargins, Spread, Votes
 from brittle.orthant import orthant_probability
 from brittle.scores.base import mark
@@ -84,7 +84,7 @@ def margin_ends(spread: Spread, units: int, confidence: float) -> tuple[Tensor, 
     (the method of variance estimates recovery).
     """
     shrunk, stretched = deviation_factors(spread.degrees, confidence)
-    shift = float(special.stdtrit(max(units - 1, 1), (1.0 + confidence) / 2.0)) * spread.mean_error
+    shift = student(units, confidence) * spread.mean_error
     mean, positive = spread.mean, spread.mean > 0
     towards_flips = mean * (1 - torch.where(positive, shrunk, stretched))
     away = mean * (torch.where(positive, stretched, shrunk) - 1)

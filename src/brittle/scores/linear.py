@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from brittle.estimate import Estimate, Status
-from brittle.measure import Linearization, Spread
+from brittle.measure import Linearization, Spread, Votes
 from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability, without_rounding
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail, probit, sampling_interval
 from brittle.scores.evidence import (
@@ -24,7 +24,6 @@ from brittle.scores.evidence import (
 
 REPLICATE_TOLERANCE = 0.03
 """Relative error asked of the orthant probabilities that only measure spread; they share their nodes."""
-
 
 LINEAR_SHARE = 1e-4
 """Share of the margins' variance that tangents at the noisy copies may miss where a network passes as linear."""
@@ -157,11 +156,9 @@ def _told(
     if linear.draws is not None:
         assert linear.votes is not None
         by_votes = counted(linear.votes, confidence)[1]
+        by_model = None if linear.margins is None else modelled(linear.margins, confidence)
         spread = None if linear.margins is None else linear.margins.spread
-        by_model = by_votes if linear.margins is None else modelled(linear.margins, confidence)
-        bends = None if spread is None or linear.bend is None else bent(linear.bend, spread)
-        doubt = None if spread is None else doubtful(flips, spread, linear.votes)
-        interval = what_copies_say(flips, interval, bends, doubt, by_model, by_votes)
+        interval = what_copies_say(flips, interval, linear.votes, by_votes, by_model, spread, linear.bend)
         evidence = evidence_of(flips, linear.draws)
     status = judge(status, flips, interval, linear.votes, by_votes)
     status = mark(status, ill_conditioned, Status.ILL_CONDITIONED)
@@ -174,33 +171,37 @@ def _told(
 def what_copies_say(
     value: Tensor,
     interval: Interval,
-    bends: Tensor | None,
-    doubt: Tensor | None,
-    by_model: Interval,
+    votes: Votes,
     by_votes: Interval,
+    by_model: Interval | None,
+    spread: Spread | None,
+    bend: Tensor | None,
 ) -> Interval:
     """The interval of a smoothed linear model, as wide as the noisy copies behind it ask for.
 
     Where the network is linear over the noise it stays as it is. Where it bends it reaches out to `by_model`, because
     the linear model leaves out a part of the margins' variance; and to `by_votes` where these margins may not be
-    normal, or where the count excludes `value`.
+    normal, or where the count excludes `value`. A single unit of noise shows no variance, so it reaches out to
+    `by_votes` everywhere.
 
     Args:
         value: the estimate, `[B]`.
         interval: its own interval.
-        bends: where the network bends over the noise, `[B]`; None where that is not known.
-        doubt: where the margins may not be normal, `[B]`; None where that is not known.
-        by_model: interval of a normal model of the margins of the same copies.
+        votes: how the copies voted.
         by_votes: interval by counting.
+        by_model: interval of a normal model of the margins of the same copies; None with a single unit of noise.
+        spread: mean and variance of these margins, `[B, K]` each; None likewise.
+        bend: mean square of what tangents at the copies miss of them, `[B, K]`; None likewise.
     """
-    everywhere = torch.ones_like(value, dtype=torch.bool)
-    bends = everywhere if bends is None else bends
-    doubt = bends if doubt is None else bends & doubt
+    if by_model is None or spread is None or bend is None:
+        return interval.hull(by_votes, torch.ones_like(value, dtype=torch.bool))
+    bends = bent(bend, spread)
+    doubt = bends & doubtful(value, spread, votes)
     return interval.hull(by_model, bends).hull(by_votes, doubt | by_votes.excludes(value))
 
 
 def bent(bend: Tensor, spread: Spread) -> Tensor:
-    """Whether a network bends over the noise, `[B]`: what tangents at the copies miss of a margin exceeds rounding.
+    """Whether a network bends over the noise, `[B]`: tangents at the copies miss more of a margin than rounding does.
 
     Args:
         bend: mean square of what they miss, `[B, K]`.

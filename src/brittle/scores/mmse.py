@@ -21,8 +21,8 @@ from brittle.scores.base import (
     nonfinite_detail,
     sampling_interval,
 )
-from brittle.scores.evidence import Interval, counted, doubtful, evidence_of, judge, modelled_by_one, vote_detail
-from brittle.scores.linear import bent, orthant_flips, sigmoid_flips, what_copies_say
+from brittle.scores.evidence import Interval, counted, evidence_of, judge, modelled_by_one, vote_detail
+from brittle.scores.linear import orthant_flips, sigmoid_flips, what_copies_say
 
 DRAWS = 20
 """Noisy copies per point and sigma unless told: each costs a Jacobian."""
@@ -173,11 +173,9 @@ class MMSEMargin(NoiseScore):
         value = special.ndtr(-ratio)
         votes, spread = found.votes, found.spread
         by_votes = counted(votes, confidence)[1]
-        by_model = by_votes if spread is None else modelled_by_one(spread.column(0), votes.units, confidence)
+        by_model = None if spread is None else modelled_by_one(spread.column(0), votes.units, confidence)
         interval = Interval(*sampling_interval(probits, rest, confidence))
-        bends = None if spread is None else bent(found.bend, spread)
-        doubt = None if spread is None else doubtful(value, spread, votes)
-        interval = what_copies_say(value, interval, bends, doubt, by_model, by_votes)
+        interval = what_copies_say(value, interval, votes, by_votes, by_model, spread, found.bend)
         status = mark(initial_status(found.tied), ~found.margin.isfinite(), Status.NONFINITE_LOGITS)
         status = mark(status, ~found.variance.isfinite(), Status.NONFINITE_GRADIENT)
         status = mark(status, found.variance <= 0, Status.ZERO_GRADIENT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -12,9 +13,10 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
+from brittle.intervals import student
 from brittle.measure import Measurement, ProbabilityMoments, Sampled
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
-from brittle.scores.evidence import deviation_factors
+from brittle.scores.evidence import FEWEST_UNITS, deviation_factors
 from brittle.scores.monte_carlo import SampledScore
 
 STATISTICS = ("mean", "variance", "absolute")
@@ -25,6 +27,9 @@ PROBABILITY_CHANGE = "probability_change"
 
 FEWEST_DRAWS = 4
 """Two antithetic pairs: fewer have no spread."""
+
+NODES, WIDEST = 361, 9.0
+"""Points of the quadrature over a standard normal variable, and how far out they go."""
 
 
 @dataclass(frozen=True)
@@ -124,14 +129,15 @@ def modelled_changes(change: ProbabilityMoments, confidence: float) -> Tensor:
 
     `dp = p_t(x + e) - p_t(x) = 1 - p_t(x) - sigmoid(-m - s u)`, `u` standard normal, by quadrature over `NODES` points.
     The ends of `m` and `s` are those of a normal sample with the degrees of freedom of `change.soft`. Beyond the noise
-    that the draws reach, where fewer than one of them is expected, `s` is at least the deviation of the nearest margin:
+    that the draws reach, where fewer than one of them is expected (with few pairs everywhere), `s` is at least the
+    deviation of the nearest margin:
     there one competitor decides alone.
     """
     soft = change.soft
     shrunk, stretched = deviation_factors(soft.degrees, confidence)
     shift = student(change.pairs, confidence) * soft.mean_error
     deviation = soft.variance.sqrt()
-    reach = float(special.ndtri(0.5 / change.pairs))
+    reach = float(special.ndtri(0.5 / change.pairs)) if change.pairs >= FEWEST_UNITS else math.inf
     ends = [
         (soft.mean + sign * shift, deviation / scale, beyond / scale)
         for sign in (-1, 1)
@@ -154,10 +160,6 @@ def _moments_of_normal(doubt: Tensor, mean: Tensor, deviation: Tensor, beyond: T
     return torch.stack((first, (change - first[:, None]).square() @ weights, change.abs() @ weights))
 
 
-NODES, WIDEST = 361, 9.0
-"""Points of the quadrature over a standard normal variable, and how far out they go."""
-
-
 def _moment(moments: ProbabilityMoments, statistic: str) -> tuple[Tensor, Tensor]:
     """A moment of `dp` and its standard error over the pairs, `[B]` each."""
     mean, square, absolute = moments.mean.unbind(dim=1)
@@ -170,11 +172,6 @@ def _moment(moments: ProbabilityMoments, statistic: str) -> tuple[Tensor, Tensor
     else:
         value, between = mean, spread[:, 0, 0]
     return value, (between.clamp_min(0.0) / moments.pairs).sqrt()
-
-
-def student(pairs: int, confidence: float) -> float:
-    """Quantile of the Student interval over `pairs` pairs."""
-    return float(special.stdtrit(pairs - 1, (1.0 + confidence) / 2.0))
 
 
 def positive_interval(value: Tensor, half: Tensor) -> tuple[Tensor, Tensor]:

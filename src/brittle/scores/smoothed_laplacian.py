@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
+from brittle.intervals import student
 from brittle.measure import Directional, Measurement, Sample, Sampled, SampleGradient
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
-from brittle.scores.probability_change import ChangeScore, change_detail, change_interval, change_status, student
+from brittle.scores.probability_change import ChangeScore, change_detail, change_interval, change_status
 
 FORMS = ("change", "gradient")
 """From probabilities alone, or from gradients."""
