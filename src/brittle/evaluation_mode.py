@@ -164,7 +164,10 @@ def _switch(held: _Evaluated) -> list[nn.Module]:
     training = {id(module) for module in switched if module.training}
     if training:
         stubborn = _named(held.modules[0], training)
-        raise ModelError("train_mode", f"{stubborn} stays in training mode after eval(); its train() is overridden")
+        raise ModelError(
+            "train_mode",
+            f"still in training mode after eval(): {stubborn}; let an overridden train() or eval() call super()",
+        )
     return switched
 
 

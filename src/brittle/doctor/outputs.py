@@ -109,8 +109,8 @@ def _about_one_logit(subject: Subject) -> Iterator[Finding]:
             "sigmoid_outputs",
             f"the output was declared as the logit of class 1, but lies between {float(logits.min()):.4g} and "
             f"{float(logits.max()):.4g} in {len(logits)} rows and between 0 and 1 in {len(more)} noisy and random "
-            f"ones: it looks like a probability p, as which every point is class 1; return the value before the "
-            f"sigmoid, or [1 - p, p] with --outputs probs (outputs='probs')",
+            f"ones: it looks like a probability p, and taken as a logit it makes every point class 1; return the value "
+            f"before the sigmoid, or [1 - p, p] with --outputs probs (outputs='probs')",
         )
     both = torch.cat((logits, more)) > 0
     labels = set(subject.batch.labels or ())

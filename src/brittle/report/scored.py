@@ -242,7 +242,10 @@ def _note(subject: Subject, grid: Grid) -> str:
         return "The run holds no points."
     if not grid.rows:
         return "Every point got a number from every score."
-    return "Where nothing can be said there is no number, and the point is left out of what follows."
+    return (
+        "Where nothing can be said there is no number, and the point is left out of what follows; a status beside a "
+        "number says what to keep in mind."
+    )
 
 
 def _digest_text(part: dict[str, Any]) -> str:

@@ -275,7 +275,7 @@ def _check_parameters(scores: Sequence[Score], seed: int, batch_size: int | None
     if len(set(labels)) < len(labels):
         twice = next(label for number, label in enumerate(labels) if label in labels[:number])
         raise ParameterError("scores", f"{twice} is asked for twice; the table could not tell them apart")
-    if not 0 <= seed <= MOST_SEED:
-        raise ParameterError("seed", f"the seed must lie between 0 and {MOST_SEED}; found {seed}")
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MOST_SEED:
+        raise ParameterError("seed", f"the seed must be a whole number from 0 to {MOST_SEED}; found {seed!r:.40}")
     if batch_size is not None and batch_size < 1:
         raise ParameterError("batch_size", f"the batch size must be at least 1; found {batch_size}")
