@@ -32,7 +32,8 @@ class Moments(SampledScore):
     Validity: exact for linear models and normal noise as the draws grow; elsewhere as good as the margins are
     normal. The interval covers the sampling error of mean and variance (`brittle.scores.evidence.modelled`), the
     quadrature error and the classes left out. Where the nearest margin fails a test of normality, or the votes of the
-    same copies exclude the estimate (status `contradicted`), it reaches out to the interval by counting.
+    same copies exclude the estimate (status `contradicted`), and everywhere under noise that is not normal or is
+    clipped, it reaches out to the interval by counting.
 
     Source: this library.
 
@@ -70,6 +71,8 @@ class Moments(SampledScore):
         status = mark(status, margins.spread.variance.amax(dim=1) <= 0, Status.NO_VARIATION)
         status = mark(status, value.isnan(), Status.INDEFINITE)
         doubtful = not_normal(margins.spread, margins.units) | (votes.ties > 0) | by_votes.excludes(value)
+        if self.clip or not self.noise.is_normal:
+            doubtful = torch.ones_like(doubtful)
         interval = interval.hull(by_votes, doubtful)
         status = judge(status, value, interval, votes, by_votes)
         status = mark(status, orthant.condition > ILL_CONDITIONED_ABOVE, Status.ILL_CONDITIONED)
