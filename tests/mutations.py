@@ -281,8 +281,8 @@ MUTATIONS = (
     ),
     mutation(
         "margins that are not normal are counted", "scores/moments.py",
-        "interval.hull(by_votes, doubtful(value, margins.spread, votes) | by_votes.excludes(value))",
-        "interval",
+        "doubt = doubtful(value, margins.spread, votes) | by_votes.excludes(value)",
+        "doubt = torch.zeros_like(value, dtype=torch.bool)",
         "test_evidence.py::test_a_wrong_number_is_told_or_held",
     ),
     mutation(
@@ -815,6 +815,62 @@ MUTATIONS = (
         "control characters on the terminal", "cli/common.py",
         'print("\\n".join(map(printable, text.split("\\n"))), file=stream)', "print(text, file=stream)",
         "test_untrusted.py::test_no_command_says_what_a_terminal_would_obey",
+    ),
+    mutation(
+        "noise that is not normal, in the moments", "scores/moments.py",
+        "torch.tensor(self.clip or not self.noise.is_normal)", "torch.tensor(self.clip)",
+        "test_evidence.py::test_no_normal_model_is_trusted_where_the_noise_is_not_normal",
+    ),
+    mutation(
+        "noise that is not normal, in linear models", "scores/linear.py",
+        "exact=exact, normal=noise.is_normal", "exact=exact, normal=True",
+        "test_evidence.py::test_no_normal_model_is_trusted_where_the_noise_is_not_normal",
+    ),
+    mutation(
+        "noise that is not normal, in the nearest margin", "scores/mmse.py",
+        "exact=True, normal=self.noise.is_normal", "exact=True, normal=True",
+        "test_evidence.py::test_no_normal_model_is_trusted_where_the_noise_is_not_normal",
+    ),
+    mutation(
+        "the error of the multivariate sigmoid", "scores/linear.py",
+        "exact=exact, normal=noise.is_normal", "exact=True, normal=noise.is_normal",
+        "test_evidence.py::test_the_formula_of_the_multivariate_sigmoid_has_an_error",
+    ),
+    mutation(
+        "a family that draws anew", "noise.py",
+        'return self.normal and issubclass(_where(type(self), "normal"), _where(type(self), "draw"))',
+        "return self.normal",
+        "test_evidence.py::test_a_family_that_draws_anew_is_normal_only_where_it_says_so",
+    ),
+    mutation(
+        "16 bits, in sums of scores", "doctor/outputs.py",
+        " and _would_vary(logits) > allowed * whole", "",
+        "test_doctor_outputs.py::test_scores_in_16_bits_are_no_probabilities",
+    ),
+    mutation(
+        "16 bits, in repeated passes", "doctor/rounding.py",
+        "return explained / SAME_BATCH if precision > COARSE else explained", "return explained",
+        "test_doctor_outputs.py::test_dropout_shows_in_16_bits",
+    ),
+    mutation(
+        "units of the inputs, at a step", "doctor/rounding.py",
+        "smallest = size * max(map(abs, classifier.bounds))", "smallest = size",
+        "test_doctor_batches.py::test_no_unit_of_the_inputs_makes_every_difference_a_step",
+    ),
+    mutation(
+        "models that cannot be copied", "doctor/subject.py",
+        "except Exception as error:", "except (RuntimeError, TypeError) as error:",
+        "test_doctor_state.py::test_a_model_that_cannot_be_copied_is_looked_at_without_a_copy",
+    ),
+    mutation(
+        "what a model may raise", "classifier.py",
+        "AssertionError, LookupError, ArithmeticError, AttributeError)", "AssertionError, IndexError)",
+        "test_doctor_outputs.py::test_whatever_a_model_raises_is_told",
+    ),
+    mutation(
+        "masks as large as numbers get", "scores/evidence.py",
+        ".masked_fill(flat, 0.0)", "",
+        "test_evidence.py::test_a_mask_as_large_as_numbers_get",
     ),
 )  # fmt: skip
 """The safeguards, by the room of the house that they stand in."""

@@ -138,7 +138,10 @@ def test_a_module_that_refuses_evaluation_mode() -> None:
             return self
 
     classifier = brittle.Classifier(nn.Sequential(Stubborn(), small_network()))
-    with pytest.raises(ModelError, match=r"still in training mode after eval\(\): 0") as caught, classifier.evaluating():
+    with (
+        pytest.raises(ModelError, match=r"still in training mode after eval\(\): 0") as caught,
+        classifier.evaluating(),
+    ):
         pass
     assert caught.value.code == "train_mode"
 

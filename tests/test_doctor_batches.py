@@ -229,3 +229,13 @@ def test_no_alarm_and_no_blindness_at_any_size_of_the_logits(scale: float) -> No
         torch.manual_seed(0)
         dropout = codes(subject_of(Wrapped(lambda x, z, change=change: change(x, z * (1 + torch.rand_like(z))))))
         assert dropout["repeatable"] == "nondeterministic_model"
+
+
+@pytest.mark.parametrize("unit", [1e-19, 1e-12, 1.0, 1e6])
+def test_no_unit_of_the_inputs_makes_every_difference_a_step(unit: float) -> None:
+    points = array_points(inputs(COUNT) * unit, None)
+    batch = next(iter(points.batches(COUNT)))
+    model = Recurrent(nn.LSTM)
+    classifier = brittle.Classifier(lambda x: model(x / unit), bounds=(0.0, unit))
+    subject = doctor.Subject(classifier, batch, None, [Softmax()], 0, COUNT, points)
+    assert codes(subject)["rows apart"] == "batch_dependent"

@@ -112,3 +112,45 @@ def test_a_probability_is_seen_with_few_points(count: int) -> None:
 
 def test_a_number_added_to_all_logits_makes_no_probabilities() -> None:
     assert codes(subject_of(lambda z: z + 1e6)) == {}
+
+
+NARROW = (torch.float16, torch.bfloat16)
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("offset", [0.0, 20.0, 100.0])
+def test_scores_in_16_bits_are_no_probabilities(dtype: torch.dtype, offset: float) -> None:
+    """Sums of positive scores that 16 bits cannot tell apart say nothing."""
+    refused = codes(subject_of(lambda z: (3 * z + offset).to(dtype)))
+    assert set(refused.values()) <= {"low_precision"}
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("whole", [1.0, 100.0])
+def test_probabilities_in_16_bits_are_refused(dtype: torch.dtype, whole: float) -> None:
+    refused = codes(subject_of(lambda z: (whole * (3 * z).softmax(1)).to(dtype)))
+    assert refused["class scores"] == "probabilities"
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("offset", [0.0, 20.0])
+def test_dropout_shows_in_16_bits(dtype: torch.dtype, offset: float) -> None:
+    """A batch that is repeated gives the same logits, however coarse they are."""
+
+    def dropped(z: Tensor) -> Tensor:
+        return (torch.nn.functional.dropout(z, 0.3, training=True) + offset).to(dtype)
+
+    assert codes(subject_of(dropped))["repeatable"] == "nondeterministic_model"
+
+
+def test_sparse_scores_are_scores_and_complex_ones_are_not() -> None:
+    assert not codes(subject_of(lambda z: z.to_sparse()))
+    assert codes(subject_of(lambda z: z.to(torch.complex64)))["forward"] == "output_type"
+
+
+@pytest.mark.parametrize("error", [KeyError, AttributeError, ZeroDivisionError])
+def test_whatever_a_model_raises_is_told(error: type[Exception]) -> None:
+    def fails(z: Tensor) -> Tensor:
+        raise error("out of order")
+
+    assert codes(subject_of(fails))["forward"] == "model_failed"

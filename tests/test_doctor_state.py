@@ -217,3 +217,12 @@ def test_what_cannot_be_copied_is_said() -> None:
     said = {each.name: each.sentence for each in doctor.run_all(subject)}
     assert said["history"].startswith("the model cannot be copied: TypeError: cannot pickle '_thread.lock'")
     assert codes(subject_of(model)) == {}
+
+
+@pytest.mark.parametrize("error", [ValueError, AttributeError, KeyError, OSError, TypeError])
+def test_a_model_that_cannot_be_copied_is_looked_at_without_a_copy(error: type[Exception]) -> None:
+    class Single(Remembers):
+        def __deepcopy__(self, memo: object) -> Single:
+            raise error("there is one of me")
+
+    assert not codes(subject_of(Single(lambda m, x: m.network(x))))

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.estimate import Estimate, Evidence, Status
 from brittle.measure.noisy_margins import SpreadSums
+from brittle.noise import Gaussian, Laplace, Noise, Sphere, Uniform
 from brittle.report import wording
 from brittle.scores import MMSE, MMSEMVS, MMSEMargin, Moments, MonteCarlo, ProbabilityChange, Score, Softmax, Taylor
 from brittle.scores.base import GRAVE, mark
@@ -273,3 +274,65 @@ def test_what_looks_at_no_copy_is_extrapolated() -> None:
         assert found.evidence is not None
         assert set(found.evidence.tolist()) == {int(Evidence.EXTRAPOLATED)}
     assert MMSEMVS(SIGMA).parameters["draws"] > 0
+
+
+def _exact(noise: Noise, distance: float) -> float:
+    """Probability that the first coordinate of noise of sigma 1 in two dimensions lies below `-distance`."""
+    return {
+        "sphere": lambda: math.acos(min(1.0, distance / math.sqrt(2))) / math.pi,
+        "uniform": lambda: max(0.0, 0.5 - distance / math.sqrt(12)),
+        "laplace": lambda: 0.5 * math.exp(-math.sqrt(2) * distance),
+        "gaussian": lambda: float(stats.norm.sf(distance)),
+    }[noise.name]()
+
+
+@pytest.mark.parametrize("family", [Sphere, Uniform, Laplace, Gaussian])
+@pytest.mark.parametrize("distance", [0.5, 1.0])
+def test_no_normal_model_is_trusted_where_the_noise_is_not_normal(family: type[Noise], distance: float) -> None:
+    """A linear network of few inputs is not normal under such noise: the counted interval is part of the other.
+
+    Each interval misses at most once in a hundred times, so more than 4 of 60 do with a chance of 4e-4 at most.
+    """
+    noise, x = family(1.0), torch.zeros(60, 2, dtype=torch.float64)
+    classifier = brittle.Classifier(Margin(lambda first: first + distance).double(), bounds=(-9, 9))
+    truth = _exact(noise, distance)
+    scores = (Moments, {"draws": 50}), (Moments, {"draws": 200}), (MMSE, {}), (MMSEMargin, {}), (MMSEMVS, {})
+    for kind, options in scores:
+        found = estimate(classifier, x, kind(noise=noise, **options))
+        missed = int(((found.low > truth + 1e-6) | (found.high < truth - 1e-6)).sum())
+        assert missed <= 4, f"{kind.__name__} with {options} misses {truth:.3g} in {missed} of 60"
+
+
+@pytest.mark.parametrize("distance", [0.3, 1.0, 2.0, 3.0])
+def test_the_formula_of_the_multivariate_sigmoid_has_an_error(distance: float) -> None:
+    """The truth of a linear network lies in the interval, which has a width; the draws are fixed."""
+    classifier = brittle.Classifier(Margin(lambda first: first + distance).double(), bounds=(-9, 9))
+    found = estimate(classifier, torch.zeros(20, 2, dtype=torch.float64), MMSEMVS(1.0))
+    truth = float(stats.norm.sf(distance))
+    assert int(((found.low > truth) | (found.high < truth)).sum()) <= 2
+    assert bool((found.high > found.low).all())
+
+
+def test_a_family_that_draws_anew_is_normal_only_where_it_says_so() -> None:
+    @dataclass(frozen=True)
+    class Clipped(Gaussian):
+        name = "clipped"
+
+        def draw(self, generator: torch.Generator, size: int) -> Tensor:
+            return super().draw(generator, size).clamp(-1, 1)
+
+    assert Gaussian(1.0).is_normal
+    assert not Clipped(1.0).is_normal
+    assert not Laplace(1.0).is_normal
+
+
+def test_a_mask_as_large_as_numbers_get() -> None:
+    network, lowest = linear_network(3, 5), torch.finfo(torch.float64).min
+
+    def masked(x: Tensor) -> Tensor:
+        return network(x).masked_fill(torch.tensor([False, False, True]), lowest)
+
+    with torch.no_grad():
+        found = estimate(brittle.Classifier(masked), inputs(6, (5,), dtype=torch.float64), Moments(0.2, draws=60))
+    assert all(Status(code).has_value for code in found.status.tolist())
+    assert bool(found.low.isfinite().all())

@@ -308,7 +308,7 @@ def _failures(what: str, inputs: Tensor, device: torch.device) -> Iterator[None]
         raise ModelError(
             "out_of_memory", f"{len(inputs)} rows do not fit on {device}; use a smaller --batch-size (batch_size=)"
         ) from error
-    except (RuntimeError, ValueError, TypeError, AssertionError, IndexError) as error:
+    except (RuntimeError, ValueError, TypeError, AssertionError, LookupError, ArithmeticError, AttributeError) as error:
         reason = str(error).strip().partition("\n")[0]
         if reason.startswith("Inference tensors cannot be saved for backward"):
             raise ModelError(
@@ -368,18 +368,29 @@ def _check_initialized(model: nn.Module) -> None:
 def scores_of(output: Any) -> tuple[Tensor, str | None]:
     """The class scores in what a model returned, and what of it they are; None where they are all of it."""
     if isinstance(output, Tensor):
-        return output, None
+        return _dense(output), None
     if isinstance(output, Mapping):
         found, taken = output.get("logits"), 'output["logits"]'
     else:
         found, taken = getattr(output, "logits", None), "output.logits"
     if isinstance(found, Tensor):
-        return found, taken
+        return _dense(found), taken
     raise ModelError(
         "output_type",
         f"the model returned {_describe(output)}; a tensor of class scores, or `logits` in a mapping or object, is "
         f"needed: wrap the model in a function that picks it",
     )
+
+
+def _dense(scores: Tensor) -> Tensor:
+    """Class scores in a plain tensor of real numbers, from a sparse or a quantised one as well."""
+    if scores.is_complex():
+        raise ModelError(
+            "output_type",
+            "the model returned complex numbers, which have no order; return real class scores, such as output.abs()",
+        )
+    scores = scores.dequantize() if scores.is_quantized else scores
+    return scores if scores.layout == torch.strided else scores.to_dense()
 
 
 def _log_probabilities(scores: Tensor) -> Tensor:

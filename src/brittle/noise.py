@@ -37,6 +37,10 @@ class Noise(ABC):
     Attributes:
         sigma: root mean square of one coordinate where `K = I`, in the declared pixel units; a common factor elsewhere.
 
+    Class attributes:
+        name: what tables and the command line call it.
+        normal: whether its draws are jointly normal, so that every linear function of them is; said beside `draw`.
+
     Raises:
         ParameterError: `sigma` is not a positive finite number, or the family has no name of its own.
     """
@@ -44,6 +48,7 @@ class Noise(ABC):
     sigma: float
 
     name: ClassVar[str]
+    normal: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not (isinstance(self.sigma, int | float) and math.isfinite(self.sigma) and self.sigma > 0):
@@ -70,6 +75,11 @@ class Noise(ABC):
         """Whether the family says its covariance: `covariance` stands in the class of `draw`, or in one below it."""
         said, drawn = (_where(type(self), method) for method in ("covariance", "draw"))
         return said is not Noise and issubclass(said, drawn)
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether linear functions of the noise are normal: `normal` stands in the class of `draw`, or below it."""
+        return self.normal and issubclass(_where(type(self), "normal"), _where(type(self), "draw"))
 
     @property
     def shape(self) -> Noise | None:
@@ -135,6 +145,7 @@ class Gaussian(Noise):
     """Isotropic normal noise, `e ~ N(0, sigma^2 I)`."""
 
     name: ClassVar[str] = "gaussian"
+    normal: ClassVar[bool] = True
     covariance = identity
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
@@ -226,6 +237,7 @@ class DiagonalGaussian(Noise):
     digest: str = field(init=False, repr=False)
 
     name: ClassVar[str] = "diagonal_gaussian"
+    normal: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -264,6 +276,7 @@ class FactorGaussian(Noise):
     digest: str = field(init=False, repr=False)
 
     name: ClassVar[str] = "factor_gaussian"
+    normal: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -303,6 +316,7 @@ class FunctionGaussian(Noise):
     root: Callable[[Tensor], Tensor] | None = None
 
     name: ClassVar[str] = "function_gaussian"
+    normal: ClassVar[bool] = True
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
         """`root(u)` with `u` standard normal."""
@@ -395,7 +409,7 @@ def _check_name(family: type[Noise]) -> None:
 
 
 def _where(family: type[Noise], method: str) -> type:
-    """The class in which a method of `family` is written."""
+    """The class in which a method or an attribute of `family` is written."""
     return next(one for one in family.__mro__ if method in vars(one))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import torch
@@ -135,13 +136,21 @@ def _total(logits: Tensor, sums: Tensor, allowed: float) -> float | None:
     whole = 1.0 if bool(((sums - 1).abs() <= allowed).all()) else float(sums.median())
     if bool((logits < 0).any()) or whole <= 0 or bool(((sums - whole).abs() > allowed * whole).any()):
         return None
-    apart = float(logits.max() - logits.min()) > APART * whole
+    apart = float(logits.max() - logits.min()) > APART * whole and _would_vary(logits) > allowed * whole
     return whole if whole == 1 or (apart and len(logits) >= ENOUGH_ROWS) else None
 
 
+def _would_vary(logits: Tensor) -> float:
+    """Standard deviation that the sums of the rows would have if the classes had nothing to do with each other."""
+    return float(logits.double().var(dim=0).sum().sqrt())
+
+
 def _allowed(subject: Subject) -> float:
-    """By how much a sum of probabilities may miss 1 because of rounding."""
-    return 8.0 * float(torch.finfo(subject.classifier.output_dtype).eps) * subject.logits.shape[1]
+    """By how much a sum of probabilities may miss 1 because of rounding.
+
+    Each is rounded by its own size, and these add up to 1; adding them up rounds again.
+    """
+    return 8.0 * float(torch.finfo(subject.classifier.output_dtype).eps) * math.log2(2 * subject.logits.shape[1])
 
 
 def _more(subject: Subject) -> Tensor:

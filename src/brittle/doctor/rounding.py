@@ -23,6 +23,9 @@ LAST_PLACES = 16.0
 MOST_ROUNDING = 0.1
 """Difference in the logits, as a share of those sizes, that no precision explains."""
 
+COARSE, SAME_BATCH = 1e-5, 16.0
+"""Relative precision of 16 bits at least, and how many times smaller differences are there when a batch is repeated."""
+
 TF32 = 2.0**-11
 """Relative precision of single precision on an accelerator that rounds the factors of its products."""
 
@@ -77,6 +80,16 @@ def allowed(logits: Tensor, precision: float) -> Tensor:
     return share * ((first - sizes) + gap) + places * (sizes.abs() + size)
 
 
+def allowed_again(logits: Tensor, precision: float) -> Tensor:
+    """Difference in each logit that rounding explains where the very same batch went through again, `[V, C]`, float64.
+
+    The same operations in the same order: only sums that an accelerator takes in an order of its own may differ. In 16
+    bits `allowed` is as large as the margins themselves where the logits are, and would excuse dropout.
+    """
+    explained = allowed(logits, precision)
+    return explained / SAME_BATCH if precision > COARSE else explained
+
+
 def largest_difference(one: Tensor, other: Tensor) -> float:
     """The largest difference between two tensors of logits; NaN equals NaN."""
     return float(_differences(one, other).max())
@@ -118,11 +131,12 @@ def jumps(classifier: Classifier, inputs: Tensor, seen: float) -> bool:
         seen: a difference in its logits.
     """
     size = TREMBLE * torch.finfo(inputs.dtype).eps
+    smallest = size * max(map(abs, classifier.bounds))  # in the units of the inputs, however small these are
     generator = torch.Generator().manual_seed(0)
     changes = torch.rand(TRIALS, *inputs.shape, generator=generator, dtype=torch.float64).to(inputs) * 2 - 1
     with torch.no_grad():
         alone = classifier(inputs)
-        changed = [classifier(inputs + size * change * inputs.abs().clamp_min(size)) for change in changes]
+        changed = [classifier(inputs + size * change * inputs.abs().clamp_min(smallest)) for change in changes]
         again = classifier(inputs)
     if 2 * largest_difference(alone, again) >= seen:
         return False

@@ -9,7 +9,7 @@ from copy import copy
 import torch
 from torch import Tensor, nn
 
-from brittle.doctor.rounding import largest_difference
+from brittle.doctor.rounding import allowed_again, excess, largest_difference
 from brittle.doctor.subject import NOW, OTHERS, REPEATS, Finding, Subject
 from brittle.errors import ModelError
 from brittle.models import check_weights as check_finite_weights
@@ -87,8 +87,9 @@ def check_state_kept(subject: Subject) -> Iterator[Finding | str]:
 
 def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     """The same rows give the same logits every time."""
+    explained = allowed_again(subject.logits, subject.precision)
     for again in subject.repeats[1:]:
-        found = subject.excess(again)
+        found = excess(subject.classifier, subject.inputs, subject.logits, again, explained)
         if found is not None:
             raise ModelError(
                 "nondeterministic_model",

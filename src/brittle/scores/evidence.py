@@ -88,7 +88,8 @@ def margin_ends(spread: Spread, units: int, confidence: float) -> tuple[Tensor, 
     mean, positive = spread.mean, spread.mean > 0
     towards_flips = mean * (1 - torch.where(positive, shrunk, stretched))
     away = mean * (torch.where(positive, stretched, shrunk) - 1)
-    low, high = (torch.hypot(part, shift) for part in (towards_flips, away))
+    flat = spread.variance <= 0  # nothing varies: a mask, which may be as large as numbers get
+    low, high = (torch.hypot(part, shift).masked_fill(flat, 0.0) for part in (towards_flips, away))
     return mean - low, mean + high
 
 

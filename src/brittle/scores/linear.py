@@ -9,6 +9,7 @@ from torch import Tensor
 
 from brittle.estimate import Estimate, Status
 from brittle.measure import Linearization, Spread, Votes
+from brittle.noise import Noise
 from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability, without_rounding
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail, probit, sampling_interval
 from brittle.scores.evidence import (
@@ -101,13 +102,14 @@ def linear_detail(linear: Linearization, found: Margins) -> tuple[str | None, ..
     )
 
 
-def orthant_flips(linear: Linearization, sigma: float, confidence: float) -> Estimate:
+def orthant_flips(linear: Linearization, noise: Noise, confidence: float) -> Estimate:
     """Probability that a margin of the linear model turns negative: `1 - P(g > 0)`, `g ~ N(D z, s^2 D G D^T)`.
 
     The interval covers the error of the quadrature and the classes left out; for a smoothed linearisation also the
     sampling error and what `what_copies_say` adds. At the point it does not cover what the network does beyond its
     linear model, and the evidence says so.
     """
+    sigma = noise.sigma
     found = margins(linear)
     orthant = orthant_probability(found.mean, found.covariance * sigma**2)
     flips = orthant.complement
@@ -121,11 +123,17 @@ def orthant_flips(linear: Linearization, sigma: float, confidence: float) -> Est
         (interval.low - orthant.error).clamp_min(0.0), (interval.high + orthant.error + left_out).clamp_max(1.0)
     )
     status = mark(linear_status(linear, found), flips.isnan(), Status.INDEFINITE)
-    return _told(linear, found, flips, interval, status, confidence, orthant.condition > ILL_CONDITIONED_ABOVE)
+    ill_conditioned = orthant.condition > ILL_CONDITIONED_ABOVE
+    return _told(linear, found, flips, interval, status, confidence, ill_conditioned, noise, exact=True)
 
 
-def sigmoid_flips(linear: Linearization, sigma: float, confidence: float) -> Estimate:
-    """One minus the multivariate sigmoid: `S / (1 + S)`, `S = sum_i exp(-g_i / (s ||grad g_i||))`."""
+def sigmoid_flips(linear: Linearization, noise: Noise, confidence: float) -> Estimate:
+    """One minus the multivariate sigmoid: `S / (1 + S)`, `S = sum_i exp(-g_i / (s ||grad g_i||))`.
+
+    The formula is an approximation even of a linear network, so for a smoothed linearisation the interval reaches out
+    to the normal model of the margins everywhere.
+    """
+    sigma = noise.sigma
     found, rest = margins(linear), margins_without_group(linear)
     odds = _sigmoid_odds(found, sigma)
     flips = torch.sigmoid(odds)
@@ -136,9 +144,8 @@ def sigmoid_flips(linear: Linearization, sigma: float, confidence: float) -> Est
         interval = Interval(*sampling_interval(probit(flips, torch.sigmoid(-odds)), probits, confidence))
     left_out = torch.logsumexp(-found.left_out_ratios(sigma), dim=1)
     interval = Interval(interval.low, torch.sigmoid(torch.logaddexp(torch.logit(interval.high), left_out)))
-    return _told(
-        linear, found, flips, interval, linear_status(linear, found), confidence, torch.zeros_like(linear.tied)
-    )
+    status, sound = linear_status(linear, found), torch.zeros_like(linear.tied)
+    return _told(linear, found, flips, interval, status, confidence, sound, noise, exact=False)
 
 
 def _told(
@@ -149,8 +156,13 @@ def _told(
     status: Tensor,
     confidence: float,
     ill_conditioned: Tensor,
+    noise: Noise,
+    exact: bool,
 ) -> Estimate:
-    """The estimate with its evidence, and with what the votes of the noisy copies say of it."""
+    """The estimate with its evidence, and with what the votes of the noisy copies say of it.
+
+    `exact` says whether the formula is that of a linear network under normal noise.
+    """
     evidence, by_votes = no_copies(flips), None
     detail = linear_detail(linear, found)
     if linear.draws is not None:
@@ -158,7 +170,9 @@ def _told(
         by_votes = counted(linear.votes, confidence)[1]
         by_model = None if linear.margins is None else modelled(linear.margins, confidence)
         spread = None if linear.margins is None else linear.margins.spread
-        interval = what_copies_say(flips, interval, linear.votes, by_votes, by_model, spread, linear.bend)
+        interval = what_copies_say(
+            flips, interval, linear.votes, by_votes, by_model, spread, linear.bend, exact=exact, normal=noise.is_normal
+        )
         evidence = evidence_of(flips, linear.draws)
     status = judge(status, flips, interval, linear.votes, by_votes)
     status = mark(status, ill_conditioned, Status.ILL_CONDITIONED)
@@ -176,13 +190,16 @@ def what_copies_say(
     by_model: Interval | None,
     spread: Spread | None,
     bend: Tensor | None,
+    *,
+    exact: bool,
+    normal: bool,
 ) -> Interval:
     """The interval of a smoothed linear model, as wide as the noisy copies behind it ask for.
 
-    Where the network is linear over the noise it stays as it is. Where it bends it reaches out to `by_model`, because
-    the linear model leaves out a part of the margins' variance; and to `by_votes` where these margins may not be
-    normal, or where the count excludes `value`. A single unit of noise shows no variance, so it reaches out to
-    `by_votes` everywhere.
+    Where the formula is exact for linear networks, the noise normal and the network linear over it, it stays as it is.
+    Elsewhere it reaches out to `by_model`, because the linear model leaves out a part of the margins' variance; and to
+    `by_votes` where these margins may not be normal, or where the count excludes `value`. A single unit of noise shows
+    no variance, so it reaches out to `by_votes` everywhere.
 
     Args:
         value: the estimate, `[B]`.
@@ -192,11 +209,14 @@ def what_copies_say(
         by_model: interval of a normal model of the margins of the same copies; None with a single unit of noise.
         spread: mean and variance of these margins, `[B, K]` each; None likewise.
         bend: mean square of what tangents at the copies miss of them, `[B, K]`; None likewise.
+        exact: whether the formula is exact for linear networks under normal noise.
+        normal: whether the noise is normal.
     """
+    everywhere = torch.ones_like(value, dtype=torch.bool)
     if by_model is None or spread is None or bend is None:
-        return interval.hull(by_votes, torch.ones_like(value, dtype=torch.bool))
-    bends = bent(bend, spread)
-    doubt = bends & doubtful(value, spread, votes)
+        return interval.hull(by_votes, everywhere)
+    bends = bent(bend, spread) if exact and normal else everywhere
+    doubt = bends & doubtful(value, spread, votes) if normal else everywhere
     return interval.hull(by_model, bends).hull(by_votes, doubt | by_votes.excludes(value))
 
 

@@ -60,8 +60,8 @@ class MMSE(_Smoothed):
 
     Validity: exact for linear models and normal noise, with antithetic pairs at any number of draws. On other
     networks it has a bias that more draws do not remove. The interval covers the quadrature error, the classes left
-    out and the sampling error (jackknife over groups of draws); where the margins bend within the noise it reaches out
-    to what the same copies say of the bias (`brittle.scores.linear.what_copies_say`).
+    out and the sampling error (jackknife over groups of draws); where the margins bend within the noise, or the noise
+    is not normal, it reaches out to what the same copies say (`brittle.scores.linear.what_copies_say`).
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
     definition 3.
@@ -83,7 +83,7 @@ class MMSE(_Smoothed):
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""
-        return orthant_flips(measured[self.needs[0]], self.noise.sigma, confidence)
+        return orthant_flips(measured[self.needs[0]], self.noise, confidence)
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,9 @@ class MMSEMVS(_Smoothed):
 
     `S / (1 + S)` with `S = sum_i exp(-g_i / (sigma ||grad g_i||))`, margins and gradients averaged over the noise.
 
-    Validity: an approximation of `MMSE` without an integral. The interval covers the sampling error and the classes
-    left out and reaches out as that of `MMSE` does; it does not cover the error of the formula.
+    Validity: an approximation of `MMSE` without an integral. The interval covers the sampling error, the classes left
+    out and the error of the formula: it reaches out to the normal model of the same copies' margins everywhere, and to
+    their votes as that of `MMSE` does.
 
     Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
 
@@ -114,7 +115,7 @@ class MMSEMVS(_Smoothed):
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""
-        return sigmoid_flips(measured[self.needs[0]], self.noise.sigma, confidence)
+        return sigmoid_flips(measured[self.needs[0]], self.noise, confidence)
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,9 @@ class MMSEMargin(NoiseScore):
         by_votes = counted(votes, confidence)[1]
         by_model = None if spread is None else modelled_by_one(spread.column(0), votes.units, confidence)
         interval = Interval(*sampling_interval(probits, rest, confidence))
-        interval = what_copies_say(value, interval, votes, by_votes, by_model, spread, found.bend)
+        interval = what_copies_say(
+            value, interval, votes, by_votes, by_model, spread, found.bend, exact=True, normal=self.noise.is_normal
+        )
         status = mark(initial_status(found.tied), ~found.margin.isfinite(), Status.NONFINITE_LOGITS)
         status = mark(status, ~found.variance.isfinite(), Status.NONFINITE_GRADIENT)
         status = mark(status, found.variance <= 0, Status.ZERO_GRADIENT)

@@ -32,8 +32,8 @@ class Moments(SampledScore):
     Validity: exact for linear models and normal noise as the draws grow; elsewhere as good as the margins are
     normal. The interval covers the sampling error of mean and variance (`brittle.scores.evidence.modelled`), the
     quadrature error and the classes left out. Where the copies give cause to doubt the normal model
-    (`brittle.scores.evidence.doubtful`), or their votes exclude the estimate (status `contradicted`), it reaches out to
-    the interval by counting.
+    (`brittle.scores.evidence.doubtful`), or their votes exclude the estimate (status `contradicted`), and everywhere
+    under noise that is not normal or is clipped, it reaches out to the interval by counting.
 
     Source: this library.
 
@@ -70,7 +70,8 @@ class Moments(SampledScore):
         status = mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)
         status = mark(status, margins.spread.variance.amax(dim=1) <= 0, Status.NO_VARIATION)
         status = mark(status, value.isnan(), Status.INDEFINITE)
-        interval = interval.hull(by_votes, doubtful(value, margins.spread, votes) | by_votes.excludes(value))
+        doubt = doubtful(value, margins.spread, votes) | by_votes.excludes(value)
+        interval = interval.hull(by_votes, doubt | torch.tensor(self.clip or not self.noise.is_normal))
         status = judge(status, value, interval, votes, by_votes)
         status = mark(status, orthant.condition > ILL_CONDITIONED_ABOVE, Status.ILL_CONDITIONED)
         status = mark(status, torch.full_like(sampled.tied, sampled.others is not None), Status.CLASSES_KEPT)

@@ -56,7 +56,7 @@ class Taylor(_AtPoint):
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""
-        return orthant_flips(measured[self.needs[0]], self.noise.sigma, confidence)
+        return orthant_flips(measured[self.needs[0]], self.noise, confidence)
 
 
 @dataclass(frozen=True)
@@ -85,4 +85,4 @@ class TaylorMVS(_AtPoint):
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""
-        return sigmoid_flips(measured[self.needs[0]], self.noise.sigma, confidence)
+        return sigmoid_flips(measured[self.needs[0]], self.noise, confidence)
