@@ -742,7 +742,7 @@ MUTATIONS = (
     ),
     mutation(
         "noise that is not normal, in linear models", "scores/linear.py",
-        "known = exact and noise.is_normal and", "known = exact and",
+        "linear.bend is not None and exact and noise.is_normal:", "linear.bend is not None and exact:",
         "test_evidence.py::test_no_normal_model_is_trusted_where_the_noise_is_not_normal",
     ),
     mutation(
@@ -752,7 +752,7 @@ MUTATIONS = (
     ),
     mutation(
         "the error of the multivariate sigmoid", "scores/linear.py",
-        "known = exact and noise.is_normal and", "known = noise.is_normal and",
+        "linear.bend is not None and exact and noise.is_normal:", "linear.bend is not None and noise.is_normal:",
         "test_evidence.py::test_the_formula_of_the_multivariate_sigmoid_has_an_error",
     ),
     mutation(

@@ -171,8 +171,9 @@ def _told(
         by_votes = counted(linear.votes, confidence)[1]
         spread = None if linear.margins is None else linear.margins.spread
         by_model = by_votes if linear.margins is None else modelled(linear.margins, confidence)
-        known = exact and noise.is_normal and linear.bend is not None
-        bends = None if spread is None or not known else bent(linear.bend, spread)
+        bends = None
+        if spread is not None and linear.bend is not None and exact and noise.is_normal:
+            bends = bent(linear.bend, spread)
         doubtful = None
         if spread is not None and noise.is_normal:
             doubtful = not_normal(spread, linear.votes.units) | (linear.votes.ties > 0)
