@@ -868,6 +868,11 @@ MUTATIONS = (
         "test_doctor_outputs.py::test_whatever_a_model_raises_is_told",
     ),
     mutation(
+        "single rows whose gradients are recorded", "run/standing.py",
+        "if (len(inputs) < 2 and not recorded) or", "if len(inputs) < 2 or",
+        "test_doctor_state.py::test_a_network_that_asks_whether_gradients_are_recorded_stops_the_run",
+    ),
+    mutation(
         "masks as large as numbers get", "scores/evidence.py",
         ".masked_fill(flat, 0.0)", "",
         "test_evidence.py::test_a_mask_as_large_as_numbers_get",

@@ -226,3 +226,12 @@ def test_a_model_that_cannot_be_copied_is_looked_at_without_a_copy(error: type[E
             raise error("there is one of me")
 
     assert not codes(subject_of(Single(lambda m, x: m.network(x))))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 64])
+def test_a_network_that_asks_whether_gradients_are_recorded_stops_the_run(rows: int) -> None:
+    """Its clean passes, which gradients are taken from, and its noisy ones would be those of two networks."""
+    model = Remembers(lambda m, x: m.network(x) + torch.eye(4)[0] * (5.0 if x.requires_grad else 0.0))
+    scores = [Taylor(0.2), MonteCarlo(0.2, draws=4)]
+    with pytest.raises(ModelError, match="where gradients are recorded"):
+        brittle.score(brittle.Classifier(model), inputs(5), scores, batch_size=rows)

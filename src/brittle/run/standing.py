@@ -40,6 +40,7 @@ class Kept:
         inputs: `[1, *shape]`.
         logits: `[1, C]`.
         explained: what rounding explains of its logits, `[1, C]`.
+        recorded: whether gradients were recorded in the pass; it is looked at again where they are not.
     """
 
     what: str
@@ -47,6 +48,7 @@ class Kept:
     inputs: Tensor
     logits: Tensor
     explained: Tensor
+    recorded: bool
 
 
 @dataclass
@@ -102,12 +104,28 @@ class Standing:
                 alone = self.classifier(kept.inputs)
             found = excess(self.classifier, kept.inputs, kept.logits, alone, kept.explained)
             if found is not None:
+                self._check_recorded(kept, alone)
                 raise ModelError(
                     "batch_dependent",
                     f"{kept.what} of shard {self.shard} alone and in its batch of {kept.rows} differ by {found}; the "
                     f"model mixes the rows of a batch, make it treat each row alone",
                 )
         return self.classifier.passes - before
+
+    def _check_recorded(self, kept: Kept, alone: Tensor) -> None:
+        """Raise where it is not the company of a row but the recording of gradients that makes the difference."""
+        if not kept.recorded:
+            return
+        with torch.enable_grad():
+            again = self.classifier(kept.inputs.clone().requires_grad_(True)).detach()
+        found = excess(self.classifier, kept.inputs, alone, again, kept.explained)
+        if found is not None:
+            raise ModelError(
+                "model_changed",
+                f"{kept.what} of shard {self.shard} gets other logits where gradients are recorded than where they are "
+                f"not, they differ by {found}: forward() asks for torch.is_grad_enabled() or requires_grad; let it "
+                f"compute the same in both",
+            )
 
     def _see(self, classifier: Classifier, inputs: Tensor, logits: Tensor) -> None:
         """Keep a row of this pass, if it is one of those that are looked at."""
@@ -116,11 +134,14 @@ class Standing:
         self._passes += 1
         clean, self._fresh = self._fresh, False
         spaced = clean and self._number % -(-self.batches // BATCHES) == 0
-        if len(inputs) < 2 or not (spaced or self._passes <= EVERY or self._passes & (self._passes - 1) == 0):
+        recorded = inputs.requires_grad
+        if (len(inputs) < 2 and not recorded) or not (
+            spaced or self._passes <= EVERY or self._passes & (self._passes - 1) == 0
+        ):
             return
         row = int(SPACING * (self.shard + len(self._kept)) % 1 * len(inputs))
         rows = self._batch.rows
         at = f"row {rows[row]}" if clean else f"a copy of one of the rows {rows[0]} to {rows[-1]}"
         explained = allowed(logits, precision_of(classifier))[row : row + 1]
         own, found = (part[row : row + 1].detach().clone() for part in (inputs, logits))
-        self._kept.append(Kept(at, len(inputs), own, found, explained))
+        self._kept.append(Kept(at, len(inputs), own, found, explained, recorded))
