@@ -248,6 +248,10 @@ def test_a_number_that_was_not_seen_is_shown_as_a_bound() -> None:
     assert "e-253" not in wording.p_robust(2.7e-253, 0.02)
 
 
+def test_every_model_behind_a_flip_probability_has_a_name() -> None:
+    assert {score.name for score in FLIPS} - {MonteCarlo.name} == wording.MODELS.keys()
+
+
 def test_what_looks_at_no_copy_is_extrapolated() -> None:
     """Taylor on the shell is far off, and says that no noisy copy stands behind it."""
     for score in (Taylor(SIGMA), Softmax()):
