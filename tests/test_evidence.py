@@ -171,7 +171,7 @@ def test_other_scores_have_no_evidence() -> None:
 def test_an_interval_of_no_width_has_a_reason() -> None:
     """A linear network is linear over the noise, to rounding; one that bends is not, however its gradients look."""
     network = nn.Sequential(nn.Flatten(), linear_network(3, 36))
-    exact = estimate(brittle.Classifier(network), inputs(6, dtype=torch.float64), MMSE(0.2, draws=6))
+    exact = estimate(brittle.Classifier(network), inputs(6, dtype=torch.float64), MMSE(0.2, draws=60))
     assert float(((exact.high - exact.low) / exact.value).max()) < 0.02
     even = replicates(lambda x: 0.8 - x.square() + 1e-3 * x, 0.0, MMSE(SIGMA, draws=20), 20)
     assert float((even.high - even.low).min()) > 0.1
@@ -265,6 +265,10 @@ def test_a_number_that_was_not_seen_is_shown_as_a_bound() -> None:
     assert wording.extrapolated(0.3, 0.3, "taylor") == "0.300, by the linear model"
     assert wording.p_robust(2.7e-253, 3e-200) == "above 1 − 1e-12"
     assert "e-253" not in wording.p_robust(2.7e-253, 0.02)
+
+
+def test_every_model_behind_a_flip_probability_has_a_name() -> None:
+    assert {score.name for score in FLIPS} - {MonteCarlo.name} == wording.MODELS.keys()
 
 
 def test_what_looks_at_no_copy_is_extrapolated() -> None:

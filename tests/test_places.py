@@ -55,11 +55,7 @@ def test_every_file_is_written_by_one_function() -> None:
             ]
             writes = name == "open" and any(set(one) <= set("wax+b") and set(one) & set("wax+") for one in texts)
             of_the_system = isinstance(node.func, ast.Attribute) and ast.unparse(node.func) in ("os.open", "os.fdopen")
-            if (
-                writes
-                or of_the_system
-                or name in ("write_text", "write_bytes", "mkdir", "makedirs", "touch", "mkstemp")
-            ):
+            if writes or of_the_system or name in MAKERS:
                 found.add((path.relative_to(SOURCE).as_posix(), ast.unparse(node.func)))
     assert found == {
         ("writing.py", "os.fdopen"),

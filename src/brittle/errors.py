@@ -6,10 +6,23 @@ a value with a status (see `brittle.estimate.Status`); what is raised here stops
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def printable(text: str) -> str:
     """`text` in one line that can be read: control, bidirectional and invalid characters as escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def listed(names: Sequence[object], most: int) -> str:
+    """The first `most` names in words, and how many more there are.
+
+    Example:
+        >>> listed(["a", "b", "c"], 2)
+        'a, b and 1 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more
 
 
 class BrittleError(Exception):

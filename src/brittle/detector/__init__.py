@@ -29,7 +29,7 @@ from brittle.detector.calibration import (
     points_needed,
     steady_rate,
 )
-from brittle.detector.consistency import check
+from brittle.detector.consistency import check_consistent
 from brittle.detector.flags import FLAGS, check_out, write_flags
 from brittle.detector.formulas import SCORES
 from brittle.detector.identity import Identity, Source, check_same_run
@@ -131,7 +131,7 @@ class Detector:
     def __post_init__(self) -> None:
         if self.format != FORMAT:
             raise ParameterError("format", f"this version reads format {FORMAT}; found {self.format}")
-        check(self)
+        check_consistent(self)
 
     @classmethod
     def fit(

@@ -26,7 +26,7 @@ ROUNDING = 1e-6
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-def check(detector: Detector) -> None:
+def check_consistent(detector: Detector) -> None:
     """Raise where a field of `detector` has no such value, or one that does not agree with the others.
 
     Raises:

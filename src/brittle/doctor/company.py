@@ -143,7 +143,7 @@ def _check_looked_at_again(subject: Subject) -> None:
 
 
 def _refuse(subject: Subject, company: Company, found: Difference) -> None:
-    subject.check_same(NOW)
+    subject.check_same(NOW)  # a network that changes by itself is told so, not that it mixes rows
     raise ModelError(
         "batch_dependent",
         f"row {subject.numbers[found.row]} {company.how} and in the first batch of {len(company.inputs)} differ by "

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
-from brittle.errors import ModelError
+from brittle.errors import ModelError, listed
 
 ENOUGH_ROWS = 16
 """Rows that must have the same sum to be taken for probabilities of another total, such as 100."""
@@ -171,10 +171,9 @@ def _refuse_masks(logits: Tensor) -> None:
     if not bool(masked.any()) or not bool(logits[:, ~masked].isfinite().all(dim=1).any()):
         return
     classes = masked.nonzero().flatten().tolist()
-    more = f" and {len(classes) - SHOWN} more" if len(classes) > SHOWN else ""
     raise ModelError(
         "nonfinite_logits",
-        f"the logits of class {', '.join(map(str, classes[:SHOWN]))}{more} are -inf in all of the {len(logits)} rows "
+        f"the logits of class {listed(classes, SHOWN)} are -inf in all of the {len(logits)} rows "
         f"looked at: a mask; margins to it have no number, so leave the class out of the output, or mask it with a "
         f"finite number such as -1e4",
     )

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from brittle.doctor.rounding import allowed_again, excess, largest_difference
 from brittle.doctor.subject import NOW, OTHERS, REPEATS, Finding, Subject
-from brittle.errors import ModelError
+from brittle.errors import ModelError, listed
 from brittle.models import check_weights as check_finite_weights
 
 NAMED = 3
@@ -75,10 +75,9 @@ def check_state_kept(subject: Subject) -> Iterator[Finding | str]:
     after = _digests(model)
     changed = [name for name, seen in before.items() if after.get(name) != seen]
     if changed:
-        more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
         raise ModelError(
             "mutates_state",
-            f"{', '.join(changed[:NAMED])}{more} of the model changed in {passes} forward passes, so a score would "
+            f"{listed(changed, NAMED)} of the model changed in {passes} forward passes, so a score would "
             f"depend on what was scored before; keep forward() from writing to weights and buffers (statistics "
             f"belong into training mode)",
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from brittle.errors import ResumeError
+from brittle.errors import ResumeError, listed
 
 IDENTITY = frozenset(
     {
@@ -105,8 +105,7 @@ def _labels(value: Any) -> list[str] | None:
 
 
 def _listed(labels: Sequence[str]) -> str:
-    more = f" and {len(labels) - LISTED} more" if len(labels) > LISTED else ""
-    return ", ".join(map(_short, labels[:LISTED])) + more or "nothing"
+    return listed(list(map(_short, labels)), LISTED) or "nothing"
 
 
 def _about_where_they_part(*values: Any) -> list[str]:

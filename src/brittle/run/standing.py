@@ -23,8 +23,8 @@ from brittle.errors import ModelError
 BATCHES = 8
 """Batches of a shard, evenly spaced, of which one row of the pass without noise is looked at again."""
 
-EVERY = 16
-"""Passes of a shard, from its first, of which each is looked at; a fault that comes and goes falls on one of them."""
+FIRST_PASSES = 16
+"""Passes at the start of a shard of which each is looked at; a fault that comes and goes falls on one of them."""
 
 SPACING = 0.6180339887498949
 """Step between the rows that are chosen, as a share of the batch: the golden ratio spreads them evenly."""
@@ -55,8 +55,8 @@ class Kept:
 class Standing:
     """Watches the passes of one shard.
 
-    One row is kept of the first pass of some batches, of each of the first `EVERY` passes of the shard, and of the
-    passes 32, 64, 128 and so on.
+    One row is kept of the first pass of some batches, of each of the first `FIRST_PASSES` passes of the shard, and of
+    the passes 32, 64, 128 and so on.
 
     Attributes:
         classifier: whose passes.
@@ -136,7 +136,7 @@ class Standing:
         spaced = clean and self._number % -(-self.batches // BATCHES) == 0
         recorded = inputs.requires_grad
         if (len(inputs) < 2 and not recorded) or not (
-            spaced or self._passes <= EVERY or self._passes & (self._passes - 1) == 0
+            spaced or self._passes <= FIRST_PASSES or self._passes & (self._passes - 1) == 0
         ):
             return
         row = int(SPACING * (self.shard + len(self._kept)) % 1 * len(inputs))

@@ -13,6 +13,7 @@ from brittle.noise import Noise
 from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability, without_rounding
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail, probit, sampling_interval
 from brittle.scores.evidence import (
+    FEWEST_UNITS,
     Interval,
     counted,
     doubtful,
@@ -196,10 +197,11 @@ def what_copies_say(
 ) -> Interval:
     """The interval of a smoothed linear model, as wide as the noisy copies behind it ask for.
 
-    Where the formula is exact for linear networks, the noise normal and the network linear over it, it stays as it is.
-    Elsewhere it reaches out to `by_model`, because the linear model leaves out a part of the margins' variance; and to
-    `by_votes` where these margins may not be normal, or where the count excludes `value`. A single unit of noise shows
-    no variance, so it reaches out to `by_votes` everywhere.
+    Where the formula is exact for linear networks, the noise normal and the network linear over it, it stays as it is;
+    fewer than `FEWEST_UNITS` units of noise prove nothing of that kind. Elsewhere it reaches out to `by_model`, because
+    the linear model leaves out a part of the margins' variance; and to `by_votes` where these margins may not be normal,
+    or where the count excludes `value`. A single unit of noise shows no variance, so it reaches out to `by_votes`
+    everywhere.
 
     Args:
         value: the estimate, `[B]`.
@@ -215,7 +217,8 @@ def what_copies_say(
     everywhere = torch.ones_like(value, dtype=torch.bool)
     if by_model is None or spread is None or bend is None:
         return interval.hull(by_votes, everywhere)
-    bends = bent(bend, spread) if exact and normal else everywhere
+    known = exact and normal and votes.units >= FEWEST_UNITS
+    bends = bent(bend, spread) if known else everywhere
     doubt = bends & doubtful(value, spread, votes) if normal else everywhere
     return interval.hull(by_model, bends).hull(by_votes, doubt | by_votes.excludes(value))
 
