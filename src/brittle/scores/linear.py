@@ -199,9 +199,9 @@ def what_copies_say(
 
     Where the formula is exact for linear networks, the noise normal and the network linear over it, it stays as it is;
     fewer than `FEWEST_UNITS` units of noise prove nothing of that kind. Elsewhere it reaches out to `by_model`, because
-    the linear model leaves out a part of the margins' variance; and to `by_votes` where these margins may not be normal,
-    or where the count excludes `value`. A single unit of noise shows no variance, so it reaches out to `by_votes`
-    everywhere.
+    the linear model leaves out a part of the margins' variance; and to `by_votes` where these margins may not be
+    normal, or where the count excludes `value`. A single unit of noise shows no variance, so it reaches out to
+    `by_votes` everywhere.
 
     Args:
         value: the estimate, `[B]`.
