@@ -17,6 +17,8 @@ from odd_networks import SHAPE, ZOO, Custom, OddNetwork, custom, small
 from replicates import Counted
 from scipy.special import ndtr
 
+import brittle
+
 PLAN = hostile.Plan(probes=3, copies=120, draws=40, gradient_draws=10, shares=(1.0,))
 
 
@@ -159,8 +161,12 @@ def test_a_refusal_by_another_name_breaks_the_law() -> None:
         assert not verdict.compared
 
 
-def test_an_error_of_another_kind_breaks_the_law() -> None:
-    broken = custom(lambda m, x: {}["no such key"])
+def test_an_error_of_another_kind_breaks_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends(*arguments: object, **options: object) -> None:
+        raise KeyError("no such key")
+
+    monkeypatch.setattr(brittle, "score", ends)
+    broken = custom(lambda m, x: m.base(x))
     verdict = hostile.examine(OddNetwork("broken", "outputs", broken, refused=("model_failed",)), PLAN)
     assert "ended in KeyError" in verdict.said
 

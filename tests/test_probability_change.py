@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
-from laws import estimate
+from laws import CONFIDENCE, estimate
 from problems import inputs, linear_network, small_classifier
 from scipy import integrate, special, stats
 from torch import Tensor
@@ -16,6 +17,8 @@ from torch import Tensor
 import brittle
 from brittle.errors import ParameterError, UsageError
 from brittle.estimate import Status
+from brittle.measure import Measurement, take
+from brittle.measure.forward import look
 from brittle.noise import Ball, Gaussian, Noise, Sphere
 from brittle.scores import FirstOrderChange, ProbabilityChange, Score, SmoothedLaplacian
 from brittle.scores.choose import choose
@@ -133,10 +136,18 @@ REPLICATES, MOST_MISSES = 2000, 52
 
 
 @cache
+def measured(need: Measurement, replicates: int) -> dict[Measurement, Any]:
+    """One measurement of replicates of a point, which several scores read."""
+    names = ["long run"] if replicates == 1 else [str(number) for number in range(replicates)]
+    clean = look(small_classifier(), inputs(1, seed=3).expand(replicates, -1, -1, -1), names, seed=0)
+    return take([need], small_classifier(), clean)
+
+
+@cache
 def long_run(score: ChangeScore) -> float:
     """The score of one point with 200,000 draws."""
     long = type(score)(**({**vars(score), "draws": 200_000}))
-    return float(estimate(small_classifier(), inputs(1, seed=3), long, ["long run"]).value[0])
+    return float(long.estimate(measured(long.needs[0], 1), CONFIDENCE).value[0])
 
 
 @pytest.mark.parametrize(
@@ -157,10 +168,9 @@ def test_covers(score: ChangeScore, limit: ChangeScore) -> None:
 
     At 1,000 draws 500 replicates: 5 misses expected, more than 13 happen once in 2e3; the seeds are fixed.
     """
-    x = inputs(1, seed=3)
     truth = long_run(limit)
     replicates = REPLICATES if score.draws <= 100 else REPLICATES // 4
-    found = estimate(small_classifier(), x.expand(replicates, -1, -1, -1), score)
+    found = score.estimate(measured(score.needs[0], replicates), CONFIDENCE)
     missed = int(((found.low > truth) | (found.high < truth)).sum())
     assert missed <= MOST_MISSES * replicates / REPLICATES
 

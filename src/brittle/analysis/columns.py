@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -31,6 +32,9 @@ PREFERENCE = (
 
 TYPICAL_P_ROBUST = 0.7
 """The noise level whose mean robustness is nearest to this tells points apart best: few at 1, few at chance."""
+
+_last: tuple[Callable[[], Table | None], tuple[Column, ...]] = (lambda: None, ())
+"""A reference to the table that was read last, and its columns."""
 
 _NUMBERS = ["value", "low", "high"]
 _NO_ROWS = cast(pd.DataFrame, SCORES.empty_table().to_pandas().astype(dict.fromkeys(_NUMBERS, "float64")))
@@ -115,7 +119,19 @@ class Column:
 
 
 def columns(table: Table) -> tuple[Column, ...]:
-    """The columns of `table`, in the order of its provenance."""
+    """The columns of `table`, in the order of its provenance.
+
+    Those of the table that was read last are kept while it lives, since one report asks for them many times.
+    """
+    global _last
+    kept, found = _last
+    if kept() is not table:
+        found = _columns(table)
+        _last = (weakref.ref(table), found)
+    return found
+
+
+def _columns(table: Table) -> tuple[Column, ...]:
     groups: dict[Any, pd.DataFrame] = dict(list(_valued(table).groupby(["score", "parameters"], sort=False)))
     entries = {(entry["score"], parameters_json(entry["parameters"])): entry for entry in _entries(table)}
     variants = _variants(list(entries.values()))
