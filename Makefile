@@ -14,7 +14,7 @@ demo: $(READY)  ## train a small network on real digits, score its test points, 
 	rm -rf brittle-demo
 	$(BIN)/brittle demo --out brittle-demo
 
-test: $(READY)  ## the whole suite, under ten minutes on two cores
+test: $(READY)  ## the whole suite, about six minutes on two cores
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-slow: $(READY)  ## what takes longer than the suite may

@@ -198,8 +198,9 @@ def test_a_step_of_the_network_excuses_what_rounding_does() -> None:
     x = inputs(8)
     classifier = brittle.Classifier(shifted_to_a_step(small_network(), x))
     with torch.no_grad(), classifier.evaluating():
-        one, other = classifier(x), torch.cat([classifier(row[None]) for row in x])
-        assert float((one - other).abs()[0].max()) > 0.005
+        one = classifier(x)
+        other = one.clone()
+        other[0] += 0.01  # whether this batch falls beside the step depends on the processor
         assert float(allowed(one, precision_of(classifier))[0].max()) < 0.005
         assert excess(classifier, x, one, other) is None
         other[1] += 0.5
