@@ -118,10 +118,15 @@ def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tupl
     change = sampled.change
     assert change is not None
     value, error = _moment(change, statistic)
-    half = student(change.pairs, confidence) * error
+    half = _quantile(change.pairs, confidence) * error
     low, high = (value - half, value + half) if statistic == "mean" else positive_interval(value, half)
     by_model = modelled_changes(change, confidence)[STATISTICS.index(statistic)]
     return value, torch.minimum(low, by_model.amin(dim=0)), torch.maximum(high, by_model.amax(dim=0))
+
+
+def _quantile(pairs: int, confidence: float) -> float:
+    """Student's quantile over the pairs, with half the tail where there are few: their averages are lopsided there."""
+    return student(pairs, confidence if pairs >= FEWEST_UNITS else (1.0 + confidence) / 2.0)
 
 
 def modelled_changes(change: ProbabilityMoments, confidence: float) -> Tensor:
@@ -135,7 +140,7 @@ def modelled_changes(change: ProbabilityMoments, confidence: float) -> Tensor:
     """
     soft = change.soft
     shrunk, stretched = deviation_factors(soft.degrees, confidence)
-    shift = student(change.pairs, confidence) * soft.mean_error
+    shift = _quantile(change.pairs, confidence) * soft.mean_error
     deviation = soft.variance.sqrt()
     reach = float(special.ndtri(0.5 / change.pairs)) if change.pairs >= FEWEST_UNITS else math.inf
     ends = [
