@@ -60,8 +60,9 @@ class MMSE(_Smoothed):
 
     Validity: exact for linear models and normal noise, with antithetic pairs at any number of draws. On other
     networks it has a bias that more draws do not remove. The interval covers the quadrature error, the classes left
-    out and the sampling error (jackknife over groups of draws); where the margins bend within the noise, or the noise
-    is not normal, it reaches out to what the same copies say (`brittle.scores.linear.what_copies_say`).
+    out and the sampling error (jackknife over groups of draws); where the margins bend within the noise, the noise is
+    not normal, or there are fewer than 25 pairs, it reaches out to what the same copies say
+    (`brittle.scores.linear.what_copies_say`).
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
     definition 3.
