@@ -21,22 +21,22 @@ test-slow: $(READY)  ## what takes longer than the suite may
 	$(BIN)/python -m pytest -m slow
 
 test-faults: $(READY)  ## kills a run at every step of its commits and at random, and counts what is lost
-	$(BIN)/python tests/faults.py
+	PYTHONPATH=tests $(BIN)/python -m checks.faults
 
 test-cluster: $(READY)  ## kills workers, drivers and nodes of runs on a Ray cluster, and counts what is lost
-	$(BIN)/python tests/cluster_faults.py
+	PYTHONPATH=tests $(BIN)/python -m checks.cluster_faults
 
 test-mutations: $(READY)  ## takes safeguards out one at a time, and shows that a test turns red for each
-	$(BIN)/python tests/mutations.py
+	PYTHONPATH=tests $(BIN)/python -m checks.mutations
 
 test-hostile: $(READY)  ## scores odd networks and sets every number beside a truth that shares no code with it
-	OMP_NUM_THREADS=1 $(BIN)/python tests/hostile.py
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.hostile
 
 test-coverage: $(READY)  ## counts how often the intervals of sampled scores miss the truth on linear networks
-	OMP_NUM_THREADS=1 $(BIN)/python tests/linear_coverage.py
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.linear_coverage
 
 test-processors: $(READY)  ## what computes, by the kernels of three processors with one and two threads, and a table
-	$(BIN)/python tests/processors.py
+	PYTHONPATH=tests $(BIN)/python -m checks.processors
 
 lint: $(READY)  ## format, lint and types
 	$(BIN)/ruff format --check .

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.detector import SCORES
 from brittle.detector.network import DetectorNetwork
-from brittle.models import load_model
+from brittle.model.loading.load import load_model
 
 BATCH, ROUNDS, AIM = 64, 12, 1.05
 

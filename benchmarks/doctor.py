@@ -19,7 +19,7 @@ import brittle
 from brittle import doctor
 from brittle.data import Points, array_points, open_points
 from brittle.doctor.gradients import slopes, tolerance
-from brittle.models import load_model
+from brittle.model.loading.load import load_model
 from brittle.scores import InputMargin, Laplacian, Moments, Taylor
 
 SCORES = [Moments(0.1), Taylor(0.1), InputMargin(), Laplacian()]

@@ -30,7 +30,7 @@ from torch import Tensor
 import brittle
 from brittle.measure.forward import Clean, look
 from brittle.measure.nearest import EFFORTS, Effort, Nearest, NearestPoint
-from brittle.models import load_model
+from brittle.model.loading.load import load_model
 
 TOLERANCE = 1e-5
 """Verdicts are about real numbers, networks compute in single precision."""

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 from timing import print_table
 
-from brittle.folder import RunFolder
 from brittle.run.job import SHARD
 from brittle.run.workers.crew import Crew
 from brittle.run.workers.worker import command_of
+from brittle.store.folder import RunFolder
 
 NETWORK = """
 import sys

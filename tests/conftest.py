@@ -12,7 +12,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or "1"
 
 import pytest
 import torch
-from processes import hear_signals, limited
+from helpers.processes import hear_signals, limited
 
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 hear_signals()

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from cases import CASES, ROOMS, Case, Kind, Outcome, coverage
-from problems import Wrapped, inputs, small_classifier
-from tables import make_table
+from helpers.cases import CASES, ROOMS, Case, Kind, Outcome, coverage
+from helpers.problems import Wrapped, inputs, small_classifier
+from helpers.tables import make_table
 from torch import Tensor, nn
 
 import brittle
@@ -29,6 +29,14 @@ from brittle.estimate import Status
 from brittle.scores import MMSE, LogitMargin, Moments, MonteCarlo, Softmax, Taylor
 
 TESTS = Path(__file__).parent
+
+
+def found(file: str) -> Path:
+    """The one file of tests of this name."""
+    [path] = TESTS.rglob(file)
+    return path
+
+
 SOURCE = Path(brittle.__file__).parent
 SHOWN = {outcome for case in CASES for outcome in case.expected}
 
@@ -36,7 +44,7 @@ SHOWN = {outcome for case in CASES for outcome in case.expected}
 @cache
 def named_in(file: str) -> frozenset[str]:
     """Names of the tests in a file, as pytest has them."""
-    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    tree = ast.parse(found(file).read_text(encoding="utf-8"))
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     owned = [("", tree), *((f"{node.name}::", node) for node in classes)]
     return frozenset(
@@ -74,7 +82,7 @@ def test_the_tests_of_a_case_exist(case: Case) -> None:
         file, _, test = name.partition("::")
         test, _, chosen = test.partition("[")
         assert test in named_in(file), name
-        text = (TESTS / file).read_text(encoding="utf-8")
+        text = found(file).read_text(encoding="utf-8")
         assert all(part in text for part in re.split("[-:]", chosen.removesuffix("]"))), name
 
 
@@ -98,7 +106,7 @@ def test_an_outcome_is_one_of_the_product(outcome: Outcome) -> None:
 
 
 def test_the_coverage_is_printed() -> None:
-    done = subprocess.run([sys.executable, TESTS / "cases.py"], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, TESTS / "helpers" / "cases.py"], capture_output=True, text=True, check=True)
     assert done.stdout == coverage() + "\n"
     first, *rest = done.stdout.splitlines()
     assert first == f"{sum(bool(case.tests) for case in CASES)} of 90 cases have a test"

@@ -1,7 +1,7 @@
 """Damaged files for every reader, for as long as the suite may take; what was found before, as examples.
 
-`tests/fuzz.py` says what is done to the files. A longer hunt is marked slow; an endless one is
-`python tests/fuzz.py --minutes N --seed S`.
+`tests/checks/fuzz.py` says what is done to the files. A longer hunt is marked slow; an endless one is
+`PYTHONPATH=tests python -m checks.fuzz --minutes N --seed S`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from fuzz import SHARES, hunt, outcome, pseudo_margin_target, with_header
+from checks.fuzz import SHARES, hunt, outcome, pseudo_margin_target, with_header
 from test_models import Records, edited, export
 
-from brittle.archive import load_archive
 from brittle.data import open_points
+from brittle.detector.pseudo_margin import PseudoMargin
 from brittle.errors import ArtefactError, BrittleError, DataError, ModelError
-from brittle.pseudo_margin import PseudoMargin
+from brittle.model.loading.archive import load_archive
 
 FINDINGS = Path(__file__).parent / "findings"
 
@@ -64,10 +64,10 @@ def test_the_hunt_sees_what_it_looks_for(tmp_path: Path, monkeypatch: pytest.Mon
     assert ends(lambda folder: None) is None
     assert ends(named) is None
     assert ends(wrong) == "KeyError: 'x'"
-    monkeypatch.setattr("fuzz.SLOWEST", -1.0)
+    monkeypatch.setattr("checks.fuzz.SLOWEST", -1.0)
     assert str(ends(lambda folder: None)).endswith(" s")
     monkeypatch.undo()
-    monkeypatch.setattr("fuzz.MOST_MEMORY", -1)
+    monkeypatch.setattr("checks.fuzz.MOST_MEMORY", -1)
     assert str(ends(lambda folder: None)).endswith(" MiB")
 
 

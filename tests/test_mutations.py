@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from mutations import MUTATIONS, ROOT, Mutation
+from checks.mutations import MUTATIONS, ROOT, Mutation
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from places import PLACES, THINGS, VICTIM, Place, known_detector, known_run, look, run_in
+from helpers.places import PLACES, THINGS, VICTIM, Place, known_detector, known_run, look, run_in
 
 import brittle
 from brittle.cli import main
 from brittle.errors import StorageError
-from brittle.lock import Lock
-from brittle.writing import replacing, write
+from brittle.store.files.lock import Lock
+from brittle.store.files.writing import replacing, write
 
 SOURCE = Path(brittle.__file__).parent
 
@@ -58,11 +58,11 @@ def test_every_file_is_written_by_one_function() -> None:
             if writes or of_the_system or name in MAKERS:
                 found.add((path.relative_to(SOURCE).as_posix(), ast.unparse(node.func)))
     assert found == {
-        ("writing.py", "os.fdopen"),
-        ("writing.py", "os.open"),
-        ("writing.py", "path.mkdir"),
-        ("lock.py", "os.open"),
-        ("copies.py", "archive.open"),
+        ("store/files/writing.py", "os.fdopen"),
+        ("store/files/writing.py", "os.open"),
+        ("store/files/writing.py", "path.mkdir"),
+        ("store/files/lock.py", "os.open"),
+        ("data/copies.py", "archive.open"),
         ("run/workers/service.py", "os.fdopen"),  # the standard output of a worker
     }
 
@@ -108,7 +108,7 @@ def test_a_lock_that_became_a_link_in_between_is_not_followed(tmp_path: Path, mo
     """What is looked at and what is opened may be two things."""
     (tmp_path / "victim").write_bytes(VICTIM)
     (tmp_path / ".lock").symlink_to(tmp_path / "victim")
-    monkeypatch.setattr("brittle.lock.check_target", lambda path: None)
+    monkeypatch.setattr("brittle.store.files.lock.check_target", lambda path: None)
     with pytest.raises(StorageError, match="cannot be written"), Lock(tmp_path):
         pass
     (tmp_path / ".lock").unlink()
@@ -192,7 +192,7 @@ def test_the_run_of_the_demo_is_in_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The folder that the user names may be a link, the one in it may not; that is said before anything is trained."""
-    monkeypatch.setattr("brittle.demo.prepare", lambda folder: pytest.fail("it is trained"))
+    monkeypatch.setattr("brittle.cli.digits.prepare", lambda folder: pytest.fail("it is trained"))
     (tmp_path / "somebody").mkdir()
     (tmp_path / "run").symlink_to("somebody")
     assert main(["demo", "--out", str(tmp_path)]) == StorageError.exit_code

@@ -15,31 +15,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from brittle._version import __version__
-
 if TYPE_CHECKING:
-    from brittle.classifier import Classifier
+    __version__: str
     from brittle.detector import Detector
+    from brittle.detector.pseudo_margin import PseudoMargin
     from brittle.measure.linearize import linearize
     from brittle.measure.nearest.nearest import nearest
+    from brittle.model.classifier import Classifier
     from brittle.orthant import orthant_probability
-    from brittle.pseudo_margin import PseudoMargin
     from brittle.report import write_report
     from brittle.run import score
     from brittle.scores.laplacian import laplacian
-    from brittle.table import Table, read_table
+    from brittle.store.table import Table, read_table
 
 # Where each public name lives; it is imported when first used, so that `import brittle` costs nothing.
 _HOMES = {
-    "Classifier": "brittle.classifier",
+    "Classifier": "brittle.model.classifier",
     "Detector": "brittle.detector",
-    "PseudoMargin": "brittle.pseudo_margin",
-    "Table": "brittle.table",
+    "PseudoMargin": "brittle.detector.pseudo_margin",
+    "Table": "brittle.store.table",
     "laplacian": "brittle.scores.laplacian",
     "linearize": "brittle.measure.linearize",
     "nearest": "brittle.measure.nearest.nearest",
     "orthant_probability": "brittle.orthant",
-    "read_table": "brittle.table",
+    "read_table": "brittle.store.table",
     "score": "brittle.run",
     "write_report": "brittle.report",
 }
@@ -61,6 +60,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("brittle")
     if name not in _HOMES:
         raise AttributeError(f"module 'brittle' has no attribute {name!r}")
     from importlib import import_module

@@ -10,7 +10,7 @@ import pandas as pd
 
 from brittle.analysis.columns import ANY_NOISE, Column, Setting, probability_columns
 from brittle.analysis.rank_correlation import kendall_tau
-from brittle.table import Table
+from brittle.store.table import Table
 
 REFERENCE = "monte_carlo"
 """The estimator that the others are compared with: unbiased, and exact as its draws grow."""

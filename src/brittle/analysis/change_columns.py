@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from brittle.analysis.columns import Column, Setting
-from brittle.table import Table
+from brittle.store.table import Table
 
 LAPLACIAN = "laplacian"
 """The score that predicts the change of the predicted probability."""

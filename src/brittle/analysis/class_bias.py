@@ -11,7 +11,7 @@ from scipy.stats import kruskal
 
 from brittle.analysis.columns import Column, columns, storable, typical
 from brittle.analysis.mean_interval import mean_interval
-from brittle.table import Table
+from brittle.store.table import Table
 
 MIN_POINTS = 5
 """Points a class needs to take part in the test: below, the test's chi-squared law is no longer close."""

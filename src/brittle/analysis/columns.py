@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 import pandas as pd
 
 from brittle.estimate import Status
-from brittle.table import FLIP_PROBABILITY, SCORES, Table, parameters_json, score_label
+from brittle.store.table import FLIP_PROBABILITY, SCORES, Table, parameters_json, score_label
 
 GAUSSIAN = "gaussian"
 """The noise family of a column whose parameters name none."""

@@ -20,7 +20,7 @@ from brittle.analysis.mean_absolute import absolute_mean
 from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.analysis.text import aligned, number, with_interval
 from brittle.errors import DataError
-from brittle.table import FLIP_PROBABILITY, Table, parameters_json
+from brittle.store.table import FLIP_PROBABILITY, Table, parameters_json
 
 ACCURACY = "accuracy"
 """The row that says how many predictions are right."""

@@ -9,7 +9,7 @@ import pandas as pd
 
 from brittle.analysis.columns import Column, columns, largest_budgets
 from brittle.analysis.mean_interval import mean_interval
-from brittle.table import Table
+from brittle.store.table import Table
 
 FRAGILE = 0.01
 """A prediction whose flip probability exceeds this counts as fragile in summaries."""

@@ -18,7 +18,7 @@ from brittle.analysis.text import aligned, setting_name, with_interval
 from brittle.errors import ParameterError
 from brittle.estimate import Status
 from brittle.intervals import clopper_pearson, jackknife
-from brittle.table import Table
+from brittle.store.table import Table
 
 CHANGE = "probability_change"
 """The score that samples the change; its mean is what the Laplacian predicts."""

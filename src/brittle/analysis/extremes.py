@@ -6,7 +6,7 @@ import pandas as pd
 
 from brittle.analysis.class_bias import class_of
 from brittle.analysis.columns import Column, columns, preferred, typical
-from brittle.table import Table
+from brittle.store.table import Table
 
 _FIELDS = (
     "point", "row", "name", "label", "predicted", "correct", "class", "p_robust", "flip_probability", "low", "high",

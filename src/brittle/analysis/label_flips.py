@@ -16,7 +16,7 @@ from brittle.analysis.location import skewed_mean
 from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.analysis.text import aligned, number, setting_name, with_interval
 from brittle.errors import ParameterError
-from brittle.table import Table
+from brittle.store.table import Table
 
 FLIPS, CONFIDENCE = "monte_carlo", "max_probability"
 """The scores that say how often the label flipped, and how sure the model is."""

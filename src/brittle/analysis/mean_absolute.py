@@ -13,7 +13,7 @@ from brittle.analysis.columns import Column, columns
 from brittle.analysis.location import skewed_mean
 from brittle.analysis.mean_interval import MeanInterval
 from brittle.errors import ParameterError
-from brittle.table import Table
+from brittle.store.table import Table
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from brittle.analysis.columns import WITHOUT_VALUE, columns
 from brittle.estimate import Status
-from brittle.table import Table
+from brittle.store.table import Table
 
 _FIELDS = ("labels", "status", "sentence", "has_value", "points", "first")
 _STATUS = {status.slug: status for status in Status}

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import kendalltau, norm
 
 from brittle.analysis.columns import Column, columns, typical
-from brittle.table import Table
+from brittle.store.table import Table
 
 _FIELDS = ("label", "score", "title", "points", "tau", "low", "high")
 

@@ -15,7 +15,7 @@ from brittle.analysis.paired import check_epsilon
 from brittle.analysis.robust_accuracy import direct_robust_accuracy
 from brittle.estimate import Status
 from brittle.norms import check_norm
-from brittle.table import FLIP_PROBABILITY, INPUT_MARGIN, Table
+from brittle.store.table import FLIP_PROBABILITY, INPUT_MARGIN, Table
 
 ORIENTATION = {
     "logit_margin": 1.0,

@@ -9,7 +9,7 @@ from typing import TextIO
 from cyclopts import App, ArgumentCollection, Parameter
 
 from brittle.errors import ParameterError, StorageError, UsageError, printable
-from brittle.writing import check_target, check_writable_file
+from brittle.store.files.writing import check_target, check_writable_file
 
 ROW_FAILURES = 4
 """Exit code where some points got no number."""

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brittle.cli.common import check_own, check_place, show
-from brittle.csv_text import cell
-from brittle.writing import write
+from brittle.store.files.csv_text import cell
+from brittle.store.files.writing import write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +32,7 @@ def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
     from brittle.analysis import compare as compare_runs
     from brittle.analysis import format_comparison
     from brittle.analysis.comparison import FIELDS
-    from brittle.table import read_table
+    from brittle.store.table import read_table
 
     if out is not None:
         check_place(out, ".csv")
@@ -45,7 +45,7 @@ def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
 
 
 def _write(frame: pd.DataFrame, path: Path) -> Path:
-    """Write the frame, its texts as `brittle.csv_text.cell` says."""
+    """Write the frame, its texts as `brittle.store.files.csv_text.cell` says."""
     safe = frame.map(lambda one: cell(one) if isinstance(one, str) else one)
     write(path, safe.to_csv(index=False, lineterminator="\n").encode())
     return path

@@ -15,7 +15,7 @@ from brittle.errors import StorageError, UsageError, printable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from brittle.pseudo_margin import PseudoMargin
+    from brittle.detector.pseudo_margin import PseudoMargin
 
 detector = App(name="detector", help="Calibrate a rule that says from one forward pass that a prediction is brittle.")
 pseudo_margin = App(name="pseudo-margin", help="Learn a stand-in for the input margin from the features of a model.")
@@ -67,7 +67,7 @@ def fit(
         The file to write.
     """
     from brittle.detector import Detector
-    from brittle.table import read_table
+    from brittle.store.table import read_table
 
     _check_out(out, overwrite)
     found = Detector.fit(
@@ -129,7 +129,7 @@ def apply(
         Exit with 0 even where some points got no score; they are flagged all the same.
     """
     from brittle.detector import SCORES, Detector, check_out, write_flags
-    from brittle.progress import progress
+    from brittle.run.progress import progress
 
     check_out(out)
     _check_out(out, overwrite)
@@ -187,9 +187,9 @@ def fit_pseudo_margin(
     out
         The file to write, .safetensors.
     """
-    from brittle.pseudo_margin import PseudoMargin
-    from brittle.pseudo_margin.file import SUFFIX
-    from brittle.table import read_table
+    from brittle.detector.pseudo_margin import PseudoMargin
+    from brittle.detector.pseudo_margin.file import SUFFIX
+    from brittle.store.table import read_table
 
     _check_out(out, overwrite, SUFFIX)
     table = read_table(run_folder)
@@ -229,6 +229,6 @@ def _conclude(flags: pa.Table, allow_row_errors: bool) -> int:
 
 
 def _pseudo_margin(path: Path | None) -> PseudoMargin | None:
-    from brittle.pseudo_margin import PseudoMargin
+    from brittle.detector.pseudo_margin import PseudoMargin
 
     return None if path is None else PseudoMargin.load(path)

@@ -12,8 +12,8 @@ from brittle.cli.options import BatchSize, Choice, DataOptions, ModelOptions, Sc
 from brittle.errors import BrittleError, UsageError
 
 if TYPE_CHECKING:
-    from brittle.classifier import Classifier
     from brittle.doctor import Outcome, Subject
+    from brittle.model.classifier import Classifier
 
 Opened = TypeVar("Opened")
 

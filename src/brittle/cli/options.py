@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from brittle.bounds import check_bounds
 from brittle.cli.common import Flag, Many, say
 from brittle.errors import ModelError, UsageError
+from brittle.model.bounds import check_bounds
 
 if TYPE_CHECKING:
-    from brittle.classifier import Classifier
     from brittle.data import Points
-    from brittle.models import LoadedModel
-    from brittle.pseudo_margin import PseudoMargin
+    from brittle.detector.pseudo_margin import PseudoMargin
+    from brittle.model.classifier import Classifier
+    from brittle.model.loading.load import LoadedModel
     from brittle.run.workers import Workers
     from brittle.scores import Score
 
@@ -52,7 +52,7 @@ class NetworkOptions:
         head: str | None,
     ) -> Classifier:
         """The network that MODEL names, with the preprocessing that is known of it."""
-        from brittle.classifier import Classifier
+        from brittle.model.classifier import Classifier
 
         loaded = _load(model, self.weights)
         source = loaded.provenance
@@ -192,7 +192,7 @@ class ScoreOptions:
         named = tuple(self.named(self.sigma or self.radius or (spread,)))
         learned = None
         if self.pseudo_margin is not None:
-            from brittle.pseudo_margin import PseudoMargin
+            from brittle.detector.pseudo_margin import PseudoMargin
 
             learned = PseudoMargin.load(self.pseudo_margin)
         choice = Choice(self, named, learned, spread)
@@ -302,7 +302,7 @@ class RunOptions:
         Raises:
             StorageError: it cannot, or does.
         """
-        from brittle.table import check_free, check_writable
+        from brittle.store.table import check_free, check_writable
 
         check_writable(out) if self.resume else check_free(out)
 
@@ -355,7 +355,7 @@ class WorkerOptions:
 
 def _load(model: str, weights: Path | None) -> LoadedModel:
     """The network that MODEL names; one whose batch size is fixed is refused."""
-    from brittle.models import load_model
+    from brittle.model.loading.load import load_model
 
     loaded = load_model(model, weights=weights)
     if loaded.fixed_batch is not None:

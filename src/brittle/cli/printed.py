@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from brittle.table import Table
+    from brittle.store.table import Table
 
 
 def named(folders: Sequence[Path]) -> dict[str, Table]:
     """The runs in `folders` by the names of these; by their paths where several have one name."""
-    from brittle.table import read_table
+    from brittle.store.table import read_table
 
     times = Counter(folder.resolve().name for folder in set(folders))
     names = {folder: folder.resolve().name for folder in folders}

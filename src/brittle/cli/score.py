@@ -39,8 +39,8 @@ def score(
     out
         Folder for the run; it must not hold one yet, unless it is resumed.
     """
-    from brittle.progress import progress
     from brittle.run import execute
+    from brittle.run.progress import progress
     from brittle.run.workers.service import serve
 
     if sharing.as_worker:
@@ -87,7 +87,7 @@ def _open_job(
 
 def _conclude(record: dict[str, Any], out: Path, running: RunOptions) -> int:
     """Say what became of the points; the exit code."""
-    from brittle.account import Account
+    from brittle.store.account import Account
 
     for warning in record["warnings"]:
         show(f"brittle: note: {warning['code']}: {warning['sentence']}", sys.stderr)

@@ -23,8 +23,8 @@ def verify(run_folder: Annotated[Path, Parameter(name="run")]) -> int:
     run_folder
         A folder that `brittle score` wrote.
     """
-    from brittle.table import read_json
-    from brittle.table import verify as verify_run
+    from brittle.store.table import read_json
+    from brittle.store.table import verify as verify_run
 
     faults = verify_run(run_folder)
     damaged = [fault for fault in faults if not fault.stray]

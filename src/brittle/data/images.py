@@ -21,7 +21,7 @@ from torch import Tensor
 
 from brittle.data.exif import SIDEWAYS, TURNS, UPRIGHT, orientation
 from brittle.estimate import Status
-from brittle.quiet import without_warnings
+from brittle.model.quiet import without_warnings
 
 FORMATS = ("PNG", "JPEG", "BMP", "WEBP")
 """The image formats that are read; none of them starts another program."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from brittle.data.points import EncodedImages, ListedPoints, Options, RowIds, file_digest, files_digest, text
 from brittle.errors import DataError
-from brittle.plain_parquet import ERRORS, PlainFile, opened, reason
+from brittle.store.files.plain_parquet import ERRORS, PlainFile, opened, reason
 
 IMAGE_COLUMNS = ("image", "img")
 """Preferred where several columns hold images."""

@@ -15,11 +15,11 @@ from typing import Any, BinaryIO, NamedTuple, Protocol, overload, runtime_checka
 import torch
 from torch import Tensor
 
-from brittle.bounds import check_bounds
 from brittle.data.exif import EXIF
 from brittle.data.images import Failure, Look, Picture, UnreadableImage, decode, from_levels, look_at, thumbnails
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
+from brittle.model.bounds import check_bounds
 
 SCANNED = 10_000
 """Images whose size is compared when a data set is opened; later ones are compared when they are read."""

@@ -19,7 +19,7 @@ from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
 from brittle.intervals import clopper_pearson
 from brittle.norms import check_norm
-from brittle.table import INPUT_MARGIN, Table, parameters_json
+from brittle.store.table import INPUT_MARGIN, Table, parameters_json
 
 STEADY = 13
 """So many times the brittle points that a rate needs make it steady: see `steady_rate`."""
@@ -143,7 +143,7 @@ class Verdict:
             return f"trusted: {seen}"
         return (
             f"weak: {seen}; the lower end of the AUROC is below {GOOD_AUROC}, so this score flags many robust "
-            f"points for this model; learn a pseudo-margin (brittle.pseudo_margin) or calibrate on more points"
+            f"points for this model; learn a pseudo-margin (brittle.detector.pseudo_margin) or calibrate on more points"
         )
 
 

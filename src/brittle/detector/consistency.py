@@ -15,7 +15,7 @@ from brittle.errors import ParameterError
 from brittle.intervals import check_confidence, clopper_pearson
 from brittle.norms import check_norm, parse_epsilon
 from brittle.scores import InputMargin
-from brittle.strict_json import MOST_WHOLE, Scalar
+from brittle.store.files.strict_json import MOST_WHOLE, Scalar
 
 if TYPE_CHECKING:
     from brittle.detector import Detector

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
-from brittle.csv_text import cell
 from brittle.errors import ParameterError
-from brittle.writing import check_writable_file, replacing
+from brittle.store.files.csv_text import cell
+from brittle.store.files.writing import check_writable_file, replacing
 
 FLAGS = pa.schema(
     [
@@ -49,8 +49,8 @@ def check_out(path: str | os.PathLike[str]) -> Path:
 def write_flags(flags: pa.Table, path: str | os.PathLike[str]) -> Path:
     """Write `flags`, with the schema `FLAGS`, to a `.parquet` or `.csv` file.
 
-    In a CSV file texts are written as `brittle.csv_text.cell` says, so that neither a terminal nor a spreadsheet runs
-    any; `brittle.csv_text.text_of` is the way back.
+    In a CSV file texts are written as `brittle.store.files.csv_text.cell` says, so that neither a terminal nor a
+    spreadsheet runs any; `brittle.store.files.csv_text.text_of` is the way back.
 
     Returns:
         the path.

@@ -9,12 +9,12 @@ from typing import Any
 
 from torch import nn
 
-from brittle.bounds import check_bounds
-from brittle.classifier import OUTPUTS, Classifier
 from brittle.detector.ranges import check_input_numbers
 from brittle.errors import DataError, ModelError, ParameterError
-from brittle.models import state_digest
-from brittle.strict_json import MOST_CHARACTERS
+from brittle.model.bounds import check_bounds
+from brittle.model.classifier import OUTPUTS, Classifier
+from brittle.model.loading.load import state_digest
+from brittle.store.files.strict_json import MOST_CHARACTERS
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -30,7 +30,7 @@ class Identity:
         bounds: smallest and largest value of an input.
         mean: subtracted from the input, one number or one per channel, or None.
         std: what the difference is divided by, likewise.
-        outputs: what the network returns, one of `brittle.classifier.OUTPUTS`.
+        outputs: what the network returns, one of `brittle.model.classifier.OUTPUTS`.
 
     Raises:
         ParameterError: a field has no such value.

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from brittle.bounds import allowed_range
-from brittle.classifier import Classifier
 from brittle.detector.formulas import Formula, Seen
 from brittle.errors import BrittleError, ModelError, ParameterError
-from brittle.head import Head, check_head, find_head
+from brittle.model.bounds import allowed_range
+from brittle.model.classifier import Classifier
+from brittle.model.head import Head, check_head, find_head
 
 _PRECISE = (torch.float32, torch.float64)
 

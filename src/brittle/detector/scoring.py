@@ -14,7 +14,7 @@ from brittle.errors import ModelError, ParameterError, UnknownNameError
 from brittle.scores import CATALOGUE, Score
 
 if TYPE_CHECKING:
-    from brittle.pseudo_margin import PseudoMargin
+    from brittle.detector.pseudo_margin import PseudoMargin
 
 
 def check_score(score: str) -> str:

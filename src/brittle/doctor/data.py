@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from brittle.bounds import allowed_range
 from brittle.data.points import Batch, Points, changed, file_digest
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject, readable, usable
 from brittle.errors import DataError
+from brittle.model.bounds import allowed_range
 
 NARROW = 0.05
 """Share of the declared range below which the values are noted."""

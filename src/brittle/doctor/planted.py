@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.classifier import Classifier
 from brittle.doctor.subject import Subject
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
 from brittle.measure import Certified, Clean, take
 from brittle.measure.forward import look
+from brittle.model.classifier import Classifier
 from brittle.norms import DUAL_ORDER
 from brittle.scores import (
     MMSE,
@@ -30,7 +30,7 @@ from brittle.scores import (
     Score,
     Taylor,
 )
-from brittle.table import score_label
+from brittle.store.table import score_label
 
 PLANTS = 8
 """Points around which boundaries are planted."""

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.classifier import Classifier
 from brittle.doctor.rounding import Difference, allowed, excess, precision_of
 from brittle.errors import ModelError
+from brittle.model.classifier import Classifier
 
 REFERENCE = "reference"
 """The field under which processes tell each other of them."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.classifier import Classifier
+from brittle.model.classifier import Classifier
 
 ROUNDING = 1000.0
 """Units of relative precision by which logits may differ, of their distance from the largest of the row."""

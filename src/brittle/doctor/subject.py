@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn.parameter import is_lazy
 
-from brittle.classifier import Classifier, scores_of
 from brittle.data.points import Batch, Points
 from brittle.doctor.reference import KEPT, Reference, changed_model
 from brittle.doctor.rounding import Difference, excess, precision_of
 from brittle.errors import DataError
 from brittle.measure import Measurement
+from brittle.model.classifier import Classifier, scores_of
 from brittle.scores import NoiseScore, Score
 
 LOOKED_AT = 64

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from brittle.errors import ParameterError
 
 if TYPE_CHECKING:
-    from brittle.classifier import Classifier
     from brittle.measure.forward import Clean
+    from brittle.model.classifier import Classifier
 
 MOST_DRAWS = 10_000_000
 """More noisy copies of one point than anybody waits for; a larger number is a slip of the finger."""

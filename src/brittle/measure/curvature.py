@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from brittle.classifier import Classifier
 from brittle.errors import ParameterError
 from brittle.measure.base import Measurement
 from brittle.measure.forward import Clean
+from brittle.model.classifier import Classifier
+from brittle.model.turns import PASSES
 from brittle.noise import Gaussian, Stream
-from brittle.turns import PASSES
 
 Function = Callable[[Tensor, Tensor], Tensor]
 """One number for each row of inputs, given these and the positions in the batch where the rows stand."""

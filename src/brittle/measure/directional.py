@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.classifier import Classifier
 from brittle.measure.base import Measurement, check_draws, without_draws
 from brittle.measure.forward import Clean
 from brittle.measure.groups import noisy_chunks
 from brittle.measure.sampling import doubt
+from brittle.model.classifier import Classifier
 from brittle.noise import Noise
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.classifier import Classifier
 from brittle.measure.base import Measurement
+from brittle.model.classifier import Classifier
 
 ALL_CLASSES_UP_TO = 100
 """With at most this many classes every competitor is kept."""

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.classifier import Classifier
 from brittle.errors import ParameterError
 from brittle.measure.base import Measurement
 from brittle.measure.curvature import differentiable_gradients
 from brittle.measure.forward import Clean
 from brittle.measure.sampling import doubt
+from brittle.model.classifier import Classifier
 from brittle.noise import Stream, Uniform
 
 COLUMNS = 64

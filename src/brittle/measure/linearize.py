@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.classifier import Classifier
 from brittle.errors import ParameterError
 from brittle.measure.base import Measurement, check_draws, without_draws
 from brittle.measure.forward import Clean, look
 from brittle.measure.groups import GROUPS, Chunk, along, leave_one_out_weights, noisy_chunks, offsets
 from brittle.measure.noisy_margins import MarginSums, NoisyMargins, Votes
+from brittle.model.classifier import Classifier
 from brittle.noise import Noise
 
 JACOBIAN_NUMBERS = 2**26

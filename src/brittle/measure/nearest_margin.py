@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.classifier import Classifier
 from brittle.measure.base import Measurement, check_draws, without_draws
 from brittle.measure.forward import Clean
 from brittle.measure.groups import GROUPS, along, leave_one_out_weights, noisy_chunks, offsets
 from brittle.measure.linearize import contract
 from brittle.measure.noisy_margins import Spread, SpreadSums, Votes, VoteSums, parts
+from brittle.model.classifier import Classifier
 from brittle.noise import Noise
 
 

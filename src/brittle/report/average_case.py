@@ -31,7 +31,7 @@ from brittle.report.summary import (
     WorstCase,
 )
 from brittle.report.wording import MISSING, fixed, interval, percent, plural, short, shown
-from brittle.table import INPUT_MARGIN
+from brittle.store.table import INPUT_MARGIN
 
 MOST_FRAGILE = 20
 """Rows in the table of the most fragile points."""

@@ -20,7 +20,7 @@ from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.report.subject import Subject
 from brittle.report.summary import Fact, Grid, Number, OtherRun, OtherRuns, Panel
 from brittle.report.wording import MISSING, fixed, p_value, percent, plural, reach, shown, signed, small_percent
-from brittle.table import Table, parameters_json
+from brittle.store.table import Table, parameters_json
 
 MAX_DRAWN = 2
 """Other runs that get figures of their own; of more, the series is drawn and each has a table."""

@@ -13,7 +13,7 @@ from brittle.analysis.class_bias import class_name
 from brittle.analysis.columns import Column, Setting, columns, settings, typical
 from brittle.analysis.extremes import tie_breaker
 from brittle.report.wording import MISSING, shown
-from brittle.table import Table
+from brittle.store.table import Table
 
 MAX_PANELS = 4
 """Noise levels shown side by side."""

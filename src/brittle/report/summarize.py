@@ -19,7 +19,7 @@ from brittle.report.subject import Subject, open_table
 from brittle.report.summary import Summary
 from brittle.report.wording import shown
 from brittle.report.worst_case import summarize_worst_case
-from brittle.table import Table
+from brittle.store.table import Table
 
 
 def summarize(table: Table, epsilon: float | None = None, against: Mapping[str, Table] | None = None) -> Summary:

@@ -15,7 +15,7 @@ from brittle.report.subject import Subject
 from brittle.report.summary import Counterexample, Counterexamples, Nearest, Number, WorstCase
 from brittle.report.thumbnails import embedded
 from brittle.report.wording import percent, percent_interval, plural, short, shown
-from brittle.table import parameters_json
+from brittle.store.table import parameters_json
 
 TITLES = {
     "linf": "Linf: the largest change of any one input value",

@@ -11,14 +11,14 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from brittle.classifier import Classifier
 from brittle.data import Batch
 from brittle.data.images import thumbnails
 from brittle.estimate import Estimate, Evidence, Status
 from brittle.measure import CertifiedRadius, Clean, Curved, Measurement, NearestPoint, take
 from brittle.measure.forward import look
+from brittle.model.classifier import Classifier
 from brittle.scores import Score
-from brittle.table import COUNTEREXAMPLES, POINTS, SCORES, parameters_json
+from brittle.store.table import COUNTEREXAMPLES, POINTS, SCORES, parameters_json
 
 
 def plan(scores: Iterable[Score]) -> tuple[Measurement, ...]:

@@ -9,14 +9,14 @@ import pyarrow as pa
 import torch
 
 from brittle import doctor
-from brittle.account import Account
-from brittle.classifier import Classifier
 from brittle.data import Batch, Points
 from brittle.doctor.reference import Reference
 from brittle.estimate import Status
+from brittle.model.classifier import Classifier
 from brittle.run.evaluation import evaluate
 from brittle.run.standing import Standing
 from brittle.scores import Score
+from brittle.store.account import Account
 
 SHARD = 256
 """Points in a shard of the run folder, unless there are so many that it is a multiple of this."""

@@ -13,14 +13,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from brittle._version import __version__
-from brittle.account import Account
-from brittle.classifier import Classifier
 from brittle.doctor import Diagnosis, Finding, about_accuracy, about_orientation
-from brittle.models import state_digest
+from brittle.model.classifier import Classifier
+from brittle.model.loading.load import state_digest
 from brittle.run.job import Job
 from brittle.scores import Score
-from brittle.table import FORMAT
+from brittle.store.account import Account
+from brittle.store.table import FORMAT
 
 PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "pillow", "safetensors")
 """Packages whose versions can change a number."""
@@ -87,7 +86,7 @@ def describe(job: Job, command: Sequence[str] | None) -> dict[str, Any]:
     classifier, points = job.classifier, job.points
     return {
         "format": FORMAT,
-        "brittle": __version__,
+        "brittle": version("brittle"),
         "command": None if command is None else list(command),
         "seed": job.seed,
         "confidence": job.confidence,

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from brittle.classifier import WATCHER, Classifier
 from brittle.data import Batch
 from brittle.doctor.reference import Reference
 from brittle.doctor.rounding import allowed, excess, precision_of
 from brittle.errors import ModelError
+from brittle.model.classifier import WATCHER, Classifier
 
 BATCHES = 8
 """Batches of a shard, evenly spaced, of which one row of the pass without noise is looked at again."""

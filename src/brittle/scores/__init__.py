@@ -4,9 +4,8 @@ A score is a frozen dataclass that names the measurements it needs and turns the
 free; only measurements cost passes through the network.
 """
 
-from __future__ import annotations
-
 from brittle.scores.base import NoiseScore, Score
+from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.change_bound import ChangeBound
 from brittle.scores.entropy import Entropy
 from brittle.scores.feature_distance import FeatureDistance
@@ -25,34 +24,6 @@ from brittle.scores.probability_margin import ProbabilityMargin
 from brittle.scores.smoothed_laplacian import SmoothedLaplacian
 from brittle.scores.softmax import Softmax
 from brittle.scores.taylor import Taylor, TaylorMVS
-
-CATALOGUE: dict[str, type[Score]] = {
-    score.name: score
-    for score in (
-        MonteCarlo,
-        Moments,
-        Taylor,
-        TaylorMVS,
-        MMSE,
-        MMSEMVS,
-        MMSEMargin,
-        Softmax,
-        InputMargin,
-        LogitMargin,
-        FeatureMargin,
-        FirstOrderMargin,
-        FeatureDistance,
-        MaxProbability,
-        ProbabilityMargin,
-        Entropy,
-        Laplacian,
-        SmoothedLaplacian,
-        ProbabilityChange,
-        FirstOrderChange,
-        ChangeBound,
-    )
-}
-"""Every score by the name that tables and the command line use."""
 
 __all__ = [
     "CATALOGUE",

@@ -15,7 +15,7 @@ from brittle.estimate import Estimate, Status
 from brittle.intervals import jackknife
 from brittle.measure import Clean, Measurement, NearestPoint
 from brittle.noise import Gaussian, Noise
-from brittle.table import FLIP_PROBABILITY, score_label
+from brittle.store.table import FLIP_PROBABILITY, score_label
 
 LARGEST_PROBIT = 37.5
 """Probits beyond which a probability is 0 or 1 in double precision."""

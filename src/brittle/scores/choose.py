@@ -22,7 +22,7 @@ from brittle.scores import (
     first_order_change,
     probability_change,
 )
-from brittle.table import FLIP_PROBABILITY
+from brittle.store.table import FLIP_PROBABILITY
 
 RUNGS = (6, 10, 20, 50, 100, 200, 500)
 """Budgets of draws, with 100 times their numbers, at which a comparison also reads off what the draws so far say."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from brittle.estimate import Estimate, Status
 from brittle.measure import Certified, CertifiedRadius, Clean, Forward, Measurement, Nearest, NearestPoint
 from brittle.scores.base import Score, clean_status, finish, mark
-from brittle.table import INPUT_MARGIN
+from brittle.store.table import INPUT_MARGIN
 
 
 @dataclass(frozen=True)

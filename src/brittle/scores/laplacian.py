@@ -10,12 +10,12 @@ import torch
 from scipy import special
 from torch import Tensor
 
-from brittle.classifier import Classifier
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
 from brittle.measure import Clean, Curvature, Curved, Linearization, Linearize, Measurement
 from brittle.measure.curvature import PROBES, curved, log_odds_weights, standard_error
 from brittle.measure.forward import look
+from brittle.model.classifier import Classifier
 from brittle.scores.base import Score, finish, initial_status, mark
 from brittle.scores.derivatives import derivatives, laplacians
 from brittle.scores.linear import linear_detail, linear_status, margins

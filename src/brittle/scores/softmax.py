@@ -14,7 +14,7 @@ from brittle.estimate import Estimate
 from brittle.measure import Clean, Forward, Measurement
 from brittle.scores.base import Score, clean_status, finish
 from brittle.scores.evidence import no_copies
-from brittle.table import FLIP_PROBABILITY
+from brittle.store.table import FLIP_PROBABILITY
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from torch import Tensor, fx, nn
 from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves, tree_map
 
-from brittle.classifier import Classifier
-from brittle.quiet import without_warnings
-from brittle.turns import PASSES
+from brittle.model.classifier import Classifier
+from brittle.model.quiet import without_warnings
+from brittle.model.turns import PASSES
 
 Value = TypeVar("Value")
 """What an interpretation of the network sends along its edges: a tensor, an interval, a bounded point."""

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.classifier import Classifier
 from brittle.measure.base import Measurement
 from brittle.measure.certified.crown import Ball, margin_bounds
 from brittle.measure.certified.graph import Network, UnsupportedLayer, build_network
 from brittle.measure.forward import Clean
+from brittle.model.classifier import Classifier
 from brittle.norms import check_norm
 
 ACCURACY = 2e-3

@@ -9,8 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.bounds import allowed_range
-from brittle.classifier import Classifier
 from brittle.errors import DataError, ParameterError
 from brittle.measure.base import Measurement
 from brittle.measure.forward import Clean, default_rows, look
@@ -22,6 +20,8 @@ from brittle.measure.nearest.norms import NORMS, Norm
 from brittle.measure.nearest.rays import rays
 from brittle.measure.nearest.search import Found, Search
 from brittle.measure.nearest.segments import segments
+from brittle.model.bounds import allowed_range
+from brittle.model.classifier import Classifier
 
 ATTACKS: dict[str, Callable[[Search, Found, Effort, Tensor], None]] = {
     "segments": segments,

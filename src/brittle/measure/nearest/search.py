@@ -14,10 +14,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from brittle.classifier import Classifier
 from brittle.errors import ModelError
 from brittle.measure.forward import Clean
 from brittle.measure.nearest.norms import Norm
+from brittle.model.classifier import Classifier
 
 CANDIDATES = 20
 """How many competitors, by logit, are ranked by their linearised distance."""

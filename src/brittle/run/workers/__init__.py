@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Protocol
 
-from brittle.folder import PackedShard
+from brittle.store.folder import PackedShard
 
 
 class Workers(Protocol):

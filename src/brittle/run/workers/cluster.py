@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from brittle.errors import ClusterError, ParameterError, UsageError
-from brittle.folder import PackedShard
 from brittle.run.workers.joining import (
     Watch,
     check_listens,
@@ -26,6 +25,7 @@ from brittle.run.workers.posts import Posts, last_line
 from brittle.run.workers.signals import Signals
 from brittle.run.workers.station import Station
 from brittle.run.workers.worker import threads_told
+from brittle.store.folder import PackedShard
 
 LOCAL, AUTO = "local", "auto"
 """Addresses: a cluster of this machine alone, which ends with the run; and the one that this machine belongs to."""

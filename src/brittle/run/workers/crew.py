@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from brittle.errors import ParameterError
-from brittle.folder import PackedShard
 from brittle.run.workers.poison import whole
 from brittle.run.workers.worker import Worker, environment_of
+from brittle.store.folder import PackedShard
 
 MOST_WORKERS = 256
 """More processes than one machine is given; a larger number is a slip of the finger."""

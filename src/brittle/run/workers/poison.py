@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from brittle.errors import ModelError
-from brittle.folder import PackedShard
 from brittle.run.workers.worker import Worker, WorkerDied
+from brittle.store.folder import PackedShard
 
 MOST_LOST = 16
 """Rows of one shard that may kill a worker; with more of them the run stops."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brittle.errors import ModelError, printable
-from brittle.folder import PackedShard
 from brittle.run.workers.service import raised
+from brittle.store.folder import PackedShard
 
 LOOK_SECONDS = 1.0
 """How long the run waits at a time; a signal is heard after at most as long."""

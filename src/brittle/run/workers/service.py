@@ -14,9 +14,9 @@ from typing import IO, Any
 from brittle.data import Batch
 from brittle.doctor.reference import REFERENCE
 from brittle.errors import BrittleError
-from brittle.folder import PackedShard
 from brittle.run.job import Job
 from brittle.run.record import describe
+from brittle.store.folder import PackedShard
 
 PARENT_SECONDS = 0.5
 """How often a worker looks whether its parent is there."""

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from brittle.errors import BrittleError, ModelError
-from brittle.folder import PackedShard
 from brittle.run.workers.poison import begin, whole
 from brittle.run.workers.service import told
 from brittle.run.workers.worker import Worker, command_of, environment_of
+from brittle.store.folder import PackedShard
 
 
 class Station:

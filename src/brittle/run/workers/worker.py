@@ -16,9 +16,9 @@ from typing import Any
 
 from brittle.doctor.reference import REFERENCE, check_alike
 from brittle.errors import ModelError
-from brittle.folder import PackedShard
 from brittle.run.identity import differences
 from brittle.run.workers.service import raised, unpacked
+from brittle.store.folder import PackedShard
 
 ALIKE = ("machine.platform",)
 """Fields of a record that workers of one run must share, beyond those that make its identity."""

@@ -1,0 +1,172 @@
+"""The command line: parses, calls, prints. Results go to files and stdout, talk to stderr."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, CycloptsError, Parameter
+
+from brittle.cli.common import Many, check_own, say, show, whole_numbers
+from brittle.cli.compare import compare
+from brittle.cli.corrupt import corrupt
+from brittle.cli.detector import detector, pseudo_margin
+from brittle.cli.doctor import doctor
+from brittle.cli.options import Quiet, RunOptions, ScoreOptions
+from brittle.cli.score import score
+from brittle.cli.verify import verify
+from brittle.errors import BrittleError, UsageError
+
+INTERRUPTED, TERMINATED = 130, 143
+"""Exit codes: interrupted from the keyboard; asked to end."""
+
+app = App(
+    name="brittle",
+    version=version("brittle"),
+    help="How easily does each prediction of a trained classifier break, how sure is that, and what did it cost?",
+    help_format="plaintext",
+    suppress_keyboard_interrupt=False,
+    config=whole_numbers,
+)
+
+app.command(score)
+app.command(detector)
+app.command(pseudo_margin)
+app.command(compare)
+app.command(corrupt)
+app.command(doctor)
+app.command(verify)
+
+
+def run() -> None:
+    """Entry point of the `brittle` command."""
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(main(sys.argv[1:]))
+
+
+class _Terminated(BaseException):
+    """The process was asked to end."""
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise _Terminated
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code."""
+    debug = "--debug" in arguments
+    rest = [argument for argument in arguments if argument != "--debug"]
+    try:
+        return app(rest, exit_on_error=False, print_error=False, result_action="return_value") or 0
+    except CycloptsError as error:
+        show(f"brittle: {error}", sys.stderr)
+        return UsageError.exit_code
+    except BrittleError as error:
+        if debug:
+            raise
+        print(f"brittle: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("brittle: interrupted; what a run folder holds is whole, go on with it by --resume", file=sys.stderr)
+        return INTERRUPTED
+    except _Terminated:
+        print("brittle: terminated; what a run folder holds is whole, go on with it by --resume", file=sys.stderr)
+        return TERMINATED
+
+
+@app.command
+def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
+    """Train a small network on real digits, score its test points and write a report.
+
+    Parameters
+    ----------
+    out
+        Folder for the network, its test points, the run and the report.
+    """
+    from brittle.cli import digits
+    from brittle.scores import CATALOGUE
+    from brittle.store.files.writing import check_folder
+    from brittle.store.table import check_free
+
+    check_folder(out / "run")
+    check_free(out / "run")
+    _check_page(out / "report.html")
+    say(quiet, "training a small network on scikit-learn's digits")
+    model, data = digits.prepare(out)
+    scoring = ScoreOptions(scores=tuple(CATALOGUE), sigma=digits.SIGMAS, draws=digits.DRAWS, effort="fast")
+    code = score(str(model), data, out=out / "run", scoring=scoring, running=RunOptions(quiet=quiet))
+    return code or report(out / "run", out=out / "report.html")
+
+
+@app.command
+def report(
+    run_folder: Annotated[Path, Parameter(name="run")],
+    *,
+    out: Path | None = None,
+    epsilon: str | None = None,
+    against: Annotated[tuple[Path, ...], Many] = (),
+) -> int:
+    """Write the report of RUN, one HTML file, and print how the estimators and the margins compare.
+
+    Where the run has a Laplacian, how well it predicts the sampled change and the flips is printed as well.
+
+    Parameters
+    ----------
+    run_folder
+        A folder that `brittle score` wrote.
+    out
+        The file to write; RUN/report.html by default; no file but an earlier report is replaced.
+    epsilon
+        Size of the perturbation that the worst case is about, such as 8/255.
+    against
+        Other runs over the same points to compare with: of other models, or of the same one on corrupted copies.
+    """
+    from brittle.analysis import agreement, format_agreement, format_worst_case, margin_columns
+    from brittle.analysis.columns import probability_columns
+    from brittle.cli.printed import change_texts, comparison_texts, named
+    from brittle.norms import parse_epsilon
+    from brittle.report import worst_cases, write_report
+    from brittle.store.table import read_table
+
+    page = out or run_folder / "report.html"
+    _check_page(page)
+    table = read_table(run_folder)
+    if epsilon is not None and not margin_columns(table):
+        raise UsageError("unused_option", "--epsilon is for runs with input_margin; this one has none")
+    reach = None if epsilon is None else parse_epsilon(epsilon)
+    others = named(against)
+    path = write_report(table, page, reach, others)
+    worst = [format_worst_case(frame) for frame in worst_cases(table, reach)]
+    change = change_texts(table)
+    average = [] if (worst or change) and not probability_columns(table) else [format_agreement(agreement(table))]
+    for text in (*average, *worst, *change, *comparison_texts(table, others)):
+        show(text)
+    print(path)
+    return 0
+
+
+@app.command(name="list")
+def list_scores() -> int:
+    """Show the catalogue of scores: name, what it is, needs, cost, source."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    from brittle.scores import CATALOGUE
+
+    grid = Grid("name", "what it is", "value", "passes per point", "source", box=box.SIMPLE_HEAD)
+    for name, kind in CATALOGUE.items():
+        grid.add_row(name, kind.title, kind.quantity, kind.cost, kind.reference)
+    Console(width=None if sys.stdout.isatty() else 180).print(grid)
+    return 0
+
+
+def _check_page(path: Path) -> None:
+    """Raise, before anything is computed, where a file is there that is no report."""
+    from brittle.report import MARK
+
+    check_own(path, MARK, "report")

@@ -1,0 +1,388 @@
+"""A calibrated rule that says from one forward pass whether a prediction is brittle, tied to its model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from brittle.detector.calibration import (
+    Counts,
+    Rate,
+    Verdict,
+    about_threshold,
+    calibrate,
+    check_rate,
+    check_table,
+    flagged,
+    left_out_sentence,
+    norm_of,
+)
+from brittle.detector.consistency import check_consistent
+from brittle.detector.flags import FLAGS
+from brittle.detector.formulas import SCORES
+from brittle.detector.identity import Identity, check_same_run
+from brittle.detector.network import DetectorNetwork
+from brittle.detector.scoring import check_learned, check_score, check_use, parameters_of, regressor_of, score_of
+from brittle.errors import DetectorFormatError, ModelError, ParameterError
+from brittle.estimate import Status
+from brittle.intervals import check_confidence
+from brittle.model.classifier import Classifier
+from brittle.model.head import find_head
+from brittle.norms import parse_epsilon
+from brittle.store.files.strict_json import FormatProblem, Scalar, dump, parse, read_text
+from brittle.store.files.writing import write
+from brittle.store.table import Table
+
+if TYPE_CHECKING:
+    from brittle.data import Points
+    from brittle.detector.pseudo_margin import PseudoMargin
+
+
+FORMAT = 1
+"""Version of the detector file."""
+
+
+@dataclass(frozen=True)
+class Detector:
+    """Says that a prediction is brittle unless its score is a finite number that reaches a threshold.
+
+    A point is *brittle* when its input margin, as the attacks of the run found it, is at most `epsilon`. For a further
+    brittle point, exchangeable with those of the calibration,
+
+        P(score < threshold) >= tpr
+
+    over the draw of the calibration points and of that point (`brittle.detector.calibration.threshold_of`). What the
+    threshold found achieves is measured on points that it was not chosen on: `true_positives`.
+
+    Validity: for points drawn as those of the run were, on the model whose identity is `model`. A brittle point whose
+    margin the attacks overlooked counts as robust. NaN and infinite scores or logits, and ties of the two largest
+    logits, are always brittle.
+
+    Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.3; Vovk et al., Algorithmic
+    learning in a random world (2005), for the threshold.
+
+    Attributes:
+        format: version of the file.
+        brittle: version of the package that fitted it.
+        model: the model it belongs to.
+        epsilon: margins up to this are brittle, in the declared pixel units.
+        norm: of the margins, `l2` or `linf`.
+        score: name of the score, one of `SCORES`; larger is safer.
+        parameters: of the score.
+        head: name of the last linear layer that its features are of, or None where that is found or not needed.
+        threshold: a score below it is brittle.
+        tpr: true positive rate that the threshold was chosen for.
+        confidence: of every interval.
+        seed: of the split into calibration and held-out points.
+        margin: parameters of the margins: the norm, and how the nearest other decision was looked for.
+        counts: what became of the points of the run.
+        true_positives: share of held-out brittle points that are flagged.
+        false_positives: share of robust points that are flagged.
+        verdict: whether the score may be trusted for this model.
+
+    Raises:
+        ParameterError: a field has no such value.
+    """
+
+    format: int
+    brittle: str
+    model: Identity
+    epsilon: float
+    norm: str
+    score: str
+    parameters: dict[str, Scalar]
+    head: str | None
+    threshold: float
+    tpr: float
+    confidence: float
+    seed: int
+    margin: dict[str, Scalar]
+    counts: Counts
+    true_positives: Rate
+    false_positives: Rate
+    verdict: Verdict
+
+    def __post_init__(self) -> None:
+        if self.format != FORMAT:
+            raise ParameterError("format", f"this version reads format {FORMAT}; found {self.format}")
+        check_consistent(self)
+
+    @classmethod
+    def fit(
+        cls,
+        table: Table,
+        epsilon: float | str,
+        norm: str | None = None,
+        tpr: float = 0.95,
+        score: str = "logit_margin",
+        confidence: float = 0.99,
+        seed: int = 0,
+        *,
+        margin: str | None = None,
+        scores: Table | None = None,
+        pseudo_margin: PseudoMargin | None = None,
+    ) -> Detector:
+        """Calibrate on the points of a run whose input margins are known; labels are not needed.
+
+        Half of the brittle points give the threshold, the other half and all robust points say what it achieves.
+        Points whose margin is `masked` are left out; an infinite margin is robust.
+
+        Args:
+            table: a run with `input_margin`, and with the score unless `scores` holds it.
+            epsilon: margins up to this are brittle, in the declared pixel units; a number, or a fraction as `8/255`.
+            norm: of the margins, `l2` or `linf`; by default the one that the run holds them in.
+            tpr: true positive rate to hold, between 0 and 1.
+            score: name of the score, one of `SCORES`.
+            confidence: of every interval.
+            seed: of the split.
+            margin: label of the margins, where the run holds several in this norm.
+            scores: another run of the same model and data that holds the score of every point with a margin.
+            pseudo_margin: the one that computed the score `pseudo_margin`; the points it was trained on are left out,
+                as far as `table` is of the data that it was trained on (`brittle.detector.Source.may_share`).
+
+        Raises:
+            DataError: a score or the norm is missing or ambiguous, there are too few brittle points or no robust one,
+                too many of the brittle points have no score, the run has no digest, or `scores` is a run of other data.
+            ModelError: `scores` is a run of another model, or the pseudo-margin is of another model or norm.
+            ParameterError: `table` or `scores` is no table, a parameter is outside its range, or a pseudo-margin is
+                given that the score does not read.
+        """
+        check_table(table, "table")
+        if scores is not None:
+            check_table(scores, "scores")
+        reach = parse_epsilon(epsilon)
+        norm = norm_of(table, norm, margin)
+        check_score(score)
+        check_rate(tpr)
+        check_confidence(confidence)
+        if seed < 0:
+            raise ParameterError("seed", f"the seed must be at least 0; found {seed}")
+        check_use(score, pseudo_margin)
+        identity = Identity.of_run(table.provenance)
+        if scores is not None:
+            check_same_run(table.provenance, scores.provenance)
+        if pseudo_margin is not None:
+            check_learned(pseudo_margin, identity, norm)
+        scored = scores or table
+        found = calibrate(
+            table,
+            scored,
+            score,
+            sign=SCORES[score].sign,
+            wanted=parameters_of(score, norm, pseudo_margin),
+            epsilon=reach,
+            norm=norm,
+            tpr=tpr,
+            confidence=confidence,
+            seed=seed,
+            margin=margin,
+            learned_from=() if pseudo_margin is None else pseudo_margin.learned_from(table.provenance["data"]),
+        )
+        return cls(
+            format=FORMAT,
+            brittle=version("brittle"),
+            model=identity,
+            epsilon=reach,
+            norm=norm,
+            score=score,
+            head=scored.provenance["model"].get("head") if SCORES[score].uses_features else None,
+            tpr=tpr,
+            confidence=confidence,
+            seed=seed,
+            **vars(found),
+        )
+
+    @property
+    def holds(self) -> bool:
+        """Whether the interval of the rate on held-out points reaches the rate asked for."""
+        return self.true_positives.high >= self.tpr
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the detector to the JSON file `path`, and give that path.
+
+        Raises:
+            StorageError: it cannot be written, or is a link, a pipe, a device or a folder.
+        """
+        path = Path(path)
+        write(path, dump(self).encode())
+        return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Detector:
+        """Read a detector; nothing in the file is run, and whatever is not exactly a detector is refused.
+
+        Raises:
+            DetectorFormatError: the file holds anything else.
+            ModelError: it cannot be read.
+        """
+        path = Path(path)
+        try:
+            return parse(cls, read_text(path))
+        except FormatProblem as error:
+            raise DetectorFormatError("detector_format", f"{path} is not a detector: {error}; fit it again") from error
+        except OSError as error:
+            raise ModelError("detector_missing", f"{path} cannot be read: {error.strerror or error}") from error
+
+    def flag(self, scores: ArrayLike | Tensor) -> NDArray[np.bool_]:
+        """Which of `scores` `[B]` are brittle, `[B]`: all but finite numbers that reach the threshold.
+
+        A score cannot say whether two logits tie: `apply` and `wrap`, which see the logits, call ties brittle whatever
+        the threshold.
+
+        Args:
+            scores: larger where safer, so for a detector of the entropy its negative; NaN and None where there is none.
+
+        Raises:
+            ParameterError: they are no numbers.
+        """
+        values = scores.detach().cpu().double().numpy() if isinstance(scores, Tensor) else scores
+        try:
+            numbers = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ParameterError("scores", f"numbers [B] are needed; found {scores!r:.80}") from error
+        return flagged(numbers, self.threshold)
+
+    def wrap(
+        self,
+        network: Classifier | nn.Module,
+        *,
+        force: bool = False,
+        pseudo_margin: PseudoMargin | None = None,
+    ) -> DetectorNetwork:
+        """The network with this detector built in: inputs to `(logits, score, brittle)` in one forward pass.
+
+        Preprocessing is built in too, so that it takes inputs in the declared units; that of a bare network is the
+        one that the detector was fitted with.
+
+        Args:
+            network: a classifier or its network, which is put into evaluation mode and shares its weights. Features
+                are those of the layer that the detector was fitted with.
+            force: accept another model than the one it was fitted for.
+            pseudo_margin: the one that it was fitted with, where its score is `pseudo_margin`.
+
+        Raises:
+            ModelError: the model, its last linear layer or the pseudo-margin is another one, or the score needs such a
+                layer and the network has none.
+            ParameterError: a pseudo-margin is given that the score does not read.
+        """
+        regressor = regressor_of(self.score, self.parameters, pseudo_margin)
+        classifier = network if isinstance(network, Classifier) else self._classifier(network)
+        forced = self.model.check(Identity.of_classifier(classifier), force=force)
+        return DetectorNetwork(
+            self._with_head(classifier), SCORES[self.score], self.norm, self.threshold, regressor, forced
+        )
+
+    def apply(
+        self,
+        classifier: Classifier,
+        points: Points | tuple[Any, Any] | Tensor,
+        force: bool = False,
+        *,
+        pseudo_margin: PseudoMargin | None = None,
+        batch_size: int | None = None,
+        progress: Callable[[int, int, int], None] | None = None,
+    ) -> pa.Table:
+        """Flag every point of `points`, a row each with the schema `FLAGS`.
+
+        A point that cannot be scored (a broken image, NaN logits) has no score, and is flagged as brittle, however
+        many there are.
+
+        Args:
+            classifier: the model that it was fitted for.
+            points: as `brittle.score` takes them.
+            force: accept another model; written into every row.
+            pseudo_margin: the one that it was fitted with, where its score is `pseudo_margin`.
+            batch_size: most rows in one pass through the network.
+            progress: called after every batch.
+
+        Raises:
+            ModelError: the model, its last linear layer or the pseudo-margin is another one, or it cannot be scored.
+            ParameterError: `classifier` is none, or a pseudo-margin is given that the score does not read.
+            DataError: the data do not fit the declaration, or none of the first points can be read.
+        """
+        from brittle.run import score
+
+        regressor_of(self.score, self.parameters, pseudo_margin)
+        forced = self.model.check(Identity.of_classifier(classifier), force=force)
+        run = score(
+            self._with_head(classifier),
+            points,
+            [score_of(self.score, self.norm, pseudo_margin)],
+            confidence=self.confidence,
+            batch_size=batch_size,
+            progress=progress,
+            most_failures=None,
+        )
+        values = SCORES[self.score].sign * run.scores["value"].to_pandas().to_numpy(np.float64)
+        statuses = run.scores["status"].to_pylist()
+        brittle = self.flag(values) | np.array([status == Status.TIE.slug for status in statuses], dtype=bool)
+        shared = run.points.select(["point", "row", "name", "label", "predicted"])
+        return pa.table(
+            {name: shared[name] for name in shared.column_names}
+            | {
+                "score": pa.array(values, from_pandas=True),
+                "brittle": brittle,
+                "status": statuses,
+                "forced": [forced] * len(statuses),
+            },
+            schema=FLAGS,
+        )
+
+    def __str__(self) -> str:
+        counts = self.counts
+        score = SCORES[self.score].named(self.score)
+        return "\n".join(
+            (
+                f"flagged as brittle when {score} < {self.threshold!r}, or it is not finite, or the two largest logits "
+                f"tie",
+                f"brittle points are those with margins up to {self.epsilon:.6g} in {self.norm}",
+                f"calibrated for a true positive rate of {self.tpr} on {counts.calibration} of {counts.brittle} "
+                f"brittle points; {counts.robust} robust{left_out_sentence(vars(counts))}",
+                f"flags of held-out brittle points: {self.true_positives}",
+                f"flags of robust points: {self.false_positives}",
+                f"verdict on the score: {self.verdict}",
+                f"verdict on the threshold: {about_threshold(self.true_positives, counts.brittle, self.tpr)}",
+                f"model {self.model.state_sha256[:12]}…; intervals at {self.confidence}; seed {self.seed}",
+            )
+        )
+
+    def _classifier(self, network: nn.Module) -> Classifier:
+        known = self.model
+        return Classifier(network, known.bounds, known.mean, known.std, outputs=known.outputs)
+
+    def _with_head(self, classifier: Classifier) -> Classifier:
+        """The classifier with the last linear layer of the fit, where the score reads features.
+
+        Raises:
+            ModelError: there is no such layer, or the classifier names another one.
+        """
+        if not SCORES[self.score].uses_features:
+            return classifier
+        wanted, named = find_head(classifier.model, self.head).name, classifier.head_name
+        if named not in (None, wanted):
+            raise ModelError(
+                "detector_head",
+                f"the detector reads the features of the layer {wanted!r}; the classifier names {named!r}; leave the "
+                f"name out (--head, head=)",
+            )
+        if named == self.head:
+            return classifier
+        return Classifier(
+            classifier.model,
+            classifier.bounds,
+            classifier.mean,
+            classifier.std,
+            outputs=classifier.outputs,
+            device=classifier.device,
+            source=classifier.source,
+            head=self.head,
+        )

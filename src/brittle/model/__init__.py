@@ -1,0 +1,1 @@
+"""What is scored: a classifier, and what holds while it computes."""

@@ -1,0 +1,1 @@
+"""What the command line accepts as a model, one source a file."""

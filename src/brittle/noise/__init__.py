@@ -1,0 +1,35 @@
+"""Noise: families with a sampler keyed by point and, where there is one, a covariance."""
+
+from brittle.noise.families import (
+    FAMILIES,
+    OWN,
+    Ball,
+    DiagonalGaussian,
+    FactorGaussian,
+    FunctionGaussian,
+    Gaussian,
+    Laplace,
+    Noise,
+    Sphere,
+    Stream,
+    Uniform,
+    at_one,
+    identity,
+)
+
+__all__ = [
+    "FAMILIES",
+    "OWN",
+    "Ball",
+    "DiagonalGaussian",
+    "FactorGaussian",
+    "FunctionGaussian",
+    "Gaussian",
+    "Laplace",
+    "Noise",
+    "Sphere",
+    "Stream",
+    "Uniform",
+    "at_one",
+    "identity",
+]

@@ -1,0 +1,305 @@
+"""Probability that a normal vector is positive in every coordinate, with its complement and the error of both.
+
+Write `u_k = m_k / sqrt(S_kk)` and `R` for the correlation matrix, so that `P(X > 0) = P(Z < u)` with `Z ~ N(0, R)`. Two
+forms are integrated by the same routine, whichever is the more accurate for a row:
+
+- *direct*: `P(Z < u)`;
+- *union*: `1 - P = sum_k P(Z_k > u_k and Z_j < u_j for all j < k)`, the rarest event last. Its first term is a closed
+  form and every further one is below its own tail, so that the relative error stays bounded however rare the union is.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from scipy import special
+from torch import Tensor
+
+from brittle.errors import ParameterError
+from brittle.orthant.lattice import LATTICES, SHIFTS
+from brittle.orthant.separation import factorise, integrate, normal_cdf, rank_tolerance
+
+_STUDENT = float(special.stdtrit(SHIFTS - 1, 0.99995))  # 99.99% nominal: the spread has heavier tails than a normal one
+_SHARE = 0.01  # of the tolerance: what events too rare to be integrated may use up, and what no spread can promise
+_UNION_BOUND = 8.0  # in `_plan`: a union is integrated while the sum of its tails is below this over sqrt(size)
+_SMALL_SPREAD = 0.2  # terms of a union with a smaller share of the largest spread are not refined
+_INDEFINITE = 1e-3  # a correlation matrix with an eigenvalue below minus this is not one, whatever the rounding
+_SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768)  # problems are padded up to these
+_FACTOR_NUMBERS = 2**21  # numbers held at once by the factorisation
+
+
+ILL_CONDITIONED_ABOVE = 1e12
+"""Condition number above which the error includes that of the rank reduction."""
+
+_RANK_REDUCTION_ERROR = 1e-7
+
+
+@dataclass(frozen=True)
+class OrthantProbability:
+    """Orthant probabilities of a batch; every field has shape `[B]`.
+
+    Attributes:
+        value: `P(X > 0)`, float64.
+        complement: `1 - P(X > 0)`, float64, at full relative precision however small; 0 below 1e-307.
+        error: absolute error of `value` and of `complement` alike, float64; see `orthant_probability`.
+        condition: condition number of the correlation matrix over its nonzero eigenvalues, float64; infinite where the
+            matrix has a negative eigenvalue that rounding cannot explain.
+        nodes: nodes spent on the hardest integral of the row, over all lattices, int64; 0 where nothing could be
+            integrated.
+    """
+
+    value: Tensor
+    complement: Tensor
+    error: Tensor
+    condition: Tensor
+    nodes: Tensor
+
+
+def orthant_probability(
+    mean: Tensor, covariance: Tensor, *, tolerance: float = 2e-3, seed: int = 0, max_nodes: int = 200_000
+) -> OrthantProbability:
+    """Probability that `X ~ N(mean, covariance)` is positive in every coordinate, for a batch of problems.
+
+    `P(X > 0) = P(Z < u)`, `u_k = mean_k / sqrt(covariance_kk)`, `Z ~ N(0, R)`, by Genz's separation of variables on
+    randomly shifted rank-1 lattices with the tent transform, the variables reordered by Gibson, Glasbey and Elston.
+    Where `min u_k > 0` and the union bound `sum_k P(Z_k > u_k)` is below `8 / sqrt(K)`, `K` the events that count, the
+    complement is integrated instead (the two forms cost about the same for the same error there), as the telescoping
+    sum `sum_k P(Z_k > u_k, Z_j < u_j for j < k)` over the events from the likeliest to the rarest: its relative error
+    stays bounded in the tail. Events whose tails sum to less than a hundredth of the tolerance, relative to the
+    likeliest, are left out and their sum is added to the error.
+
+    Valid for every positive semidefinite covariance. Singular ones are reduced to their rank: a coordinate that is a
+    linear function of earlier ones bounds the last of them (Genz and Kwong), so duplicates and antipodal pairs cost
+    nothing and nothing is added to the diagonal. A coordinate of variance zero is certain: it counts as positive when
+    its mean is, and makes the probability 0 otherwise. One coordinate, or several of rank one, is a closed form.
+
+    The error is the 99.99% Student half-width over 8 independent shifts, plus a hundredth of the tolerance, relative to
+    the smaller of the two probabilities, where more than one coordinate counts. The shifts are few, their spread is not
+    normal and the number of nodes follows it, so what the error promises is to cover the error made in at least 99% of
+    problems. A row starts on the largest lattice of at most `K^2 / 4` points, because the spread over fewer says
+    little, and goes on to larger ones, every node counting, until `error <= tolerance * complement` or `max_nodes` is
+    reached, so that for a tiny probability the tolerance is absolute. Where the condition number exceeds 1e12, the 1e-7
+    that rank reduction itself may neglect is part of the error.
+
+    A row depends on its own mean, covariance and `seed` alone; no global random state is read or changed.
+
+    References:
+        A. Genz, Numerical computation of multivariate normal probabilities, J. Comp. Graph. Stat. 1 (1992), sec. 2.
+        G. Gibson, C. Glasbey, D. Elston, Monte Carlo evaluation of multivariate normal integrals and sensitivity to
+        variate ordering, Advances in Numerical Methods and Applications (1994).
+        A. Genz, K. Kwong, Numerical evaluation of singular multivariate normal distributions, J. Stat. Comp. Sim. 68
+        (2000), sec. 2.
+        A. Owen, Y. Maximov, M. Chertkov, Importance sampling the union of rare events, Electron. J. Stat. 13 (2019),
+        sec. 3, whose sampling from one event after another is here made a sum of smooth integrals.
+
+    Args:
+        mean: `[B, K]`, any floating dtype and device; the arithmetic is float64.
+        covariance: `[B, K, K]`, symmetric.
+        tolerance: error asked for, as a share of the complement.
+        seed: seed of the random shifts.
+        max_nodes: most nodes of one lattice that a row may take, over all its integrals; the smallest lattice, of 248
+            nodes an integral, is always used.
+
+    Returns:
+        The probabilities on the device of `mean`. A row with a NaN or an infinity is NaN in every float field; a row
+        whose correlation matrix has an eigenvalue below -1e-3 is NaN with an infinite `condition`.
+
+    Raises:
+        ParameterError: wrong shapes or dtypes, a covariance that is not symmetric or has a negative variance, a
+            tolerance that is not positive, a negative seed.
+    """
+    _check_arguments(mean, covariance, tolerance, seed)
+    finite = mean.isfinite().all(1) & covariance.isfinite().flatten(1).all(1)
+    _check_covariance(covariance, finite)
+    bounds, correlation = _standardise(mean.double(), covariance.double(), finite)
+    condition = _condition_number(correlation)
+    rows = _plan(bounds, correlation, tolerance)
+
+    usable = finite & condition.isfinite()
+    wanted = _terms(rows) & usable[:, None]
+    sums = torch.zeros(*wanted.shape, SHIFTS, dtype=torch.float64, device=mean.device)
+    spent = torch.zeros_like(wanted, dtype=torch.int64)  # nodes of each integral and shift
+    first = _first_lattice(rows, max_nodes)
+    for size, larger in pairwise((*LATTICES, sys.maxsize)):
+        wanted &= _affordable(wanted, size, max_nodes)
+        now = wanted & (first < larger)[:, None]
+        if not now.any():
+            continue
+        sums[now] += size * _integrate_terms(rows, now, size, seed)
+        spent[now] += size
+        integrals = sums / spent.clamp_min(1)[:, :, None]
+        _, complement, error = _summarise(rows, integrals, tolerance)
+        unfinished = _influential(integrals) & (error > tolerance * complement)[:, None]
+        wanted = torch.where(now.any(1, keepdim=True), unfinished & usable[:, None], wanted)
+    integrals = sums / spent.clamp_min(1)[:, :, None]
+    nodes = spent.amax(1) * SHIFTS
+
+    value, complement, error = _summarise(rows, integrals, tolerance)
+    error = torch.where(condition > ILL_CONDITIONED_ABOVE, error + _RANK_REDUCTION_ERROR, error)
+    value, complement, error = (torch.where(usable, field, math.nan) for field in (value, complement, error))
+    return OrthantProbability(value, complement, error, torch.where(finite, condition, math.nan), nodes)
+
+
+def without_rounding(covariance: Tensor, scale: Tensor) -> Tensor:
+    """`covariance` with the rows and columns zero whose variance is no more than the rounding of `scale`.
+
+    Args:
+        covariance: `[..., K, K]`, computed as a difference or a sum of terms.
+        scale: the size of those terms for each variance, `[..., K]`.
+    """
+    certain = covariance.diagonal(dim1=-2, dim2=-1) <= 64 * torch.finfo(torch.float64).eps * scale
+    return covariance.masked_fill(certain[..., :, None] | certain[..., None, :], 0.0)
+
+
+def _check_arguments(mean: Tensor, covariance: Tensor, tolerance: float, seed: int) -> None:
+    if mean.ndim != 2 or mean.shape[1] == 0 or covariance.shape != (*mean.shape, mean.shape[-1]):
+        found = f"{tuple(mean.shape)} and {tuple(covariance.shape)}"
+        raise ParameterError(
+            "orthant_shape", f"expected mean [B, K] and covariance [B, K, K] with K > 0; found {found}"
+        )
+    if not (mean.is_floating_point() and covariance.is_floating_point()):
+        raise ParameterError("orthant_dtype", f"expected floating tensors; found {mean.dtype} and {covariance.dtype}")
+    if not 0 < tolerance < math.inf:
+        raise ParameterError("tolerance", f"the tolerance must be positive and finite; found {tolerance}")
+    if seed < 0:
+        raise ParameterError("seed", f"the seed must not be negative; found {seed}")
+
+
+def _check_covariance(covariance: Tensor, finite: Tensor) -> None:
+    variance = covariance.diagonal(dim1=1, dim2=2)
+    if (negative := finite & (variance < 0).any(1)).any():
+        row = int(negative.nonzero()[0])
+        raise ParameterError("negative_variance", f"row {row} has a variance of {float(variance[row].min()):.3g}")
+    largest = covariance.abs().amax((1, 2))
+    skew = (covariance - covariance.mT).abs().amax((1, 2))
+    rounding = max(1e-5, 4 * torch.finfo(covariance.dtype).eps)
+    if (skewed := finite & (skew > rounding * largest)).any():
+        row = int(skewed.nonzero()[0])
+        found = f"|S - S^T| reaches {float(skew[row]):.3g} where |S| reaches {float(largest[row]):.3g}"
+        raise ParameterError("asymmetric_covariance", f"the covariance of row {row} is not symmetric: {found}")
+
+
+def _standardise(mean: Tensor, covariance: Tensor, finite: Tensor) -> tuple[Tensor, Tensor]:
+    """Bounds `u [B, K]` and correlation matrices `[B, K, K]`; rows that are not finite become a harmless problem."""
+    eye = torch.eye(mean.shape[1], dtype=torch.float64, device=mean.device)
+    covariance = torch.where(finite[:, None, None], covariance, eye)
+    mean = torch.where(finite[:, None], mean, 1.0)
+    deviation = covariance.diagonal(dim1=1, dim2=2).sqrt()
+    random = deviation > 0
+    scale = torch.where(random, deviation, 1.0)
+    bounds = torch.where(random, mean / scale, torch.where(mean > 0, math.inf, -math.inf))
+    correlation = covariance / scale[:, :, None] / scale[:, None, :]
+    correlation = (correlation + correlation.mT) / 2
+    both = random[:, :, None] & random[:, None, :]
+    return bounds, torch.where(both & (eye == 0), correlation, eye)
+
+
+def _condition_number(correlation: Tensor) -> Tensor:
+    """Largest over smallest nonzero eigenvalue `[B]`; infinite where an eigenvalue is negative beyond rounding."""
+    eigenvalues = torch.linalg.eigvalsh(correlation)
+    smallest, largest = eigenvalues[:, 0], eigenvalues[:, -1]
+    zero = torch.maximum(rank_tolerance(correlation.shape[1]) * largest, smallest.abs() * (smallest < 0))
+    smallest_nonzero = torch.where(eigenvalues > zero[:, None], eigenvalues, math.inf).amin(1)
+    return torch.where(smallest < -_INDEFINITE, math.inf, largest / smallest_nonzero)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Problems ready for integration: the likeliest event `Z_k > u_k` first, the number `size` of events that count."""
+
+    bounds: Tensor  # [B, K]
+    correlation: Tensor  # [B, K, K]
+    size: Tensor  # [B]
+    dropped: Tensor  # [B], bound on what the events left out contribute
+    union: Tensor  # [B], whether the complement is integrated
+
+
+def _plan(bounds: Tensor, correlation: Tensor, tolerance: float) -> _Rows:
+    bounds, order = bounds.sort(dim=1, stable=True)
+    correlation = correlation.take_along_dim(order[:, :, None], 1).take_along_dim(order[:, None, :], 2)
+    tail = normal_cdf(-bounds)
+    rarer = torch.zeros_like(tail)  # sum of the tails of all later events
+    rarer[:, :-1] = tail.flip(1).cumsum(1).flip(1)[:, 1:]
+    size = 1 + (rarer > _SHARE * tolerance * tail[:, :1]).sum(1)
+    dropped = rarer.take_along_dim(size[:, None] - 1, 1)[:, 0]
+    union = (bounds[:, 0] > 0) & (tail.sum(1) * size.double().sqrt() < _UNION_BOUND)
+    return _Rows(bounds, correlation, size, dropped, union)
+
+
+def _first_lattice(rows: _Rows, max_nodes: int) -> Tensor:
+    """Size `[B]` that the first lattice comes up to: the spread over far fewer points than pairs says little."""
+    affordable = max_nodes // (SHIFTS * _terms(rows).sum(1))
+    return torch.minimum(rows.size**2 // 4, affordable)
+
+
+def _affordable(wanted: Tensor, size: int, max_nodes: int) -> Tensor:
+    """Which rows `[B, 1]` may have their `wanted` integrals on the lattice of this size; all on the smallest one."""
+    return (size * SHIFTS * wanted.sum(1, keepdim=True) <= max_nodes) | (size == min(LATTICES))
+
+
+def _terms(rows: _Rows) -> Tensor:
+    """Which integrals `[B, terms]` a row is the sum of: one if direct, over `size` variables, and one per event `k` of
+    a union, over variables `0..k`."""
+    count = torch.where(rows.union, rows.size, 1)
+    return torch.arange(rows.bounds.shape[1], device=count.device) < count[:, None]
+
+
+def _summarise(rows: _Rows, integrals: Tensor, tolerance: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Value, complement and their error, each `[B]`."""
+    by_shift = integrals.sum(1)
+    total = by_shift.mean(1).clamp(0.0, 1.0)
+    rest = 1 - total
+    unseen = (_SHARE * tolerance + 1e-13) * torch.where(rows.size > 1, torch.minimum(total, rest), 0.0)
+    error = _STUDENT / math.sqrt(SHIFTS) * _deviation(by_shift) + rows.dropped + unseen
+    return torch.where(rows.union, rest, total), torch.where(rows.union, total, rest), error
+
+
+def _deviation(by_shift: Tensor) -> Tensor:
+    """Standard deviation over the last dimension, in units of the largest number because 1e-200 has no square."""
+    unit = by_shift.amax(-1, keepdim=True).clamp_min(torch.finfo(torch.float64).tiny)
+    centred = by_shift / unit - (by_shift / unit).mean(-1, keepdim=True)
+    return (centred.square().sum(-1) / (SHIFTS - 1)).sqrt() * unit[..., 0]
+
+
+def _influential(integrals: Tensor) -> Tensor:
+    """The terms `[B, terms]` of each row whose spread is not small beside that of its worst term."""
+    spread = _deviation(integrals)
+    return (spread > 0) & (spread >= _SMALL_SPREAD * spread.amax(1, keepdim=True))
+
+
+def _integrate_terms(rows: _Rows, wanted: Tensor, size: int, seed: int) -> Tensor:
+    """The integrals `wanted [B, terms]`, in the order of `wanted.nonzero()`, for each shift: `[T, shifts]`."""
+    row, event = wanted.nonzero(as_tuple=True)
+    dimension = torch.where(rows.union[row], event + 1, rows.size[row])
+    integrals = torch.zeros(len(row), SHIFTS, dtype=torch.float64, device=row.device)
+    for width, problems in _by_width(dimension, rows.bounds.shape[1]):
+        bounds, correlation = _problem(rows, row[problems], dimension[problems], width)
+        integrals[problems] = integrate(factorise(bounds, correlation), size, seed)
+    return integrals
+
+
+def _by_width(dimension: Tensor, widest: int) -> Iterator[tuple[int, Tensor]]:
+    """Indices of problems of like dimension, in portions that fit into memory, with the width they are padded to."""
+    widths = [*(width for width in _SIZES if width < widest), widest]
+    narrower = 0
+    for width in widths:
+        problems = ((dimension > narrower) & (dimension <= width)).nonzero()[:, 0]
+        narrower = width
+        if len(problems):
+            yield from ((width, part) for part in problems.split(max(1, _FACTOR_NUMBERS // width**2)))
+
+
+def _problem(rows: _Rows, row: Tensor, dimension: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """Bounds `[T, width]` and correlations `[T, width, width]`; the last event of a union term is turned round."""
+    position = torch.arange(width, device=row.device)
+    inside = position < dimension[:, None]
+    last = (position == dimension[:, None] - 1) & rows.union[row, None]
+    sign = torch.where(last, -1.0, 1.0).double()
+    bounds = torch.where(inside, rows.bounds[row, :width] * sign, math.inf)
+    correlation = rows.correlation[row, :width, :width] * (sign[:, :, None] * sign[:, None, :])
+    return bounds, correlation

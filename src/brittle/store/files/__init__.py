@@ -1,0 +1,1 @@
+"""How any file is written whole, and read without trust."""

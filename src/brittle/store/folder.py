@@ -1,0 +1,204 @@
+"""The run folder while it is written: one writer at a time, shard by shard, so that a kill at any moment loses none.
+
+A file is written under a temporary name, flushed to the disk and renamed, and the folder is flushed; then the manifest
+the same way. A shard exists when the manifest says so. Whatever else lies in the folder under the names of a run was
+left behind by a process that died, and is removed by the next one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from brittle.errors import StorageError
+from brittle.store.account import Account
+from brittle.store.files.lock import Lock
+from brittle.store.files.writing import make_folder, write
+from brittle.store.shards import is_stray
+from brittle.store.table import FORMAT, KINDS, MANIFEST, RECORD, check_format, check_records, read_json
+
+
+@dataclass(frozen=True)
+class PackedShard:
+    """A shard as the bytes of its files, which is what another process hands over.
+
+    Attributes:
+        number: position of the shard in the run.
+        account: what became of its points, as `Account.content`.
+        files: the bytes of its file of every kind of table.
+    """
+
+    number: int
+    account: dict[str, Any]
+    files: Mapping[str, bytes]
+
+    @classmethod
+    def of(cls, number: int, tables: Mapping[str, pa.Table], account: Account) -> PackedShard:
+        """The files of a shard; a kind that may be absent and has no rows has none."""
+        kept = {kind: table for kind, table in tables.items() if len(table) or kind in ("points", "scores")}
+        return cls(number, account.content, {kind: _parquet_bytes(kept[kind].cast(KINDS[kind])) for kind in kept})
+
+
+class RunFolder:
+    """A run folder, locked for the one who writes it.
+
+    Attributes:
+        path: the folder.
+        shards: for each shard that exists its entry in the manifest, by number: file, size and sha256 of every kind of
+            table, and the account of its points.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.shards: dict[int, dict[str, Any]] = {}
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: str | os.PathLike[str]) -> Iterator[RunFolder]:
+        """The folder `path`, made if absent, for this process alone while the block runs.
+
+        What a killed process left behind is removed, and shards that are not what was written are dropped from the
+        manifest, so they count as missing. `path` may be a link to a folder; what lies in it under the names of a run
+        may not be links.
+
+        Raises:
+            StorageError: another process writes it, or it cannot be written or read.
+        """
+        folder = cls(Path(path))
+        made = not folder.path.exists()
+        make_folder(folder.path)
+        try:
+            check_records(folder.path)
+            with Lock(folder.path):
+                folder._recover()
+                yield folder
+        finally:
+            if made:
+                with suppress(OSError):
+                    folder.path.rmdir()  # where it is empty: a run that was refused leaves nothing behind
+
+    @property
+    def record(self) -> dict[str, Any] | None:
+        """The record of the run that is in the folder, or None."""
+        return read_json(self.path / RECORD) if (self.path / RECORD).exists() else None
+
+    def begin(self, record: Mapping[str, Any]) -> None:
+        """Write the record of a run that starts or goes on."""
+        self._commit_manifest()
+        _commit(self.path, RECORD, _json_bytes(record))
+
+    def commit(self, number: int, tables: Mapping[str, pa.Table], account: Account | None = None) -> None:
+        """Write shard `number` and enter it in the manifest; after this returns its rows are safe.
+
+        Raises:
+            StorageError: the disk is full, or the folder cannot be written; what was committed before is safe.
+        """
+        self.enter(PackedShard.of(number, tables, account or Account()))
+
+    def enter(self, shard: PackedShard) -> dict[str, Any]:
+        """Write the files of a shard that was packed here or by another process, and enter it; gives its entry.
+
+        Raises:
+            StorageError: as `commit`.
+        """
+        files = {
+            kind: _commit(self.path, shard_file(kind, shard.number), shard.files[kind])
+            for kind in KINDS
+            if kind in shard.files
+        }
+        entry = {"number": shard.number, "account": shard.account, **files}
+        self.shards[shard.number] = entry
+        self._commit_manifest()
+        return entry
+
+    def points(self, number: int) -> pa.Table:
+        """Labels and predictions of the points of a shard that exists."""
+        with pq.ParquetFile(self.path / self.shards[number]["points"]["file"]) as file:
+            return file.read(columns=["label", "predicted"], use_threads=False)
+
+    def finish(self, record: Mapping[str, Any]) -> None:
+        """Write the record of a run that is over."""
+        _commit(self.path, RECORD, _json_bytes(record))
+
+    def _recover(self) -> None:
+        if (self.path / MANIFEST).exists():
+            manifest = read_json(self.path / MANIFEST)
+            check_format(manifest, self.path)
+            if self.record is not None:  # without it nobody knows which run they are of
+                self.shards = self._whole_shards(manifest)
+        known = {file["file"] for entry in self.shards.values() for file in _files(entry)}
+        for path in self.path.iterdir():
+            if is_stray(path.name) and path.name not in known:
+                _remove(path)
+
+    def _whole_shards(self, manifest: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+        """The entries of the shards that are what was written, by number."""
+        try:
+            return {entry["number"]: entry for entry in manifest["shards"] if self._is_whole(entry)}
+        except (KeyError, TypeError) as error:
+            raise StorageError(
+                "run_damaged", f"{self.path / MANIFEST} is not a list of shards as runs write it; choose another folder"
+            ) from error
+
+    def _is_whole(self, entry: Mapping[str, Any]) -> bool:
+        """Whether every file of a shard is what was written."""
+        for file in _files(entry):
+            path = self.path / file["file"]
+            if path.parent != self.path or path.is_symlink() or not path.is_file():
+                return False
+            if hashlib.sha256(path.read_bytes()).hexdigest() != file["sha256"]:
+                return False
+        return True
+
+    def _commit_manifest(self) -> None:
+        shards = [self.shards[number] for number in sorted(self.shards)]
+        _commit(self.path, MANIFEST, _json_bytes({"format": FORMAT, "shards": shards}))
+
+
+def _commit(folder: Path, name: str, content: bytes) -> dict[str, Any]:
+    """Write `content` so that a reader sees all of it or none, whenever the process dies."""
+    write(
+        folder / name,
+        content,
+        "what was written before is whole: make room and go on with --resume (resume=True)",
+    )
+    return {"file": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def shard_file(kind: str, number: int) -> str:
+    """The name of the file that holds one kind of table of shard `number`."""
+    return f"{kind}-{number:05d}.parquet"
+
+
+def _files(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [entry[kind] for kind in KINDS if kind in entry]
+
+
+def _remove(path: Path) -> None:
+    """Remove a name from the folder; what a link leads to stays."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(
+            "unwritable",
+            f"{path} is in the way of a shard and cannot be removed ({error.strerror}); remove it yourself",
+        ) from error
+
+
+def _json_bytes(content: Mapping[str, Any]) -> bytes:
+    return (json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+
+
+def _parquet_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    return sink.getvalue().to_pybytes()

@@ -1,0 +1,383 @@
+"""Two runs, point by point: known answers, laws of swapping and shuffling, and what cannot be paired."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as csv
+import pytest
+from helpers.tables import make_table, with_value
+from scipy.stats import binomtest, ttest_rel, wilcoxon
+
+from brittle.analysis import compare, format_comparison
+from brittle.analysis.comparison import ALIKE, NO_POINTS
+from brittle.analysis.location import median_interval, skewed_mean
+from brittle.analysis.mean_interval import mean_interval
+from brittle.cli import main
+from brittle.errors import DataError
+from brittle.store.table import POINTS, Table
+
+POINTS_MADE = 60
+RECIPE: dict[str, Any] = {
+    "points": POINTS_MADE,
+    "scores": ("monte_carlo", "logit_margin", "input_margin"),
+    "sigmas": (0.1,),
+}
+P_VALUES = ["p_wilcoxon", "p_t", "p_mcnemar"]
+
+
+def run(**recipe: Any) -> Table:
+    return make_table(**{**RECIPE, "budgets": (50,), **recipe})
+
+
+def two_runs() -> tuple[Table, Table]:
+    """The second run is a little more robust; its margins and Laplacians are known."""
+    first, second = with_laplacian(run(), 0), with_laplacian(run(), 1)
+    second = with_value(second, "logit_margin", values(first, "logit_margin") + noise(2) + 0.3)
+    return first, replace(second, points=with_column(second, "correct", [row % 7 != 0 for row in range(POINTS_MADE)]))
+
+
+def noise(seed: int, points: int = POINTS_MADE) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=points)
+
+
+def values(table: Table, label: str) -> np.ndarray:
+    return table.wide()[label].to_numpy(dtype=np.float64)
+
+
+def with_laplacian(table: Table, seed: int) -> Table:
+    """`table` with its logit margins copied as Laplacians of either sign."""
+    entry = {"score": "laplacian", "parameters": {"method": "auto"}, "label": "laplacian(method=auto)"}
+    long = table.long()
+    rows = long[long["score"] == "logit_margin"].assign(score="laplacian", parameters='{"method":"auto"}')
+    rows["value"] = noise(seed, len(rows)) * (1.0 + seed)
+    added = pa.Table.from_pandas(rows, schema=table.scores.schema, preserve_index=False)
+    entries = [*table.provenance["scores"], entry | {"quantity": "laplacian", "title": "Laplacian", "reference": ""}]
+    return replace(
+        table,
+        scores=pa.concat_tables([table.scores, added]),
+        provenance=table.provenance | {"scores": entries},
+    )
+
+
+def with_column(table: Table, name: str, content: Sequence[Any]) -> pa.Table:
+    place = POINTS.get_field_index(name)
+    return table.points.set_column(place, POINTS.field(place), pa.array(content, POINTS.field(place).type))
+
+
+def renamed(table: Table, prefix: str = "copy-") -> Table:
+    """`table` with other ids."""
+    parts = []
+    for part in (table.points, table.scores):
+        ids = pa.array([prefix + point for point in part["point"].to_pylist()])
+        parts.append(part.set_column(0, part.schema.field(0), ids))
+    return replace(table, points=parts[0], scores=parts[1])
+
+
+def first_points(table: Table, count: int) -> Table:
+    kept = table.points.slice(0, count)
+    ids = set(kept["point"].to_pylist())
+    mask = pa.array([point in ids for point in table.scores["point"].to_pylist()], pa.bool_())
+    return replace(table, points=kept, scores=table.scores.filter(mask))
+
+
+def by_score(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.set_index("score", drop=False)
+
+
+def test_a_row_is_what_the_arrays_say() -> None:
+    first, second = two_runs()
+    frame = by_score(compare(first, second))
+    row = frame.loc["logit_margin"]
+    x, y = values(first, "logit_margin"), values(second, "logit_margin")
+    assert (row["first"], row["first_low"], row["first_high"]) == pytest.approx(skewed_mean(x, 0.99))
+    assert (row["second"], row["second_low"], row["second_high"]) == pytest.approx(skewed_mean(y, 0.99))
+    assert (row["difference"], row["difference_low"], row["difference_high"]) == pytest.approx(skewed_mean(x - y, 0.99))
+    assert row["first_larger"] == (x > y).mean()
+    assert row["p_wilcoxon"] == pytest.approx(wilcoxon(x, y).pvalue)
+    assert row["p_t"] == pytest.approx(ttest_rel(x, y).pvalue)
+    assert math.isnan(row["p_mcnemar"])
+    assert (row["statistic"], row["points"], row["pairing"]) == ("mean", POINTS_MADE, "point")
+    assert pd.isna(row["reason"])
+
+
+def test_laplacians_are_compared_by_their_size() -> None:
+    first, second = two_runs()
+    row = by_score(compare(first, second)).loc["laplacian(method=auto)"]
+    x, y = (np.abs(values(table, "laplacian(method=auto)")) for table in (first, second))
+    assert (row["statistic"], row["first"], row["second"]) == (
+        "mean absolute",
+        pytest.approx(x.mean()),
+        pytest.approx(y.mean()),
+    )
+    assert row["difference"] == pytest.approx((x - y).mean())
+    assert row["difference_high"] < 0.0
+    assert row["p_wilcoxon"] == pytest.approx(wilcoxon(x, y).pvalue)
+    assert row["p_wilcoxon"] < 0.01
+    assert row["first_low"] >= 0.0
+
+
+def test_probabilities_keep_within_their_range() -> None:
+    first, second = two_runs()
+    label = "monte_carlo(draws=50, sigma=0.1)"
+    second = with_value(second, label, np.zeros(POINTS_MADE))
+    row = by_score(compare(first, second)).loc[label]
+    flips = first.wide()[f"{label}.flip_probability"]
+    assert (row["first"], row["first_low"], row["first_high"]) == pytest.approx(mean_interval(flips, 0.99))
+    assert (row["second"], row["second_low"]) == (0.0, 0.0)
+    assert row["second_high"] > 0.0
+    certain = with_value(first, label, np.ones(POINTS_MADE))
+    row = by_score(compare(certain, second)).loc[label]
+    assert row["difference"] == row["difference_high"] == 1.0
+    assert 0.8 < row["difference_low"] < 1.0
+    assert math.isnan(row["p_t"])  # the differences do not vary
+    assert row["p_wilcoxon"] < 1e-9
+
+
+def test_the_accuracy_is_tested_by_the_points_that_one_run_alone_has_right() -> None:
+    first, second = two_runs()
+    row = by_score(compare(first, second)).loc["accuracy"]
+    x, y = (np.array(table.points["correct"].to_pylist()) for table in (first, second))
+    only_x, only_y = int((x & ~y).sum()), int((y & ~x).sum())
+    assert (row["first"], row["second"]) == pytest.approx((x.mean(), y.mean()))
+    assert row["difference"] == pytest.approx(x.mean() - y.mean())
+    assert row["p_mcnemar"] == pytest.approx(binomtest(only_x, only_x + only_y).pvalue)
+    assert row[["p_wilcoxon", "p_t"]].isna().all()
+    assert row["first_larger"] == pytest.approx((only_x + (POINTS_MADE - only_x - only_y) / 2) / POINTS_MADE)
+    unlabelled = replace(second, points=with_column(second, "correct", [None] * POINTS_MADE))
+    assert "accuracy" not in compare(first, unlabelled)["score"].tolist()
+
+
+def test_a_run_and_itself_do_not_differ() -> None:
+    first, _ = two_runs()
+    frame = compare(first, first)
+    assert set(frame["difference"]) == {0.0}
+    assert set(frame["first_larger"]) == {0.5}
+    assert frame["first"].tolist() == frame["second"].tolist()
+    assert set(frame["reason"]) == {ALIKE}
+    p = frame[P_VALUES].to_numpy(dtype=np.float64)
+    assert set(p[~np.isnan(p)]) == {1.0}
+    assert (~np.isnan(p)).any(axis=1).all()
+    assert ((frame["difference_low"] < 0.0) & (frame["difference_high"] > 0.0)).all()
+    assert f"{len(frame)} of {len(frame)} rows hold the same value" in format_comparison(frame)
+
+
+def test_swapping_the_runs_flips_every_sign() -> None:
+    first, second = two_runs()
+    second = with_value(second, "input_margin(norm=linf)", [math.inf] * 5 + [1.0] * 55)
+    there, back = compare(first, second), compare(second, first)
+    assert (back["difference"] + there["difference"]).to_numpy() == pytest.approx(0.0, abs=1e-12)
+    assert back["difference_low"].to_numpy() == pytest.approx(-there["difference_high"].to_numpy())
+    assert back["first_larger"].to_numpy() == pytest.approx(1.0 - there["first_larger"].to_numpy())
+    pd.testing.assert_frame_equal(back[P_VALUES], there[P_VALUES])
+    for name in ("", "_low", "_high", "_infinite"):
+        assert back[f"first{name}"].tolist() == there[f"second{name}"].tolist()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_order_of_rows_does_not_matter(seed: int) -> None:
+    first, second = two_runs()
+    generator = np.random.default_rng(seed)
+    mixed = replace(
+        second,
+        points=second.points.take(generator.permutation(second.points.num_rows)),
+        scores=second.scores.take(generator.permutation(second.scores.num_rows)),
+    )
+    pd.testing.assert_frame_equal(compare(first, mixed), compare(first, second), check_exact=True)
+    pd.testing.assert_frame_equal(
+        compare(first, renamed(mixed)).drop(columns="pairing"), compare(first, second).drop(columns="pairing")
+    )
+
+
+def test_infinite_distances_are_compared_by_their_order() -> None:
+    first, second = two_runs()
+    x, y = np.arange(60.0), np.arange(60.0)[::-1].copy()
+    x[:20], y[10:40] = math.inf, math.inf
+    label = "input_margin(norm=linf)"
+    row = by_score(compare(with_value(first, label, x), with_value(second, label, y))).loc[label]
+    assert (row["statistic"], row["first_infinite"], row["second_infinite"]) == ("median", 20, 30)
+    assert (row["first"], row["first_low"], row["first_high"]) == median_interval(x, 0.99)
+    assert row["second"] == math.inf
+    assert math.isnan(row["p_t"])
+    assert row["first_larger"] == ((x > y).sum() + 10 / 2) / 60  # both infinite at 10 points
+    differences = np.where((x == y), 0.0, np.subtract(x, y, where=x != y, out=np.zeros(60)))
+    assert row["difference"] == np.median(differences)
+    finite = np.clip(differences, -1e6, 1e6)
+    assert row["p_wilcoxon"] == pytest.approx(wilcoxon(finite[finite != 0]).pvalue)
+    assert "* medians, as up to 30 distances are infinite" in format_comparison(row.to_frame().T)
+
+
+def test_points_are_paired_by_row_where_no_id_is_shared() -> None:
+    first, second = two_runs()
+    frame = compare(first, renamed(second))
+    assert set(frame["pairing"]) == {"row"}
+    pd.testing.assert_frame_equal(frame.drop(columns="pairing"), compare(first, second).drop(columns="pairing"))
+    assert "paired by row, as their ids differ" in format_comparison(frame)
+
+
+def test_points_without_a_partner_or_a_value_are_counted() -> None:
+    first, second = two_runs()
+    margin = values(second, "logit_margin").tolist()
+    margin[:4] = [None] * 4
+    second = with_value(second, "logit_margin", margin)
+    frame = by_score(compare(first_points(first, 50), second))
+    assert set(frame["only_first"]) == {0}
+    assert set(frame["only_second"]) == {10}
+    assert frame["dropped"].to_dict() == {label: 4 * (label == "logit_margin") for label in frame["score"]}
+    assert frame["points"].tolist() == [50 - dropped for dropped in frame["dropped"]]
+    text = format_comparison(frame)
+    assert text.startswith("50 points in both runs, paired by id; 10 only in the second; intervals at 99%")
+    assert "up to 4 points are left out" in text
+
+
+def test_what_cannot_be_paired_is_refused() -> None:
+    first, second = two_runs()
+    with pytest.raises(DataError, match=r"their ids differ, and so do their rows \(60 and 50 points\)"):
+        compare(first, renamed(first_points(second, 50)))
+    labels = second.points["label"].to_pylist()
+    other = replace(second, points=with_column(second, "label", [9 - labels[0], 9 - labels[1], *labels[2:]]))
+    with pytest.raises(DataError, match="2 of 60 paired points have another label"):
+        compare(first, other)
+    model = second.provenance["model"] | {"bounds": [0, 255]}
+    with pytest.raises(DataError, match=r"lie in \[0\.0, 1\.0\], those of the second in \[0, 255\]"):
+        compare(first, replace(second, provenance=second.provenance | {"model": model}))
+
+
+@pytest.mark.parametrize("points", [0, 1, 2])
+def test_few_points(points: int) -> None:
+    first, second = with_laplacian(run(points=points), 0), with_laplacian(run(points=points), 1)
+    frame = compare(first, second)
+    assert set(frame["points"]) == {points}
+    assert (frame["reason"] == NO_POINTS).all() == (points == 0)
+    row = by_score(frame).loc["laplacian(method=auto)"]
+    if points < 2:
+        assert (row["first_low"], row["first_high"]) == (0.0, math.inf)
+        assert (row["difference_low"], row["difference_high"]) == (-math.inf, math.inf)
+        assert math.isnan(row["p_t"])
+    assert math.isnan(row["first"]) == (points == 0)
+    assert format_comparison(frame)
+
+
+def test_a_score_without_values_is_a_row_without_numbers() -> None:
+    first, second = two_runs()
+    row = by_score(compare(first, with_value(second, "logit_margin", [None] * POINTS_MADE))).loc["logit_margin"]
+    assert (row["points"], row["dropped"], row["reason"]) == (0, POINTS_MADE, NO_POINTS)
+    assert row[["first", "second", "difference", "first_larger", *P_VALUES]].isna().all()
+
+
+def test_scores_of_other_parameters_are_not_compared() -> None:
+    first = make_table(points=20, scores=("taylor",), sigmas=(0.1, 0.2), labels=False)
+    second = make_table(points=20, scores=("taylor",), sigmas=(0.2, 0.3), labels=False)
+    assert compare(first, second)["score"].tolist() == ["taylor(sigma=0.2)"]
+    nothing = compare(first, make_table(points=20, scores=("logit_margin",), labels=False))
+    assert nothing.empty
+    assert format_comparison(nothing) == "The two runs share no score, so there is nothing to compare."
+
+
+def test_the_larger_confidence_is_used() -> None:
+    first, second = two_runs()
+    lower = replace(second, provenance=second.provenance | {"confidence": 0.9})
+    assert set(compare(lower, first)["confidence"]) == {0.99}
+    assert set(compare(lower, lower)["confidence"]) == {0.9}
+
+
+def test_equal_runs_are_seldom_told_apart() -> None:
+    """Of 200 pairs of runs without a difference more than 9 have p < 0.01 by chance in less than 1 of 10,000 cases.
+
+    So it is for intervals that miss 0; the seed is fixed. A shift of one deviation of either is found mostly.
+    """
+    generator = np.random.default_rng(3)
+    table = make_table(points=40, scores=("logit_margin",), labels=False)
+    found = []
+    for shift in (0.0, 1.0):
+        for _ in range(200):
+            x, y = generator.exponential(size=(2, 40))
+            runs = (with_value(table, "logit_margin", one) for one in (x + shift, y))
+            row = compare(*runs).iloc[0]
+            found.append(
+                (
+                    row["p_wilcoxon"] < 0.01,
+                    row["p_t"] < 0.01,
+                    row["difference_low"] > 0.0 or row["difference_high"] < 0.0,
+                )
+            )
+    low, high = np.array(found).reshape(2, 200, 3).sum(axis=1)
+    assert (low <= 9).all()
+    assert (high >= 150).all()
+
+
+def test_the_text_has_a_line_for_every_score() -> None:
+    frame = compare(*two_runs())
+    lines = format_comparison(frame).splitlines()
+    rows = lines[2 : 2 + len(frame)]
+    assert [line.strip().split("  ")[0].strip("|") for line in rows] == frame["score"].tolist()
+    assert len({len(line) for line in lines[1 : 2 + len(frame)]}) == 1
+    assert lines[2 + len(frame)].startswith("p: McNemar")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The command
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two run folders, `one` and `two`."""
+    monkeypatch.chdir(tmp_path)
+    for table, name in zip(two_runs(), ("one", "two"), strict=True):
+        table.to_parquet(name)
+
+
+@pytest.mark.usefixtures("folders")
+def test_the_command_prints_and_writes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "one", "two", "--out", "comparison.csv"]) == 0
+    said = capsys.readouterr()
+    frame = compare(*two_runs())
+    assert said.out == format_comparison(frame) + "\ncomparison.csv\n"
+    assert said.err == ""
+    written = csv.read_csv("comparison.csv").to_pandas()
+    assert written["score"].tolist() == frame["score"].tolist()
+    assert written["difference"].to_numpy() == pytest.approx(frame["difference"].to_numpy())
+    assert main(["compare", "one", "two"]) == 0
+    assert capsys.readouterr().out == format_comparison(frame) + "\n"
+
+
+@pytest.mark.usefixtures("folders")
+def test_a_spreadsheet_runs_nothing_of_what_the_command_wrote() -> None:
+    first, _ = two_runs()
+    hostile = '=HYPERLINK("https://evil.example")'
+    entries = [entry | {"label": hostile, "title": "@x"} for entry in first.provenance["scores"]]
+    replace(first, provenance=first.provenance | {"scores": entries}).to_parquet("hostile")
+    assert main(["compare", "hostile", "two", "--out", "safe.csv"]) == 0
+    written = csv.read_csv("safe.csv").to_pandas()
+    assert set(written["score"]) == {"accuracy", f"'{hostile}"}
+    assert set(written["title"][1:]) == {"'@x"}
+
+
+@pytest.mark.usefixtures("folders")
+def test_what_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, code, named in (
+        (["one", "absent"], 7, "absent is not a run folder"),
+        (["one", "two", "--out", "comparison.txt"], 3, "must end in .csv"),
+        (["one", "two", "--out", "absent/comparison.csv"], 7, "its folder must exist"),
+    ):
+        assert main(["compare", *arguments]) == code
+        assert named in capsys.readouterr().err
+    first_points(renamed(two_runs()[1]), 50).to_parquet("other")
+    assert main(["compare", "one", "other"]) == 3
+    assert "unpaired_runs" in capsys.readouterr().err
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "--out" in said
+    assert "FIRST" in said
+    assert "SECOND" in said

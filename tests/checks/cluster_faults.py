@@ -1,0 +1,254 @@
+"""Kills workers, drivers and nodes of runs on a Ray cluster, and counts what is lost and how much longer they take.
+
+    PYTHONPATH=tests python -m checks.cluster_faults [KILLS]
+
+The cluster has a head that computes nothing and three nodes of one CPU, all on this machine. A run has 24 shards of
+about half a second each, in which the network sleeps, so that two cores are enough for three nodes. A worker is killed
+by its process or by the actor that holds it, in turn; a driver's run is resumed; a node's place is taken by a new one
+after the run. Last, nodes are stopped and not killed: they fall silent with their connections open.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from checks.faults import contents
+from helpers.processes import LIMIT
+from helpers.ray_nodes import Nodes, nodes, parent, workers
+
+import brittle
+from brittle.run.job import SHARD
+
+SHARDS, NODES, KILLS = 24, 3, 10
+
+SLEEP = "        time.sleep(0.01)\n"
+
+NETWORK = f"""
+import time
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = torch.nn.Linear(12, 3)
+
+    def forward(self, x):
+{SLEEP}        return self.layer(x.flatten(1))
+
+
+def make():
+    return Net().eval()
+"""
+
+
+@dataclass
+class Runs:
+    """Runs of one job, in one folder, on one cluster.
+
+    Attributes:
+        place: where model, data and run folders lie.
+        address: of the cluster.
+        environment: variables that whoever uses it needs.
+        shards: of a run.
+    """
+
+    place: Path
+    address: str
+    environment: dict[str, str]
+    shards: int
+
+    @classmethod
+    def prepare(cls, place: Path, cluster: Nodes, shards: int, network: str = NETWORK) -> Runs:
+        """Write the model and the data; the last shard is not full."""
+        points = SHARD * shards - 100
+        (place / "net.py").write_text(network)
+        x = np.random.default_rng(0).random((points, 12), dtype=np.float32)
+        np.savez(place / "data.npz", x=x, y=np.arange(points) % 3)
+        return cls(place, cluster.address, cluster.environment, shards)
+
+    def line(self, name: str, *options: str) -> list[str]:
+        """The arguments of a run into the folder `name`."""
+        fixed = ["--scores", "monte_carlo", "logit_margin", "--draws", "10", "--skip-doctor", "--resume", "--quiet"]
+        model, data = f"{self.place / 'net.py'}:make", str(self.place / "data.npz")
+        return ["score", model, data, "--out", str(self.place / name), *fixed, *options]
+
+    def start(self, name: str, *options: str) -> subprocess.Popen[bytes]:
+        """Start a run into the folder `name`."""
+        line = self.line(name, *(options or ("--cluster", self.address)))
+        with (self.place / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "brittle", *line], stdout=log, stderr=log, env=os.environ | self.environment
+            )
+
+    def done(self, name: str) -> int:
+        """How many shards are in the manifest of a run."""
+        try:
+            return len(json.loads((self.place / name / "manifest.json").read_text())["shards"])
+        except FileNotFoundError:
+            return 0
+
+    def wait_for(self, name: str, shards: int, run: subprocess.Popen[bytes]) -> None:
+        """Wait until so many shards are there."""
+        deadline = time.monotonic() + LIMIT
+        while self.done(name) < shards:
+            assert time.monotonic() < deadline, f"{name} has {self.done(name)} of {shards} shards after {LIMIT:g} s"
+            assert run.poll() is None, f"{name} ended before it was killed: {self.said(name)}"
+            time.sleep(0.02)
+
+    def said(self, name: str) -> str:
+        """What the runs into the folder `name` said."""
+        return (self.place / f"{name}.log").read_text()[-2000:]
+
+
+@dataclass
+class Tally:
+    """What was seen after kills."""
+
+    kills: int = 0
+    rows_lost: int = 0
+    rows_doubled: int = 0
+    other_bytes: int = 0
+    failed: list[str] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def faults(self) -> int:
+        """How much went wrong."""
+        return self.rows_lost + self.rows_doubled + self.other_bytes + len(self.failed)
+
+
+Kill = Callable[[Runs, str, subprocess.Popen[bytes], int], None]
+
+
+def kill_worker(runs: Runs, name: str, run: subprocess.Popen[bytes], number: int) -> None:
+    """A worker's process, or the actor that holds it."""
+    victim = workers(str(runs.place / name))[0]
+    if number % 2:
+        victim = parent(victim)
+    os.kill(victim, signal.SIGKILL)
+    gone(victim)
+
+
+def kill_driver(runs: Runs, name: str, run: subprocess.Popen[bytes], number: int) -> None:
+    """The command that was started; it is started again."""
+    run.kill()
+    assert run.wait(LIMIT) == -signal.SIGKILL
+
+
+def gone(process: int) -> None:
+    """See that a process ended."""
+    deadline = time.monotonic() + 10
+    place = Path(f"/proc/{process}/stat")
+    while time.monotonic() < deadline:
+        try:
+            if place.read_text().rpartition(")")[2].split()[0] == "Z":
+                return
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"process {process} lives on")
+
+
+def survive(runs: Runs, kind: str, number: int, kill: Kill, expected: dict[str, str], tally: Tally) -> None:
+    """Kill once, at a random shard of a run, and compare what it leaves with an undisturbed one."""
+    name = f"{kind}-{number}"
+    began = time.monotonic()
+    run = runs.start(name)
+    runs.wait_for(name, random.Random(name).randint(1, runs.shards * 2 // 3), run)
+    kill(runs, name, run, number)
+    tally.kills += 1
+    if run.poll() is not None:
+        run = runs.start(name)
+    code = run.wait(LIMIT)
+    tally.seconds.append(time.monotonic() - began)
+    if code == 0:
+        compare(runs.place / name, expected, runs.shards, tally)
+    else:
+        tally.failed.append(f"{name}: exit {code}: {runs.said(name)}")
+
+
+def compare(run: Path, expected: dict[str, str], shards: int, tally: Tally) -> None:
+    """Add to `tally` what a run lacks, has twice or has otherwise than an undisturbed one."""
+    found = contents(run)
+    tally.other_bytes += len(set(found) ^ set(expected))
+    tally.other_bytes += sum(found[name] != digest for name, digest in expected.items() if name in found)
+    points = Counter(brittle.read_table(run).points["point"].to_pylist())
+    tally.rows_lost += SHARD * shards - 100 - len(points)
+    tally.rows_doubled += sum(points.values()) - len(points)
+
+
+def undisturbed(runs: Runs, name: str, *options: str) -> tuple[float, dict[str, str]]:
+    """Seconds of a run that nobody kills, and its files."""
+    began = time.monotonic()
+    code = runs.start(name, *options).wait(LIMIT)
+    assert code == 0, runs.said(name)
+    return time.monotonic() - began, contents(runs.place / name)
+
+
+def node_killer(cluster: Nodes, silent: bool = False) -> Kill:
+    """What kills a node, or only stops it."""
+
+    def kill(runs: Runs, name: str, run: subprocess.Popen[bytes], number: int) -> None:
+        assert len(cluster.members) == NODES
+        (cluster.stop if silent else cluster.kill)(number % NODES)
+
+    return kill
+
+
+def report(kind: str, tally: Tally, clean: float) -> None:
+    longest = max(tally.seconds)
+    print(
+        f"{kind}: {tally.kills} kills landed; rows lost {tally.rows_lost}, rows doubled {tally.rows_doubled}, files "
+        f"with other bytes {tally.other_bytes}, not finished {len(tally.failed)}; seconds at most {longest:.1f}, "
+        f"{longest / clean:.2f} times an undisturbed run",
+        flush=True,
+    )
+    for sentence in tally.failed:
+        print(sentence)
+
+
+def main(arguments: list[str]) -> int:
+    """All of it; prints what was lost."""
+    kills = int(arguments[0]) if arguments else KILLS
+    faults, slow = 0, 0.0
+    with tempfile.TemporaryDirectory() as place, nodes(NODES) as cluster:
+        runs = Runs.prepare(Path(place), cluster, SHARDS)
+        _, expected = undisturbed(runs, "processes", "--workers", "1")
+        assert len(expected) == 2 * SHARDS + 2
+        undisturbed(runs, "first")  # Ray's own first start is slower
+        clean, found = undisturbed(runs, "clean")
+        assert found == expected
+        print(f"undisturbed on {NODES} nodes: {clean:.1f} s, the bytes of one process", flush=True)
+        for kind, kill in (
+            ("worker", kill_worker),
+            ("driver", kill_driver),
+            ("node", node_killer(cluster)),
+            ("silent node", node_killer(cluster, silent=True)),
+        ):
+            tally = Tally()
+            for number in range(kills):
+                survive(runs, kind, number, kill, expected, tally)
+                cluster.renew(NODES)
+            report(kind, tally, clean)
+            faults += tally.faults
+            slow = max(slow, max(tally.seconds) / clean)
+    print(f"longest: {slow:.2f} times an undisturbed run")
+    return int(faults > 0 or slow > 2)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,237 @@
+"""Kills runs, damages their shards, and counts what is lost: rows, rows doubled, unreadable files, stray files.
+
+    PYTHONPATH=tests python -m checks.faults
+
+Every run is a child of this process, killed by SIGKILL: at random moments, and at every step of the commit protocol of
+every shard. A kill that did not land is an error of the harness.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import brittle
+from brittle.errors import BrittleError
+from brittle.run import job as jobs
+from brittle.scores import LogitMargin, Moments
+
+POINTS_IN_A_SHARD, SHARDS, SIZE = 16, 20, 12
+"""Small shards, so that a run of 20 takes a moment."""
+
+NAMES = ("manifest.json", "run.json")
+
+
+def score(out: Path) -> None:
+    """The run that is killed and resumed."""
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(SIZE, 16), nn.Tanh(), nn.Linear(16, 3))
+    x = torch.rand(POINTS_IN_A_SHARD * SHARDS - 5, SIZE)
+    y = torch.arange(len(x)) % 3
+    scores = [Moments(0.1, draws=4), LogitMargin()]
+    brittle.score(brittle.Classifier(network), (x, y), scores, out=out, resume=True)
+
+
+@dataclass
+class Tally:
+    """What was seen after kills and resumptions."""
+
+    kills: int = 0
+    rows_lost: int = 0
+    rows_doubled: int = 0
+    unreadable_files: int = 0
+    stray_files: int = 0
+    other_bytes: int = 0
+    not_resumed: list[str] = field(default_factory=list)
+
+    @property
+    def faults(self) -> int:
+        """How much went wrong."""
+        numbers = (self.rows_lost, self.rows_doubled, self.unreadable_files, self.stray_files, self.other_bytes)
+        return sum(numbers) + len(self.not_resumed)
+
+
+def in_child(work: Callable[[], None], kill_after: float | None = None) -> int:
+    """Run `work` in a child of this process; gives its wait status. It is killed after so many seconds, if told."""
+    child = os.fork()
+    if child == 0:
+        torch.set_num_threads(1)
+        jobs.SHARD = POINTS_IN_A_SHARD
+        try:
+            work()
+        except BrittleError:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    if kill_after is not None:
+        time.sleep(kill_after)
+        os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]
+
+
+def killed_at(step: int, out: Path) -> Callable[[], None]:
+    """A run that kills itself before step `step` of its commits: flushes and renames, and right after each."""
+
+    def work() -> None:
+        left = [step]
+
+        def step_or_die() -> None:
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left[0] -= 1
+
+        def counted(function: Callable) -> Callable:
+            def call(*arguments):
+                step_or_die()
+                result = function(*arguments)
+                step_or_die()
+                return result
+
+            return call
+
+        os.fsync = counted(os.fsync)
+        Path.replace = counted(Path.replace)  # type: ignore[method-assign]
+        score(out)
+
+    return work
+
+
+def steps(folder: Path) -> int:
+    """Steps of the commit protocol in a whole run."""
+    out, told = folder / "counted", folder / "steps"
+
+    def work() -> None:
+        seen = [0]
+
+        def counted(function: Callable) -> Callable:
+            def call(*arguments):
+                seen[0] += 2
+                return function(*arguments)
+
+            return call
+
+        os.fsync = counted(os.fsync)
+        Path.replace = counted(Path.replace)  # type: ignore[method-assign]
+        score(out)
+        told.write_text(str(seen[0]))
+
+    assert in_child(work) == 0
+    shutil.rmtree(out)
+    return int(told.read_text())
+
+
+def contents(run: Path) -> dict[str, str]:
+    """The digest of every file of a run, its two JSON files by what they say that does not change from run to run."""
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in run.iterdir()}
+    manifest = json.loads((run / "manifest.json").read_text())
+    return found | {"manifest.json": json.dumps(manifest, sort_keys=True), "run.json": ""}
+
+
+def reference(folder: Path) -> dict[str, str]:
+    """An uninterrupted run's files."""
+    assert in_child(lambda: score(folder / "reference")) == 0
+    found = contents(folder / "reference")
+    assert len(found) == 2 * SHARDS + len(NAMES)
+    return found
+
+
+def examine(run: Path, expected: dict[str, str], tally: Tally) -> None:
+    """Compare a resumed run with the uninterrupted one, and add what differs to `tally`."""
+    found = contents(run)
+    tally.stray_files += len(set(found) - set(expected))
+    tally.other_bytes += sum(found.get(name) != digest for name, digest in expected.items())
+    try:
+        points = Counter(brittle.read_table(run).points["point"].to_pylist())
+    except BrittleError:
+        tally.unreadable_files += 1
+        return
+    wanted = POINTS_IN_A_SHARD * SHARDS - 5
+    tally.rows_lost += wanted - len(points)
+    tally.rows_doubled += sum(points.values()) - len(points)
+
+
+def kill_and_resume(folder: Path, runs: Iterable[tuple[str, Callable[[Path], int]]], expected: dict[str, str]) -> Tally:
+    """Kill each run, see that what is there can be read, resume it, and compare."""
+    tally = Tally()
+    for name, start in runs:
+        out = folder / name
+        status = start(out)
+        if not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL):
+            raise AssertionError(f"{name}: the kill did not land (wait status {status})")
+        tally.kills += 1
+        if (out / "run.json").exists() and (out / "manifest.json").exists():
+            try:
+                brittle.read_table(out)
+            except BrittleError:
+                tally.unreadable_files += 1
+        if in_child(lambda out=out: score(out)) != 0:
+            tally.not_resumed.append(name)
+            continue
+        examine(out, expected, tally)
+        shutil.rmtree(out)
+    return tally
+
+
+def random_kills(folder: Path, count: int, expected: dict[str, str]) -> Tally:
+    """Kills at random moments of a run."""
+    began = time.monotonic()
+    assert in_child(lambda: score(folder / "timed")) == 0
+    whole = time.monotonic() - began
+    shutil.rmtree(folder / "timed")
+    moments = random.Random(0)
+
+    def killed(out: Path) -> int:
+        while True:  # a run may end before its moment comes
+            status = in_child(lambda: score(out), kill_after=moments.uniform(0.02, 0.9) * whole)
+            if status != 0:
+                return status
+            shutil.rmtree(out)
+
+    return kill_and_resume(folder, ((f"random-{number}", killed) for number in range(count)), expected)
+
+
+def kills_at_steps(folder: Path, chosen: Iterable[int], expected: dict[str, str]) -> Tally:
+    """Kills at steps of the commit protocol."""
+    runs = ((f"step-{step}", lambda out, step=step: in_child(killed_at(step, out))) for step in chosen)
+    return kill_and_resume(folder, runs, expected)
+
+
+def main() -> int:
+    """All of it; prints what was lost."""
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        expected = reference(folder)
+        count = steps(folder)
+        print(f"a run of {SHARDS} shards; {count} steps of its commit protocol")
+        faults = 0
+        for name, tally in (
+            ("random moments", random_kills(folder, 50, expected)),
+            ("every step", kills_at_steps(folder, range(count), expected)),
+        ):
+            faults += tally.faults
+            print(
+                f"{name}: {tally.kills} kills landed; rows lost {tally.rows_lost}, rows doubled {tally.rows_doubled}, "
+                f"unreadable files {tally.unreadable_files}, stray files {tally.stray_files}, files with other bytes "
+                f"{tally.other_bytes}, not resumed {len(tally.not_resumed)}"
+            )
+    return int(faults > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

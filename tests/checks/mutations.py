@@ -1,0 +1,957 @@
+"""Takes safeguards out one at a time, in a copy of the tree, and shows that a test turns red for each of them.
+
+    PYTHONPATH=tests python -m checks.mutations [NAME ...]
+
+A safeguard that no test misses can be lost without anybody noticing. The tests that are named here pass on a copy that
+nothing was taken out of; then each must fail, and not merely break, on a copy that lacks its safeguard.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+COPIED = ("src", "tests", "docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile", "pyproject.toml")
+"""What tests need of the tree."""
+
+PASSED, FAILED, OTHER_COPY = 0, 1, 70
+"""Exit codes of a run of tests: two of pytest's, and that the copy was not what was imported."""
+
+LIMIT = 300.0
+"""Seconds that a run of tests may take."""
+
+RUN = f"""
+import sys
+from pathlib import Path
+import brittle, pytest
+if not Path(brittle.__file__).is_relative_to(Path(sys.argv[1], "src")):
+    print("imported", brittle.__file__)
+    sys.exit({OTHER_COPY})
+sys.exit(pytest.main(["-q", "--tb=line", "-p", "no:cacheprovider", *sys.argv[2:]]))
+"""
+"""Runs tests where the copy of the package is the one that is imported."""
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A safeguard that is taken out.
+
+    Attributes:
+        name: of the safeguard.
+        file: where it stands, below `src/brittle`.
+        edits: texts that stand there exactly once, each with what takes its place.
+        test: what turns red.
+    """
+
+    name: str
+    file: str
+    edits: tuple[tuple[str, str], ...]
+    test: str
+
+    @property
+    def path(self) -> Path:
+        """The file, below the root of the tree."""
+        return Path("src", "brittle", self.file)
+
+    def applied(self, content: str) -> str:
+        """`content` of the file without the safeguard.
+
+        Raises:
+            ValueError: a text to be replaced does not stand in it exactly once.
+        """
+        for old, new in self.edits:
+            if (count := content.count(old)) != 1:
+                raise ValueError(f"{self.name}: {old.strip()!r} stands {count} times in {self.path}, not once")
+            content = content.replace(old, new)
+        return content
+
+
+def mutation(name: str, file: str, old: str, new: str, test: str) -> Mutation:
+    """A mutation of one place."""
+    return Mutation(name, file, ((old, new),), f"tests/{test}")
+
+
+THREADS, CALLER = "model/test_evaluation_mode.py::test_", "model/test_caller_modes.py::test_"
+LEAN = "doctor/test_doctor_batches.py::test_rows_that_lean_on_each_other_are_refused"
+PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is_scored"
+
+MUTATIONS = (
+    # The run folder.
+    mutation(
+        "bytes of a shard are flushed to the disk", "store/files/writing.py",
+        "                os.fsync(file.fileno())\n", "",
+        "run/test_resume.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
+    ),
+    mutation(
+        "buffered bytes are written before the flush", "store/files/writing.py",
+        "                file.flush()\n", "",
+        "run/test_resume.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
+    ),
+    mutation(
+        "the folder is flushed after the rename", "store/files/writing.py",
+        "        _flush(path.parent)\n", "",
+        "run/test_resume.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
+    ),
+    Mutation(
+        "files are renamed into place", "store/files/writing.py",
+        (
+            ("os.fdopen(os.open(temporary, _NEW, 0o666), ", "os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT), "),
+            ("                temporary.replace(path)\n", ""),
+        ),
+        "tests/run/test_resume.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
+    ),
+    mutation(
+        "only regular files are written over", "store/files/writing.py",
+        "    if stat.S_ISREG(mode):\n", "    if True:\n",
+        "test_places.py::test_nothing_but_a_regular_file_is_written[a detector-pipe]",
+    ),
+    mutation(
+        "what comes in between is not written over", "store/files/writing.py",
+        "                check_target(path)\n", "",
+        "test_places.py::test_what_comes_in_between_is_not_replaced",
+    ),
+    mutation(
+        "half a file is removed", "store/files/writing.py",
+        "                temporary.unlink(missing_ok=True)\n", "                pass\n",
+        "test_places.py::test_a_file_is_whole_or_not_there",
+    ),
+    mutation(
+        "a file that is replaced keeps its permissions", "store/files/writing.py",
+        "                _take_permissions(file, path)\n", "",
+        "test_places.py::test_a_file_that_is_replaced_keeps_its_permissions_and_its_other_names",
+    ),
+    mutation(
+        "a report is written as every file", "report/page.py",
+        '    write(path, page.encode("utf-8"))\n', '    path.write_text(page, encoding="utf-8", newline="\\n")\n',
+        "test_places.py::test_every_file_is_written_by_one_function",
+    ),
+    mutation(
+        "the folder of the demo's run is no link", "cli/commands.py",
+        '    check_folder(out / "run")\n', "",
+        "test_places.py::test_the_run_of_the_demo_is_in_its_folder",
+    ),
+    mutation(
+        "the lock is no link", "store/files/lock.py",
+        " | os.O_NOFOLLOW | os.O_NONBLOCK\n", " | os.O_NONBLOCK\n",
+        "test_places.py::test_a_lock_that_became_a_link_in_between_is_not_followed",
+    ),
+    mutation(
+        "the lock is a regular file", "store/files/lock.py",
+        "        if not stat.S_ISREG(os.fstat(self._file).st_mode):\n", "        if False:\n",
+        "test_places.py::test_a_lock_that_became_a_link_in_between_is_not_followed",
+    ),
+    mutation(
+        "the lock has no other name", "store/files/lock.py",
+        "        if opened.st_nlink > 1:\n", "        if False:\n",
+        "test_places.py::test_a_lock_that_is_none_is_not_written_over",
+    ),
+    mutation(
+        "somebody's file is no lock", "store/files/lock.py",
+        "        if not self._is_lock():\n", "        if False:\n",
+        "test_places.py::test_a_lock_that_is_none_is_not_written_over",
+    ),
+    mutation(
+        "files of others in the folder of a run stay", "store/shards.py",
+        "    return bool(_STRAY.fullmatch(name))\n", '    return name.endswith((".tmp", ".parquet"))\n',
+        "test_places.py::test_files_of_others_in_the_folder_of_a_run_stay",
+    ),
+    mutation(
+        "digest of a shard that is read", "store/shards.py",
+        "    if hashlib.sha256(content).hexdigest() != shard.sha256:\n", "    if False:\n",
+        "store/test_untrusted.py::test_two_hundred_flipped_bits_are_all_named",
+    ),
+    mutation(
+        "digest of a shard that is kept on resume", "store/folder.py",
+        '            if hashlib.sha256(path.read_bytes()).hexdigest() != file["sha256"]:\n', "            if False:\n",
+        "run/test_resume.py::test_only_what_is_missing_is_computed",
+    ),
+    mutation(
+        "files outside the folder are not kept on resume", "store/folder.py",
+        "if path.parent != self.path or path.is_symlink() or not path.is_file():\n", "if not path.is_file():\n",
+        "run/test_resume.py::test_a_shard_outside_the_folder_is_computed_again",
+    ),
+    mutation(
+        "what a dead process left is removed", "store/folder.py",
+        "            if is_stray(path.name) and path.name not in known:\n",
+        '            if path.suffix == ".parquet" and path.name not in known:\n',
+        "run/test_resume.py::test_what_a_dead_process_left_is_removed",
+    ),
+    mutation(
+        "one writer at a time", "store/files/lock.py",
+        "            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", "            pass\n",
+        "run/test_resume.py::test_a_second_process_is_refused",
+    ),
+    mutation(
+        "names in the manifest stay in the folder", "store/shards.py",
+        '    if Path(file).name != file or file in (".", "..") or "\\\\" in file or "\\0" in file:\n',
+        "    if False:\n",
+        "store/test_untrusted.py::test_a_manifest_cannot_lead_out_of_its_folder",
+    ),
+    mutation(
+        "links do not lead out of the folder", "store/shards.py",
+        "    if path.is_symlink() and path.resolve().parent != path.parent.resolve():\n", "    if False:\n",
+        "store/test_untrusted.py::test_a_link_cannot_lead_out_of_its_folder",
+    ),
+    mutation(
+        "NaN is no number in a record", "store/shards.py",
+        ", parse_constant=_refuse_constant)\n", ")\n",
+        "store/test_untrusted.py::test_records_that_are_no_object_are_refused",
+    ),
+    # What a resumed run is.
+    mutation(
+        "another experiment is not resumed", "run/scoring.py",
+        "            check_same(before, fixed, os.fspath(folder.path))\n", "",
+        "run/test_resume.py::test_another_experiment_is_refused_by_name",
+    ),
+    Mutation(
+        "the digest of the data decides the identity", "run/identity.py",
+        (('"data.sha256", ', ""), ('"data.path", ', '"data.path", "data.sha256", ')),
+        "tests/run/test_resume.py::test_another_experiment_is_refused_by_name",
+    ),
+    Mutation(
+        "the version of PyTorch decides the identity", "run/identity.py",
+        (('"versions.torch", ', ""), ('"versions.python", ', '"versions.python", "versions.torch", ')),
+        "tests/run/test_resume.py::test_nothing_else_is_left_out_of_the_identity",
+    ),
+    mutation(
+        "data that change during a run", "run/scoring.py",
+        "        doctor.check_unchanged(job.points, diagnosis.digest)\n", "",
+        f"{PLANTED}[data that are overwritten]",
+    ),
+    mutation(
+        "digest of the data's file after a run", "doctor/data.py",
+        "        if now != then:\n", "        if False:\n",
+        "doctor/test_planted_defects.py::test_a_file_that_is_overwritten_during_the_run_is_seen",
+    ),
+    # Numbers.
+    mutation(
+        "NaN logits under noise are a status", "scores/monte_carlo.py",
+        "mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)\n",
+        "initial_status(sampled.tied)\n",
+        "run/test_run.py::test_nan_logits_under_noise_never_count_as_agreement",
+    ),
+    mutation(
+        "a tie under noise is a flip", "measure/noisy_margins.py",
+        "= ~(nearest > 0) | ~finite,", "= ~(nearest >= 0) | ~finite,",
+        "measure/test_measure.py::test_a_copy_that_votes_for_no_class_is_a_flip[tie]",
+    ),
+    mutation(
+        "NaN under noise is no agreement", "measure/noisy_margins.py",
+        "= ~(nearest > 0) | ~finite,", "= nearest <= 0,",
+        "measure/test_measure.py::test_a_copy_that_votes_for_no_class_is_a_flip[NaN]",
+    ),
+    mutation(
+        "votes that exclude an estimate contradict it", "scores/evidence.py",
+        "        status = mark(status, by_votes.excludes(value), Status.CONTRADICTED)\n",
+        "",
+        "scores/test_evidence.py::test_what_the_votes_exclude_is_contradicted",
+    ),
+    mutation(
+        "ties under noise are a status", "scores/evidence.py",
+        "        status = mark(status, votes.ties > 0, Status.NOISY_TIES)\n",
+        "",
+        "scores/test_evidence.py::test_ties_under_noise_are_counted_apart",
+    ),
+    mutation(
+        "a tie is no flip at the lower end", "scores/evidence.py",
+        "in (votes.flips_without_ties, votes.flips)",
+        "in (votes.flips, votes.flips)",
+        "scores/test_evidence.py::test_ties_under_noise_are_counted_apart",
+    ),
+    mutation(
+        "intervals that say nothing are a status", "scores/evidence.py",
+        "mark(status, interval.high - interval.low >= VACUOUS_FROM, Status.VACUOUS)",
+        "status",
+        "scores/test_evidence.py::test_an_interval_that_says_nothing_has_a_status",
+    ),
+    mutation(
+        "what no draw reaches is extrapolated", "scores/evidence.py",
+        "torch.where(value * draws < 1.0,",
+        "torch.where(value < 0.0,",
+        "scores/test_evidence.py::test_every_flip_probability_says_what_stands_behind_it",
+    ),
+    mutation(
+        "margins that are not normal are counted", "scores/moments.py",
+        "doubt = doubtful(value, margins.spread, votes) | by_votes.excludes(value)",
+        "doubt = torch.zeros_like(value, dtype=torch.bool)",
+        "scores/test_evidence.py::test_a_wrong_number_is_told_or_held",
+    ),
+    mutation(
+        "few pairs test no normal model", "scores/evidence.py",
+        "    if votes.units < FEWEST_UNITS:\n",
+        "    if False:\n",
+        "scores/test_evidence.py::test_few_pairs_do_not_vouch_for_a_normal_model",
+    ),
+    mutation(
+        "networks that bend have wider intervals", "scores/linear.py",
+        "    return interval.hull(by_model, bends).hull(by_votes, doubt | by_votes.excludes(value))\n",
+        "    return interval\n",
+        "scores/test_evidence.py::test_an_interval_of_no_width_has_a_reason",
+    ),
+    mutation(
+        "a deviation of few pairs is not known exactly", "scores/evidence.py",
+        "    return low.sqrt(), high.sqrt()\n",
+        "    return torch.ones_like(low), torch.ones_like(high)\n",
+        "scores/test_evidence.py::test_intervals_hold_on_linear_networks",
+    ),
+    mutation(
+        "one margin for several competitors is a status", "scores/mmse.py",
+        "        status = mark(status, torch.full_like(found.tied, found.classes > 2), Status.NEAREST_MARGIN)\n",
+        "",
+        "scores/test_evidence.py::test_the_nearest_margin_says_what_it_leaves_out",
+    ),
+    mutation(
+        "numbers below every draw are shown as a bound", "report/wording.py",
+        "return f\"below {at_most(max(high, SMALLEST))}, by {model}\"",
+        "return f\"{flip:.3g}, by {model}\"",
+        "scores/test_evidence.py::test_a_number_that_was_not_seen_is_shown_as_a_bound",
+    ),
+    mutation(
+        "the report shows a number that was not seen as a bound", "report/average_case.py",
+        "    if _is_extrapolated(row) and subject.chosen is not None:\n", "    if False:\n",
+        "report/test_report.py::test_a_number_that_was_not_seen_is_a_bound",
+    ),
+    mutation(
+        "a share of flips that disagrees is a doubt", "scores/evidence.py",
+        "(share - value).abs() > AGREE_WITHIN * error", "share < 0",
+        "scores/test_evidence.py::test_a_share_of_flips_that_disagrees_is_a_doubt",
+    ),
+    mutation(
+        "a change reaches out to what was not drawn", "scores/probability_change.py",
+        "torch.minimum(low, by_model.amin(dim=0)), torch.maximum(high, by_model.amax(dim=0))", "low, high",
+        "scores/test_evidence.py::test_intervals_hold_on_linear_networks",
+    ),
+    mutation(
+        "kinks are a status", "scores/laplacian.py",
+        "        status = mark(status, second.kink, Status.KINK)\n", "",
+        "scores/test_laplacian.py::test_ties_in_max_pooling_are_kinks",
+    ),
+    mutation(
+        "operations that differentiate once are seen", "model/classifier.py",
+        "        if differentiable and _differentiates_once(gradient):\n", "        if False:\n",
+        "scores/test_laplacian.py::test_no_second_derivative_is_one_sentence",
+    ),
+    mutation(
+        "training mode is put back", "model/evaluation_mode.py",
+        "            switched.one.training = True", "            pass",
+        "model/test_classifier.py::test_evaluation_mode_is_left_as_it_was",
+    ),
+    # Threads, and what a caller has switched.
+    mutation(
+        "a mode is held as long as anybody evaluates", "model/evaluation_mode.py",
+        "    return [switched.pop(id(one)) for one in ones if not switched[id(one)].holders]\n",
+        "    return [switched.pop(id(one)) for one in ones if id(one) in switched]\n",
+        f"{THREADS}dropout_does_not_come_back_when_another_run_ends",
+    ),
+    mutation(
+        "a model that is trained during a pass", "model/classifier.py",
+        "            output = call(seen)\n        check_mode(self.model)\n", "            output = call(seen)\n",
+        f"{THREADS}training_in_the_middle_of_a_pass_stops_it",
+    ),
+    mutation(
+        "a model that is trained at the end", "model/evaluation_mode.py",
+        "        yield was_training\n        check_mode(model)\n", "        yield was_training\n",
+        f"{THREADS}training_at_the_end_of_a_run_stops_it",
+    ),
+    mutation(
+        "eval() of a second run does not hide training", "model/evaluation_mode.py",
+        "            _check_not_trained(held)\n", "",
+        f"{THREADS}a_second_run_does_not_hide_that_the_model_trains",
+    ),
+    mutation(
+        "the parts beside an exported one are switched", "model/evaluation_mode.py",
+        "            _evaluate(child, fixed)\n", "            pass\n",
+        f"{THREADS}an_exported_part_leaves_the_others_to_be_switched",
+    ),
+    mutation(
+        "a classifier serves one thread", "model/in_use.py",
+        "    if users and users[-1:] != [threading.get_ident()]:\n", "    if False:\n",
+        f"{THREADS}a_classifier_counts_for_one_thread",
+    ),
+    mutation(
+        "features are those of this thread", "model/head.py",
+        "            if threading.get_ident() == thread:", "            if True:",
+        f"{THREADS}features_of_another_thread_are_not_taken",
+    ),
+    mutation(
+        "elementary attention is switched alone", "measure/curvature.py",
+        "        with PASSES.alone(), sdpa_kernel(SDPBackend.MATH):", "        with sdpa_kernel(SDPBackend.MATH):",
+        f"{THREADS}attention_is_elementary_for_nobody_else",
+    ),
+    mutation(
+        "a network is traced alone", "measure/certified/graph.py",
+        "        with PASSES.alone(), _quiet():", "        with _quiet():",
+        f"{THREADS}nobody_passes_through_a_network_that_is_traced",
+    ),
+    mutation(
+        "passes take turns", "model/turns.py",
+        "self._inside >= 0 and not self._waiting", "True",
+        f"{THREADS}turns",
+    ),
+    mutation(
+        "the last puts the filters of warnings back", "model/quiet.py",
+        "            _inside -= 1\n            if not _inside:\n",
+        "            _inside -= 1\n            if _filters:\n",
+        f"{THREADS}filters_of_warnings_are_put_back",
+    ),
+    mutation(
+        "one training sets the number of threads", "detector/pseudo_margin/training.py",
+        "    with _one_training:", "    if True:",
+        f"{THREADS}the_number_of_threads_is_put_back",
+    ),
+    Mutation(
+        "gradients under no_grad", "model/caller_modes.py",
+        (
+            ("        modes.enter_context(torch.enable_grad())\n", ""),
+            ("        modes.enter_context(torch.inference_mode(False))\n", ""),
+        ),
+        f"tests/{CALLER}every_score_has_the_same_bytes[no_grad]",
+    ),
+    mutation(
+        "gradients under inference_mode", "model/caller_modes.py",
+        "        modes.enter_context(torch.inference_mode(False))\n", "",
+        f"{CALLER}every_score_has_the_same_bytes[inference_mode]",
+    ),
+    mutation(
+        "inputs that were made in inference mode", "measure/forward.py",
+        "inputs.clone().requires_grad_(True) if differentiate", "inputs.detach().requires_grad_(True) if differentiate",
+        f"{CALLER}inputs_that_were_made_in_inference_mode",
+    ),
+    mutation(
+        "autocast of the caller", "model/caller_modes.py",
+        "                modes.enter_context(torch.autocast(kind, enabled=False))\n", "                pass\n",
+        f"{CALLER}every_score_has_the_same_bytes[autocast]",
+    ),
+    mutation(
+        "normal draws of one dtype", "noise/families.py",
+        "    return torch.randn(size, generator=generator, dtype=torch.float32,",
+        "    return torch.randn(size, generator=generator,",
+        "noise/test_noise.py::test_the_default_dtype_changes_no_draw[gaussian]",
+    ),
+    mutation(
+        "lattices of one dtype", "orthant/lattice.py",
+        "% size).double() / size\n", "% size) / size\n",
+        f"{CALLER}every_score_has_the_same_bytes[float64]",
+    ),
+    mutation(
+        "lazy layers", "model/classifier.py",
+        "    if lazy:\n", "    if False:\n",
+        f"{CALLER}lazy_layers_that_have_seen_no_input",
+    ),
+    # Noise families of others.
+    mutation(
+        "scores refuse noise without a covariance", "noise/families.py",
+        "        if linear and not self.has_covariance:\n", "        if False:\n",
+        "noise/test_noise.py::test_a_score_needs_the_covariance_or_does_without",
+    ),
+    mutation(
+        "no covariance is inherited by other draws", "noise/families.py",
+        "        return said is not Noise and issubclass(said, drawn)\n", "        return said is not Noise\n",
+        "noise/test_noise.py::test_a_score_needs_the_covariance_or_does_without",
+    ),
+    mutation(
+        "measurements refuse noise without a covariance", "noise/families.py",
+        "        if not self.has_covariance:\n            raise", "        if False:\n            raise",
+        "noise/test_noise.py::test_no_measurement_takes_a_covariance_that_is_not_said",
+    ),
+    mutation(
+        "draws of a wrong size", "noise/promise.py",
+        "    if isinstance(draw, Tensor) and draw.shape == (size,) and not draw.is_complex():\n", "    if True:\n",
+        "noise/test_noise.py::test_draws_that_are_no_noise",
+    ),
+    mutation(
+        "draws with NaN", "noise/families.py",
+        "        check_finite(self._noise, draws)\n", "",
+        "noise/test_noise.py::test_a_draw_that_turns_bad_later",
+    ),
+    mutation(
+        "draws are what a family promises", "noise/families.py",
+        "        if type(noise) not in OWN:\n            check_promise", "        if False:\n            check_promise",
+        "noise/test_noise.py::test_a_family_that_breaks_its_promise",
+    ),
+    mutation(
+        "families that would be taken for one", "noise/families.py",
+        "        if beside:\n", "        if False:\n",
+        "noise/test_noise.py::test_families_that_could_not_be_told_apart",
+    ),
+    mutation(
+        "a model works on a copy of its input", "model/classifier.py",
+        "if self.mean or self.std else moved.clone()\n", "if self.mean or self.std else moved\n",
+        "model/test_classifier.py::test_the_callers_data_are_not_changed",
+    ),
+    # Workers, and who is let in.
+    mutation(
+        "a worker that opened something else is refused", "run/workers/worker.py",
+        "        if seen:\n", "        if False:\n",
+        "run/test_workers.py::test_a_worker_that_opens_something_else_is_refused",
+    ),
+    mutation(
+        "a worker that falls silent is ended", "run/workers/worker.py",
+        "        process.kill()\n", "",
+        "run/test_workers.py::test_a_worker_that_falls_silent_and_lives_on_is_ended",
+    ),
+    mutation(
+        "a worker ends with its parent", "run/workers/service.py",
+        "    os._exit(1)\n", "    return\n",
+        "run/test_workers.py::test_a_worker_ends_with_its_parent",
+    ),
+    mutation(
+        "a cluster without a token is refused", "run/workers/cluster.py",
+        "if self.address != LOCAL and not self.insecure and not has_token():", "if False:",
+        "run/test_cluster.py::test_an_address_without_a_token_is_refused",
+    ),
+    mutation(
+        "a cluster that others reach is refused", "run/workers/cluster.py",
+        'if self.address == LOCAL and (host_and_port(address) or ("", 0))[0] != LOOPBACK:', "if False:",
+        "run/test_cluster.py::test_a_cluster_that_others_reach_is_refused",
+    ),
+    mutation(
+        "a cluster of this machine is told so", "run/workers/cluster.py",
+        'ONE_MACHINE: "0", **token}', "**token}",
+        "run/test_cluster.py::test_a_cluster_of_this_machine_is_told_so",
+    ),
+    mutation(
+        "the shard of a worker that died waits again", "run/workers/posts.py",
+        "            self._waiting.appendleft(number)\n", "            pass\n",
+        "run/test_posts.py::test_every_shard_comes_once",
+    ),
+    mutation(
+        "the second answer for a shard does not count", "run/workers/posts.py",
+        "not isinstance(answer, PackedShard) or post.number not in self._left", "not isinstance(answer, PackedShard)",
+        "run/test_posts.py::test_a_shard_that_comes_late_comes_once",
+    ),
+    mutation(
+        "a shard that is late is given to a second worker", "run/workers/posts.py",
+        "workers[post.number] == 1), None)", "False), None)",
+        "run/test_posts.py::test_a_shard_that_comes_late_comes_once",
+    ),
+    # The checks before a run.
+    mutation(
+        "rows that depend on their batch", "doctor/company.py",
+        "        if found is not None:\n            _refuse(", "        if False:\n            _refuse(",
+        f"{PLANTED}[attention across rows]",
+    ),
+    mutation(
+        "batches of many sizes", "doctor/company.py",
+        "_in_pieces(subject, points[0], (subject.rows // 2, *SIZES))", "points[1]",
+        f"{LEAN}[another function of batches of 32]",
+    ),
+    mutation(
+        "batches as large as those of the run", "doctor/company.py",
+        "_beside(subject, BRIGHT, subject.rows, last=True)", "points[1]",
+        "doctor/test_doctor_batches.py::test_batches_as_large_as_those_of_the_run_are_looked_at[the first 500 rows]",
+    ),
+    mutation(
+        "dark inputs beside the points", "doctor/company.py",
+        "_beside(subject, DARK, most, last=False)", "points[1]",
+        f"{LEAN}[a branch where the mean is low]",
+    ),
+    mutation(
+        "noisy copies in other batches", "doctor/company.py",
+        "_in_pieces(subject, noisy[0], NOISY_SIZES)", "noisy[1]",
+        f"{LEAN}[a branch where the largest is high]",
+    ),
+    mutation(
+        "an output kept by the shape of the input", "doctor/company.py",
+        "    if alike and", "    if False and",
+        "doctor/test_doctor_state.py::test_memory_is_seen_before_the_run[a memo by shape]",
+    ),
+    mutation(
+        "a step of the network is no defect", "doctor/rounding.py",
+        "        if not jumps(classifier, inputs[row : row + 1], found.seen):\n", "        if True:\n",
+        "doctor/test_doctor_batches.py::test_a_step_of_the_network_excuses_what_rounding_does",
+    ),
+    mutation(
+        "randomness is no step", "doctor/rounding.py",
+        "    if 2 * largest_difference(alone, again) >= seen:\n", "    if False:\n",
+        "doctor/test_doctor_batches.py::test_a_network_that_is_random_is_not_excused",
+    ),
+    mutation(
+        "rounding is that of the logits that compete", "doctor/rounding.py",
+        "    return share * ((first - sizes) + gap)",
+        "    return share * ((first - sizes).amax(1, keepdim=True) + 0 * sizes + gap)",
+        "doctor/test_doctor_outputs.py::test_a_mask_is_no_defect_and_hides_none[-1000000000.0-replaced]",
+    ),
+    mutation(
+        "rounding of a margin is that of its two logits", "doctor/gradients.py",
+        "[part.gather(1, both).double()", "[part.double()",
+        "doctor/test_doctor_outputs.py::test_a_mask_is_no_defect_and_hides_none[-1000000000.0-replaced]",
+    ),
+    mutation(
+        "the last digits of a mask are no change", "doctor/gradients.py",
+        "torch.maximum(sizes, sizes.gather(1, own))", "sizes.amax(1, keepdim=True)",
+        "doctor/test_doctor_outputs.py::test_saturated_gradients_are_seen_beside_a_mask",
+    ),
+    mutation(
+        "a mask of minus infinity is named", "doctor/outputs.py",
+        "        _refuse_masks(logits)\n", "",
+        "doctor/test_doctor_outputs.py::test_a_mask_of_minus_infinity_is_named",
+    ),
+    mutation(
+        "a probability is no logit", "doctor/outputs.py",
+        '    "binary-logit": _about_one_logit,\n', '    "binary-logit": _about_probabilities,\n',
+        "doctor/test_doctor_outputs.py::test_every_declaration_is_checked[one probability as binary-logit]",
+    ),
+    mutation(
+        "a copy of the model that saw other inputs first", "doctor/state.py",
+        '    subject.check_same("in a copy of the model that saw other inputs first", logits)\n', "",
+        "doctor/test_doctor_state.py::test_memory_is_seen_before_the_run[statistics of the first batch]",
+    ),
+    mutation(
+        "the first points at the end of the checks", "doctor/state.py",
+        "    logits = subject.check_same(NOW)\n", "    logits = subject.logits\n",
+        "doctor/test_doctor_state.py::test_what_changes_while_the_checks_are_made_is_seen_at_their_end",
+    ),
+    mutation(
+        "logits are copied from what the model returns", "model/classifier.py",
+        'if self.outputs == "probs" else scores.clone()\n', 'if self.outputs == "probs" else scores\n',
+        "doctor/test_doctor_state.py::test_logits_and_features_are_the_callers_own",
+    ),
+    mutation(
+        "rows of a shard are looked at alone", "run/standing.py",
+        "            if found is not None:\n", "            if False:\n",
+        "doctor/test_doctor_batches.py::test_what_the_first_rows_do_not_show_stops_the_run",
+    ),
+    mutation(
+        "noisy passes of a shard are looked at", "run/standing.py",
+        "or self._passes & (self._passes - 1) == 0", "or self._passes == 1",
+        "doctor/test_doctor_batches.py::test_noisy_passes_are_looked_at_too",
+    ),
+    mutation(
+        "the first points at the end of a shard", "run/standing.py",
+        "        if self.reference is not None:\n", "        if False:\n",
+        "doctor/test_doctor_state.py::test_a_network_that_changes_in_mid_run_ends_it",
+    ),
+    mutation(
+        "a worker sees other inputs before the first points", "run/job.py",
+        "            self.classifier(subject.other_inputs())\n", "",
+        "doctor/test_doctor_state.py::test_statistics_of_the_first_batch_differ_between_processes",
+    ),
+    mutation(
+        "the first points in a worker", "run/workers/worker.py",
+        "            check_alike(reference, theirs, where)\n", "            pass\n",
+        "doctor/test_doctor_state.py::test_a_worker_that_gets_other_logits_is_refused",
+    ),
+    mutation(
+        "gradients that are masked", "doctor/gradients.py",
+        "    if found is not None and least > allowed.disagreement:\n", "    if False:\n",
+        f"{PLANTED}[a made-up gradient]",
+    ),
+    mutation(
+        "only reports of ours are replaced", "cli/common.py",
+        "    if not ours:\n", "    if False:\n",
+        "cli/test_cli.py::test_another_file_is_kept",
+    ),
+    mutation(
+        "images that are turned are counted", "run/job.py",
+        "                turned += sum(batch.turned or ())\n", "",
+        "data/test_exif.py::test_a_run_counts_the_images_that_are_turned",
+    ),
+    # The detector.
+    mutation(
+        "a score that is no number is brittle", "detector/calibration.py",
+        "    return ~(np.isfinite(scores) & (scores >= threshold))\n", "    return scores < threshold\n",
+        "detector/test_detector.py::test_flag_fails_closed",
+    ),
+    mutation(
+        "logits that are no numbers are brittle", "detector/network.py",
+        "reaches, tied = score >= total - total + self._threshold, first <= second\n",
+        "reaches, tied = ~(score < self._threshold), first <= second\n",
+        "detector/test_detector.py::test_broken_logits_and_ties_are_brittle",
+    ),
+    mutation(
+        "a tie is brittle", "detector/network.py",
+        "self._threshold, first <= second\n", "self._threshold, first < second\n",
+        "detector/test_detector.py::test_broken_logits_and_ties_are_brittle",
+    ),
+    mutation(
+        "inputs outside the bounds are brittle", "detector/network.py",
+        "(reaches & inside) <= tied", "reaches <= tied",
+        "detector/test_detector.py::test_inputs_outside_the_bounds_are_brittle",
+    ),
+    mutation(
+        "no key twice", "store/files/strict_json.py",
+        "    if len(found) < len(pairs):\n", "    if False:\n",
+        "detector/test_detector.py::test_strictness",
+    ),
+    mutation(
+        "NaN is no number in a detector", "store/files/strict_json.py",
+        ", parse_constant=_refuse_constant)\n", ")\n",
+        "detector/test_detector.py::test_strictness",
+    ),
+    mutation(
+        "epsilon is a margin that there can be", "detector/consistency.py",
+        "    if not SMALLEST <= epsilon <= most:\n", "    if False:\n",
+        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+    ),
+    mutation(
+        "a threshold lies among the scores", "detector/consistency.py",
+        "    if not least < threshold <= math.nextafter(most, math.inf):\n", "    if not math.isfinite(threshold):\n",
+        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+    ),
+    mutation(
+        "rates have their own intervals", "detector/consistency.py",
+        "    if abs(rate.low - low) > ROUNDING or abs(rate.high - high) > ROUNDING:\n", "    if False:\n",
+        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+    ),
+    mutation(
+        "rates are of the points that were counted", "detector/consistency.py",
+        "        if rate.points != points:\n", "        if False:\n",
+        "detector/test_detector.py::test_rates_are_of_the_points_that_were_counted",
+    ),
+    mutation(
+        "points that were counted add up", "detector/calibration.py",
+        "self.points != whole or self.without_score > used or not halves:\n", "not halves:\n",
+        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+    ),
+    mutation(
+        "no score is trusted without a reason", "detector/calibration.py",
+        "        if self.trusted and (self.auroc is None or self.auroc_low < GOOD_AUROC):\n", "        if False:\n",
+        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+    ),
+    mutation(
+        "preprocessing that single precision has", "detector/ranges.py",
+        "    if not numbers or not all(least <= number <= LARGEST for number in numbers):\n", "    if False:\n",
+        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+    ),
+    mutation(
+        "settings of a training that there can be", "detector/ranges.py",
+        "    if not low <= value <= high:\n", "    if False:\n",
+        "detector/test_pseudo_margin.py::test_every_number_is_one_that_it_can_be",
+    ),
+    mutation(
+        "distances between classes", "detector/pseudo_margin/file.py",
+        "    if not bool((lengths >= 0).all()) or", "    if",
+        "detector/test_pseudo_margin.py::test_lengths_are_distances",
+    ),
+    # Archives.
+    mutation(
+        "every byte of an archive is of a record", "model/loading/archive.py",
+        "            check_layout(content, archive)\n", "",
+        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused",
+    ),
+    mutation(
+        "bytes between the records", "model/loading/zip_layout.py",
+        "        if start != end:\n", "        if False:\n",
+        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[between]",
+    ),
+    mutation(
+        "bytes behind the records", "model/loading/zip_layout.py",
+        "    if surplus := len(content) - place - ends:\n", "    if surplus := 0:\n",
+        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[behind]",
+    ),
+    mutation(
+        "records that no tensor reads", "model/loading/archive_tensors.py",
+        "    if raw and loaded != sum(raw):", "    if False:",
+        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[a record that nobody reads]",
+    ),
+    mutation(
+        "bytes beside a tensor", "model/loading/archive_tensors.py",
+        "        if free := size - _claimed(size, named.values()):\n", "        if free := 0:\n",
+        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[a longer record]",
+    ),
+    mutation(
+        "tensors that no graph reads", "model/loading/archive_tensors.py",
+        "    if unread := sorted(tensors.keys() - read):\n", "    if unread := []:\n",
+        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[a tensor that nobody reads]",
+    ),
+    mutation(
+        "records that no checkpoint reads", "model/loading/archive.py",
+        "    if not all(names) or held != read:\n", "    if False:\n",
+        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused",
+    ),
+    mutation(
+        "one program in an archive", "model/loading/archive.py",
+        "    if len(roots) > 1:\n", "    if False:\n",
+        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[another program]",
+    ),
+    # What is shown.
+    mutation(
+        "text in the report is escaped", "report/page.py",
+        "        autoescape=True,\n", "        autoescape=False,\n",
+        "report/test_report.py::test_hostile_text_in_every_field_is_shown_as_text",
+    ),
+    mutation(
+        "content security policy of the report", "report/page.html.jinja",
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
+        "style-src 'unsafe-inline'\">\n", "",
+        "report/test_report.py::test_the_page_is_well_formed_and_inert",
+    ),
+    mutation(
+        "formulas in a CSV file", "store/files/csv_text.py",
+        "if escaped.startswith((*GUARDED, MARK)) else escaped", "if False else escaped",
+        "store/test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back",
+    ),
+    mutation(
+        "a text with an apostrophe comes back", "store/files/csv_text.py",
+        "if escaped.startswith((*GUARDED, MARK)) else escaped", "if escaped.startswith(GUARDED) else escaped",
+        "store/test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back",
+    ),
+    mutation(
+        "control characters in a CSV file", "store/files/csv_text.py",
+        '    escaped = printable(text.replace("\\\\", "\\\\\\\\"))\n', "    escaped = text\n",
+        "store/test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back",
+    ),
+    mutation(
+        "texts of the detector's CSV", "detector/flags.py",
+        "[None if text is None else cell(text) for text in", "[text for text in",
+        "store/test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back",
+    ),
+    mutation(
+        "texts of the comparison's CSV", "cli/compare.py",
+        "cell(one) if isinstance(one, str) else one", "one",
+        "analysis/test_comparison.py::test_a_spreadsheet_runs_nothing_of_what_the_command_wrote",
+    ),
+    mutation(
+        "control characters on the terminal", "cli/common.py",
+        'print("\\n".join(map(printable, text.split("\\n"))), file=stream)', "print(text, file=stream)",
+        "store/test_untrusted.py::test_no_command_says_what_a_terminal_would_obey",
+    ),
+    mutation(
+        "noise that is not normal, in the moments", "scores/moments.py",
+        "torch.tensor(self.clip or not self.noise.is_normal)", "torch.tensor(self.clip)",
+        "scores/test_evidence.py::test_no_normal_model_is_trusted_where_the_noise_is_not_normal",
+    ),
+    mutation(
+        "noise that is not normal, in linear models", "scores/linear.py",
+        "exact=exact, normal=noise.is_normal", "exact=exact, normal=True",
+        "scores/test_evidence.py::test_no_normal_model_is_trusted_where_the_noise_is_not_normal",
+    ),
+    mutation(
+        "noise that is not normal, in the nearest margin", "scores/mmse.py",
+        "exact=True, normal=self.noise.is_normal", "exact=True, normal=True",
+        "scores/test_evidence.py::test_no_normal_model_is_trusted_where_the_noise_is_not_normal",
+    ),
+    mutation(
+        "the error of the multivariate sigmoid", "scores/linear.py",
+        "exact=exact, normal=noise.is_normal", "exact=True, normal=noise.is_normal",
+        "scores/test_evidence.py::test_the_formula_of_the_multivariate_sigmoid_has_an_error",
+    ),
+    mutation(
+        "a family that draws anew", "noise/families.py",
+        'return self.normal and issubclass(_where(type(self), "normal"), _where(type(self), "draw"))',
+        "return self.normal",
+        "scores/test_evidence.py::test_a_family_that_draws_anew_is_normal_only_where_it_says_so",
+    ),
+    mutation(
+        "16 bits, in sums of scores", "doctor/outputs.py",
+        " and _would_vary(logits) > allowed * whole", "",
+        "doctor/test_doctor_outputs.py::test_scores_in_16_bits_are_no_probabilities",
+    ),
+    mutation(
+        "16 bits, in repeated passes", "doctor/rounding.py",
+        "return explained / SAME_BATCH if precision > COARSE else explained", "return explained",
+        "doctor/test_doctor_outputs.py::test_dropout_shows_in_16_bits",
+    ),
+    mutation(
+        "units of the inputs, at a step", "doctor/rounding.py",
+        "smallest = size * max(map(abs, classifier.bounds))", "smallest = size",
+        "doctor/test_doctor_batches.py::test_no_unit_of_the_inputs_makes_every_difference_a_step",
+    ),
+    mutation(
+        "models that cannot be copied", "doctor/subject.py",
+        "except Exception as error:", "except (RuntimeError, TypeError) as error:",
+        "doctor/test_doctor_state.py::test_a_model_that_cannot_be_copied_is_looked_at_without_a_copy",
+    ),
+    mutation(
+        "what a model may raise", "model/classifier.py",
+        "AssertionError, LookupError, ArithmeticError, AttributeError)", "AssertionError, IndexError)",
+        "doctor/test_doctor_outputs.py::test_whatever_a_model_raises_is_told",
+    ),
+    mutation(
+        "single rows whose gradients are recorded", "run/standing.py",
+        "if (len(inputs) < 2 and not recorded) or", "if len(inputs) < 2 or",
+        "doctor/test_doctor_state.py::test_a_network_that_asks_whether_gradients_are_recorded_stops_the_run",
+    ),
+    mutation(
+        "masks as large as numbers get", "scores/evidence.py",
+        ".masked_fill(flat, 0.0)", "",
+        "scores/test_evidence.py::test_a_mask_as_large_as_numbers_get",
+    ),
+)  # fmt: skip
+"""The safeguards, by the room of the house that they stand in."""
+
+
+def copy_tree(place: Path) -> None:
+    """Copy to the folder `place` what tests need."""
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        else:
+            shutil.copy2(ROOT / name, place / name)
+
+
+def run_tests(place: Path, tests: Sequence[str]) -> tuple[int, str]:
+    """Run tests of the copy in `place` on the package of that copy; gives the exit code and what was said."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHON"))}
+    environment = inherited | {"PYTHONPATH": str(place / "src"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", RUN, str(place), f"--basetemp={place / 'temporary'}", *tests]
+    done = subprocess.run(
+        command, cwd=place, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def put(path: Path, content: str) -> None:
+    """Write a file of the copy, and forget what Python compiled of the one before, however soon it follows."""
+    path.write_text(content, encoding="utf-8")
+    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
+        compiled.unlink()
+
+
+def survives(place: Path, chosen: Mutation) -> tuple[bool, str]:
+    """Whether the test of a mutation does not fail, and what was seen, in words."""
+    path = place / chosen.path
+    whole = path.read_text(encoding="utf-8")
+    put(path, chosen.applied(whole))
+    try:
+        code, said = run_tests(place, [chosen.test])
+    finally:
+        put(path, whole)
+    counts = re.findall(r"\d+ (?:failed|passed|errors?)", said.rstrip().rpartition("\n")[2])
+    failed = code == FAILED and any("failed" in count for count in counts) and not any("err" in one for one in counts)
+    return not failed, ", ".join(counts) if code in (PASSED, FAILED) else f"exit code {code}"
+
+
+def main(names: Sequence[str]) -> int:
+    """All of it, or the mutations of these names; prints a table."""
+    if unknown := set(names) - {one.name for one in MUTATIONS}:
+        print(f"no safeguard is called {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
+    chosen = [one for one in MUTATIONS if not names or one.name in names]
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder).resolve()
+        copy_tree(place)
+        for one in chosen:
+            one.applied((place / one.path).read_text(encoding="utf-8"))
+        began = time.monotonic()
+        code, said = run_tests(place, sorted({one.test for one in chosen}))
+        if code != PASSED:
+            print(said, f"the tests do not pass on the tree as it is (exit code {code})", sep="\n", file=sys.stderr)
+            return 2
+        print(f"on the tree as it is: {said.rstrip().rpartition(chr(10))[2]}")
+        alive = []
+        for one in chosen:
+            survived, seen = survives(place, one)
+            alive += [one.name] * survived
+            print(f"{'SURVIVED' if survived else 'caught':8}  {one.name:50}  {one.file:24}  {one.test:104}  {seen}")
+            sys.stdout.flush()
+    seconds = time.monotonic() - began
+    print(
+        f"{len(chosen)} safeguards taken out, {len(chosen) - len(alive)} caught, {len(alive)} survived; {seconds:.0f} s"
+    )
+    return int(bool(alive))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,117 @@
+"""Runs what of the suite computes as on other processors, with one thread and with two, and prints a table.
+
+    PYTHONPATH=tests python -m checks.processors [CAPABILITY ...]
+
+PyTorch chooses its kernels by what the processor can do; `ATEN_CPU_CAPABILITY` has it take those of a lesser one:
+`default` (no vector instructions beyond the platform's), `avx2`, `avx512`. A capability that this processor lacks is
+said and skipped. Files in which no network computes, or whose tests look at files, texts, statistics and processes, are
+left out by name (`SAME_EVERYWHERE`); a new file is run until somebody adds it there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+
+CAPABILITIES = ("default", "avx2", "avx512")
+
+THREADS = (1, 2)
+
+LIMIT = 1800.0
+"""Seconds of one run."""
+
+SAME_EVERYWHERE = frozenset(
+    {
+        "test_analysis", "test_cases", "test_cluster", "test_comparison", "test_corruptions", "test_data",
+        "test_detection", "test_docs", "test_doctor_docs", "test_exif", "test_expected_change_analysis", "test_fuzz",
+        "test_intervals", "test_margin_consistency", "test_mutations", "test_posts", "test_processors", "test_report",
+        "test_report_expected_change", "test_report_worst_case", "test_robust_accuracy", "test_signals", "test_table",
+        "test_untrusted", "test_workers",
+    }
+)  # fmt: skip
+"""Files without a network, and those whose networks only fill files, pages and processes that the tests look at."""
+
+
+def chosen() -> list[Path]:
+    """The files of the suite that compute."""
+    return [path for path in sorted(TESTS.rglob("test_*.py")) if path.stem not in SAME_EVERYWHERE]
+
+
+def can(capability: str) -> bool:
+    """Whether PyTorch takes the kernels of `capability` on this processor."""
+    code = "import torch; print(torch.backends.cpu.get_cpu_capability())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(capability, 1), capture_output=True, text=True, timeout=100
+    )
+    return done.stdout.strip().lower() == capability
+
+
+def environment(capability: str, threads: int) -> dict[str, str]:
+    """Variables of a run."""
+    told = {"ATEN_CPU_CAPABILITY": capability, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
+    return os.environ | told
+
+
+def run(capability: str, threads: int, files: Sequence[Path], place: Path) -> tuple[int, str]:
+    """Run the tests of `files`; gives the exit code and what was said."""
+    side_by_side = str(max(THREADS) // threads)  # threads that wait for a core slow each other down many times
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", side_by_side, *map(str, files)]
+    done = subprocess.run(
+        command,
+        cwd=place,
+        env=environment(capability, threads),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT,
+    )
+    return done.returncode, done.stdout
+
+
+def counted(said: str) -> dict[str, int]:
+    """How many tests passed and failed, by the last line of pytest."""
+    last = said.rstrip().rpartition("\n")[2]
+    found = {what: int(count) for count, what in re.findall(r"(\d+) (passed|failed|error)", last)}
+    return {"passed": found.get("passed", 0), "failed": found.get("failed", 0) + found.get("error", 0)}
+
+
+def main(capabilities: Sequence[str]) -> int:
+    """All of it; prints a table, and below it what failed."""
+    if unknown := set(capabilities) - set(CAPABILITIES):
+        print(
+            f"no capability is called {', '.join(sorted(unknown))}; there are {', '.join(CAPABILITIES)}",
+            file=sys.stderr,
+        )
+        return 2
+    files = chosen()
+    print(f"{len(files)} files that compute; left out: {', '.join(sorted(SAME_EVERYWHERE))}")
+    print(f"{'capability':10}  {'threads':>7}  {'passed':>6}  {'failed':>6}  {'seconds':>7}", flush=True)
+    bad = []
+    for capability in capabilities or CAPABILITIES:
+        if not can(capability):
+            print(f"{capability:10}  this processor, or this build of PyTorch, has it not: skipped", flush=True)
+            continue
+        for threads in THREADS:
+            began = time.monotonic()
+            code, said = run(capability, threads, files, TESTS.parent)
+            counts = counted(said)
+            seconds = time.monotonic() - began
+            print(
+                f"{capability:10}  {threads:7}  {counts['passed']:6}  {counts['failed']:6}  {seconds:7.0f}", flush=True
+            )
+            if code != 0:
+                failed = re.findall(r"^(?:FAILED|ERROR) .*$", said, re.M) or [f"exit code {code}", said[-2000:]]
+                bad += [f"{capability}, {threads} threads: {line}" for line in failed]
+    print(*bad, sep="\n")
+    return int(bool(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

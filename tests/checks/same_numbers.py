@@ -1,0 +1,77 @@
+"""Whether a change of the code left every number as it was: the tables of fixed runs, as digests.
+
+Run it before and after, and compare what it prints:
+
+    python tests/checks/same_numbers.py                                # the demo's table
+    python tests/checks/same_numbers.py MODEL.pt2 DATA --split test    # and 100 points of this network, by all scores
+
+A digest is over the point, the score with its parameters, and the value, low, high, status and passes columns, row by
+row in the order of the file. Two are equal only where every bit of every number is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+COLUMNS = ("point", "score", "parameters", "value", "low", "high", "status", "passes")
+"""What must stay the same."""
+
+LIMIT, DRAWS, SIGMAS = 100, 100, ("0.05", "0.1")
+"""Points of the other network, noisy copies, and standard deviations of the noise."""
+
+
+def brittle(*arguments: str) -> int:
+    """Run the command; its exit code."""
+    return subprocess.run([sys.executable, "-m", "brittle", *arguments], stdout=subprocess.DEVNULL).returncode
+
+
+def digests(run: Path) -> dict[str, str]:
+    """The digest of each score of a run, and of all together."""
+    table = pa.concat_tables([pq.read_table(file) for file in sorted(run.glob("scores-*.parquet"))])
+    every: dict[str, list[bytes]] = {}
+    for row in zip(*(table[name].to_pylist() for name in COLUMNS), strict=True):
+        line = b"|".join(_bytes(value) for value in row)
+        every.setdefault(f"{row[1]} {row[2]}", []).append(line)
+    found = {label: hashlib.sha256(b"\n".join(lines)).hexdigest() for label, lines in sorted(every.items())}
+    return found | {"all": hashlib.sha256("".join(found.values()).encode()).hexdigest()}
+
+
+def _bytes(value: object) -> bytes:
+    return struct.pack("<d", value) if isinstance(value, float) else str(value).encode()
+
+
+def names() -> list[str]:
+    """Every score of the catalogue."""
+    from brittle.scores import CATALOGUE
+
+    return list(CATALOGUE)
+
+
+def main() -> None:
+    """Run, and print a digest a line."""
+    with tempfile.TemporaryDirectory() as folder:
+        runs = {"demo": Path(folder) / "demo" / "run"}
+        demo = ("demo", "--quiet", "--out", str(Path(folder) / "demo"))
+        if brittle(*demo[:1], "--full", *demo[1:]):  # before there was a shorter one, the demo was what --full is
+            brittle(*demo)
+        if sys.argv[1:]:
+            model, data, *rest = sys.argv[1:]
+            runs[Path(model).parent.name] = Path(folder) / "other"
+            chosen = [*("--scores", *names()), *("--sigma", *SIGMAS), *("--norm", "l2", "linf")]
+            budget = ["--draws", str(DRAWS), "--effort", "fast", "--certify", "--limit", str(LIMIT), "--quiet"]
+            brittle("score", model, data, *rest, "--out", str(Path(folder) / "other"), *chosen, *budget)
+        for name, run in runs.items():
+            for label, digest in digests(run).items():
+                print(f"{name}  {digest[:16]}  {label}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,246 @@
+"""The detector's commands: from a run with margins to flags, and what is refused on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+import pytest
+from helpers.problems import inputs
+
+import brittle
+from brittle.cli import main
+
+FACTORY = """
+import sys
+sys.path.insert(0, {tests!r})
+from helpers.problems import small_network
+def make():
+    return small_network()
+def other():
+    return small_network(seed=1)
+"""
+POINTS = 240
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `net.py`, `data.npz` and a run with margins, made once."""
+    folder = tmp_path_factory.mktemp("detector")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        Path("net.py").write_text(FACTORY.format(tests=str(Path(__file__).parents[1])))
+        np.savez("data.npz", x=inputs(POINTS).numpy(), y=np.arange(POINTS) % 4)
+        scores = ["--scores", "input_margin", "logit_margin", "feature_margin", "--norm", "linf", "--effort", "fast"]
+        assert main(["score", "./net.py:make", "data.npz", "--out", "run", *scores, "--quiet"]) == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+
+
+def epsilon() -> str:
+    """The median margin of the run."""
+    wide = brittle.read_table("run").wide()
+    return repr(float(wide["input_margin(effort=fast, norm=linf)"].median()))
+
+
+def test_report_prints_the_worst_case(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "run", "--epsilon", epsilon()]) == 0
+    said = capsys.readouterr().out
+    assert f"{POINTS // 2} of {POINTS} points are not robust" in said
+    assert "logit_margin" in said
+    assert "Monte Carlo" not in said
+    assert "How far is the nearest other decision?" in Path("run/report.html").read_text(encoding="utf-8")
+
+
+def test_counterexamples_are_kept() -> None:
+    table = brittle.read_table("run")
+    assert table.counterexamples.num_rows == POINTS
+    predicted = dict(zip(table.points["point"].to_pylist(), table.points["predicted"].to_pylist(), strict=True))
+    for row in table.counterexamples.to_pylist():
+        assert row["predicted"] != predicted[row["point"]]
+        assert row["image"].startswith(b"\x89PNG")
+        assert row["difference"].startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_fit_and_apply(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(
+            ["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "detector.json", "--overwrite"]
+        )
+        == 0
+    )
+    said = capsys.readouterr().out
+    assert "verdict on the score: " in said
+    assert "verdict on the threshold: " in said
+    assert said.rstrip().endswith("detector.json")
+    out = f"flags{suffix}"
+    assert main(["detector", "apply", "detector.json", "./net.py:make", "data.npz", "--out", out]) == 0
+    flags = (pq.read_table if suffix == ".parquet" else csv.read_csv)(out).to_pandas()
+    rule = brittle.Detector.load("detector.json")
+    scores = brittle.read_table("run").wide()["logit_margin"]
+    assert flags["brittle"].tolist() == rule.flag(scores.to_numpy()).tolist()
+    assert f"{int(flags['brittle'].sum())} of {POINTS} predictions are flagged as brittle at" in capsys.readouterr().err
+
+
+def test_another_model_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "own.json"]) == 0
+    apply = ["detector", "apply", "own.json", "./net.py:other", "data.npz", "--quiet", "--out"]
+    assert main([*apply, "refused.csv"]) == 3
+    assert "detector_model" in capsys.readouterr().err
+    assert not Path("refused.csv").exists()
+    assert main([*apply, "forced.csv", "--force"]) == 0
+    assert "note: forced: the detector was forced onto a model" in capsys.readouterr().err
+    assert set(csv.read_csv("forced.csv")["forced"].to_pylist()) == {True}
+
+
+def test_too_few_points_and_wrong_sizes(capsys: pytest.CaptureFixture[str]) -> None:
+    fit = ["detector", "fit", "run", "--out", "never.json", "--epsilon"]
+    assert main([*fit, epsilon(), "--tpr", "0.99"]) == 3
+    assert "too_few_calibration_points" in capsys.readouterr().err
+    assert main([*fit, "1e-9"]) == 3
+    assert "no_brittle_points" in capsys.readouterr().err
+    assert main([*fit, "8"]) == 3
+    assert "every margin is at most 8, so there is no robust point to tell apart" in capsys.readouterr().err
+    assert main([*fit, "8/0"]) == 3
+    assert "epsilon must be a positive number or a fraction as 8/255" in capsys.readouterr().err
+
+
+def test_a_pseudo_margin_is_learned_and_used(capsys: pytest.CaptureFixture[str]) -> None:
+    learn = ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", "learned.safetensors", "--overwrite"]
+    assert main(learn) == 0
+    assert f"{POINTS} points, validation loss" in capsys.readouterr().out
+    assert brittle.PseudoMargin.load("learned.safetensors").recipe.points == POINTS
+
+
+def test_a_pseudo_margin_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    """Learned on one data set, a detector is calibrated on another one and applied to a third."""
+    learn = ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", "learned.safetensors", "--overwrite"]
+    assert main(learn) == 0
+    np.savez("fresh.npz", x=inputs(POINTS, seed=1).numpy())
+    np.savez("third.npz", x=inputs(50, seed=2).numpy())
+    scores = [
+        "--scores",
+        "input_margin",
+        "--norm",
+        "linf",
+        "--effort",
+        "fast",
+        "--pseudo-margin",
+        "learned.safetensors",
+    ]
+    assert main(["score", "./net.py:make", "fresh.npz", "--out", "fresh", *scores, "--quiet"]) == 0
+    fit = ["detector", "fit", "fresh", "--epsilon", epsilon(), "--tpr", "0.9", "--score", "pseudo_margin"]
+    assert main([*fit, "--out", "unread.json"]) == 3
+    assert "needs the one that computed it; give its file too: --pseudo-margin FILE (pseudo_margin=)" in (
+        capsys.readouterr().err
+    )
+    own = ["--pseudo-margin", "learned.safetensors"]
+    assert main([*fit, *own, "--out", "learned.json"]) == 0
+    assert brittle.Detector.load("learned.json").counts.learned_from == 0
+    apply = ["detector", "apply", "learned.json", "./net.py:make", "third.npz", "--out", "third.csv", "--quiet"]
+    assert main(apply) == 3
+    assert "pseudo-margin" in capsys.readouterr().err
+    assert main([*apply, *own]) == 0
+    assert len(csv.read_csv("third.csv")) == 50
+    # On the points that it was learned from nothing is left to calibrate on.
+    assert main(["score", "./net.py:make", "data.npz", "--out", "known", *scores, "--quiet"]) == 0
+    assert main([*fit[:2], "known", *fit[3:], *own, "--out", "unread.json"]) == 3
+    assert f"left out: {POINTS} learned from" in capsys.readouterr().err
+
+
+def test_points_without_a_score(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(
+            ["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "detector.json", "--overwrite"]
+        )
+        == 0
+    )
+    x = inputs(POINTS).numpy()
+    x[7, 0, 0, 0] = np.nan
+    np.savez("broken.npz", x=x)
+    apply = ["detector", "apply", "detector.json", "./net.py:make", "broken.npz", "--out", "broken.csv", "--quiet"]
+    capsys.readouterr()
+    assert main(apply) == 4
+    said = capsys.readouterr().err
+    assert f"1 of {POINTS} points got no score" in said
+    assert "point 7: nonfinite_input: The input holds NaN" in said
+    assert csv.read_csv("broken.csv")["brittle"].to_pylist()[7] is True
+    assert main([*apply, "--allow-row-errors"]) == 7
+    assert "broken.csv is there already" in capsys.readouterr().err
+    assert main([*apply, "--allow-row-errors", "--overwrite"]) == 0
+
+
+def test_many_points_without_a_score_are_flagged_counted_and_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(
+            ["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "detector.json", "--overwrite"]
+        )
+        == 0
+    )
+    x = inputs(POINTS).numpy()
+    x[3::10] = np.nan
+    np.savez("holes.npz", x=x)
+    apply = ["detector", "apply", "detector.json", "./net.py:make", "holes.npz", "--quiet", "--out"]
+    capsys.readouterr()
+    assert main([*apply, "holes.csv"]) == 4
+    assert f"{POINTS // 10} of {POINTS} points got no score and are flagged" in capsys.readouterr().err
+    assert all(csv.read_csv("holes.csv")["brittle"].to_pylist()[3::10])
+    assert main([*apply, "more.csv", "--allow-row-errors"]) == 0
+
+
+def test_no_file_is_replaced_unasked(capsys: pytest.CaptureFixture[str]) -> None:
+    for path in ("kept.json", "kept.csv", "kept.safetensors"):
+        Path(path).write_text("kept")
+    fit = ["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "kept.json"]
+    apply = ["detector", "apply", "kept.json", "./net.py:make", "data.npz", "--quiet", "--out", "kept.csv"]
+    learn = ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", "kept.safetensors"]
+    for command, path in ((fit, "kept.json"), (apply, "kept.csv"), (learn, "kept.safetensors")):
+        assert main(command) == 7
+        said = capsys.readouterr().err
+        assert f"file_exists: {path} is there already; choose another file, or replace it with --overwrite" in said
+        assert Path(path).read_text() == "kept"
+        assert main([*command, "--overwrite"]) == 0
+        assert Path(path).read_bytes() != b"kept"
+    assert main([*learn[:-1], "kept.pt"]) == 3
+    assert "must end in .safetensors" in capsys.readouterr().err
+    assert main([*fit[:-1], "absent/kept.json"]) == 7
+    assert "its folder must exist" in capsys.readouterr().err
+
+
+def test_an_unknown_norm_is_the_same_error_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (
+        ["score", "./net.py:make", "data.npz", "--out", "never", "--scores", "feature_margin"],
+        ["detector", "fit", "run", "--epsilon", "0.1", "--out", "never.json"],
+        ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", "never.safetensors"],
+    ):
+        assert main([*command, "--norm", "linff"]) == 2
+        said = capsys.readouterr().err
+        assert "unknown_name: no norm is called 'linff'; did you mean linf? there are linf, l2" in said
+
+
+def test_what_cannot_be_is_refused_before_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(
+            ["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "detector.json", "--overwrite"]
+        )
+        == 0
+    )
+    apply = ["detector", "apply", "detector.json", "./absent.py:make", "data.npz", "--quiet", "--out"]
+    for out, code, named in (("flags.txt", 3, ".parquet or .csv"), ("absent/flags.csv", 7, "folder must exist")):
+        assert main([*apply, out]) == code
+        assert named in capsys.readouterr().err
+    assert main([*apply, "unread.csv", "--head", "head"]) == 2
+    assert "unused_option" in capsys.readouterr().err
+    learned = ["--pseudo-margin", "learned.safetensors"]
+    assert main(["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", learned[1], "--overwrite"]) == 0
+    assert main(["detector", "fit", "run", "--epsilon", epsilon(), *learned, "--out", "unread.json"]) == 3
+    assert "reads no pseudo-margin" in capsys.readouterr().err
+    assert main(["detector", "fit", "run", "--epsilon", "0.1", "--norm", "l2", "--out", "unread.json"]) == 3
+    assert "use --norm linf" in capsys.readouterr().err

@@ -1,0 +1,380 @@
+"""Images that say in their EXIF data that they are turned: as their pixels lie, or as they say, and counted."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import struct
+import tracemalloc
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from PIL import Image, ImageOps
+from test_data import (
+    LABELS,
+    LEVELS,
+    encode,
+    from_idx,
+    from_npz,
+    image_table,
+    inputs,
+    only,
+    refused,
+    save,
+    write_folder,
+)
+
+import brittle
+from brittle.data import Points, open_points
+from brittle.data.exif import TURNS, UPRIGHT, orientation
+from brittle.doctor import Subject
+from brittle.doctor.first_rows import look
+from brittle.errors import ParameterError, ResumeError
+from brittle.estimate import Status
+from brittle.scores import Softmax
+from brittle.store.account import Account
+
+ORIENTATION = 0x0112
+COLOUR = np.random.default_rng(5).integers(0, 256, (3, 5, 8), dtype=np.uint8)
+"""No two of its eight ways to lie are the same."""
+
+TURNED: dict[int, Callable[[np.ndarray], np.ndarray]] = {
+    1: lambda x: x,
+    2: lambda x: x[:, :, ::-1],
+    3: lambda x: x[:, ::-1, ::-1],
+    4: lambda x: x[:, ::-1],
+    5: lambda x: x.transpose(0, 2, 1),
+    6: lambda x: np.rot90(x, -1, (1, 2)),
+    7: lambda x: x.transpose(0, 2, 1)[:, ::-1, ::-1],
+    8: lambda x: np.rot90(x, 1, (1, 2)),
+}
+"""How pixels `[C, H, W]` are to be seen, by orientation; as the EXIF standard draws it, without Pillow."""
+
+
+def tag(number: int) -> Image.Exif:
+    exif = Image.Exif()
+    exif[ORIENTATION] = number
+    return exif
+
+
+def folder(path: Path, files: Sequence[bytes], **options: Any) -> Points:
+    write_folder(path / "images", list(files), LABELS[:1] * len(files))
+    return open_points(path / "images", **options)
+
+
+def parquet(path: Path, files: Sequence[bytes], **options: Any) -> Points:
+    pq.write_table(image_table(files), path / "images.parquet", row_group_size=2)
+    return open_points(path / "images.parquet", **options)
+
+
+Reader = Callable[..., Points]
+each = pytest.mark.parametrize("reader", [folder, parquet], ids=lambda reader: reader.__name__)
+
+
+def levels(points: Points) -> np.ndarray:
+    return (255 * inputs(points)).round().to(torch.uint8).numpy()
+
+
+# Laws
+
+
+@each
+@pytest.mark.parametrize("number", TURNED)
+@pytest.mark.parametrize("kind", ["PNG", "WEBP", "JPEG"])
+def test_an_image_is_turned_only_when_told(reader: Reader, kind: str, number: int, tmp_path: Path) -> None:
+    content = encode(COLOUR, kind, exif=tag(number), **({"lossless": True} if kind == "WEBP" else {}))
+    with Image.open(io.BytesIO(content)) as image:
+        raw, by_pillow = (np.asarray(one).transpose(2, 0, 1) for one in (image, ImageOps.exif_transpose(image)))
+    assert kind == "JPEG" or np.array_equal(raw, COLOUR)
+    ignored, applied = (reader(tmp_path, [content], **options) for options in ({}, {"exif": "apply"}))
+    assert np.array_equal(levels(ignored)[0], raw)
+    assert np.array_equal(levels(applied)[0], TURNED[number](raw))
+    assert np.array_equal(levels(applied)[0], by_pillow)
+    assert only(ignored).turned == only(applied).turned == (number != 1,)
+
+
+def test_the_eight_ways_are_different() -> None:
+    assert len({(turned(COLOUR).shape, turned(COLOUR).tobytes()) for turned in TURNED.values()}) == len(TURNED)
+    assert set(TURNS) | {UPRIGHT} == set(TURNED)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA"])
+@pytest.mark.parametrize("number", [2, 6])
+def test_turning_does_nothing_to_the_colours(number: int, mode: str, tmp_path: Path) -> None:
+    image = Image.fromarray(COLOUR.transpose(1, 2, 0)).convert(mode)
+    content = save(image, "PNG", exif=tag(number), **({"transparency": bytes(256)} if mode == "P" else {}))
+    plain, turned = (levels(folder(tmp_path, [content], exif=exif))[0] for exif in ("ignore", "apply"))
+    assert np.array_equal(turned, TURNED[number](plain))
+
+
+@each
+@pytest.mark.parametrize("exif", ["ignore", "apply"])
+def test_which_images_are_turned_does_not_depend_on_the_batches(reader: Reader, exif: str, tmp_path: Path) -> None:
+    numbers = [1, 3, 2, 1, 1, 4, 3]
+    files = [encode(one, exif=tag(number)) for one, number in zip(LEVELS, numbers, strict=True)]
+    points = reader(tmp_path, files, exif=exif)
+    expected = tuple(number != 1 for number in numbers)
+    assert only(points).turned == expected
+    for size in (1, 2, 3):
+        assert sum((batch.turned or () for batch in points.batches(size)), ()) == expected
+    assert sum((batch.turned or () for batch in points.batches(2, 1, 4)), ()) == expected[1:4]
+
+
+@pytest.mark.parametrize("reader", [from_npz, from_idx], ids=lambda reader: reader.__name__)
+def test_arrays_say_nothing(reader: Reader, tmp_path: Path) -> None:
+    points = reader(tmp_path, LEVELS, LABELS)
+    assert only(points).turned is None
+    assert "exif" not in points.provenance
+
+
+@each
+def test_sizes_are_those_of_the_turned_images(reader: Reader, tmp_path: Path) -> None:
+    """A camera writes upright and sideways photographs; brought to one size, they differ as their pixels lie."""
+    sideways = np.rot90(COLOUR, 1, (1, 2))
+    files = [encode(sideways, "PNG", exif=tag(6)), encode(COLOUR)]
+    refused("shape_mixed", "8 x 5 pixels, .* 5 x 8", reader, tmp_path, files)
+    assert np.array_equal(levels(reader(tmp_path, files, exif="apply")), np.stack([COLOUR, COLOUR]))
+    refused("shape_mixed", "5 x 8 pixels, .* 8 x 5", reader, tmp_path, [files[1], encode(sideways)], exif="apply")
+
+
+def chunks(png: bytes) -> list[bytes]:
+    """The parts of a PNG file: its signature, and each chunk."""
+    found, place = [png[:8]], 8
+    while place < len(png):
+        end = place + 12 + int.from_bytes(png[place : place + 4], "big")
+        found.append(png[place:end])
+        place = end
+    return found
+
+
+@each
+def test_exif_data_may_follow_the_pixels(reader: Reader, tmp_path: Path) -> None:
+    """As some programs write PNG files; a damaged one among them costs its row alone."""
+    parts = chunks(encode(COLOUR, exif=tag(6)))
+    own = next(part for part in parts if part[4:8] == b"eXIf")
+    late = b"".join(part for part in parts[:-1] if part is not own) + own + parts[-1]
+    assert late != b"".join(parts)
+    batch = only(reader(tmp_path, [late, late[:-60], late], exif="apply"))
+    assert batch.status == (Status.OK, Status.DECODE_ERROR, Status.OK)
+    assert batch.turned == (True, False, True)
+    assert np.array_equal((255 * batch.inputs[2]).round().to(torch.uint8).numpy(), TURNED[6](COLOUR))
+
+
+# Damaged EXIF data
+
+
+def tiff(*entries: tuple[int, int, int, int], order: str = "<", start: int = 8, count: int | None = None) -> bytes:
+    """EXIF data with these entries: tag, type, count and value."""
+    head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(f"{order}I", start)
+    listed = b"".join(struct.pack(f"{order}HHIHxx", *entry) for entry in entries)
+    return head + struct.pack(f"{order}H", len(entries) if count is None else count) + listed + bytes(4)
+
+
+SHORT, LONG = 3, 4
+SOUND = (ORIENTATION, SHORT, 1, 6)
+OTHER = (0x010F, SHORT, 1, 8)
+WELL = {
+    "little-endian": tiff(SOUND),
+    "big-endian": tiff(SOUND, order=">"),
+    "after another entry": tiff(OTHER, SOUND, OTHER),
+    "with a prefix": b"Exif\0\0" + tiff(SOUND),
+    "with two": b"Exif\0\0Exif\0\0" + tiff(SOUND),
+    "more entries than there are": tiff(SOUND, count=9),
+}
+DAMAGED = {
+    "empty": b"",
+    "a prefix alone": b"Exif\0\0",
+    "no byte order": b"\0" * 40,
+    "text": b"These are not tags, and there are many of them.",
+    "entries beyond the end": tiff(SOUND, start=2**32 - 1),
+    "entries where the header is": tiff(SOUND, start=0),
+    "cut short": tiff(SOUND)[:14],
+    "no entries": tiff(),
+    "no orientation": tiff(OTHER, OTHER),
+    "no orientation, and more entries than there are": tiff(OTHER, count=65535),
+    "of another type": tiff((ORIENTATION, LONG, 1, 6)),
+    "two of them": tiff((ORIENTATION, SHORT, 2, 6)),
+    "0": tiff((ORIENTATION, SHORT, 1, 0)),
+    "9": tiff((ORIENTATION, SHORT, 1, 9)),
+    "65535": tiff((ORIENTATION, SHORT, 1, 65535)),
+}
+
+
+def says(exif: Any) -> int:
+    image = Image.new("L", (1, 1))
+    image.info["exif"] = exif
+    return orientation(image)
+
+
+@pytest.mark.parametrize("name", WELL)
+def test_sound_exif_data_are_read(name: str) -> None:
+    assert says(WELL[name]) == 6
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_exif_data_say_that_an_image_is_upright(name: str) -> None:
+    assert says(DAMAGED[name]) == says(None) == says("text") == UPRIGHT
+
+
+def test_no_bytes_are_an_error() -> None:
+    """Sound data cut at every place, and 5,000 with some bytes changed."""
+    rng = random.Random(0)
+    for content in WELL.values():
+        assert {says(content[:end]) for end in range(len(content))} <= {UPRIGHT, 6}
+    for _ in range(5000):
+        changed = bytearray(rng.choice(list(WELL.values())))
+        for _ in range(rng.randint(1, 4)):
+            changed[rng.randrange(len(changed))] = rng.randrange(256)
+        assert says(bytes(changed)) in TURNED
+
+
+@each
+@pytest.mark.parametrize("exif", ["ignore", "apply"])
+@pytest.mark.parametrize("kind", ["PNG", "WEBP", "JPEG"])
+def test_damaged_exif_data_say_nothing_and_cost_nothing(reader: Reader, kind: str, exif: str, tmp_path: Path) -> None:
+    contents = [content for name, content in DAMAGED.items() if name != "empty"]
+    files = [encode(COLOUR, kind, exif=b"Exif\0\0" + content, quality=90) for content in contents]
+    points = reader(tmp_path, [encode(COLOUR, kind, quality=90), *files], exif=exif)
+    batch = only(points)
+    assert set(batch.status) == {Status.OK}
+    assert not any(batch.turned or ())
+    assert all(torch.equal(one, batch.inputs[0]) for one in batch.inputs)
+
+
+def test_no_entry_of_the_longest_exif_data_is_followed(tmp_path: Path) -> None:
+    """65,534 entries that each claim to be all of the 700 kB, 46 GB together, and the orientation behind them."""
+    entries = struct.pack("<HHII", 0x927C, 7, 700_000, 8) * 65534 + struct.pack("<HHIHxx", *SOUND)
+    content = b"eXIfII*\0" + struct.pack("<IH", 8, 65535) + entries
+    own = struct.pack(">I", len(content) - 4) + content + struct.pack(">I", zlib.crc32(content))
+    parts = chunks(encode(COLOUR))
+    tracemalloc.start()
+    batch = only(folder(tmp_path, [b"".join([*parts[:2], own, *parts[2:]])], exif="apply"))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (batch.status, batch.turned) == ((Status.OK,), (True,))
+    assert most < 10 * len(content)
+
+
+# The choice
+
+
+@each
+def test_another_word_is_refused(reader: Reader, tmp_path: Path) -> None:
+    refused("exif", "one of ignore, apply; found 'rotate'", reader, tmp_path, [encode(COLOUR)], exif="rotate")
+
+
+@pytest.mark.parametrize("reader", [from_npz, from_idx], ids=lambda reader: reader.__name__)
+def test_arrays_are_not_turned(reader: Reader, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"only encoded images are turned \(exif\), \S+ is a ") as caught:
+        reader(tmp_path, LEVELS, LABELS, exif="apply")
+    assert caught.value.code == "exif"
+    assert len(reader(tmp_path, LEVELS, LABELS, exif="ignore")) == len(LEVELS)
+
+
+# Runs
+
+COUNT, SIDE = 20, 6
+SQUARES = np.random.default_rng(1).integers(0, 256, (COUNT, 1, SIDE, SIDE), dtype=np.uint8)
+SAYS = [3 if row % 3 == 0 else 1 for row in range(COUNT)]
+MARKED = sum(number != 1 for number in SAYS)
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("brittle.run.job.SHARD", 8)
+
+
+def run(path: Path, numbers: Sequence[int] = SAYS, reader: Reader = folder, **options: Any) -> brittle.Table:
+    from helpers.problems import small_classifier
+
+    path.mkdir(exist_ok=True)
+    files = [encode(one, exif=tag(number)) for one, number in zip(SQUARES, numbers, strict=True)]
+    choice = {"exif": options.pop("exif")} if "exif" in options else {}
+    return brittle.score(small_classifier(), reader(path, files, **choice), [Softmax()], batch_size=6, **options)
+
+
+def notes(table: brittle.Table) -> list[str]:
+    return [one["sentence"] for one in table.provenance["warnings"] if one["code"] == "exif_orientation"]
+
+
+@each
+@pytest.mark.parametrize(
+    ("exif", "done"),
+    [
+        ("ignore", "the tag was ignored, as torchvision does (--exif apply, exif='apply', turns them)"),
+        ("apply", "they were turned upright"),
+    ],
+)
+def test_a_run_counts_the_images_that_are_turned(reader: Reader, exif: str, done: str, tmp_path: Path) -> None:
+    kept = run(tmp_path, reader=reader, exif=exif)
+    written = run(tmp_path, reader=reader, exif=exif, out=tmp_path / "run")
+    for table in (kept, written):
+        assert table.provenance["account"]["turned"] == MARKED
+        assert table.provenance["data"]["exif"] == exif
+        assert notes(table) == [
+            f"{MARKED} of {COUNT} images say in their EXIF data that they are turned or mirrored; {done}"
+        ]
+
+
+def test_the_doctor_says_so_before_a_run(tmp_path: Path) -> None:
+    from helpers.problems import small_classifier
+
+    files = [encode(one, exif=tag(number)) for one, number in zip(SQUARES, SAYS, strict=True)]
+    points = folder(tmp_path, files, exif="apply")
+    batch = next(iter(points.batches(len(points))))
+    found = {one.name: one for one in look(Subject(small_classifier(), batch, points.labels, (), 0, 6, points))}
+    assert found["images"].code == "exif_orientation"
+    assert f"{MARKED} of {COUNT} images" in found["images"].sentence
+    assert "they were turned upright" in found["images"].sentence
+
+
+def test_a_run_of_upright_images_says_nothing(tmp_path: Path) -> None:
+    table = run(tmp_path, [1] * COUNT)
+    assert table.provenance["account"]["turned"] == 0
+    assert notes(table) == []
+
+
+def test_the_numbers_are_those_of_the_turned_images(tmp_path: Path) -> None:
+    """A run that turns gives the numbers of files that were turned before, and another one other numbers."""
+    ignored, applied = run(tmp_path / "a"), run(tmp_path / "a", exif="apply")
+    files = [encode(TURNED[number](one)) for one, number in zip(SQUARES, SAYS, strict=True)]
+    from helpers.problems import small_classifier
+
+    (tmp_path / "b").mkdir()
+    before = brittle.score(small_classifier(), folder(tmp_path / "b", files), [Softmax()], batch_size=6)
+    assert applied.scores.equals(before.scores)
+    assert not applied.scores.equals(ignored.scores)
+
+
+def test_a_run_that_goes_on_counts_all(tmp_path: Path) -> None:
+    whole = run(tmp_path, out=tmp_path / "run")
+    (tmp_path / "run" / "points-00001.parquet").unlink()
+    again = run(tmp_path, out=tmp_path / "run", resume=True)
+    assert again.provenance["account"] == whole.provenance["account"]
+    assert notes(again) == notes(whole) != []
+
+
+def test_shards_without_a_count_count_as_none(tmp_path: Path) -> None:
+    run(tmp_path, out=tmp_path / "run")
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    first = manifest["shards"][0]["account"].pop("turned")
+    assert first == sum(number != 1 for number in SAYS[:8]) > 0
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "run" / "points-00002.parquet").unlink()
+    again = run(tmp_path, out=tmp_path / "run", resume=True)
+    assert again.provenance["account"]["turned"] == MARKED - first
+    assert Account.read({"points": 3, "failures": []}) == Account(points=3)
+
+
+def test_a_run_does_not_go_on_with_another_choice(tmp_path: Path) -> None:
+    run(tmp_path, out=tmp_path / "run")
+    with pytest.raises(ResumeError, match=r"data\.exif ignore there, apply now") as caught:
+        run(tmp_path, out=tmp_path / "run", resume=True, exif="apply")
+    assert caught.value.exit_code == 5

@@ -1,0 +1,407 @@
+"""Planted defects are named, and healthy networks raise no alarm: one row per model.
+
+Every defect is planted into a network that is otherwise scored without a word, and is to be named by its own code.
+The healthy networks have random weights, fixed by a seed, so nothing here can fail by chance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers import zoo
+from helpers.problems import Wrapped, inputs, small_network
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+import brittle
+from brittle import doctor
+from brittle.data import Batch, array_points
+from brittle.errors import BrittleError
+from brittle.scores import InputMargin, Laplacian, LogitMargin, Moments, MonteCarlo, Score, Softmax, Taylor
+
+COUNT = 64
+GRADIENTS: list[Score] = [Softmax(), Moments(0.2, draws=4), Taylor(0.2)]
+"""Scores of which one differentiates."""
+
+SAMPLED: list[Score] = [MonteCarlo(0.2, draws=4), LogitMargin()]
+"""Scores of which none does."""
+
+MOST_FORWARD, MOST_BACKWARD = 40, 6
+"""Passes over 64 points that the checks may cost."""
+
+
+class Moving:
+    """Points that change after a number of readings, as data with a random transform or a file that is overwritten."""
+
+    def __init__(self, readings: int, change: float = 0.5) -> None:
+        self.sound = array_points(inputs(COUNT), torch.arange(COUNT) % 4)
+        self.readings, self.change, self.read = readings, change, 0
+
+    labels = property(lambda self: self.sound.labels)
+    class_names = property(lambda self: None)
+    provenance = property(lambda self: self.sound.provenance)
+
+    def __len__(self) -> int:
+        return len(self.sound)
+
+    def batches(self, *arguments: Any, **options: Any) -> Iterator[Batch]:
+        self.read += 1
+        for batch in self.sound.batches(*arguments, **options):
+            if self.read > self.readings:
+                moved = batch.inputs.clone()
+                moved[:, 0, 2, 3] = (moved[:, 0, 2, 3] - self.change).abs()
+                batch = replace(batch, inputs=moved)
+            yield batch
+
+
+class Part(nn.Module):
+    """The small network with something done to its input, its features or its weights on the way."""
+
+    def __init__(self, change: Callable[[nn.Module, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.network = small_network()
+        self.register_buffer("calls", torch.zeros(()))
+        self.change = change
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.change(self, x)
+
+
+def part(change: Callable[[Any, Tensor], Tensor]) -> Callable[[], nn.Module]:
+    return lambda: Part(change).eval()
+
+
+def changed(change: Callable[[Tensor], Tensor]) -> Callable[[], nn.Module]:
+    return lambda: Wrapped(lambda x, logits: change(logits))
+
+
+def with_weight(value: float) -> nn.Module:
+    network = small_network()
+    with torch.no_grad():
+        network[3].weight[2, 5] = value
+    return network
+
+
+def without_grad(self: Any, x: Tensor) -> Tensor:
+    with torch.no_grad():
+        features = self.network[:3](x)
+    return self.network[3:](features)
+
+
+def counts_calls(self: Any, x: Tensor) -> Tensor:
+    self.calls += 1
+    return self.network(x)
+
+
+def drifts(self: Any, x: Tensor) -> Tensor:
+    with torch.no_grad():
+        self.network[3].bias.mul_(1.01)
+    return self.network(x)
+
+
+def overwrites(self: Any, x: Tensor) -> Tensor:
+    return self.network(x.sub_(0.5))
+
+
+def across_rows(self: Any, x: Tensor) -> Tensor:
+    z = self.network(x)
+    return (z @ z.T).softmax(dim=1) @ z
+
+
+def statistics(self: Any, x: Tensor) -> Tensor:
+    return self.network(nn.functional.batch_norm(x, None, None, training=True))
+
+
+def noisy(self: Any, x: Tensor) -> Tensor:
+    return self.network(x + 0.05 * torch.randn_like(x))
+
+
+def in_numpy(self: Any, x: Tensor) -> Tensor:
+    return self.network(torch.from_numpy(x.numpy() * 1.0))
+
+
+def sign_layer(self: Any, x: Tensor) -> Tensor:
+    return self.network[3:](self.network[:3](x).sub(0.5).sign())
+
+
+class StraightThrough(torch.autograd.Function):
+    """A step whose gradient is made up."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return (4 * x).round() / 4
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return gradients[0]
+
+
+@dataclass(frozen=True)
+class Defect:
+    """One defect, and what must be said of it."""
+
+    name: str
+    code: str
+    sentence: str
+    model: Callable[[], nn.Module] = small_network
+    x: Callable[[], Tensor] = lambda: inputs(COUNT)
+    y: Callable[[], Tensor | None] = lambda: torch.arange(COUNT) % 4
+    scores: list[Score] = field(default_factory=lambda: GRADIENTS)
+    declared: dict[str, Any] = field(default_factory=dict)
+    points: Callable[[], Any] | None = None
+
+
+REFUSED = [
+    Defect("NaN logits", "nonfinite_logits", "NaN logits in all of the 64 rows", changed(lambda z: z * torch.nan)),
+    Defect("infinite logits", "nonfinite_logits", "infinite logits", changed(lambda z: z.exp() * torch.inf)),
+    Defect("constant logits", "constant_output", "it does not look at its input", changed(lambda z: 0 * z + 1)),
+    Defect("NaN weight", "weights_nonfinite", "3.weight of the model holds 1 NaN", lambda: with_weight(torch.nan)),
+    Defect("infinite weight", "weights_nonfinite", "3.weight of the model", lambda: with_weight(torch.inf)),
+    Defect("softmax", "probabilities", "--outputs probs", changed(lambda z: z.softmax(1))),
+    Defect("softmax in bfloat16", "probabilities", "sums to 1", changed(lambda z: z.softmax(1).bfloat16())),
+    Defect("sigmoids", "sigmoid_outputs", "multi-label", changed(lambda z: z.sigmoid())),
+    Defect("logits as probabilities", "not_probabilities", "declared", declared={"outputs": "probs"}),
+    Defect("one logit", "num_classes", "--outputs binary-logit", changed(lambda z: z[:, :1])),
+    Defect("a tuple", "output_type", "a tuple", changed(lambda z: (z, z))),  # type: ignore[arg-type, return-value]
+    Defect("a feature map", "output_shape", r"\[64, 4, 1, 1\]", changed(lambda z: z[:, :, None, None])),
+    Defect("squeeze", "batch_dim", "squeeze", changed(lambda z: z.squeeze())),
+    Defect("dropout that stays", "nondeterministic_model", "5 passes of the same 64 rows differ", part(noisy)),
+    Defect("batch norm without statistics", "batch_dependent", "differ by .* in the logits", part(statistics)),
+    Defect("attention across rows", "batch_dependent", "attention across rows", part(across_rows)),
+    Defect("a counter of calls", "mutates_state", "calls of the model changed in 4 forward", part(counts_calls)),
+    Defect("weights that drift", "mutates_state", r"network.3.bias of the model changed", part(drifts)),
+    Defect("no_grad", "masked_gradient", r"its gradient it would change by 0 .disagreement 1.000", part(without_grad)),
+    Defect("detach", "masked_gradient", "disagreement 1.000", part(lambda self, x: self.network(x.detach()))),
+    Defect("detached features", "masked_gradient", "detach", part(lambda self, x: self.network(x.detach() + 1e-3 * x))),
+    Defect("rounded input", "masked_gradient", "round", part(lambda self, x: self.network((x * 20).round() / 20))),
+    Defect("rounded logits", "masked_gradient", "round", changed(lambda z: z.round())),
+    Defect("sign activations", "masked_gradient", "sign", part(sign_layer)),
+    Defect(
+        "a made-up gradient", "masked_gradient", "made-up", part(lambda self, x: self.network(StraightThrough.apply(x)))
+    ),
+    Defect(
+        "no_grad in double precision",
+        "masked_gradient",
+        "disagreement 1.000",
+        lambda: part(without_grad)().double(),
+        lambda: inputs(COUNT, dtype=torch.float64),
+    ),
+    Defect("no_grad in bfloat16", "masked_gradient", "disagreement 1.000", lambda: part(without_grad)().bfloat16()),
+    Defect(
+        "saturated softmax", "zero_gradient", "all margins are 0 in .* of 64 rows",
+        changed(lambda z: (1000 * z).softmax(1)), declared={"outputs": "probs"},
+    ),
+    Defect("numpy inside", "not_differentiable", "not where gradients are recorded", part(in_numpy)),
+    Defect("bytes as values", "value_range", "--bounds 0 255", x=lambda: inputs(COUNT) * 255),
+    Defect("normalised data", "value_range", "look normalised", x=lambda: inputs(COUNT) * 4 - 2),
+    Defect("no readable point", "no_usable_points", "none of the first 64", x=lambda: inputs(COUNT) * torch.nan),
+    Defect("labels from 1", "label_offset", r"labels 1\.\.4", y=lambda: torch.arange(COUNT) % 4 + 1),
+    Defect("labels of another task", "label_range", "32 of 64 labels", y=lambda: torch.arange(COUNT) % 8),
+    Defect("a random transform", "nondeterministic_data", "row 0 read twice, max difference", points=lambda: Moving(2)),
+    Defect("data that are overwritten", "dataset_changed", "changed since it was opened", points=lambda: Moving(4)),
+    Defect("noise below rounding", "sigma_too_small", "changes nothing in", scores=[Moments(1e-9, draws=4)]),
+    Defect(
+        "an integral over 300 margins", "cost", "about .* s per point; keep at most 200",
+        lambda: small_network(classes=301), scores=[Taylor(0.1, classes=300)],
+    ),
+]  # fmt: skip
+
+NOTED = [
+    Defect("input overwritten", "mutates_input", "2304 of the 2304 numbers", part(overwrites)),
+    Defect("bfloat16", "low_precision", "bfloat16", lambda: small_network(dtype=torch.bfloat16)),
+    Defect("half precision", "low_precision", "float16", lambda: small_network(dtype=torch.float16)),
+    Defect(
+        "a class twice", "duplicate_classes", "classes 0, 4 have identical",
+        changed(lambda z: torch.cat((z, z[:, :1]), 1)),
+    ),
+    Defect("training mode", "train_mode", "evaluation mode", lambda: small_network().train()),
+    Defect("log-softmax", "log_softmax", "log-probabilities", changed(lambda z: z.log_softmax(1))),
+    Defect("far too much noise", "huge_sigma", "20 times the value range", scores=[Moments(20.0, draws=4)]),
+    Defect("hardly any range", "narrow_range", "declared range", declared={"bounds": (0, 255)}),
+    Defect(
+        "no gradient for a search", "masked_gradient", "goes on without gradients", changed(lambda z: z.round()),
+        scores=[InputMargin(effort="fast")],
+    ),
+    Defect(
+        "permuted classes", "accuracy_suspicious", r"100.0% are right when classes are renamed \(label 1 as 2, 2 as 3",
+        x=lambda: inputs(1000), y=lambda: (small_network()(inputs(1000)).argmax(1) - 1) % 4, scores=[Softmax()],
+    ),
+    Defect(
+        "no accuracy", "accuracy_suspicious", "little better than chance or worse; check bounds",
+        x=lambda: inputs(1000), y=lambda: torch.arange(1000) % 4, scores=[Softmax()],
+    ),
+]  # fmt: skip
+
+
+def score(defect: Defect, **options: Any) -> brittle.Table:
+    data = defect.points() if defect.points else (defect.x(), defect.y())
+    return brittle.score(brittle.Classifier(defect.model(), **defect.declared), data, defect.scores, **options)
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(REFUSED) >= 25
+    assert len({defect.name for defect in REFUSED + NOTED}) == len(REFUSED + NOTED)
+
+
+@pytest.mark.parametrize("defect", REFUSED, ids=lambda defect: defect.name)
+def test_a_defect_is_named_and_nothing_is_scored(defect: Defect) -> None:
+    with pytest.raises(BrittleError, match=defect.sentence) as caught:
+        score(defect)
+    assert caught.value.code == defect.code
+    assert caught.value.exit_code == 3
+    assert "http" not in str(caught.value)
+
+
+@pytest.mark.parametrize("defect", NOTED, ids=lambda defect: defect.name)
+def test_what_does_not_stop_a_run_is_noted(defect: Defect) -> None:
+    found = {entry["code"]: entry["sentence"] for entry in score(defect).provenance["warnings"]}
+    assert set(found) == {defect.code}
+    assert re.search(defect.sentence, found[defect.code])
+
+
+GRADIENT_CODES = ("masked_gradient", "zero_gradient", "not_differentiable")
+
+
+@pytest.mark.parametrize(
+    "defect", [defect for defect in REFUSED if defect.code in GRADIENT_CODES], ids=lambda defect: defect.name
+)
+def test_scores_without_gradients_are_offered_and_work(defect: Defect) -> None:
+    table = brittle.score(brittle.Classifier(defect.model(), **defect.declared), (defect.x(), defect.y()), SAMPLED)
+    assert table.scores["value"].null_count == 0
+    assert {entry["code"] for entry in table.provenance["warnings"]} <= {"low_precision", "duplicate_classes"}
+
+
+def points_for(dtype: torch.dtype) -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.rand(COUNT, *zoo.SHAPE, generator=generator, dtype=torch.float64).to(
+        torch.float64 if dtype == torch.float64 else torch.float32
+    )
+
+
+def diagnose(classifier: brittle.Classifier, x: Tensor, scores: list[Score]) -> doctor.Diagnosis:
+    points = array_points(x, torch.arange(len(x)) % zoo.CLASSES)
+    batch = next(iter(points.batches(doctor.LOOKED_AT)))
+    with classifier.evaluating():
+        return doctor.examine(classifier, batch, points.labels, scores, 0, 64, points=points)
+
+
+PRECISIONS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+
+
+@pytest.mark.parametrize("gain", [1.0, 3.0])
+@pytest.mark.parametrize("dtype", PRECISIONS, ids=lambda dtype: str(dtype).removeprefix("torch."))
+@pytest.mark.parametrize("kind", list(zoo.KINDS))
+def test_a_healthy_network_raises_no_alarm(kind: str, dtype: torch.dtype, gain: float) -> None:
+    classifier = brittle.Classifier(zoo.network(kind, dtype, gain=gain))
+    found = diagnose(classifier, points_for(dtype), [*GRADIENTS, InputMargin(), Laplacian()])
+    expected = {"low_precision"} if dtype.itemsize == 2 else set()
+    assert {finding.code for finding in found.findings} == expected
+    assert found.forward_passes <= MOST_FORWARD * COUNT
+    assert found.backward_passes <= MOST_BACKWARD * COUNT
+
+
+def test_what_the_checks_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    found = diagnose(brittle.Classifier(zoo.network("resnet")), points_for(torch.float32), GRADIENTS)
+    with capsys.disabled():
+        print(f"\nchecks of 64 points: {found.forward_passes} forward and {found.backward_passes} backward passes")
+    assert (found.forward_passes, found.backward_passes) == (1605, 128)
+
+
+@pytest.mark.parametrize("data", ["black", "white", "binary", "mostly black"])
+@pytest.mark.parametrize("kind", ["conv max pooling", "resnet", "mlp relu"])
+def test_pixels_at_the_bounds_are_no_defect(kind: str, data: str) -> None:
+    """Kinks at pixel 0, ties of pooling over black, and a clamp to the bounds inside the model."""
+    x = points_for(torch.float32)
+    x[:] = {"black": x * (x > 0.97), "white": 1 - x * (x > 0.97), "binary": x.round(), "mostly black": x * (x > 0.8)}[
+        data
+    ]
+    network = zoo.network(kind)
+    assert diagnose(brittle.Classifier(lambda x: network(x.clamp(0.0, 1.0))), x, GRADIENTS).findings == ()
+
+
+def branches(self: Any, x: Tensor) -> Tensor:
+    """Control flow on values, in-place work on a fresh buffer, `nonzero`, and a checkpoint."""
+    rows = torch.empty_like(x)
+    rows[:] = x
+    kept = rows.flatten(1).sum(dim=1).nonzero().flatten()
+    features = checkpoint(self.network[:3], rows[kept], use_reentrant=False)
+    return self.network[3:](features) if x.mean().item() > -1 else features[:, :4]
+
+
+def test_control_flow_gives_the_same_numbers() -> None:
+    tables = [
+        brittle.score(brittle.Classifier(model), (inputs(COUNT), None), GRADIENTS).scores["value"].to_pylist()
+        for model in (part(branches)(), small_network())
+    ]
+    assert tables[0] == pytest.approx(tables[1], abs=1e-6)
+
+
+def test_an_overwritten_input_changes_no_score() -> None:
+    clean = part(lambda self, x: self.network(x - 0.5))
+    one, other = (
+        brittle.score(brittle.Classifier(model()), (inputs(COUNT), None), GRADIENTS).scores["value"].to_pylist()
+        for model in (part(overwrites), clean)
+    )
+    assert one == other
+
+
+def test_the_probabilities_of_a_low_precision_model_are_near_those_of_its_twin() -> None:
+    twin = small_network()
+    scores: list[Score] = [MonteCarlo(0.2, draws=500)]
+    values = []
+    for dtype in (torch.float32, torch.bfloat16):
+        table = brittle.score(brittle.Classifier(twin.to(dtype)), (inputs(COUNT), None), scores)
+        values.append(torch.tensor(table.scores["value"].to_pylist()))
+    assert float((values[0] - values[1]).abs().mean()) <= 5e-3
+
+
+def test_skipping_the_checks_is_recorded() -> None:
+    defect = next(defect for defect in REFUSED if defect.name == "sign activations")
+    skipped = score(defect, skip_doctor=True, most_failures=None)
+    assert skipped.provenance["doctor"] == "skipped"
+    assert skipped.provenance["warnings"] == []
+    assert set(skipped.scores.to_pandas().query("score == 'taylor'")["status"]) == {"zero_gradient"}
+    sound = score(Defect("none", "", ""))
+    assert sound.provenance["doctor"] == "passed"
+
+
+def test_every_check_is_made_whatever_the_others_find() -> None:
+    """Two defects that have nothing to do with each other are both told; what needs a forward pass is skipped."""
+    points = array_points(inputs(COUNT) * 3, torch.arange(COUNT) % 4 + 1, bounds=(0, 1))
+    batch = next(iter(points.batches(COUNT)))
+    classifier = brittle.Classifier(small_network())
+    outcomes = doctor.run_all(doctor.Subject(classifier, batch, points.labels, GRADIENTS, 0, 64, points))
+    failed = {outcome.name: outcome.code for outcome in outcomes if outcome.state == "failed"}
+    assert failed == {"range": "value_range", "labels": "label_offset"}
+    assert not [outcome for outcome in outcomes if outcome.state == "skipped"]
+    broken = brittle.Classifier(nn.Linear(7, 3))
+    outcomes = doctor.run_all(doctor.Subject(broken, batch, points.labels, GRADIENTS, 0, 64, points))
+    states = {outcome.name: outcome.state for outcome in outcomes}
+    assert states["forward"] == "failed"
+    assert states["weights"] == "ok"
+    assert states["gradients"] == states["noise"] == "skipped"
+
+
+def test_a_file_that_is_overwritten_during_the_run_is_seen(tmp_path: Path) -> None:
+    """Only a point that the first look did not show is another one: the digest of the file tells."""
+    x = inputs(300)
+    np.savez(tmp_path / "data.npz", x=x.numpy())
+
+    def overwrite(done: int, total: int, passes: int) -> None:
+        np.savez(tmp_path / "data.npz", x=torch.cat((x[:299], 1 - x[299:])).numpy())
+
+    points = brittle.data.open_points(tmp_path / "data.npz")
+    classifier = brittle.Classifier(small_network())
+    with pytest.raises(BrittleError, match=r"data\.npz changed since it was opened: sha256") as caught:
+        brittle.score(classifier, points, [Softmax()], progress=overwrite)
+    assert caught.value.code == "dataset_changed"
+    assert (
+        brittle.score(classifier, brittle.data.open_points(tmp_path / "data.npz"), [Softmax()]).points.num_rows == 300
+    )

@@ -1,0 +1,276 @@
+"""Links, pipes, devices and the like in every place that is written, and what is said of them.
+
+    python tests/helpers/places.py
+
+prints the table. Nothing may be written through a link or into a device, no pipe waited for, and what is refused is
+refused before anything is computed.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import re
+import signal
+import socket
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import torch
+from helpers.tables import make_table
+
+from brittle.cli import main
+from brittle.cli.digits import prepare
+from brittle.data import array_points
+from brittle.data.copies import write_copies
+from brittle.detector import FLAGS, Detector, write_flags
+from brittle.detector.pseudo_margin import PseudoMargin
+from brittle.errors import BrittleError
+from brittle.report import write_report
+from brittle.store.table import Table
+
+SECONDS = 20
+"""After so long a writer waits for something."""
+
+VICTIM = b"somebody's file"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file that is written.
+
+    Attributes:
+        name: what it is.
+        file: where, below a folder.
+        write: writes it, given that folder.
+        removed: whether what is there is taken away, by its name alone, as a killed run leaves it.
+        things: what is put there.
+    """
+
+    name: str
+    file: str
+    write: Callable[[Path], object]
+    removed: bool = False
+    things: tuple[str, ...] = ("link", "dangling link", "pipe", "device", "socket", "folder")
+
+
+@functools.cache
+def known_run() -> Table:
+    return make_table(points=4, scores=("softmax", "input_margin"))
+
+
+def run_in(folder: Path) -> None:
+    known_run().to_parquet(folder / "run")
+
+
+def report_in(folder: Path) -> None:
+    write_report(known_run(), folder / "report.html")
+
+
+@functools.cache
+def known_detector() -> Detector:
+    table = make_table(points=120, scores=("logit_margin", "input_margin"))
+    model = table.provenance["model"] | {"state_sha256": "0" * 64}
+    known = replace(table, provenance=table.provenance | {"model": model})
+    return Detector.fit(known, epsilon=0.02, tpr=0.5)
+
+
+def detector_in(folder: Path) -> None:
+    known_detector().save(folder / "detector.json")
+
+
+def flags_in(suffix: str) -> Callable[[Path], object]:
+    row = {"point": "a", "row": 0, "brittle": True, "status": "ok", "forced": False}
+    return lambda folder: write_flags(pa.Table.from_pylist([row], schema=FLAGS), folder / f"flags{suffix}")
+
+
+@functools.cache
+def known_pseudo_margin() -> PseudoMargin:
+    features = torch.randn(24, 3, generator=torch.Generator().manual_seed(0))
+    return PseudoMargin.fit(features, features.norm(dim=1).double(), layers=1, width=2, epochs=1)
+
+
+def pseudo_margin_in(folder: Path) -> None:
+    known_pseudo_margin().save(folder / "pseudo-margin.safetensors")
+
+
+def copies_in(folder: Path) -> None:
+    write_copies(array_points(torch.rand(2, 1, 8, 8)), folder, ["brightness"], [1])
+
+
+def command(*arguments: str) -> Callable[[Path], object]:
+    """A command whose error is raised; FOLDER stands for the folder, RUN for a run beside it."""
+
+    def call(folder: Path) -> None:
+        run = folder.parent / "known"
+        if "RUN" in arguments and not run.exists():
+            known_run().to_parquet(run)
+        filled = [one.replace("FOLDER", str(folder)).replace("RUN", str(run)) for one in arguments]
+        said = io.StringIO()
+        with redirect_stderr(said), redirect_stdout(io.StringIO()):
+            code = main([*filled])
+        if code:
+            name, _, sentence = said.getvalue().removeprefix("brittle: ").strip().partition(": ")
+            raise BrittleError(name, sentence)
+
+    return call
+
+
+SCORE = ("score", "absent.pt2", "absent.npz", "--out", "FOLDER/run")
+
+PLACES = (
+    Place("the lock of a run", "run/.lock", run_in),
+    Place("the record of a run", "run/run.json", run_in),
+    Place("the manifest of a run", "run/manifest.json", run_in),
+    Place("a shard of a run", "run/scores-00000.parquet", run_in, removed=True),
+    Place("a file of a run while it is written", "run/.run.json.0.tmp", run_in, removed=True),
+    Place("the lock, by brittle score", "run/.lock", command(*SCORE)),
+    Place("the record, by brittle score", "run/run.json", command(*SCORE)),
+    Place("the manifest, by brittle score", "run/manifest.json", command(*SCORE)),
+    Place("the report", "report.html", report_in),
+    Place("the report, by brittle report", "report.html", command("report", "RUN", "--out", "FOLDER/report.html")),
+    Place("a detector", "detector.json", detector_in),
+    Place(
+        "a detector, by brittle detector fit", "detector.json",
+        command("detector", "fit", "absent", "--epsilon", "1", "--out", "FOLDER/detector.json", "--overwrite"),
+    ),
+    Place("flags in Parquet", "flags.parquet", flags_in(".parquet")),
+    Place("flags in CSV", "flags.csv", flags_in(".csv")),
+    Place("a pseudo-margin", "pseudo-margin.safetensors", pseudo_margin_in),
+    Place("a corrupted copy", "brightness-1.npz", copies_in),
+    Place("a comparison", "c.csv", command("compare", "RUN", "RUN", "--out", "FOLDER/c.csv")),
+    Place("the network of the demo", "digits.pt2", prepare),
+    Place("the data of the demo", "digits.npz", prepare),
+    Place("the run of the demo", "run", command("demo", "--out", "FOLDER"), things=("link", "dangling link", "pipe")),
+)  # fmt: skip
+
+
+def link(path: Path, victim: Path) -> None:
+    path.symlink_to(victim)
+
+
+def dangling(path: Path, victim: Path) -> None:
+    path.symlink_to(victim.with_name("nothing"))
+
+
+def pipe(path: Path, victim: Path) -> None:
+    os.mkfifo(path)
+
+
+def device(path: Path, victim: Path) -> None:
+    os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))  # what /dev/null is
+
+
+def a_socket(path: Path, victim: Path) -> None:
+    here = Path.cwd()
+    os.chdir(path.parent)  # the name of a socket is short
+    try:
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+def folder(path: Path, victim: Path) -> None:
+    path.mkdir()
+
+
+THINGS: dict[str, Callable[[Path, Path], None]] = {
+    "link": link,
+    "dangling link": dangling,
+    "pipe": pipe,
+    "device": device,
+    "socket": a_socket,
+    "folder": folder,
+}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What became of something in the place of a file.
+
+    Attributes:
+        code: of the error, or None where the file was written.
+        sentence: of the error, the folder left out.
+        harm: what must not be, in words; empty where all is well.
+    """
+
+    code: str | None
+    sentence: str
+    harm: str
+
+
+def look(place: Place, put: Callable[[Path, Path], None], root: Path) -> Seen:
+    """Put something in a place, write there, and see what became of both.
+
+    Raises:
+        OSError: it cannot be put there, as a device by somebody who is not root.
+    """
+    victim, where = root / "victim", root / "out"
+    victim.write_bytes(VICTIM)
+    path = where / place.file
+    path.parent.mkdir(parents=True)
+    put(path, victim)
+    before = path.lstat()
+    code, sentence = None, "taken away by its name, the file written anew"
+    with at_most(SECONDS):
+        try:
+            place.write(where)
+        except BrittleError as error:
+            code, sentence = error.code, str(error.args[0]).replace(f"{root}/", "")
+    harm = []
+    if victim.read_bytes() != VICTIM:
+        harm.append("the file behind the link was written")
+    if (root / "nothing").exists():
+        harm.append("the file behind the dangling link was made")
+    if code is not None and (path.lstat().st_ino, path.lstat().st_mode) != (before.st_ino, before.st_mode):
+        harm.append("it was refused and yet replaced")
+    if code is None and path.exists() and not stat.S_ISREG(path.lstat().st_mode):
+        harm.append("it was written to")
+    if strays := [str(one.relative_to(where)) for one in where.rglob(".*.tmp") if one != path]:
+        harm.append(f"left behind: {', '.join(strays)}")
+    return Seen(code, sentence, "; ".join(harm))
+
+
+@contextmanager
+def at_most(seconds: int) -> Iterator[None]:
+    """End the block where it waits."""
+
+    def late(number: int, frame: object) -> None:
+        raise TimeoutError(f"waited for {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def main_table() -> int:
+    """Print the table; the exit code is 1 where something did harm."""
+    harm = 0
+    for place in PLACES:
+        print(f"\n{place.name}: {place.file}")
+        for name in place.things:
+            with tempfile.TemporaryDirectory() as root:
+                try:
+                    seen = look(place, THINGS[name], Path(root))
+                except PermissionError:
+                    seen = Seen(None, "cannot be made without the rights of root", "")
+            harm += bool(seen.harm)
+            said = seen.sentence if seen.code is None else f"{seen.code}: {re.sub(r'; .*', '', seen.sentence)}"
+            print(f"  {name:<14}{'HARM: ' + seen.harm + '; ' if seen.harm else ''}{said}")
+    return int(bool(harm))
+
+
+if __name__ == "__main__":
+    sys.exit(main_table())

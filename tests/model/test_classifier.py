@@ -1,0 +1,181 @@
+"""What is scored: outputs of many forms, modes that are put back, inputs that stay what they were."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import pytest
+import torch
+from helpers.problems import Wrapped, inputs, small_network
+from torch import nn
+
+import brittle
+from brittle.errors import BrittleError, ModelError, ParameterError
+
+
+@dataclass
+class Output:
+    """An output object as language and vision libraries return them."""
+
+    logits: torch.Tensor
+
+
+def wrapped(change) -> brittle.Classifier:
+    return brittle.Classifier(Wrapped(lambda x, logits: change(logits)))
+
+
+class MappingWithAttributes(OrderedDict):
+    """An output that is a mapping and an object at once, as language libraries return them."""
+
+    @property
+    def logits(self) -> torch.Tensor:
+        return self["logits"]
+
+
+@pytest.mark.parametrize(
+    ("change", "taken"),
+    [
+        (lambda z: z, None),
+        (lambda z: {"logits": z, "hidden": z}, 'output["logits"]'),
+        (Output, "output.logits"),
+        (lambda z: MappingWithAttributes(logits=z), 'output["logits"]'),
+    ],
+    ids=["tensor", "mapping", "object", "both"],
+)
+def test_logits_are_found(change, taken: str | None) -> None:
+    classifier = wrapped(change)
+    assert classifier.taken is None
+    assert torch.equal(classifier(inputs(3)), small_network()(inputs(3)))
+    assert classifier.taken == taken
+
+
+@pytest.mark.parametrize(
+    ("change", "outputs", "code", "sentence"),
+    [
+        (lambda z: (z, z[:, :1]), "logits", "output_type", r"a tuple \(tensor \[3, 4\], tensor \[3, 1\]\)"),
+        (lambda z: {"scores": z}, "logits", "output_type", r"a mapping \{'scores': tensor \[3, 4\]\}"),
+        (lambda z: z[:, :, None, None], "logits", "output_shape", r"result of shape \[3, 4, 1, 1\]; \[3, classes\]"),
+        (lambda z: z[:, 0], "logits", "output_shape", r"3 inputs gave a result of shape \[3\]"),
+        (lambda z: z.sum(), "logits", "output_shape", r"result of shape \[\]"),
+        (lambda z: z[:, :1], "logits", "num_classes", "--output[s]? binary-logit"),
+        (lambda z: z, "binary-logit", "output_shape", "needs one column; found 4"),
+    ],
+)
+def test_outputs_that_are_no_class_scores(change, outputs: str, code: str, sentence: str) -> None:
+    classifier = brittle.Classifier(Wrapped(lambda x, logits: change(logits)), outputs=outputs)
+    with pytest.raises(ModelError, match=sentence) as caught:
+        classifier(inputs(3))
+    assert caught.value.code == code
+
+
+def test_a_model_that_drops_the_batch_axis_at_one() -> None:
+    with pytest.raises(ModelError, match="drops the batch axis at batch size one") as caught:
+        wrapped(lambda z: z.squeeze())(inputs(1))
+    assert caught.value.code == "batch_dim"
+
+
+def test_probabilities_and_one_logit() -> None:
+    plain = small_network()(inputs(3))
+    probabilities = brittle.Classifier(Wrapped(lambda x, z: z.softmax(1)), outputs="probs")(inputs(3))
+    assert torch.allclose(probabilities, plain.log_softmax(1), atol=1e-5)
+    for change in (lambda x, z: z[:, :1], lambda x, z: z[:, 0]):
+        binary = brittle.Classifier(Wrapped(change), outputs="binary-logit")(inputs(3))
+        assert torch.equal(binary, torch.stack((torch.zeros(3), plain[:, 0]), dim=1))
+
+
+def test_the_callers_data_are_not_changed() -> None:
+    def in_place(x: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+        x.zero_()
+        return logits
+
+    x = inputs(3)
+    brittle.Classifier(Wrapped(in_place))(x)
+    assert torch.equal(x, inputs(3))
+
+
+def test_mean_and_std_are_applied_per_channel() -> None:
+    seen = []
+    classifier = brittle.Classifier(
+        lambda x: seen.append(x) or x.flatten(1)[:, :2], bounds=(0, 255), mean=(1.0, 2.0), std=(2.0, 4.0)
+    )
+    classifier(torch.full((1, 2, 3, 3), 10.0))
+    assert seen[0][0, :, 0, 0].tolist() == [4.5, 2.0]
+    with pytest.raises(ParameterError, match="2 numbers for mean, inputs of shape"):
+        classifier(torch.zeros(1, 3, 3, 3))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"bounds": (1, 0)}, "finite and increasing; found 1, 0"),
+        ({"bounds": (0, float("nan"))}, "finite and increasing"),
+        ({"std": 0.0}, "every std must be positive"),
+        ({"mean": (0.1, float("inf"))}, "mean must be finite numbers"),
+        ({"outputs": "scores"}, "logits, probs, binary-logit; found 'scores'"),
+    ],
+)
+def test_declarations_that_cannot_be(arguments: dict, sentence: str) -> None:
+    with pytest.raises(ParameterError, match=sentence):
+        brittle.Classifier(small_network(), **arguments)
+
+
+def test_evaluation_mode_is_left_as_it_was() -> None:
+    network = nn.Sequential(small_network(), nn.Dropout()).train()
+    network[0].eval()
+    classifier = brittle.Classifier(network)
+    with classifier.evaluating(), classifier.evaluating():
+        assert not network.training
+        assert torch.equal(classifier(inputs(2)), classifier(inputs(2)))
+    assert network.training
+    assert not network[0].training
+    assert classifier.was_training
+
+
+def test_a_module_that_refuses_evaluation_mode() -> None:
+    class Stubborn(nn.Module):
+        def train(self, mode: bool = True) -> Stubborn:
+            return self
+
+    classifier = brittle.Classifier(nn.Sequential(Stubborn(), small_network()))
+    with (
+        pytest.raises(ModelError, match=r"still in training mode after eval\(\): 0") as caught,
+        classifier.evaluating(),
+    ):
+        pass
+    assert caught.value.code == "train_mode"
+
+
+def test_weights_on_two_devices() -> None:
+    network = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2, device="meta"))
+    with pytest.raises(ModelError, match="cpu, meta") as caught:
+        brittle.Classifier(network)
+    assert caught.value.code == "devices"
+
+
+def test_a_model_that_fails_is_quoted() -> None:
+    with pytest.raises(ModelError, match=r"run on inputs of shape \[2, 1, 9, 9\]: RuntimeError"):
+        brittle.Classifier(small_network())(inputs(2, (1, 9, 9)))
+
+
+def test_half_precision_logits_are_widened() -> None:
+    classifier = brittle.Classifier(small_network(dtype=torch.bfloat16))
+    assert classifier(inputs(2)).dtype == torch.float32
+
+
+def test_an_exported_program_is_scored() -> None:
+    network = small_network()
+    batch = torch.export.Dim("batch", min=1)
+    program = torch.export.export(network, (inputs(2),), dynamic_shapes=({0: batch},))
+    linear = brittle.linearize(brittle.Classifier(program.module()), inputs(3))
+    assert torch.allclose(linear.gram, brittle.linearize(brittle.Classifier(network), inputs(3)).gram, rtol=1e-5)
+
+
+def test_errors_name_their_code() -> None:
+    assert str(BrittleError("some_code", "what was seen")) == "some_code: what was seen"
+
+
+def test_a_classifier_is_printed_in_a_line() -> None:
+    whole = "Classifier(Sequential, bounds=(0.0, 2.0), outputs='logits', device='cpu')"
+    assert repr(brittle.Classifier(small_network(), bounds=(0, 2))) == whole
+    assert repr(brittle.Classifier(torch.relu, outputs="probs")).startswith("Classifier(relu, ")

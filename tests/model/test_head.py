@@ -1,0 +1,113 @@
+"""The last linear layer: found, named, missing, and what the scores make of it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from helpers.laws import estimate
+from helpers.problems import Wrapped, inputs, small_network
+from torch import Tensor, nn
+
+import brittle
+from brittle.errors import ModelError
+from brittle.measure import Features
+from brittle.measure.forward import look
+from brittle.scores import FeatureMargin
+
+
+def exported(network: nn.Module) -> nn.Module:
+    batch = torch.export.Dim("batch")
+    return torch.export.export(network, (inputs(3),), dynamic_shapes=({0: batch},)).module()
+
+
+@pytest.fixture(params=["module", "exported"])
+def network(request: pytest.FixtureRequest) -> nn.Module:
+    network = small_network()
+    return exported(network) if request.param == "exported" else network
+
+
+def test_logits_are_the_heads(network: nn.Module) -> None:
+    classifier = brittle.Classifier(network)
+    logits, features = classifier.observe(inputs(5))
+    assert torch.equal(logits, classifier(inputs(5)))
+    assert features.shape == (5, 16)
+    assert torch.allclose(classifier.head.logits(features), logits, atol=1e-5)
+    assert classifier.head.name == "5"
+
+
+def test_one_forward_pass(network: nn.Module) -> None:
+    classifier = brittle.Classifier(network)
+    clean = look(classifier, inputs(5), list("abcde"), seed=0, observe=True)
+    Features()(classifier, clean)
+    assert classifier.passes == 5
+
+
+def test_a_layer_can_be_named(network: nn.Module) -> None:
+    assert brittle.Classifier(network, head="5").head.name == "5"
+    with pytest.raises(ModelError, match="no linear layer called 'fc'; its linear layers: 3, 5"):
+        brittle.Classifier(network, head="fc").observe(inputs(2))
+
+
+def test_a_layer_that_does_not_give_the_logits_is_refused(network: nn.Module) -> None:
+    with pytest.raises(ModelError, match="the logits are not what the layer '3' gives"):
+        brittle.Classifier(network, head="3").observe(inputs(2))
+
+
+def test_changed_logits_have_no_head() -> None:
+    with pytest.raises(ModelError, match=r"the logits are not what the layer .network\.5. gives; name the last linear"):
+        brittle.Classifier(Wrapped(lambda x, logits: logits.tanh())).observe(inputs(2))
+
+
+@pytest.mark.parametrize("model", [nn.Sequential(nn.Flatten(), nn.ReLU()), lambda x: x.flatten(1)])
+def test_no_linear_layer(model: object) -> None:
+    with pytest.raises(ModelError, match="has no linear layer that gives the logits"):
+        brittle.Classifier(model).observe(inputs(2))  # type: ignore[arg-type]
+
+
+def test_a_softmax_behind_the_head_changes_no_margin() -> None:
+    network = small_network()
+    plain = estimate(brittle.Classifier(network), inputs(4), FeatureMargin())
+    behind = estimate(
+        brittle.Classifier(nn.Sequential(network, nn.Softmax(1)), outputs="probs"), inputs(4), FeatureMargin()
+    )
+    assert torch.allclose(plain.value, behind.value, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("norm", "order", "dual"), [("l2", 2.0, 2.0), ("linf", torch.inf, 1.0)])
+def test_feature_margin_is_the_distance_to_the_nearest_other_decision(norm: str, order: float, dual: float) -> None:
+    classifier = brittle.Classifier(small_network(dtype=torch.float64))
+    x = inputs(6, dtype=torch.float64)
+    margin = estimate(classifier, x, FeatureMargin(norm)).value
+    with torch.no_grad():
+        logits, features = classifier.observe(x)
+    for row in range(len(x)):
+        own = int(logits[row].argmax())
+        ways = [
+            _way_to(features[row], logits[row], classifier.head.weight.detach(), own, other, dual)
+            for other in range(4)
+            if other != own
+        ]
+        lengths = torch.stack([torch.linalg.vector_norm(way, order) for way in ways])
+        assert float(margin[row]) == pytest.approx(float(lengths.min()), rel=1e-9)
+        nearest = ways[int(lengths.argmin())]
+        assert int(classifier.head.logits(features[row] + 0.999 * nearest).argmax()) == own
+        assert int(classifier.head.logits(features[row] + 1.001 * nearest).argmax()) != own
+
+
+def _way_to(features: Tensor, logits: Tensor, weight: Tensor, own: int, other: int, dual: float) -> Tensor:
+    """The shortest step from the features to equal logits of two classes."""
+    normal = weight[other] - weight[own]
+    gap = logits[own] - logits[other]
+    direction = normal / normal.norm() if dual == 2.0 else normal.sign()
+    return direction * gap / (normal @ direction)
+
+
+def test_one_logit_is_a_head_of_two_classes() -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(36, 8), nn.ReLU(), nn.Linear(8, 1))
+    classifier = brittle.Classifier(network, outputs="binary-logit")
+    with torch.no_grad():
+        logits, features = classifier.observe(inputs(4))
+    assert torch.allclose(classifier.head.logits(features).detach(), logits, atol=1e-6)
+    margin = estimate(classifier, inputs(4), FeatureMargin()).value
+    weight = network[3].weight.detach().double()
+    assert torch.allclose(margin, logits[:, 1].abs().double() / weight.norm(), rtol=1e-6)

@@ -1,0 +1,172 @@
+"""Every score of the catalogue obeys the laws."""
+
+from __future__ import annotations
+
+import inspect
+import os
+
+import pytest
+import torch
+from helpers.inputs import EXAMPLES, one_of
+from helpers.laws import (
+    check_alone,
+    check_fields,
+    check_identity,
+    check_interval,
+    check_passes,
+    check_passes_of_points,
+    check_probability,
+    estimate,
+)
+from helpers.problems import Wrapped, inputs, linear_network, nan_under_noise, small_classifier, small_network
+
+import brittle
+from brittle.errors import ParameterError
+from brittle.estimate import Status
+from brittle.scores import CATALOGUE, FeatureDistance, InputMargin, NoiseScore, Score
+from brittle.store.table import FLIP_PROBABILITY
+
+everything = pytest.mark.parametrize("score", EXAMPLES, ids=lambda score: score.label)
+noisy = [score for score in EXAMPLES if isinstance(score, NoiseScore)]
+of_logits = pytest.mark.parametrize(
+    "score",
+    [score for score in EXAMPLES if not any(need.uses_features for need in score.needs)],
+    ids=lambda score: score.label,
+)
+"""Scores that read logits alone, so that a network without a linear head has them too."""
+
+
+def test_tests_compute_with_as_many_threads_as_told() -> None:
+    """One unless told: `make test-processors` runs them with two as well."""
+    assert torch.get_num_threads() == int(os.environ["OMP_NUM_THREADS"])
+
+
+def test_examples_hold_one_of_every_score() -> None:
+    assert {type(score) for score in EXAMPLES} == set(CATALOGUE.values())
+
+
+@everything
+@pytest.mark.parametrize("count", [1, 5])
+def test_fields_and_intervals(score: Score, count: int) -> None:
+    found = estimate(small_classifier(), inputs(count), score)
+    check_fields(found, count)
+    check_interval(found)
+    if score.quantity == FLIP_PROBABILITY:
+        check_probability(found)
+
+
+@of_logits
+@pytest.mark.parametrize("scale", [0.0, 1e-30, 1e15])
+def test_any_scale_of_the_logits(score: Score, scale: float) -> None:
+    classifier = brittle.Classifier(Wrapped(lambda x, logits: logits * scale))
+    found = estimate(classifier, inputs(4), score)
+    check_fields(found, 4)
+    check_interval(found)
+    if scale == 0.0:
+        bad = {int(Status.TIE), int(Status.ZERO_GRADIENT), int(Status.NO_VARIATION)}
+        assert set(found.status.tolist()) <= bad
+
+
+@everything
+def test_alone_and_in_batches(score: Score) -> None:
+    count = 12 if isinstance(score, InputMargin | FeatureDistance) else 40
+    check_alone(small_classifier(), inputs(count), score, sizes=(1, 7, 32))
+    double = brittle.Classifier(small_network(dtype=torch.float64), bounds=(0, 1))
+    if count == 40:  # a search in double precision is looked at in `test_nearest.py`
+        check_alone(double, inputs(count, dtype=torch.float64), score, sizes=(7,))
+
+
+@everything
+def test_same_bytes_on_a_rerun(score: Score) -> None:
+    first, second = (estimate(small_classifier(), inputs(6), score) for _ in range(2))
+    assert torch.equal(first.value, second.value)
+    assert torch.equal(first.high, second.high)
+
+
+@everything
+def test_passes_are_counted(score: Score) -> None:
+    check_passes(small_classifier(), inputs(5), score)
+
+
+@everything
+def test_passes_of_points_with_this_score_alone(score: Score) -> None:
+    check_passes_of_points(small_classifier(), inputs(5), [score])
+
+
+def test_passes_of_points_with_all_scores() -> None:
+    check_passes_of_points(small_classifier(), inputs(5), EXAMPLES)
+
+
+@everything
+def test_identity(score: Score) -> None:
+    check_identity(score)
+
+
+@everything
+def test_two_classes(score: Score) -> None:
+    found = estimate(brittle.Classifier(linear_network(2, 36)), inputs(6, (36,), dtype=torch.float64), score)
+    check_fields(found, 6)
+    check_interval(found)
+
+
+@everything
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf], ids=["nan", "inf"])
+def test_broken_logits_get_no_number(score: Score, bad: float) -> None:
+    classifier = brittle.Classifier(Wrapped(lambda x, logits: logits * bad))
+    found = estimate(classifier, inputs(3), score)
+    assert bool(found.value.isnan().all())
+
+
+@pytest.mark.parametrize(
+    "score",
+    [score for score in noisy if score.name not in ("taylor", "taylor_mvs", "first_order_change", "change_bound")],
+    ids=lambda score: score.label,
+)
+def test_nan_under_noise_is_no_agreement(score: Score) -> None:
+    found = estimate(brittle.Classifier(Wrapped(nan_under_noise)), inputs(3), score)
+    if getattr(score, "clip", False):
+        assert bool(found.value.isfinite().all())
+    else:
+        assert bool(found.value.isnan().all())
+        assert set(found.status.tolist()) == {int(Status.NONFINITE_LOGITS)}
+
+
+@of_logits
+def test_tie_is_said(score: Score) -> None:
+    def tie(x: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+        top = logits.amax(dim=1, keepdim=True)
+        return torch.cat((top, top, logits[:, :2] - 5.0), dim=1)
+
+    found = estimate(brittle.Classifier(Wrapped(tie)), inputs(3), score)
+    assert set(found.status.tolist()) <= {int(Status.TIE), int(Status.ZERO_GRADIENT)}
+    if score.quantity == FLIP_PROBABILITY:
+        assert bool((found.value >= 0.5)[found.value.isfinite()].all())
+    elif score.name.endswith("margin"):
+        assert found.value.tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("sigma", [0.0, -0.1, float("nan"), float("inf")])
+@pytest.mark.parametrize("name", [name for name, kind in CATALOGUE.items() if issubclass(kind, NoiseScore)])
+def test_sigma_out_of_range(name: str, sigma: float) -> None:
+    with pytest.raises(ParameterError, match="sigma must be a positive finite number"):
+        CATALOGUE[name](sigma=sigma)
+
+
+@pytest.mark.parametrize("draws", [0, 1, -4, 10**12])
+@pytest.mark.parametrize(
+    "name", [name for name, kind in CATALOGUE.items() if "draws" in inspect.signature(kind).parameters]
+)
+def test_draws_out_of_range(name: str, draws: int) -> None:
+    with pytest.raises(ParameterError, match="draws must be between 2 and 10000000"):
+        one_of(name, draws=draws)
+
+
+@pytest.mark.parametrize("kind", CATALOGUE.values(), ids=list(CATALOGUE))
+def test_documentation_is_complete(kind: type[Score]) -> None:
+    text = inspect.getdoc(kind) or ""
+    for part in ("Validity:", "Source:"):
+        assert part in text
+    fields = [field for field in inspect.signature(kind).parameters if field != "self"]
+    assert all(f"{field}:" in text for field in fields)
+    for fact in (kind.name, kind.title, kind.quantity, kind.cost, kind.reference):
+        assert fact

@@ -1,0 +1,144 @@
+"""The input margin as a score: its bracket, its status, its passes, and what a run keeps of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from helpers.laws import estimate
+from helpers.problems import Wrapped, inputs, linear_network, small_classifier
+from torch import nn
+
+import brittle
+from brittle.cli import main
+from brittle.errors import ModelError
+from brittle.estimate import Status
+from brittle.measure import CertifiedRadius, Forward, Nearest
+from brittle.scores import FeatureDistance, FeatureMargin, InputMargin, LogitMargin, Taylor
+
+COUNT = 12
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_certified_and_found_bracket_the_margin_of_a_linear_model(norm: str) -> None:
+    network = linear_network(3, 36)
+    classifier = brittle.Classifier(network)
+    x = inputs(COUNT, (36,), dtype=torch.float64)
+    found = estimate(classifier, x, InputMargin(norm, bounded=False, certify=True))
+    logits, weight = network(x).detach(), network.weight.detach()
+    gaps = logits.max(dim=1, keepdim=True).values - logits
+    lengths = torch.stack(
+        [torch.cdist(weight, weight[t : t + 1], p=2.0 if norm == "l2" else 1.0)[:, 0] for t in logits.argmax(1)]
+    )
+    exact = torch.where(lengths > 0, gaps / lengths, torch.inf).amin(dim=1)
+    assert bool((found.low <= exact * (1 + 1e-9)).all())
+    assert bool((exact <= found.high * (1 + 1e-9)).all())
+    assert torch.allclose(found.low, exact, rtol=5e-3)
+    assert torch.allclose(found.value, exact, rtol=1e-3)
+
+
+def test_a_certificate_beyond_a_counterexample_is_a_defect() -> None:
+    classifier, x = small_classifier(), inputs(3)
+    score = InputMargin(effort="fast", certify=True)
+    measured = {need: need(classifier, _clean(classifier, x)) for need in score.needs}
+    measured[score.needs[2]] = CertifiedRadius(
+        torch.full((3,), 100.0, dtype=torch.float64), torch.ones(3, dtype=torch.int64)
+    )
+    with pytest.raises(AssertionError, match="was certified where another prediction is"):
+        score.estimate(measured, 0.99)
+
+
+def test_without_a_certificate_the_layer_is_said() -> None:
+    classifier = brittle.Classifier(Wrapped(lambda x, logits: logits.sin() * 4))
+    found = estimate(classifier, inputs(3), InputMargin(effort="fast", certify=True))
+    assert bool((found.low == 0).all())
+    assert found.detail is not None
+    assert "no lower bound goes through sin" in str(found.detail[0])
+
+
+def test_nothing_found_is_infinite_and_no_distance_of_zero() -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(36, 2))
+    with torch.no_grad():
+        network[1].weight.mul_(1e-3)
+        network[1].bias.copy_(torch.tensor([5.0, -5.0]))
+    found = estimate(brittle.Classifier(network), inputs(3), InputMargin(effort="fast"))
+    assert bool(found.value.isinf().all())
+    assert set(found.status.tolist()) == {int(Status.NOT_FOUND)}
+    assert bool((found.low == 0).all())
+
+
+def test_a_network_without_gradients_is_masked() -> None:
+    found = estimate(
+        brittle.Classifier(Wrapped(lambda x, logits: logits.round())), inputs(4), InputMargin(effort="fast")
+    )
+    assert set(found.status.tolist()) <= {int(Status.MASKED), int(Status.TIE)}
+    assert int(Status.MASKED) in found.status.tolist()
+
+
+def test_features_are_looked_at_in_one_search() -> None:
+    classifier, x = small_classifier(), inputs(COUNT)
+    scores = [InputMargin(effort="fast"), FeatureDistance(effort="fast")]
+    table = brittle.score(classifier, x, scores)
+    wide = table.wide()
+    margins, moved = (wide[score.label].to_numpy() for score in scores)
+    passes = wide[f"{scores[0].label}.passes"].to_numpy()
+    assert (wide[f"{scores[1].label}.passes"].to_numpy() == passes + 1).all()
+    assert (wide["passes"].to_numpy() == passes + 1).all()
+    nearest = Nearest("l2", effort="fast")(classifier, _clean(classifier, x))
+    with torch.no_grad():
+        steps = classifier.observe(nearest.points)[1] - classifier.observe(x)[1]
+    assert margins == pytest.approx(nearest.distance.numpy(), rel=1e-5)
+    assert moved == pytest.approx(steps.norm(dim=1).numpy(), rel=1e-4)
+
+
+def test_passes_of_a_point_are_its_own() -> None:
+    classifier = small_classifier()
+    table = brittle.score(classifier, inputs(COUNT), [InputMargin(effort="fast"), Taylor(0.1)])
+    passes = table.points["passes"].to_pylist()
+    assert len(set(passes)) > 1
+    assert sum(passes) == table.provenance["passes"]
+
+
+def test_counterexamples_have_another_prediction(tmp_path: Path) -> None:
+    table = brittle.score(small_classifier(), inputs(COUNT), [InputMargin("linf", effort="fast"), LogitMargin()])
+    table.to_parquet(tmp_path / "run")
+    again = brittle.read_table(tmp_path / "run")
+    assert again.counterexamples.equals(table.counterexamples)
+    predicted = dict(zip(again.points["point"].to_pylist(), again.points["predicted"].to_pylist(), strict=True))
+    assert again.counterexamples.num_rows == COUNT
+    assert all(row["predicted"] != predicted[row["point"]] for row in again.counterexamples.to_pylist())
+
+
+def test_a_missing_head_leaves_no_run_behind(tmp_path: Path) -> None:
+    classifier = brittle.Classifier(Wrapped(lambda x, logits: logits.tanh()))
+    with pytest.raises(ModelError, match="the logits are not what the layer"):
+        brittle.score(classifier, inputs(COUNT), [FeatureMargin()], out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--scores", "logit_margin", "--clip"], "--clip changes none of these scores"),
+        (["--scores", "input_margin", "--clip"], "--clip changes none of these scores"),
+        (["--scores", "logit_margin", "--unbounded"], "--unbounded changes none of these scores"),
+        (["--scores", "logit_margin", "--norm", "linf"], "--norm changes none of these scores"),
+        (["--scores", "logit_margin", "--sigma", "0.1"], "--sigma, --radius and --noise are for scores under noise"),
+        (["--scores", "logit_margin", "--head", "fc"], "--head is for scores that need features"),
+        (["--scores", "input_margin", "--effort", "hard"], "no effort is called 'hard'"),
+        (["--scores", "input_margin", "--norm", "l1"], "no norm is called 'l1'"),
+        (["--scores", "input_margin", "--attack", "pgd"], "no attack is called 'pgd'; did you mean apgd?"),
+    ],
+)
+def test_options_that_change_nothing_are_refused(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["score", "./net.py:make", "data.npz", "--out", "run", *arguments]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def _clean(classifier: brittle.Classifier, x: torch.Tensor):
+    from brittle.measure.forward import look
+
+    return Forward()(classifier, look(classifier, x, [str(number) for number in range(len(x))], 0))

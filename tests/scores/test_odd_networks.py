@@ -1,0 +1,192 @@
+"""The law of the zoo at a small price, and the harness itself: what it calls wrong is wrong.
+
+`make test-hostile` spends more on each network. Here a row counts as wrong where it misses in each of four runs, which
+befalls a sound one by chance at 1.5e-8, and all of some 2,500 comparisons at 4e-5; seeds are fixed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from checks import hostile
+from helpers import truth
+from helpers.beside_truth import NUMBER, VOTES, compare_row, too_many
+from helpers.odd_networks import SHAPE, ZOO, Custom, OddNetwork, custom, small
+from helpers.replicates import Counted
+from scipy.special import ndtr
+
+import brittle
+
+PLAN = hostile.Plan(probes=3, copies=120, draws=40, gradient_draws=10, shares=(1.0,))
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_refused_by_name_or_right(name: str) -> None:
+    verdict = hostile.examine(ZOO[name], PLAN)
+    assert verdict.lawful, verdict.said
+
+
+def test_zoo_is_large() -> None:
+    families = [network.family for network in ZOO.values()]
+    assert len(ZOO) >= 60
+    assert set(families) == {"company", "state", "outputs", "gradients", "geometry"}
+    assert min(families.count(family) for family in families) >= 15
+
+
+def apart(network: OddNetwork) -> float:
+    """The largest difference between scores in a batch and alone, under noise of the network's own sigma."""
+    x = network.inputs() + network.sigma * torch.randn(
+        network.points, *network.shape, generator=torch.Generator().manual_seed(2)
+    )
+    made = network.build()
+    with torch.no_grad():
+        together, by_itself = made(x), torch.cat([made(row[None]) for row in x])
+    return float((together - by_itself).abs().max())
+
+
+def test_company_matters() -> None:
+    """Networks that are said to mix their rows do."""
+    assert [name for name, each in ZOO.items() if each.family == "company" and not apart(each) > 1e-2] == []
+
+
+def test_sound_ones_are_sound() -> None:
+    """Networks that must not be refused give a row the same scores alone and in a batch, and no NaN."""
+    assert [name for name, each in ZOO.items() if each.family == "geometry" and not apart(each) < 1e-4] == []
+
+
+# The truth.
+
+
+def halves(x: torch.Tensor) -> torch.Tensor:
+    """Class 0 where the first number is positive."""
+    return torch.stack((x[:, 0], -x[:, 0]), dim=1)
+
+
+def test_truth_of_a_half_space() -> None:
+    """Beyond a plane at distance 0.1 lies `Phi(-0.1 / sigma)`; its 99.9% interval misses that once in 1,000 seeds."""
+    found = truth.alone(lambda: halves, torch.tensor([0.1, 0.0]), 0.1, 4000, 0)
+    low, high = found.interval()
+    assert low < float(ndtr(-1.0)) < high
+    assert high - low < 0.05
+    assert (found.predicted, found.tied, found.lost) == (0, False, 0)
+
+
+def test_truth_sends_every_copy_alone() -> None:
+    seen = []
+
+    def watched(x: torch.Tensor) -> torch.Tensor:
+        seen.append(len(x))
+        return halves(x)
+
+    truth.alone(lambda: watched, torch.tensor([0.1, 0.0]), 0.1, 20, 0)
+    assert seen == [1] * 21
+
+
+def test_truth_counts_ties_as_flips_and_nan_as_either() -> None:
+    tied = truth.alone(lambda: lambda x: halves(x).sign().clamp(max=0.0), torch.tensor([1e-3, 0.0]), 1.0, 400, 0)
+    assert 100 < tied.flips < 300
+    level = truth.alone(lambda: lambda x: 0 * halves(x), torch.tensor([1.0, 0.0]), 1.0, 50, 0)
+    assert level.tied
+    assert level.flips == 50
+    lost = truth.alone(lambda: lambda x: halves(x) / (x[:, :1] > -0.5), torch.tensor([1.0, 0.0]), 0.5, 50, 0)
+    assert lost.lost == 0
+    torn = truth.alone(lambda: lambda x: torch.where(x > 0, halves(x), torch.nan), torch.ones(2), 1.0, 400, 0)
+    low, high = torn.interval()
+    assert torn.lost > 50
+    assert high > (torn.flips + torn.lost) / 400 > torn.flips / 400 >= low
+
+
+def test_truth_of_a_network_that_remembers() -> None:
+    """Made anew for every copy, a network that changes at its second call never does."""
+    build = custom(lambda m, x: _once(m, x))
+    x = torch.full(SHAPE, 0.1)
+    first = truth.alone(small, x, 0.3, 100, 0)
+    assert truth.alone(build, x, 0.3, 100, 0, fresh=True) == first
+    assert truth.alone(build, x, 0.3, 100, 0) != first
+
+
+def _once(m: Custom, x: torch.Tensor) -> torch.Tensor:
+    m.memory.calls += 1
+    return m.base(x) if m.memory.calls == 1 else m.base(x).roll(1, 1)
+
+
+# What is held against a row.
+
+
+TRUE = truth.Truth(predicted=1, tied=False, copies=1000, flips=300, lost=0)
+
+ROW: dict[str, Any] = {
+    "score": "moments", "parameters": '{"draws":100,"sigma":0.1}', "value": 0.31, "low": 0.25, "high": 0.38,
+    "status": "ok", "evidence": "modelled", "counted_low": 0.2, "counted_high": 0.4,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({}, []),
+        ({"low": 0.0, "high": 0.03}, [NUMBER]),
+        ({"low": 0.4, "high": 0.5}, [NUMBER]),
+        ({"low": 0.0, "high": 0.03, "evidence": "extrapolated"}, []),
+        ({"low": 0.0, "high": 0.03, "status": "contradicted"}, []),
+        ({"counted_low": 0.5, "counted_high": 0.6, "status": "contradicted"}, [VOTES]),
+        ({"value": None, "low": None, "high": None, "status": "nonfinite_logits"}, []),
+        ({"score": "taylor", "evidence": "extrapolated", "counted_low": None, "counted_high": None}, []),
+    ],
+    ids=repr,
+)
+def test_what_is_held_against_a_row(change: dict[str, Any], wrong: list[str]) -> None:
+    found = compare_row(ROW | change, {"row": 0, "predicted": 1}, TRUE)
+    assert [each.kind for each in found if each.stood_behind and not each.holds] == wrong
+
+
+def test_another_class_than_alone_is_wrong() -> None:
+    found = compare_row(ROW, {"row": 0, "predicted": 0}, TRUE)
+    assert [each.holds for each in found] == [False, False]
+
+
+def test_a_tie_alone_makes_every_number_wrong() -> None:
+    tied = truth.Truth(predicted=1, tied=True, copies=1000, flips=300, lost=0)
+    assert [each.holds for each in compare_row(ROW, {"row": 0, "predicted": 1}, tied)] == [False]
+    assert not any(each.stood_behind for each in compare_row(ROW | {"status": "tie"}, {"row": 0, "predicted": 1}, tied))
+
+
+def test_a_refusal_by_another_name_breaks_the_law() -> None:
+    constant = custom(lambda m, x: 0 * m.base(x))
+    for refused, lawful in ((("constant_output",), True), (("batch_dependent",), False), ((), False)):
+        verdict = hostile.examine(OddNetwork("constant", "outputs", constant, refused=refused), PLAN)
+        assert verdict.lawful is lawful
+        assert not verdict.compared
+
+
+def test_an_error_of_another_kind_breaks_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends(*arguments: object, **options: object) -> None:
+        raise KeyError("no such key")
+
+    monkeypatch.setattr(brittle, "score", ends)
+    broken = custom(lambda m, x: m.base(x))
+    verdict = hostile.examine(OddNetwork("broken", "outputs", broken, refused=("model_failed",)), PLAN)
+    assert "ended in KeyError" in verdict.said
+
+
+def test_a_wrong_number_breaks_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network that is another one for `brittle` than for the truth."""
+    monkeypatch.setitem(ZOO, "small perceptron", OddNetwork("small perceptron", "geometry", custom(
+        lambda m, x: m.base(x).roll(1, 1))))  # fmt: skip
+    verdict = hostile.examine(OddNetwork("small perceptron", "geometry", small, sigma=0.31), PLAN)
+    assert {each.kind for each in verdict.wrong} == {NUMBER, VOTES}
+
+
+def test_more_misses_than_chance_explains() -> None:
+    assert not too_many(25, 1000)
+    assert too_many(60, 1000)
+    counted = Counted()
+    for point in range(100):
+        right = compare_row(ROW | {"low": 0.0 if point % 5 else 0.4, "high": 0.5}, {"row": 0, "predicted": 1}, TRUE)
+        for each in right:
+            counted.add("somewhere", each)
+    assert counted.wrong[NUMBER] == 20
+    assert len(counted.problems()) == 2
+    assert counted.wrong[VOTES] == 0

@@ -1,0 +1,131 @@
+"""The run folder: what was committed is read back, and what was damaged is said."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from helpers.tables import make_table
+
+import brittle
+from brittle.errors import StorageError
+from brittle.store.folder import RunFolder
+from brittle.store.table import POINTS, SCORES
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    make_table().to_parquet(tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_round_trip(run: Path) -> None:
+    table, found = make_table(), brittle.read_table(run)
+    assert found.points.equals(table.points.cast(POINTS))
+    assert found.scores.equals(table.scores.cast(SCORES))
+    assert found.provenance == json.loads(json.dumps(table.provenance))
+
+
+def test_several_shards_are_one_table(tmp_path: Path) -> None:
+    table = make_table()
+    with RunFolder.open(tmp_path / "run") as folder:
+        folder.begin(table.provenance)
+        for number in (2, 0, 1):
+            folder.commit(number, {"points": table.points, "scores": table.scores})
+        folder.finish(table.provenance)
+    assert brittle.read_table(tmp_path / "run").points.num_rows == 3 * table.points.num_rows
+
+
+def test_no_temporary_file_is_left(run: Path) -> None:
+    assert sorted(path.name for path in run.iterdir()) == [
+        "manifest.json",
+        "points-00000.parquet",
+        "run.json",
+        "scores-00000.parquet",
+    ]
+
+
+def test_what_the_manifest_does_not_name_does_not_exist(run: Path) -> None:
+    (run / "scores-00001.parquet").write_bytes(b"half a shard")
+    (run / ".scores-00002.parquet.tmp").write_bytes(b"")
+    assert brittle.read_table(run).scores.num_rows == make_table().scores.num_rows
+
+
+@pytest.mark.parametrize("name", ["points-00000.parquet", "scores-00000.parquet"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
+def test_a_damaged_shard_is_named(run: Path, name: str, damage: str) -> None:
+    content = bytearray((run / name).read_bytes())
+    if damage == "remove":
+        (run / name).unlink()
+    else:
+        content[len(content) // 2] ^= 1
+        (run / name).write_bytes(content if damage == "flip" else content[:-1])
+    with pytest.raises(StorageError, match=name) as caught:
+        brittle.read_table(run)
+    assert caught.value.code == "shard_damaged"
+    assert caught.value.exit_code == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code"),
+    [
+        ("run.json", "{", "run_damaged"),
+        ("manifest.json", "[", "run_damaged"),
+        ("manifest.json", '{"format": 99}', "run_format"),
+        ("run.json", None, "no_run"),
+    ],
+)
+def test_a_damaged_record_is_named(run: Path, name: str, content: str | None, code: str) -> None:
+    (run / name).unlink()
+    if content is not None:
+        (run / name).write_text(content)
+    with pytest.raises(StorageError) as caught:
+        brittle.read_table(run)
+    assert caught.value.code == code
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot be made") as caught:
+        make_table().to_parquet(tmp_path / "file" / "run")
+    assert caught.value.code == "unwritable"
+
+
+def test_page_checksums_are_written(run: Path) -> None:
+    assert pq.ParquetFile(run / "scores-00000.parquet", page_checksum_verification=True).read().num_rows > 0
+
+
+READ = """
+import sys
+from pathlib import Path
+import brittle
+
+threads = Path("/proc/self/task")
+brittle.read_table  # what importing starts does not count
+before = len(list(threads.iterdir()))
+brittle.read_table(sys.argv[1])
+print(len(list(threads.iterdir())) - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts the threads that Linux lists")
+def test_reading_leaves_nothing_to_other_threads(run: Path) -> None:
+    """A thread of Arrow that still held Python's bytes when Python ended aborted the process, now and then."""
+    for _ in range(4):
+        done = subprocess.run([sys.executable, "-c", READ, str(run)], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+
+
+def test_a_table_is_printed_in_a_line() -> None:
+    table = make_table()
+    said = repr(table)
+    assert said.startswith(f"Table({len(table.points)} points, {len(table.provenance['scores'])} scores: ")
+    assert table.provenance["scores"][0]["label"] in said
+    assert "\n" not in said
+    assert len(said) < 240
+    bare = brittle.Table(table.points, table.scores, {})
+    assert repr(bare) == f"Table({len(table.points)} points, 0 scores: none)"
