@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from brittle.detector.pseudo_margin.learned import LearnedMargin
 from brittle.estimate import Estimate, Status
 from brittle.measure import Features, Measurement, Observed
 from brittle.scores.base import Score, clean_status, finish, mark
-
-if TYPE_CHECKING:
-    from brittle.detector.pseudo_margin import PseudoMargin
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,7 @@ class PseudoMarginScore(Score):
         learned: the pseudo-margin.
     """
 
-    learned: PseudoMargin
+    learned: LearnedMargin
 
     name: ClassVar[str] = "pseudo_margin"
     title: ClassVar[str] = "Pseudo-margin"
@@ -46,7 +44,7 @@ class PseudoMarginScore(Score):
         return {"sha256": self.learned.digest} | ({} if norm is None else {"norm": norm})
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The margin of each point, without width; no number where the features are not finite."""
         observed: Observed = measured[Features()]
         margin = self.learned.predict(observed.features).to(observed.features.device)
         status = mark(clean_status(observed.clean), ~margin.isfinite(), Status.NONFINITE_LOGITS)
