@@ -42,8 +42,8 @@ def read_folder(path: Path, options: Options) -> ListedPoints:
     if not files:
         raise DataError(
             "empty_dataset",
-            f"{path_text(root)} holds no images in its {len(classes)} class folders ({len(found)} other files); expected "
-            f"images as {path_text(root)}/CLASS/NAME.png",
+            f"{path_text(root)} holds no images in its {len(classes)} class folders ({len(found)} other files); "
+            f"expected images as {path_text(root)}/CLASS/NAME.png",
         )
     kept = files[: options.limit]
     names = tuple(path_text(one) for one in kept)
