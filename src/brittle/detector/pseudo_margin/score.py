@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from brittle.detector.pseudo_margin.learned import LearnedMargin
-from brittle.estimate import Estimate, Status
+from brittle.estimate import Direction, Estimate, Status
 from brittle.measure import Features, Measurement, Observed
 from brittle.scores.base import Score, clean_status, finish, mark
 
@@ -31,6 +31,8 @@ class PseudoMarginScore(Score):
     quantity: ClassVar[str] = "distance"
     cost: ClassVar[str] = "1"
     reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 3.3"
+    explanation: ClassVar[str] = "A stand-in for the input margin, learned from the features of other points."
+    safer: ClassVar[Direction] = "higher"
 
     @property
     def needs(self) -> tuple[Features]:
