@@ -19,7 +19,8 @@ from brittle.doctor.reference import KEPT, Reference, changed_model
 from brittle.doctor.rounding import Difference, excess, precision_of
 from brittle.errors import DataError
 from brittle.measure import Measurement
-from brittle.model.classifier import Classifier, scores_of
+from brittle.model.classifier import Classifier
+from brittle.model.outputs import scores_of
 from brittle.scores import NoiseScore, Score
 
 LOOKED_AT = 64
