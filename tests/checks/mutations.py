@@ -736,7 +736,7 @@ MUTATIONS = (
     ),
     # Archives.
     mutation(
-        "every byte of an archive is of a record", "model/loading/archive.py",
+        "every byte of an archive is of a record", "model/loading/archive_records.py",
         "            check_layout(content, archive)\n", "",
         "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused",
     ),
@@ -766,12 +766,12 @@ MUTATIONS = (
         "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[a tensor that nobody reads]",
     ),
     mutation(
-        "records that no checkpoint reads", "model/loading/archive.py",
+        "records that no checkpoint reads", "model/loading/archive_records.py",
         "    if not all(names) or held != read:\n", "    if False:\n",
         "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused",
     ),
     mutation(
-        "one program in an archive", "model/loading/archive.py",
+        "one program in an archive", "model/loading/archive_records.py",
         "    if len(roots) > 1:\n", "    if False:\n",
         "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[another program]",
     ),

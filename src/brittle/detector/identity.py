@@ -13,7 +13,7 @@ from brittle.detector.ranges import check_input_numbers
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.model.bounds import check_bounds
 from brittle.model.classifier import Classifier
-from brittle.model.loading.load import state_digest
+from brittle.model.loading.weights import state_digest
 from brittle.model.outputs import OUTPUTS
 from brittle.store.files.strict_json import MOST_CHARACTERS
 
