@@ -677,62 +677,62 @@ MUTATIONS = (
     mutation(
         "inputs outside the bounds are brittle", "detector/network.py",
         "(reaches & inside) <= tied", "reaches <= tied",
-        "detector/test_detector.py::test_inputs_outside_the_bounds_are_brittle",
+        "detector/test_network.py::test_inputs_outside_the_bounds_are_brittle",
     ),
     mutation(
         "no key twice", "store/files/strict_json.py",
         "    if len(found) < len(pairs):\n", "    if False:\n",
-        "detector/test_detector.py::test_strictness",
+        "detector/test_detector_file.py::test_strictness",
     ),
     mutation(
         "NaN is no number in a detector", "store/files/strict_json.py",
         ", parse_constant=_refuse_constant)\n", ")\n",
-        "detector/test_detector.py::test_strictness",
+        "detector/test_detector_file.py::test_strictness",
     ),
     mutation(
         "epsilon is a margin that there can be", "detector/consistency.py",
         "    if not SMALLEST <= epsilon <= most:\n", "    if False:\n",
-        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
     ),
     mutation(
         "a threshold lies among the scores", "detector/consistency.py",
         "    if not least < threshold <= math.nextafter(most, math.inf):\n", "    if not math.isfinite(threshold):\n",
-        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
     ),
     mutation(
         "rates have their own intervals", "detector/consistency.py",
         "    if abs(rate.low - low) > ROUNDING or abs(rate.high - high) > ROUNDING:\n", "    if False:\n",
-        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
     ),
     mutation(
         "rates are of the points that were counted", "detector/consistency.py",
         "        if rate.points != points:\n", "        if False:\n",
-        "detector/test_detector.py::test_rates_are_of_the_points_that_were_counted",
+        "detector/test_consistency.py::test_rates_are_of_the_points_that_were_counted",
     ),
     mutation(
         "points that were counted add up", "detector/calibration.py",
         "self.points != whole or self.without_score > used or not halves:\n", "not halves:\n",
-        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
     ),
     mutation(
         "no score is trusted without a reason", "detector/calibration.py",
         "        if self.trusted and (self.auroc is None or self.auroc_low < GOOD_AUROC):\n", "        if False:\n",
-        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
     ),
     mutation(
         "preprocessing that single precision has", "detector/ranges.py",
         "    if not numbers or not all(least <= number <= LARGEST for number in numbers):\n", "    if False:\n",
-        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
     ),
     mutation(
         "settings of a training that there can be", "detector/ranges.py",
         "    if not low <= value <= high:\n", "    if False:\n",
-        "detector/test_pseudo_margin.py::test_every_number_is_one_that_it_can_be",
+        "detector/pseudo_margin/test_file.py::test_every_number_is_one_that_it_can_be",
     ),
     mutation(
         "distances between classes", "detector/pseudo_margin/file.py",
         "    if not bool((lengths >= 0).all()) or", "    if",
-        "detector/test_pseudo_margin.py::test_lengths_are_distances",
+        "detector/pseudo_margin/test_file.py::test_lengths_are_distances",
     ),
     # Archives.
     mutation(

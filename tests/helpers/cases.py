@@ -98,11 +98,11 @@ def fine(name: str) -> str:
 def image(*names: str) -> tuple[str, ...]:
     """Images that cannot be read, from a folder and from Parquet."""
     readers = ("encoded_folder", "encoded_parquet")
-    test = "test_data.py::test_a_bad_image_leaves_the_others_alone"
+    test = "test_images.py::test_a_bad_image_leaves_the_others_alone"
     return tuple(f"{test}[3-{name}-{reader}]" for name in names for reader in readers)
 
 
-OTHER_MODEL = "test_detector.py::test_another_model_or_preprocessing_is_refused"
+OTHER_MODEL = "test_identity.py::test_another_model_or_preprocessing_is_refused"
 WITHOUT_GRADIENTS = "test_planted_defects.py::test_scores_without_gradients_are_offered_and_work"
 UNLIKE = "test_cases.py::test_pixels_unlike_those_of_training_miss_the_accuracy"
 SAME_NUMBERS = "test_planted_defects.py::test_control_flow_gives_the_same_numbers"
@@ -123,19 +123,19 @@ PIXELS = (
     Case(7, "pixels normalised twice", (stops("accuracy_guard"), noted("accuracy_suspicious")),
          (f"{UNLIKE}[normalised twice]", *seen("no accuracy"))),
     Case(8, "bytes for a model of floats", (stops("dtype"),),
-         ("test_doctor.py::test_refused[dtype:uint8]", "test_data.py::test_inputs_of_another_form")),
+         ("test_doctor.py::test_refused[dtype:uint8]", "test_arrays.py::test_inputs_of_another_form")),
     Case(9, "channels last", (stops("layout"),),
-         ("test_doctor.py::test_refused[layout:channels-last]", "test_data.py::test_inputs_of_another_form",
-          "test_data.py::test_channels_last_is_transposed_when_told")),
+         ("test_doctor.py::test_refused[layout:channels-last]", "test_arrays.py::test_inputs_of_another_form",
+          "test_arrays.py::test_channels_last_is_transposed_when_told")),
     Case(10, "blue before red", (stops("accuracy_guard"), noted("accuracy_suspicious")),
          (f"{UNLIKE}[blue before red]", *seen("no accuracy"))),
     Case(11, "grey, palette, transparent, CMYK and 16-bit images",
          (result("grey, palette and transparent ones become of the mode of the first"), row("image_mode")),
-         ("test_data.py::test_the_first_image_decides_the_mode", "test_data.py::test_transparent_palettes_are_read",
+         ("test_images.py::test_the_first_image_decides_the_mode", "test_images.py::test_transparent_palettes_are_read",
           *image("cmyk", "16_bit"))),
     Case(12, "an image that says it is turned",
          (result("as its pixels lie, or turned if told, and counted"), noted("exif_orientation")),
-         ("test_data.py::test_orientation_tags_are_ignored",
+         ("test_images.py::test_orientation_tags_are_ignored",
           "test_exif.py::test_an_image_is_turned_only_when_told",
           "test_exif.py::test_a_run_counts_the_images_that_are_turned",
           "test_exif.py::test_damaged_exif_data_say_nothing_and_cost_nothing")),
@@ -143,21 +143,21 @@ PIXELS = (
     Case(14, "a file without a byte", (row("decode_error"),), image("empty")),
     Case(15, "text in a .png file", (row("decode_error"),), image("text")),
     Case(16, "13,000 x 13,000 pixels in a small file", (row("image_too_large"),),
-         (*image("huge"), "test_data.py::test_a_large_image_is_not_decoded",
-          "test_data.py::test_a_large_image_costs_no_memory")),
+         (*image("huge"), "test_images.py::test_a_large_image_is_not_decoded",
+          "test_images.py::test_a_large_image_costs_no_memory")),
     Case(17, "images of two sizes", (stops("shape_mixed"),),
-         ("test_data.py::test_images_of_two_sizes", "test_data.py::test_images_of_two_sizes_beyond_the_scan")),
+         ("test_images.py::test_images_of_two_sizes", "test_images.py::test_images_of_two_sizes_beyond_the_scan")),
     Case(18, "five frames in a file", (row("multi_frame"), row("format_not_allowed")),
          image("animated_png", "animated_webp", "gif", "tiff")),
     Case(19, "EPS, PostScript, SVG", (row("format_not_allowed"),),
-         (*image("eps", "svg"), "test_data.py::test_reading_starts_no_program")),
+         (*image("eps", "svg"), "test_images.py::test_reading_starts_no_program")),
     Case(20, "two points of one id", (stops("duplicate_id"),),
-         ("test_data.py::test_ids_that_do_not_fit", "test_data.py::test_parquet_of_another_form")),
+         ("test_arrays.py::test_ids_that_do_not_fit", "test_parquet.py::test_parquet_of_another_form")),
     Case(21, "no points", (stops("empty_dataset"),),
-         ("test_data.py::test_no_points", "test_data.py::test_a_folder_without_images")),
+         ("test_points.py::test_no_points", "test_folder.py::test_a_folder_without_images")),
     Case(22, "one point", (result("no detector can be calibrated on it"), stops("too_few_calibration_points")),
-         (fine("one row"), "test_data.py::test_one_point_is_enough", "test_detector.py::test_points_needed",
-          "test_detector.py::test_too_few_brittle_points_are_refused")),
+         (fine("one row"), "test_points.py::test_one_point_is_enough", "test_calibration.py::test_points_needed",
+          "test_calibration.py::test_too_few_brittle_points_are_refused")),
     Case(23, "data that change during a run", (stops("dataset_changed"),),
          (*planted("data that are overwritten"),
           "test_planted_defects.py::test_a_file_that_is_overwritten_during_the_run_is_seen")),
@@ -170,8 +170,8 @@ LABELS = (
     Case(26, "labels that count from 1", (stops("label_offset"),), planted("labels from 1")),
     Case(27, "labels as int32, as a column, as floats, one-hot",
          (result("whole numbers and columns of them"), stops("label_dtype")),
-         (fine("int32 labels"), "test_data.py::test_labels_of_any_whole_type",
-          "test_data.py::test_labels_of_another_form")),
+         (fine("int32 labels"), "test_arrays.py::test_labels_of_any_whole_type",
+          "test_arrays.py::test_labels_of_another_form")),
     Case(28, "classes in another order", (noted("accuracy_suspicious"),), seen("permuted classes")),
     Case(29, "no labels", (result("nothing is said of correctness, and the report says so"),),
          (fine("no labels"), "test_run.py::test_without_labels_correctness_is_unknown",
@@ -305,9 +305,9 @@ ARTEFACTS = (
          tuple(f"test_models.py::test_unsound_safetensors_are_refused[{kind}]"
                for kind in ("length", "overlap", "hole"))),
     Case(81, "a detector file of another form", (stops("detector_format", UNSAFE),),
-         ("test_detector.py::test_strictness", "test_untrusted.py::test_a_detector_of_a_gigabyte_is_refused_at_once")),
+         ("test_detector_file.py::test_strictness", "test_untrusted.py::test_a_detector_of_a_gigabyte_is_refused_at_once")),
     Case(82, "a detector of another model", (stops("detector_model"), result("marked in every row, if forced")),
-         (OTHER_MODEL, "test_detector.py::test_force_is_written_into_every_row")),
+         (OTHER_MODEL, "test_flags.py::test_force_is_written_into_every_row")),
     Case(83, "a detector that gets NaN, infinity or a tie", (result("brittle"),),
          ("test_detector.py::test_flag_fails_closed", "test_detector.py::test_broken_logits_and_ties_are_brittle",
           "test_detector.py::test_a_tie_is_brittle_when_applied")),
@@ -315,7 +315,7 @@ ARTEFACTS = (
          ("test_report.py::test_hostile_text_in_every_field_is_shown_as_text",
           "test_untrusted.py::test_forty_hostile_strings_in_every_field_are_shown_as_text")),
     Case(85, "a formula in a table", (result("prefixed, so that it is text"),),
-         ("test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back", "test_detector.py::test_flags_are_written",
+         ("test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back", "test_flags.py::test_flags_are_written",
           "test_comparison.py::test_a_spreadsheet_runs_nothing_of_what_the_command_wrote")),
     Case(86, "a manifest that leads out of its folder", (stops("path_escape", UNSAFE),),
          ("test_untrusted.py::test_a_manifest_cannot_lead_out_of_its_folder",

@@ -199,7 +199,7 @@ def test_nothing_else_is_left_out_of_the_identity() -> None:
 
 def test_every_field_of_a_record_is_classed(tmp_path: Path) -> None:
     """A new field of a run's record, of a data format's or of a model's must be put on one of the two lists."""
-    from test_data import LABELS, LEVELS, READERS
+    from helpers.data_files import LABELS, LEVELS, READERS
 
     (tmp_path / "net.py").write_text("import torch\n\n\ndef make():\n    return torch.nn.Flatten()\n")
     models = [brittle.Classifier(torch.nn.Flatten(), source=load_model(f"{tmp_path / 'net.py'}:make").provenance)]
