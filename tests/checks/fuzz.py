@@ -500,7 +500,7 @@ def idx_target() -> Target:
 
 
 def archive_target() -> Target:
-    from test_models import export
+    from helpers.artefacts import export
 
     from brittle.model.loading.archive import load_archive
 

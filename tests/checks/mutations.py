@@ -81,7 +81,8 @@ def mutation(name: str, file: str, old: str, new: str, test: str) -> Mutation:
     return Mutation(name, file, ((old, new),), f"tests/{test}")
 
 
-THREADS, CALLER = "model/test_evaluation_mode.py::test_", "model/test_caller_modes.py::test_"
+MODE, CALLER = "model/test_evaluation_mode.py::test_", "model/test_caller_modes.py::test_"
+TURNS, IN_USE = "model/test_turns.py::test_", "model/test_in_use.py::test_"
 LEAN = "doctor/test_doctor_batches.py::test_rows_that_lean_on_each_other_are_refused"
 PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is_scored"
 
@@ -351,63 +352,63 @@ MUTATIONS = (
         "a mode is held as long as anybody evaluates", "model/evaluation_mode.py",
         "    return [switched.pop(id(one)) for one in ones if not switched[id(one)].holders]\n",
         "    return [switched.pop(id(one)) for one in ones if id(one) in switched]\n",
-        f"{THREADS}dropout_does_not_come_back_when_another_run_ends",
+        f"{MODE}dropout_does_not_come_back_when_another_run_ends",
     ),
     mutation(
         "a model that is trained during a pass", "model/classifier.py",
         "            output = call(seen)\n        check_mode(self.model)\n", "            output = call(seen)\n",
-        f"{THREADS}training_in_the_middle_of_a_pass_stops_it",
+        f"{MODE}training_in_the_middle_of_a_pass_stops_it",
     ),
     mutation(
         "a model that is trained at the end", "model/evaluation_mode.py",
         "        yield was_training\n        check_mode(model)\n", "        yield was_training\n",
-        f"{THREADS}training_at_the_end_of_a_run_stops_it",
+        f"{MODE}training_at_the_end_of_a_run_stops_it",
     ),
     mutation(
         "eval() of a second run does not hide training", "model/evaluation_mode.py",
         "            _check_not_trained(held)\n", "",
-        f"{THREADS}a_second_run_does_not_hide_that_the_model_trains",
+        f"{MODE}a_second_run_does_not_hide_that_the_model_trains",
     ),
     mutation(
         "the parts beside an exported one are switched", "model/evaluation_mode.py",
         "            _evaluate(child, fixed)\n", "            pass\n",
-        f"{THREADS}an_exported_part_leaves_the_others_to_be_switched",
+        f"{MODE}an_exported_part_leaves_the_others_to_be_switched",
     ),
     mutation(
         "a classifier serves one thread", "model/in_use.py",
         "    if users and users[-1:] != [threading.get_ident()]:\n", "    if False:\n",
-        f"{THREADS}a_classifier_counts_for_one_thread",
+        f"{IN_USE}a_classifier_counts_for_one_thread",
     ),
     mutation(
         "features are those of this thread", "model/head.py",
         "            if threading.get_ident() == thread:", "            if True:",
-        f"{THREADS}features_of_another_thread_are_not_taken",
+        f"{IN_USE}features_of_another_thread_are_not_taken",
     ),
     mutation(
         "elementary attention is switched alone", "measure/curvature.py",
         "        with PASSES.alone(), sdpa_kernel(SDPBackend.MATH):", "        with sdpa_kernel(SDPBackend.MATH):",
-        f"{THREADS}attention_is_elementary_for_nobody_else",
+        f"{TURNS}attention_is_elementary_for_nobody_else",
     ),
     mutation(
         "a network is traced alone", "measure/certified/graph.py",
         "        with PASSES.alone(), _quiet():", "        with _quiet():",
-        f"{THREADS}nobody_passes_through_a_network_that_is_traced",
+        f"{TURNS}nobody_passes_through_a_network_that_is_traced",
     ),
     mutation(
         "passes take turns", "model/turns.py",
         "self._inside >= 0 and not self._waiting", "True",
-        f"{THREADS}turns",
+        f"{TURNS}turns",
     ),
     mutation(
         "the last puts the filters of warnings back", "model/quiet.py",
         "            _inside -= 1\n            if not _inside:\n",
         "            _inside -= 1\n            if _filters:\n",
-        f"{THREADS}filters_of_warnings_are_put_back",
+        "model/test_quiet.py::test_filters_of_warnings_are_put_back",
     ),
     mutation(
         "one training sets the number of threads", "detector/pseudo_margin/training.py",
         "    with _one_training:", "    if True:",
-        f"{THREADS}the_number_of_threads_is_put_back",
+        "detector/pseudo_margin/test_training.py::test_the_number_of_threads_is_put_back",
     ),
     Mutation(
         "gradients under no_grad", "model/caller_modes.py",
@@ -738,42 +739,42 @@ MUTATIONS = (
     mutation(
         "every byte of an archive is of a record", "model/loading/archive.py",
         "            check_layout(content, archive)\n", "",
-        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused",
+        "model/loading/test_zip_layout.py::test_surplus_bytes_in_an_archive_are_refused",
     ),
     mutation(
         "bytes between the records", "model/loading/zip_layout.py",
         "        if start != end:\n", "        if False:\n",
-        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[between]",
+        "model/loading/test_zip_layout.py::test_surplus_bytes_in_an_archive_are_refused[between]",
     ),
     mutation(
         "bytes behind the records", "model/loading/zip_layout.py",
         "    if surplus := len(content) - place - ends:\n", "    if surplus := 0:\n",
-        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[behind]",
+        "model/loading/test_zip_layout.py::test_surplus_bytes_in_an_archive_are_refused[behind]",
     ),
     mutation(
         "records that no tensor reads", "model/loading/archive_tensors.py",
         "    if raw and loaded != sum(raw):", "    if False:",
-        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[a record that nobody reads]",
+        "model/loading/test_zip_layout.py::test_surplus_bytes_in_an_archive_are_refused[a record that nobody reads]",
     ),
     mutation(
         "bytes beside a tensor", "model/loading/archive_tensors.py",
         "        if free := size - _claimed(size, named.values()):\n", "        if free := 0:\n",
-        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[a longer record]",
+        "model/loading/test_zip_layout.py::test_surplus_bytes_in_an_archive_are_refused[a longer record]",
     ),
     mutation(
         "tensors that no graph reads", "model/loading/archive_tensors.py",
         "    if unread := sorted(tensors.keys() - read):\n", "    if unread := []:\n",
-        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[a tensor that nobody reads]",
+        "model/loading/test_zip_layout.py::test_surplus_bytes_in_an_archive_are_refused[a tensor that nobody reads]",
     ),
     mutation(
         "records that no checkpoint reads", "model/loading/archive.py",
         "    if not all(names) or held != read:\n", "    if False:\n",
-        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused",
+        "model/loading/test_zip_layout.py::test_surplus_bytes_in_an_archive_are_refused",
     ),
     mutation(
         "one program in an archive", "model/loading/archive.py",
         "    if len(roots) > 1:\n", "    if False:\n",
-        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[another program]",
+        "model/loading/test_zip_layout.py::test_surplus_bytes_in_an_archive_are_refused[another program]",
     ),
     # What is shown.
     mutation(

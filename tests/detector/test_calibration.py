@@ -16,12 +16,7 @@ from scipy.stats import beta, betabinom, binom
 import brittle
 from brittle.detector import Counts, Detector, Rate, points_needed, steady_rate
 from brittle.detector.calibration import STEADY, flagged, threshold_of
-from brittle.errors import (
-    DataError,
-    ModelError,
-    ParameterError,
-    UnknownNameError,
-)
+from brittle.errors import DataError, ModelError, ParameterError, UnknownNameError
 from brittle.scores import LogitMargin
 from brittle.scores.feature_margin import feature_margin
 from brittle.store.table import SCORES as SCHEMA

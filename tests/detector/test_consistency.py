@@ -17,10 +17,7 @@ import pytest
 from helpers.calibrated import refused
 
 from brittle.detector import Detector, Rate
-from brittle.errors import (
-    DetectorFormatError,
-    ParameterError,
-)
+from brittle.errors import DetectorFormatError, ParameterError
 
 HUGE, TINY, MINUS_ZERO, ONE, WHOLE = 1e308, 1e-320, -0.0, [1], 2**62
 ABSURD = (-1, MINUS_ZERO, 0, 1, WHOLE, HUGE, -HUGE, TINY, 0.5, True, False, "1", "8/255", None, [], {}, ONE)

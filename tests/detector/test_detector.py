@@ -13,11 +13,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.detector import FLAGS, Detector
 from brittle.detector.calibration import judge
-from brittle.errors import (
-    BrittleError,
-    DataError,
-    DetectorFormatError,
-)
+from brittle.errors import BrittleError, DataError, DetectorFormatError
 from brittle.estimate import Status
 from brittle.scores import LogitMargin
 from brittle.store.table import Table

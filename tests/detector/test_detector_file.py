@@ -14,10 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brittle.detector import Detector
-from brittle.errors import (
-    DetectorFormatError,
-    ModelError,
-)
+from brittle.errors import DetectorFormatError, ModelError
 
 
 @pytest.mark.parametrize("threshold", [0.1 + 0.2, 1e-310, 1 / 3, math.nextafter(1.0, 2.0), math.ulp(0.0)])

@@ -11,10 +11,7 @@ import pytest
 from helpers.calibrated import classifier, points
 
 from brittle.detector import FLAGS, Detector, write_flags
-from brittle.errors import (
-    ParameterError,
-    StorageError,
-)
+from brittle.errors import ParameterError, StorageError
 
 
 def test_force_is_written_into_every_row(detector: Detector) -> None:

@@ -9,9 +9,7 @@ from helpers.problems import linear_network
 
 import brittle
 from brittle.detector import Detector, Source
-from brittle.errors import (
-    ModelError,
-)
+from brittle.errors import ModelError
 
 
 def test_sources() -> None:

@@ -14,10 +14,7 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.detector import SCORES, Detector
-from brittle.errors import (
-    ModelError,
-    ParameterError,
-)
+from brittle.errors import ModelError, ParameterError
 from brittle.scores import FeatureMargin
 from brittle.store.table import Table
 

@@ -15,9 +15,7 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.detector import SCORES, Detector
-from brittle.errors import (
-    DetectorFormatError,
-)
+from brittle.errors import DetectorFormatError
 from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin
 from brittle.store.table import SCORES as SCHEMA
 from brittle.store.table import Table, parameters_json

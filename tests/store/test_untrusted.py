@@ -24,6 +24,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
 import torch
+from helpers.artefacts import FACTORY, Canary, edited, export, pickled
 from helpers.data_files import (
     BAD_IMAGES,
     LABELS,
@@ -38,7 +39,6 @@ from helpers.data_files import (
 from helpers.tables import HOSTILE, make_table
 from hypothesis import given
 from hypothesis import strategies as st
-from test_models import FACTORY, Canary, edited, export, pickled
 from test_report import Page, assert_inert, storable
 
 import brittle

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import threading
 
 import pytest
 import torch
 from helpers.stand_ins import SMALL, margin, points
+from helpers.threads import LIMIT, SOON, Worker
 from torch import Tensor, nn
 
 from brittle.analysis import kendall_tau
-from brittle.detector.pseudo_margin import PseudoMargin
+from brittle.detector.pseudo_margin import PseudoMargin, training
 from brittle.errors import DataError, ParameterError
 
 
@@ -59,3 +61,32 @@ def test_same_arguments_same_weights_whatever_the_program_drew_before() -> None:
 def test_what_cannot_be_learned(features: Tensor, margins: Tensor, error: type[Exception]) -> None:
     with pytest.raises(error):
         PseudoMargin.fit(features, margins)
+
+
+def test_the_number_of_threads_is_put_back(workers: list[Worker]) -> None:
+    def set_from_a_new_thread(count: int | None = None) -> int:
+        found: list[int] = []
+
+        def work() -> None:
+            found.append(torch.get_num_threads())
+            if count is not None:
+                torch.set_num_threads(count)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join(LIMIT)
+        return found[0]
+
+    before = set_from_a_new_thread(2)
+    try:
+        blocks = [training._one_thread(), training._one_thread()]
+        workers[0](blocks[0].__enter__)
+        second = workers[1].submit(blocks[1].__enter__)
+        with pytest.raises(TimeoutError):
+            second.result(SOON)
+        workers[0](lambda: blocks[0].__exit__(None, None, None))
+        second.result(LIMIT)
+        workers[1](lambda: blocks[1].__exit__(None, None, None))
+        assert set_from_a_new_thread() == 2
+    finally:
+        set_from_a_new_thread(before)
