@@ -169,7 +169,7 @@ MUTATIONS = (
     mutation(
         "digest of a shard that is read", "store/shards.py",
         "    if hashlib.sha256(content).hexdigest() != shard.sha256:\n", "    if False:\n",
-        "store/test_untrusted.py::test_two_hundred_flipped_bits_are_all_named",
+        "store/test_shards.py::test_two_hundred_flipped_bits_are_all_named",
     ),
     mutation(
         "digest of a shard that is kept on resume", "store/folder.py",
@@ -196,17 +196,17 @@ MUTATIONS = (
         "names in the manifest stay in the folder", "store/shards.py",
         '    if Path(file).name != file or file in (".", "..") or "\\\\" in file or "\\0" in file:\n',
         "    if False:\n",
-        "store/test_untrusted.py::test_a_manifest_cannot_lead_out_of_its_folder",
+        "store/test_shards.py::test_a_manifest_cannot_lead_out_of_its_folder",
     ),
     mutation(
         "links do not lead out of the folder", "store/shards.py",
         "    if path.is_symlink() and path.resolve().parent != path.parent.resolve():\n", "    if False:\n",
-        "store/test_untrusted.py::test_a_link_cannot_lead_out_of_its_folder",
+        "store/test_shards.py::test_a_link_cannot_lead_out_of_its_folder",
     ),
     mutation(
         "NaN is no number in a record", "store/shards.py",
         ", parse_constant=_refuse_constant)\n", ")\n",
-        "store/test_untrusted.py::test_records_that_are_no_object_are_refused",
+        "store/test_shards.py::test_records_that_are_no_object_are_refused",
     ),
     # What a resumed run is.
     mutation(
@@ -791,22 +791,22 @@ MUTATIONS = (
     mutation(
         "formulas in a CSV file", "store/files/csv_text.py",
         "if escaped.startswith((*GUARDED, MARK)) else escaped", "if False else escaped",
-        "store/test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back",
+        "store/files/test_csv_text.py::test_texts_in_csv_are_harmless_and_come_back",
     ),
     mutation(
         "a text with an apostrophe comes back", "store/files/csv_text.py",
         "if escaped.startswith((*GUARDED, MARK)) else escaped", "if escaped.startswith(GUARDED) else escaped",
-        "store/test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back",
+        "store/files/test_csv_text.py::test_texts_in_csv_are_harmless_and_come_back",
     ),
     mutation(
         "control characters in a CSV file", "store/files/csv_text.py",
         '    escaped = printable(text.replace("\\\\", "\\\\\\\\"))\n', "    escaped = text\n",
-        "store/test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back",
+        "store/files/test_csv_text.py::test_texts_in_csv_are_harmless_and_come_back",
     ),
     mutation(
         "texts of the detector's CSV", "detector/flags.py",
         "[None if text is None else cell(text) for text in", "[text for text in",
-        "store/test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back",
+        "store/files/test_csv_text.py::test_texts_in_csv_are_harmless_and_come_back",
     ),
     mutation(
         "texts of the comparison's CSV", "cli/compare.py",
