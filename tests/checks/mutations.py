@@ -83,7 +83,7 @@ def mutation(name: str, file: str, old: str, new: str, test: str) -> Mutation:
 
 MODE, CALLER = "model/test_evaluation_mode.py::test_", "model/test_caller_modes.py::test_"
 TURNS, IN_USE = "model/test_turns.py::test_", "model/test_in_use.py::test_"
-LEAN = "doctor/test_doctor_batches.py::test_rows_that_lean_on_each_other_are_refused"
+LEAN = "doctor/test_company.py::test_rows_that_lean_on_each_other_are_refused"
 PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is_scored"
 
 MUTATIONS = (
@@ -244,12 +244,12 @@ MUTATIONS = (
     mutation(
         "a tie under noise is a flip", "measure/noisy_margins.py",
         "= ~(nearest > 0) | ~finite,", "= ~(nearest >= 0) | ~finite,",
-        "measure/test_measure.py::test_a_copy_that_votes_for_no_class_is_a_flip[tie]",
+        "measure/test_sampling.py::test_a_copy_that_votes_for_no_class_is_a_flip[tie]",
     ),
     mutation(
         "NaN under noise is no agreement", "measure/noisy_margins.py",
         "= ~(nearest > 0) | ~finite,", "= nearest <= 0,",
-        "measure/test_measure.py::test_a_copy_that_votes_for_no_class_is_a_flip[NaN]",
+        "measure/test_sampling.py::test_a_copy_that_votes_for_no_class_is_a_flip[NaN]",
     ),
     mutation(
         "votes that exclude an estimate contradict it", "scores/evidence.py",
@@ -335,12 +335,12 @@ MUTATIONS = (
     mutation(
         "kinks are a status", "scores/laplacian.py",
         "        status = mark(status, second.kink, Status.KINK)\n", "",
-        "scores/test_laplacian.py::test_ties_in_max_pooling_are_kinks",
+        "measure/test_curvature.py::test_ties_in_max_pooling_are_kinks",
     ),
     mutation(
         "operations that differentiate once are seen", "model/classifier.py",
         "        if differentiable and _differentiates_once(gradient):\n", "        if False:\n",
-        "scores/test_laplacian.py::test_no_second_derivative_is_one_sentence",
+        "measure/test_curvature.py::test_no_second_derivative_is_one_sentence",
     ),
     mutation(
         "training mode is put back", "model/evaluation_mode.py",
@@ -437,7 +437,7 @@ MUTATIONS = (
         "normal draws of one dtype", "noise/families.py",
         "    return torch.randn(size, generator=generator, dtype=torch.float32,",
         "    return torch.randn(size, generator=generator,",
-        "noise/test_noise.py::test_the_default_dtype_changes_no_draw[gaussian]",
+        "noise/test_families.py::test_the_default_dtype_changes_no_draw[gaussian]",
     ),
     mutation(
         "lattices of one dtype", "orthant/lattice.py",
@@ -453,37 +453,37 @@ MUTATIONS = (
     mutation(
         "scores refuse noise without a covariance", "noise/families.py",
         "        if linear and not self.has_covariance:\n", "        if False:\n",
-        "noise/test_noise.py::test_a_score_needs_the_covariance_or_does_without",
+        "noise/test_promise.py::test_a_score_needs_the_covariance_or_does_without",
     ),
     mutation(
         "no covariance is inherited by other draws", "noise/families.py",
         "        return said is not Noise and issubclass(said, drawn)\n", "        return said is not Noise\n",
-        "noise/test_noise.py::test_a_score_needs_the_covariance_or_does_without",
+        "noise/test_promise.py::test_a_score_needs_the_covariance_or_does_without",
     ),
     mutation(
         "measurements refuse noise without a covariance", "noise/families.py",
         "        if not self.has_covariance:\n            raise", "        if False:\n            raise",
-        "noise/test_noise.py::test_no_measurement_takes_a_covariance_that_is_not_said",
+        "noise/test_promise.py::test_no_measurement_takes_a_covariance_that_is_not_said",
     ),
     mutation(
         "draws of a wrong size", "noise/promise.py",
         "    if isinstance(draw, Tensor) and draw.shape == (size,) and not draw.is_complex():\n", "    if True:\n",
-        "noise/test_noise.py::test_draws_that_are_no_noise",
+        "noise/test_promise.py::test_draws_that_are_no_noise",
     ),
     mutation(
         "draws with NaN", "noise/families.py",
         "        check_finite(self._noise, draws)\n", "",
-        "noise/test_noise.py::test_a_draw_that_turns_bad_later",
+        "noise/test_promise.py::test_a_draw_that_turns_bad_later",
     ),
     mutation(
         "draws are what a family promises", "noise/families.py",
         "        if type(noise) not in OWN:\n            check_promise", "        if False:\n            check_promise",
-        "noise/test_noise.py::test_a_family_that_breaks_its_promise",
+        "noise/test_promise.py::test_a_family_that_breaks_its_promise",
     ),
     mutation(
         "families that would be taken for one", "noise/families.py",
         "        if beside:\n", "        if False:\n",
-        "noise/test_noise.py::test_families_that_could_not_be_told_apart",
+        "noise/test_promise.py::test_families_that_could_not_be_told_apart",
     ),
     mutation(
         "a model works on a copy of its input", "model/classifier.py",
@@ -550,7 +550,7 @@ MUTATIONS = (
     mutation(
         "batches as large as those of the run", "doctor/company.py",
         "_beside(subject, BRIGHT, subject.rows, last=True)", "points[1]",
-        "doctor/test_doctor_batches.py::test_batches_as_large_as_those_of_the_run_are_looked_at[the first 500 rows]",
+        "doctor/test_company.py::test_batches_as_large_as_those_of_the_run_are_looked_at[the first 500 rows]",
     ),
     mutation(
         "dark inputs beside the points", "doctor/company.py",
@@ -565,83 +565,83 @@ MUTATIONS = (
     mutation(
         "an output kept by the shape of the input", "doctor/company.py",
         "    if alike and", "    if False and",
-        "doctor/test_doctor_state.py::test_memory_is_seen_before_the_run[a memo by shape]",
+        "doctor/test_state.py::test_memory_is_seen_before_the_run[a memo by shape]",
     ),
     mutation(
         "a step of the network is no defect", "doctor/rounding.py",
         "        if not jumps(classifier, inputs[row : row + 1], found.seen):\n", "        if True:\n",
-        "doctor/test_doctor_batches.py::test_a_step_of_the_network_excuses_what_rounding_does",
+        "doctor/test_rounding.py::test_a_step_of_the_network_excuses_what_rounding_does",
     ),
     mutation(
         "randomness is no step", "doctor/rounding.py",
         "    if 2 * largest_difference(alone, again) >= seen:\n", "    if False:\n",
-        "doctor/test_doctor_batches.py::test_a_network_that_is_random_is_not_excused",
+        "doctor/test_company.py::test_a_network_that_is_random_is_not_excused",
     ),
     mutation(
         "rounding is that of the logits that compete", "doctor/rounding.py",
         "    return share * ((first - sizes) + gap)",
         "    return share * ((first - sizes).amax(1, keepdim=True) + 0 * sizes + gap)",
-        "doctor/test_doctor_outputs.py::test_a_mask_is_no_defect_and_hides_none[-1000000000.0-replaced]",
+        "doctor/test_outputs.py::test_a_mask_is_no_defect_and_hides_none[-1000000000.0-replaced]",
     ),
     mutation(
         "rounding of a margin is that of its two logits", "doctor/gradients.py",
         "[part.gather(1, both).double()", "[part.double()",
-        "doctor/test_doctor_outputs.py::test_a_mask_is_no_defect_and_hides_none[-1000000000.0-replaced]",
+        "doctor/test_outputs.py::test_a_mask_is_no_defect_and_hides_none[-1000000000.0-replaced]",
     ),
     mutation(
         "the last digits of a mask are no change", "doctor/gradients.py",
         "torch.maximum(sizes, sizes.gather(1, own))", "sizes.amax(1, keepdim=True)",
-        "doctor/test_doctor_outputs.py::test_saturated_gradients_are_seen_beside_a_mask",
+        "doctor/test_outputs.py::test_saturated_gradients_are_seen_beside_a_mask",
     ),
     mutation(
         "a mask of minus infinity is named", "doctor/outputs.py",
         "        _refuse_masks(logits)\n", "",
-        "doctor/test_doctor_outputs.py::test_a_mask_of_minus_infinity_is_named",
+        "doctor/test_outputs.py::test_a_mask_of_minus_infinity_is_named",
     ),
     mutation(
         "a probability is no logit", "doctor/outputs.py",
         '    "binary-logit": _about_one_logit,\n', '    "binary-logit": _about_probabilities,\n',
-        "doctor/test_doctor_outputs.py::test_every_declaration_is_checked[one probability as binary-logit]",
+        "doctor/test_outputs.py::test_every_declaration_is_checked[one probability as binary-logit]",
     ),
     mutation(
         "a copy of the model that saw other inputs first", "doctor/state.py",
         '    subject.check_same("in a copy of the model that saw other inputs first", logits)\n', "",
-        "doctor/test_doctor_state.py::test_memory_is_seen_before_the_run[statistics of the first batch]",
+        "doctor/test_state.py::test_memory_is_seen_before_the_run[statistics of the first batch]",
     ),
     mutation(
         "the first points at the end of the checks", "doctor/state.py",
         "    logits = subject.check_same(NOW)\n", "    logits = subject.logits\n",
-        "doctor/test_doctor_state.py::test_what_changes_while_the_checks_are_made_is_seen_at_their_end",
+        "doctor/test_state.py::test_what_changes_while_the_checks_are_made_is_seen_at_their_end",
     ),
     mutation(
         "logits are copied from what the model returns", "model/classifier.py",
         'if self.outputs == "probs" else scores.clone()\n', 'if self.outputs == "probs" else scores\n',
-        "doctor/test_doctor_state.py::test_logits_and_features_are_the_callers_own",
+        "doctor/test_state.py::test_logits_and_features_are_the_callers_own",
     ),
     mutation(
         "rows of a shard are looked at alone", "run/standing.py",
         "            if found is not None:\n", "            if False:\n",
-        "doctor/test_doctor_batches.py::test_what_the_first_rows_do_not_show_stops_the_run",
+        "doctor/test_company.py::test_what_the_first_rows_do_not_show_stops_the_run",
     ),
     mutation(
         "noisy passes of a shard are looked at", "run/standing.py",
         "or self._passes & (self._passes - 1) == 0", "or self._passes == 1",
-        "doctor/test_doctor_batches.py::test_noisy_passes_are_looked_at_too",
+        "doctor/test_company.py::test_noisy_passes_are_looked_at_too",
     ),
     mutation(
         "the first points at the end of a shard", "run/standing.py",
         "        if self.reference is not None:\n", "        if False:\n",
-        "doctor/test_doctor_state.py::test_a_network_that_changes_in_mid_run_ends_it",
+        "doctor/test_state.py::test_a_network_that_changes_in_mid_run_ends_it",
     ),
     mutation(
         "a worker sees other inputs before the first points", "run/job.py",
         "            self.classifier(subject.other_inputs())\n", "",
-        "doctor/test_doctor_state.py::test_statistics_of_the_first_batch_differ_between_processes",
+        "doctor/test_state.py::test_statistics_of_the_first_batch_differ_between_processes",
     ),
     mutation(
         "the first points in a worker", "run/workers/worker.py",
         "            check_alike(reference, theirs, where)\n", "            pass\n",
-        "doctor/test_doctor_state.py::test_a_worker_that_gets_other_logits_is_refused",
+        "doctor/test_state.py::test_a_worker_that_gets_other_logits_is_refused",
     ),
     mutation(
         "gradients that are masked", "doctor/gradients.py",
@@ -811,7 +811,7 @@ MUTATIONS = (
     mutation(
         "texts of the comparison's CSV", "cli/compare.py",
         "cell(one) if isinstance(one, str) else one", "one",
-        "analysis/test_comparison.py::test_a_spreadsheet_runs_nothing_of_what_the_command_wrote",
+        "cli/test_compare.py::test_a_spreadsheet_runs_nothing_of_what_the_command_wrote",
     ),
     mutation(
         "control characters on the terminal", "cli/common.py",
@@ -847,32 +847,32 @@ MUTATIONS = (
     mutation(
         "16 bits, in sums of scores", "doctor/outputs.py",
         " and _would_vary(logits) > allowed * whole", "",
-        "doctor/test_doctor_outputs.py::test_scores_in_16_bits_are_no_probabilities",
+        "doctor/test_outputs.py::test_scores_in_16_bits_are_no_probabilities",
     ),
     mutation(
         "16 bits, in repeated passes", "doctor/rounding.py",
         "return explained / SAME_BATCH if precision > COARSE else explained", "return explained",
-        "doctor/test_doctor_outputs.py::test_dropout_shows_in_16_bits",
+        "doctor/test_outputs.py::test_dropout_shows_in_16_bits",
     ),
     mutation(
         "units of the inputs, at a step", "doctor/rounding.py",
         "smallest = size * max(map(abs, classifier.bounds))", "smallest = size",
-        "doctor/test_doctor_batches.py::test_no_unit_of_the_inputs_makes_every_difference_a_step",
+        "doctor/test_rounding.py::test_no_unit_of_the_inputs_makes_every_difference_a_step",
     ),
     mutation(
         "models that cannot be copied", "doctor/subject.py",
         "except Exception as error:", "except (RuntimeError, TypeError) as error:",
-        "doctor/test_doctor_state.py::test_a_model_that_cannot_be_copied_is_looked_at_without_a_copy",
+        "doctor/test_state.py::test_a_model_that_cannot_be_copied_is_looked_at_without_a_copy",
     ),
     mutation(
         "what a model may raise", "model/classifier.py",
         "AssertionError, LookupError, ArithmeticError, AttributeError)", "AssertionError, IndexError)",
-        "doctor/test_doctor_outputs.py::test_whatever_a_model_raises_is_told",
+        "doctor/test_outputs.py::test_whatever_a_model_raises_is_told",
     ),
     mutation(
         "single rows whose gradients are recorded", "run/standing.py",
         "if (len(inputs) < 2 and not recorded) or", "if len(inputs) < 2 or",
-        "doctor/test_doctor_state.py::test_a_network_that_asks_whether_gradients_are_recorded_stops_the_run",
+        "doctor/test_state.py::test_a_network_that_asks_whether_gradients_are_recorded_stops_the_run",
     ),
     mutation(
         "masks as large as numbers get", "scores/evidence.py",

@@ -92,7 +92,7 @@ def seen(*names: str) -> tuple[str, ...]:
 
 
 def fine(name: str) -> str:
-    return f"test_doctor.py::test_no_false_alarm[{name}]"
+    return f"test_checks.py::test_no_false_alarm[{name}]"
 
 
 def image(*names: str) -> tuple[str, ...]:
@@ -123,9 +123,9 @@ PIXELS = (
     Case(7, "pixels normalised twice", (stops("accuracy_guard"), noted("accuracy_suspicious")),
          (f"{UNLIKE}[normalised twice]", *seen("no accuracy"))),
     Case(8, "bytes for a model of floats", (stops("dtype"),),
-         ("test_doctor.py::test_refused[dtype:uint8]", "test_arrays.py::test_inputs_of_another_form")),
+         ("test_checks.py::test_refused[dtype:uint8]", "test_arrays.py::test_inputs_of_another_form")),
     Case(9, "channels last", (stops("layout"),),
-         ("test_doctor.py::test_refused[layout:channels-last]", "test_arrays.py::test_inputs_of_another_form",
+         ("test_checks.py::test_refused[layout:channels-last]", "test_arrays.py::test_inputs_of_another_form",
           "test_arrays.py::test_channels_last_is_transposed_when_told")),
     Case(10, "blue before red", (stops("accuracy_guard"), noted("accuracy_suspicious")),
          (f"{UNLIKE}[blue before red]", *seen("no accuracy"))),
@@ -187,7 +187,7 @@ OUTPUT = (
          (*planted("infinite logits"), "test_cases.py::test_infinite_logits_under_noise_are_no_agreement")),
     Case(33, "constant logits", (stops("constant_output"),), planted("constant logits")),
     Case(34, "probabilities", (stops("probabilities"), result("their logarithms, once declared")),
-         (*planted("softmax", "softmax in bfloat16"), "test_doctor.py::test_refused", fine("probabilities declared"),
+         (*planted("softmax", "softmax in bfloat16"), "test_checks.py::test_refused", fine("probabilities declared"),
           "test_classifier.py::test_probabilities_and_one_logit")),
     Case(35, "log-probabilities", (noted("log_softmax"),), seen("log-softmax")),
     Case(36, "sigmoids", (stops("sigmoid_outputs"),), planted("sigmoids")),
@@ -202,10 +202,10 @@ OUTPUT = (
          (*seen("a class twice"), "test_orthant.py::TestSingularCovariances::test_exact_duplicates")),
     Case(41, "one logit", (stops("num_classes"),), planted("one logit")),
     Case(42, "two classes", (result("linear estimates are exact"),),
-         ("test_linear_models.py::test_two_classes_taylor_is_exact", "test_catalogue.py::test_two_classes")),
+         ("test_taylor.py::test_two_classes_taylor_is_exact", "test_catalogue.py::test_two_classes")),
     Case(43, "an integral over hundreds of classes", (stops("cost"), marked("classes_kept")),
-         (*planted("an integral over 300 margins"), "test_measure.py::test_above_100_classes_the_nearest_are_kept",
-          "test_measure.py::test_what_was_left_out_is_covered_by_the_interval")),
+         (*planted("an integral over 300 margins"), "test_linearize.py::test_above_100_classes_the_nearest_are_kept",
+          "test_linearize.py::test_what_was_left_out_is_covered_by_the_interval")),
     Case(44, "a mapping, an object, a tuple", (result("by their logits, as the record says"), stops("output_type")),
          ("test_classifier.py::test_logits_are_found[mapping]", "test_classifier.py::test_logits_are_found[object]",
           "test_run.py::test_the_record_says_what_of_the_output_was_taken", *planted("a tuple"))),
@@ -249,7 +249,7 @@ GRADIENTS = (
          ("test_orthant.py::TestSingularCovariances::test_repeated_and_opposite_coordinates_of_unlike_scale",
           "test_orthant.py::TestSingularCovariances::test_duplicates_leave_the_probability_of_the_rest")),
     Case(62, "a condition number above 1e12", (marked("ill_conditioned"),),
-         ("test_linear_models.py::test_margins_that_are_almost_dependent_are_flagged_and_still_right",
+         ("test_taylor.py::test_margins_that_are_almost_dependent_are_flagged_and_still_right",
           "test_orthant.py::TestSingularCovariances::test_condition_number")),
 )  # fmt: skip
 
@@ -261,10 +261,10 @@ PARAMETERS = (
     Case(65, "sigma far beyond the range of the values", (noted("huge_sigma"),), seen("far too much noise")),
     Case(66, "sigma below rounding", (stops("sigma_too_small"),), planted("noise below rounding")),
     Case(67, "one network in three pixel scales", (result("the same probabilities"),),
-         ("test_linear_models.py::test_units_do_not_matter", "test_report.py::test_the_page_tells_its_story")),
+         ("test_first_order_margin.py::test_units_do_not_matter", "test_report.py::test_the_page_tells_its_story")),
     Case(68, "0, 1, -4 or 1e12 draws", (stops("draws"),), ("test_catalogue.py::test_draws_out_of_range",)),
     Case(69, "a confidence or rate outside 0 to 1", (stops("confidence"), stops("tpr")),
-         ("test_doctor.py::test_refused",
+         ("test_checks.py::test_refused",
           "test_cases.py::test_a_rate_lies_between_0_and_1")),
 )  # fmt: skip
 
@@ -317,7 +317,7 @@ ARTEFACTS = (
           "test_untrusted.py::test_forty_hostile_strings_in_every_field_are_shown_as_text")),
     Case(85, "a formula in a table", (result("prefixed, so that it is text"),),
          ("test_csv_text.py::test_texts_in_csv_are_harmless_and_come_back", "test_flags.py::test_flags_are_written",
-          "test_comparison.py::test_a_spreadsheet_runs_nothing_of_what_the_command_wrote")),
+          "test_compare.py::test_a_spreadsheet_runs_nothing_of_what_the_command_wrote")),
     Case(86, "a manifest that leads out of its folder", (stops("path_escape", UNSAFE),),
          ("test_shards.py::test_a_manifest_cannot_lead_out_of_its_folder",
           "test_shards.py::test_a_link_cannot_lead_out_of_its_folder")),

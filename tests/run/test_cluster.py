@@ -23,9 +23,9 @@ import numpy as np
 import pytest
 from checks.cluster_faults import NETWORK, NODES, SLEEP, Runs, Tally, kill_worker, node_killer, survive, undisturbed
 from checks.faults import contents
+from helpers.documents import blocks
 from helpers.processes import LIMIT
 from helpers.ray_nodes import TOKEN, Nodes, family, nodes
-from test_docs import blocks
 
 import brittle
 from brittle.cli import main

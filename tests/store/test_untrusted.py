@@ -24,8 +24,8 @@ import torch
 from helpers.artefacts import FACTORY, Canary, edited, export, pickled
 from helpers.damaged import REFUSED_BY, SOURCE, hostile_columns, measured, parquet_bytes
 from helpers.data_files import BAD_IMAGES, LABELS, LEVELS, encode, from_folder, from_idx, from_npz, from_parquet
+from helpers.pages import Page, assert_inert, storable
 from helpers.tables import HOSTILE, make_table
-from test_report import Page, assert_inert, storable
 
 import brittle
 from brittle.cli import main

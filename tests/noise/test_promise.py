@@ -1,4 +1,4 @@
-"""Noise families: sampler and covariance action agree, and draws are keyed by point."""
+"""Families of one's own: what they promise is looked at, and a broken promise is named."""
 
 from __future__ import annotations
 
@@ -11,113 +11,14 @@ from typing import ClassVar
 import pytest
 import torch
 from helpers.laws import estimate
+from helpers.noises import SIGMA, SIZE, draws, each
 from helpers.problems import inputs, linear_network
 
 import brittle
 from brittle.errors import ParameterError
-from brittle.noise import (
-    FAMILIES,
-    DiagonalGaussian,
-    FactorGaussian,
-    FunctionGaussian,
-    Gaussian,
-    Noise,
-    Sphere,
-    Stream,
-    at_one,
-    identity,
-)
+from brittle.noise import FAMILIES, Gaussian, Noise, Stream, at_one, identity
 from brittle.noise.promise import check_promise
 from brittle.scores import CATALOGUE, MonteCarlo, NoiseScore, Taylor
-
-SIZE, DRAWS, SIGMA = 6, 20000, 0.3
-
-
-def root() -> torch.Tensor:
-    return torch.randn(SIZE, SIZE, generator=torch.Generator().manual_seed(5)) * 0.5
-
-
-def families() -> list[Noise]:
-    a = root()
-    return [
-        *(family(SIGMA) for family in FAMILIES.values()),
-        DiagonalGaussian(SIGMA, torch.linspace(0.0, 2.0, SIZE)),
-        FactorGaussian(SIGMA, a[:, :3]),
-        FunctionGaussian(SIGMA, lambda v: v @ (a @ a.T).to(v), lambda u: a @ u),
-    ]
-
-
-each = pytest.mark.parametrize("noise", families(), ids=lambda noise: noise.name)
-
-
-def draws(noise: Noise, count: int, ids: tuple[str, ...] = ("a",), seed: int = 0) -> torch.Tensor:
-    return Stream(noise, torch.zeros(len(ids), SIZE, dtype=torch.float32), ids, seed, "test").draw(count)
-
-
-@each
-def test_sampler_has_the_covariance_of_the_action(noise: Noise) -> None:
-    """With 20,000 draws an entry is off by more than 6 standard errors once in 1e7 runs; the seed is fixed."""
-    found = draws(noise, DRAWS)[0].double()
-    expected = noise.sigma**2 * noise.covariance(torch.eye(SIZE, dtype=torch.float64))
-    largest = float(expected.diagonal().max())
-    assert torch.allclose(found.mean(0), torch.zeros(SIZE, dtype=torch.float64), atol=6 * (largest / DRAWS) ** 0.5)
-    assert torch.allclose(found.T @ found / DRAWS, expected, atol=6 * largest * (6.0 / DRAWS) ** 0.5)
-
-
-@each
-def test_draws_depend_on_the_point_alone(noise: Noise) -> None:
-    together = draws(noise, 5, ("a", "b", "c"))
-    assert torch.equal(draws(noise, 5, ("b",))[0], together[1])
-    assert not torch.equal(together[0], together[1])
-    assert not torch.equal(draws(noise, 5, ("a",), seed=1)[0], together[0])
-
-
-@each
-def test_more_draws_begin_with_the_fewer(noise: Noise) -> None:
-    stream = Stream(noise, torch.zeros(1, SIZE), ("a",), 0, "test")
-    pieces = torch.cat([stream.draw(count) for count in (1, 3, 2)], dim=1)
-    assert torch.equal(pieces, draws(noise, 6))
-
-
-def test_one_stream_at_all_sigma() -> None:
-    assert torch.allclose(draws(Gaussian(0.2), 4), 2 * draws(Gaussian(0.1), 4))
-
-
-def test_sphere_has_its_radius() -> None:
-    assert torch.allclose(draws(Sphere(SIGMA), 9).norm(dim=-1), torch.tensor(SIGMA * SIZE**0.5))
-
-
-def test_ball_is_uniform_in_radius() -> None:
-    """The share inside half the radius is 2^-n; with 20,000 draws 6 standard errors are 0.0053."""
-    radius = draws(FAMILIES["ball"](SIGMA), DRAWS)[0].norm(dim=-1) / (SIGMA * (SIZE + 2) ** 0.5)
-    assert float(radius.max()) <= 1.0 + 1e-6
-    assert float((radius < 0.5).double().mean()) == pytest.approx(2.0**-SIZE, abs=0.0053)
-
-
-def test_isotropic_families_share_one_shape() -> None:
-    assert {family(SIGMA).shape for family in FAMILIES.values()} == {None}
-    scales = torch.ones(SIZE)
-    assert DiagonalGaussian(0.1, scales).shape == DiagonalGaussian(0.2, scales.clone()).shape
-    assert DiagonalGaussian(0.1, scales).shape != DiagonalGaussian(0.1, 2 * scales).shape
-
-
-@each
-def test_the_default_dtype_changes_no_draw(noise: Noise) -> None:
-    # Fewer than 16 numbers at a time are drawn alike in both.
-    like = torch.zeros(1, 40 if noise.name in FAMILIES else SIZE, dtype=torch.float32)
-    expected = Stream(noise, like, ("a",), 0, "test").draw(3)
-    torch.set_default_dtype(torch.float64)
-    try:
-        assert torch.equal(Stream(noise, like, ("a",), 0, "test").draw(3), expected)
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
-def test_wrong_sizes_are_said() -> None:
-    with pytest.raises(ParameterError, match="the scale has 3 coordinates, the input 6"):
-        draws(DiagonalGaussian(SIGMA, torch.ones(3)), 1)
-    with pytest.raises(ParameterError, match="sampled scores need `root`"):
-        draws(FunctionGaussian(SIGMA, lambda v: v), 1)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from helpers.examined import COUNT, codes
 from helpers.problems import Wrapped, inputs
-from test_doctor_batches import COUNT, codes
 from torch import Tensor
 
 import brittle

@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
+from helpers.examined import COUNT, Recurrent, codes, subject_of
 from helpers.problems import Wrapped, inputs, small_network
 from torch import Tensor, nn
 
 import brittle
-from brittle import doctor
-from brittle.data import array_points
 from brittle.doctor.company import in_company
-from brittle.doctor.rounding import allowed, excess, precision_of
+from brittle.doctor.rounding import excess
 from brittle.errors import ModelError
-from brittle.scores import Moments, MonteCarlo, Score, Softmax
-
-COUNT = 64
-SCORES: list[Score] = [Moments(0.2, draws=4)]
-
-
-def subject_of(model: Callable[[Tensor], Tensor], rows: int = COUNT, count: int = COUNT) -> doctor.Subject:
-    points = array_points(inputs(count), None)
-    batch = next(iter(points.batches(COUNT)))
-    return doctor.Subject(brittle.Classifier(model), batch, None, SCORES, 0, rows, points)
-
-
-def codes(subject: doctor.Subject) -> dict[str, str]:
-    """The code of every check that did not end well, by its name."""
-    with subject.classifier.evaluating():
-        return {each.name: each.code for each in doctor.run_all(subject) if each.code is not None}
-
-
-class Recurrent(nn.Module):
-    """A recurrent network over the rows of the images; the axes of batch and time are those of PyTorch's default."""
-
-    def __init__(self, cell: Callable[..., nn.Module], **options: bool) -> None:
-        super().__init__()
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            self.cell, self.head = cell(6, 16, **options), nn.Linear(16, 4)
-        self.eval()
-
-    def forward(self, x: Tensor) -> Tensor:
-        return 3 * self.head(self.cell(x[:, 0])[0][:, -1])
+from brittle.scores import MonteCarlo, Score, Softmax
 
 
 def experts(x: Tensor, logits: Tensor) -> Tensor:
@@ -134,9 +104,6 @@ def test_a_recurrent_network_over_time_is_no_defect() -> None:
     assert codes(subject_of(Recurrent(nn.LSTM, batch_first=True))) == {}
 
 
-# During the run.
-
-
 def dark_rows_mix(x: Tensor, logits: Tensor) -> Tensor:
     """Rows are mixed in batches that are dark, which the first of the data are not."""
     return logits if float(x.mean()) > 0.2 else logits - logits.mean(0)
@@ -169,74 +136,9 @@ def test_the_passes_of_the_checks_are_counted_apart() -> None:
     assert found["account"]["check_passes"] == 8 + 8
 
 
-# What rounding explains.
-
-
-def test_rounding_is_measured_by_the_logits_that_compete() -> None:
-    logits = torch.tensor([[3.0, 1.0, -1e9], [2.0, -1.0, -1e9], [2.5, 2.0, -1e9]])
-    found = allowed(logits, torch.finfo(torch.float32).eps)
-    assert float(found[:, :2].max()) < 1e-3
-    assert float(found[:, 2].min()) > 64  # a unit in the last place of 1e9
-    scaled = allowed(1e-6 * logits, torch.finfo(torch.float32).eps)
-    assert torch.allclose(scaled, 1e-6 * found)
-
-
-def steps(x: Tensor, logits: Tensor) -> Tensor:
-    """Logits in steps, with a sum that is rounded in another way where the batch is larger."""
-    return ((logits * 100 + 1e-6 * len(x)).round()) / 100
-
-
-def shifted_to_a_step(network: nn.Module, x: Tensor) -> Wrapped:
-    """The network in steps of which one lies where the first row is, but for rounding."""
-    with torch.no_grad():
-        offset = 0.005 - (network(x)[0] % 0.01) - 0.32e-7
-    return Wrapped(lambda x, z: steps(x, z + offset))
-
-
-def test_a_step_of_the_network_excuses_what_rounding_does() -> None:
-    """The first row lies on a step to a hair; a difference as large as the step is what rounding makes of it there."""
-    x = inputs(8)
-    classifier = brittle.Classifier(shifted_to_a_step(small_network(), x))
-    with torch.no_grad(), classifier.evaluating():
-        one = classifier(x)
-        other = one.clone()
-        other[0] += 0.01  # whether this batch falls beside the step depends on the processor
-        assert float(allowed(one, precision_of(classifier))[0].max()) < 0.005
-        assert excess(classifier, x, one, other) is None
-        other[1] += 0.5
-        found = excess(classifier, x, one, other)
-    assert found is not None
-    assert (found.row, round(found.seen, 3)) == (1, 0.5)
-
-
 def test_a_network_that_is_random_is_not_excused() -> None:
     generator = torch.Generator().manual_seed(0)
     noisy = Wrapped(lambda x, z: z + 0.5 * torch.rand(z.shape, generator=generator))
     classifier = brittle.Classifier(noisy)
     with torch.no_grad(), classifier.evaluating():
         assert excess(classifier, inputs(8), classifier(inputs(8)), classifier(inputs(8))) is not None
-
-
-def every_kind(scale: float) -> Iterator[Callable[[Tensor, Tensor], Tensor]]:
-    yield lambda x, z: scale * z
-    yield lambda x, z: z + scale
-
-
-@pytest.mark.parametrize("scale", [1e-8, 1e-3, 1e3, 1e5])
-def test_no_alarm_and_no_blindness_at_any_size_of_the_logits(scale: float) -> None:
-    """Healthy logits pass at any scale, and with a number added to all of them; dropout that stays on does not."""
-    for change in every_kind(scale):
-        assert codes(subject_of(Wrapped(change))) == {}
-        torch.manual_seed(0)
-        dropout = codes(subject_of(Wrapped(lambda x, z, change=change: change(x, z * (1 + torch.rand_like(z))))))
-        assert dropout["repeatable"] == "nondeterministic_model"
-
-
-@pytest.mark.parametrize("unit", [1e-19, 1e-12, 1.0, 1e6])
-def test_no_unit_of_the_inputs_makes_every_difference_a_step(unit: float) -> None:
-    points = array_points(inputs(COUNT) * unit, None)
-    batch = next(iter(points.batches(COUNT)))
-    model = Recurrent(nn.LSTM)
-    classifier = brittle.Classifier(lambda x: model(x / unit), bounds=(0.0, unit))
-    subject = doctor.Subject(classifier, batch, None, [Softmax()], 0, COUNT, points)
-    assert codes(subject)["rows apart"] == "batch_dependent"

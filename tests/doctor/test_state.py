@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.examined import codes, subject_of
 from helpers.problems import inputs, small_network
-from test_doctor_batches import codes, subject_of
 from torch import Tensor, nn
 
 import brittle
