@@ -91,17 +91,17 @@ MUTATIONS = (
     mutation(
         "bytes of a shard are flushed to the disk", "store/files/writing.py",
         "                os.fsync(file.fileno())\n", "",
-        "run/test_resume.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
+        "store/test_folder.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
     ),
     mutation(
         "buffered bytes are written before the flush", "store/files/writing.py",
         "                file.flush()\n", "",
-        "run/test_resume.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
+        "store/test_folder.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
     ),
     mutation(
         "the folder is flushed after the rename", "store/files/writing.py",
         "        _flush(path.parent)\n", "",
-        "run/test_resume.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
+        "store/test_folder.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
     ),
     Mutation(
         "files are renamed into place", "store/files/writing.py",
@@ -109,7 +109,7 @@ MUTATIONS = (
             ("os.fdopen(os.open(temporary, _NEW, 0o666), ", "os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT), "),
             ("                temporary.replace(path)\n", ""),
         ),
-        "tests/run/test_resume.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
+        "tests/store/test_folder.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
     ),
     mutation(
         "only regular files are written over", "store/files/writing.py",
@@ -179,18 +179,18 @@ MUTATIONS = (
     mutation(
         "files outside the folder are not kept on resume", "store/folder.py",
         "if path.parent != self.path or path.is_symlink() or not path.is_file():\n", "if not path.is_file():\n",
-        "run/test_resume.py::test_a_shard_outside_the_folder_is_computed_again",
+        "store/test_folder.py::test_a_shard_outside_the_folder_is_computed_again",
     ),
     mutation(
         "what a dead process left is removed", "store/folder.py",
         "            if is_stray(path.name) and path.name not in known:\n",
         '            if path.suffix == ".parquet" and path.name not in known:\n',
-        "run/test_resume.py::test_what_a_dead_process_left_is_removed",
+        "store/test_folder.py::test_what_a_dead_process_left_is_removed",
     ),
     mutation(
         "one writer at a time", "store/files/lock.py",
         "            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", "            pass\n",
-        "run/test_resume.py::test_a_second_process_is_refused",
+        "store/files/test_lock.py::test_a_second_process_is_refused",
     ),
     mutation(
         "names in the manifest stay in the folder", "store/shards.py",
@@ -212,17 +212,17 @@ MUTATIONS = (
     mutation(
         "another experiment is not resumed", "run/scoring.py",
         "            check_same(before, fixed, os.fspath(folder.path))\n", "",
-        "run/test_resume.py::test_another_experiment_is_refused_by_name",
+        "run/test_identity.py::test_another_experiment_is_refused_by_name",
     ),
     Mutation(
         "the digest of the data decides the identity", "run/identity.py",
         (('"data.sha256", ', ""), ('"data.path", ', '"data.path", "data.sha256", ')),
-        "tests/run/test_resume.py::test_another_experiment_is_refused_by_name",
+        "tests/run/test_identity.py::test_another_experiment_is_refused_by_name",
     ),
     Mutation(
         "the version of PyTorch decides the identity", "run/identity.py",
         (('"versions.torch", ', ""), ('"versions.python", ', '"versions.python", "versions.torch", ')),
-        "tests/run/test_resume.py::test_nothing_else_is_left_out_of_the_identity",
+        "tests/run/test_identity.py::test_nothing_else_is_left_out_of_the_identity",
     ),
     mutation(
         "data that change during a run", "run/scoring.py",
@@ -239,7 +239,7 @@ MUTATIONS = (
         "NaN logits under noise are a status", "scores/monte_carlo.py",
         "mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)\n",
         "initial_status(sampled.tied)\n",
-        "run/test_run.py::test_nan_logits_under_noise_never_count_as_agreement",
+        "run/test_evaluation.py::test_nan_logits_under_noise_never_count_as_agreement",
     ),
     mutation(
         "a tie under noise is a flip", "measure/noisy_margins.py",
@@ -494,47 +494,47 @@ MUTATIONS = (
     mutation(
         "a worker that opened something else is refused", "run/workers/worker.py",
         "        if seen:\n", "        if False:\n",
-        "run/test_workers.py::test_a_worker_that_opens_something_else_is_refused",
+        "run/workers/test_worker.py::test_a_worker_that_opens_something_else_is_refused",
     ),
     mutation(
         "a worker that falls silent is ended", "run/workers/worker.py",
         "        process.kill()\n", "",
-        "run/test_workers.py::test_a_worker_that_falls_silent_and_lives_on_is_ended",
+        "run/workers/test_worker.py::test_a_worker_that_falls_silent_and_lives_on_is_ended",
     ),
     mutation(
         "a worker ends with its parent", "run/workers/service.py",
         "    os._exit(1)\n", "    return\n",
-        "run/test_workers.py::test_a_worker_ends_with_its_parent",
+        "run/workers/test_worker.py::test_a_worker_ends_with_its_parent",
     ),
     mutation(
         "a cluster without a token is refused", "run/workers/cluster.py",
         "if self.address != LOCAL and not self.insecure and not has_token():", "if False:",
-        "run/test_cluster.py::test_an_address_without_a_token_is_refused",
+        "run/workers/test_cluster.py::test_an_address_without_a_token_is_refused",
     ),
     mutation(
         "a cluster that others reach is refused", "run/workers/cluster.py",
         'if self.address == LOCAL and (host_and_port(address) or ("", 0))[0] != LOOPBACK:', "if False:",
-        "run/test_cluster.py::test_a_cluster_that_others_reach_is_refused",
+        "run/workers/test_cluster.py::test_a_cluster_that_others_reach_is_refused",
     ),
     mutation(
         "a cluster of this machine is told so", "run/workers/cluster.py",
         'ONE_MACHINE: "0", **token}', "**token}",
-        "run/test_cluster.py::test_a_cluster_of_this_machine_is_told_so",
+        "run/workers/test_cluster.py::test_a_cluster_of_this_machine_is_told_so",
     ),
     mutation(
         "the shard of a worker that died waits again", "run/workers/posts.py",
         "            self._waiting.appendleft(number)\n", "            pass\n",
-        "run/test_posts.py::test_every_shard_comes_once",
+        "run/workers/test_posts.py::test_every_shard_comes_once",
     ),
     mutation(
         "the second answer for a shard does not count", "run/workers/posts.py",
         "not isinstance(answer, PackedShard) or post.number not in self._left", "not isinstance(answer, PackedShard)",
-        "run/test_posts.py::test_a_shard_that_comes_late_comes_once",
+        "run/workers/test_posts.py::test_a_shard_that_comes_late_comes_once",
     ),
     mutation(
         "a shard that is late is given to a second worker", "run/workers/posts.py",
         "workers[post.number] == 1), None)", "False), None)",
-        "run/test_posts.py::test_a_shard_that_comes_late_comes_once",
+        "run/workers/test_posts.py::test_a_shard_that_comes_late_comes_once",
     ),
     # The checks before a run.
     mutation(

@@ -1,36 +1,19 @@
-"""A run: rows that cannot be evaluated get no number and disturb nobody; the same bytes on every rerun."""
+"""One batch: rows that cannot be evaluated get no number and disturb nobody."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from helpers.inputs import SIGMA
 from helpers.laws import estimate
-from helpers.problems import Wrapped, inputs, nan_under_noise, small_classifier, small_network
+from helpers.problems import Wrapped, inputs, nan_under_noise, small_classifier
+from helpers.small_runs import COUNT, SCORES, labels, run
 
 import brittle
-from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
-from brittle.model.loading.load import state_digest
-from brittle.run import make_job
 from brittle.scores import MMSE, LogitMargin, Moments, MonteCarlo, Score, Softmax, Taylor
 from brittle.store.table import parameters_json
-
-COUNT = 20
-SCORES = [Softmax(), LogitMargin(), Taylor(SIGMA), MMSE(SIGMA, draws=4), Moments(SIGMA, draws=8)]
-
-
-def labels(count: int = COUNT) -> torch.Tensor:
-    return torch.arange(count) % 4
-
-
-def run(x: torch.Tensor, y: torch.Tensor | None, classifier: brittle.Classifier | None = None, **options):
-    return brittle.score(classifier or small_classifier(), (x, y), options.pop("scores", SCORES), **options)
 
 
 def without(table: brittle.Table, point: str) -> list[dict]:
@@ -166,108 +149,6 @@ def test_zero_gradient_is_said_and_monte_carlo_still_counts() -> None:
     assert all("of 20 noisy copies tie" in row["detail"] for row in ties)
 
 
-@pytest.mark.parametrize("size", [None, 4096])
-def test_too_many_failures_stop_the_run(size: int | None) -> None:
-    x = inputs(1200)
-    x[900:, 0, 0, 0] = float("nan")
-    with pytest.raises(DataError, match=r"got no number \(at most 10 of 1000 may\); one of them: point") as caught:
-        run(x, labels(1200), scores=[Softmax()], batch_size=size)
-    assert caught.value.code == "too_many_failures"
-
-
-@pytest.mark.parametrize("size", [1, 7, 32, 256])
-def test_a_score_does_not_depend_on_the_batch(size: int) -> None:
-    one, other = run(inputs(COUNT), labels()), run(inputs(COUNT), labels(), batch_size=size)
-    for row, expected in zip(one.scores.to_pylist(), other.scores.to_pylist(), strict=True):
-        assert (row["point"], row["score"]) == (expected["point"], expected["score"])
-        assert row["value"] == pytest.approx(expected["value"], abs=1e-5)
-
-
-def test_the_order_of_points_does_not_matter() -> None:
-    ids = [f"point {number}" for number in range(COUNT)]
-    forward = brittle.score(small_classifier(), brittle.data.array_points(inputs(COUNT), ids=ids), SCORES)
-    backward = brittle.score(
-        small_classifier(), brittle.data.array_points(inputs(COUNT).flip(0), ids=ids[::-1]), SCORES
-    )
-    values = [{(r["point"], r["score"]): r["value"] for r in table.scores.to_pylist()} for table in (forward, backward)]
-    assert values[0] == pytest.approx(values[1], abs=1e-5)
-
-
-def test_same_bytes_on_a_rerun(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        run(inputs(COUNT), labels(), out=tmp_path / name)
-    for shard in ("points-00000.parquet", "scores-00000.parquet"):
-        assert (tmp_path / "one" / shard).read_bytes() == (tmp_path / "two" / shard).read_bytes()
-
-
-def test_shards_do_not_depend_on_the_batch_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brittle.run.job.SHARD", 8)
-    lengths = []
-    for size in (2, 7, 100):
-        table = run(inputs(COUNT), labels(), out=tmp_path / str(size), scores=[Softmax()], batch_size=size)
-        assert table.points.column("point").to_pylist() == [str(number) for number in range(COUNT)]
-        lengths.append(sorted(path.name for path in (tmp_path / str(size)).glob("*.parquet")))
-    assert lengths[0] == lengths[1] == lengths[2]
-    assert len(lengths[0]) == 2 * 3
-
-
-def test_long_runs_have_larger_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brittle.run.job.SHARD", 4)
-    monkeypatch.setattr("brittle.run.job.MOST_SHARDS", 3)
-    for count, points, shards in ((1, 4, 1), (12, 4, 3), (13, 8, 2), (24, 8, 3), (25, 12, 3)):
-        job = make_job(small_classifier(), inputs(count), [Softmax()], 0, None, 0.99)
-        assert (job.shard_points, job.shards) == (points, shards)
-        rows = [row for number in range(shards) for batch in job.batches(number) for row in batch.rows]
-        assert rows == list(range(count))
-
-
-def test_another_seed_is_another_draw() -> None:
-    scores = [MonteCarlo(SIGMA, draws=20)]
-    one, other = (run(inputs(COUNT), labels(), scores=scores, seed=seed) for seed in (0, 1))
-    assert one.scores.column("value") != other.scores.column("value")
-
-
-def test_the_record_tells_everything() -> None:
-    classifier = small_classifier()
-    seen = []
-    table = run(inputs(COUNT), labels(), classifier, progress=lambda *counts: seen.append(counts), command=["a", "b"])
-    record = table.provenance
-    assert record["model"]["classes"] == 4
-    assert record["model"]["state_sha256"] == state_digest(small_network())
-    assert record["data"]["points"] == COUNT
-    assert record["data"]["input_shape"] == [1, 6, 6]
-    assert record["command"] == ["a", "b"]
-    assert record["passes"] == sum(table.points.column("passes").to_pylist())
-    assert seen[-1] == (COUNT, COUNT, record["passes"])
-    assert record["finished"] is not None
-    assert {"torch", "numpy", "python"} <= set(record["versions"])
-
-
-@pytest.mark.parametrize("skip_doctor", [False, True])
-@pytest.mark.parametrize(
-    ("change", "taken"),
-    [
-        (lambda x, z: z, None),
-        (lambda x, z: {"logits": z}, 'output["logits"]'),
-        (lambda x, z: SimpleNamespace(logits=z), "output.logits"),
-    ],
-    ids=["tensor", "mapping", "object"],
-)
-def test_the_record_says_what_of_the_output_was_taken(
-    change: Callable, taken: str | None, skip_doctor: bool, tmp_path: Path
-) -> None:
-    """It is seen in the passes that are made anyway, and a run that goes on says the same."""
-    plain, classifier = brittle.Classifier(Wrapped(lambda x, z: z)), brittle.Classifier(Wrapped(change))
-    expected = run(inputs(COUNT), labels(), plain, skip_doctor=skip_doctor)
-    options = {"out": tmp_path / "run", "resume": True, "skip_doctor": skip_doctor}
-    table = run(inputs(COUNT), labels(), classifier, **options)
-    assert table.provenance["model"]["taken"] == taken
-    assert table.scores.equals(expected.scores)
-    assert classifier.passes == plain.passes
-    (tmp_path / "run" / "points-00000.parquet").unlink()
-    assert run(inputs(COUNT), labels(), classifier, **options).provenance["model"] == table.provenance["model"]
-
-
 def test_passes_are_shared_between_scores() -> None:
     scores = [Taylor(SIGMA), Taylor(2 * SIGMA), MonteCarlo(SIGMA, draws=30), Moments(SIGMA, draws=30)]
     table = run(inputs(COUNT), labels(), scores=scores)
@@ -277,24 +158,3 @@ def test_passes_are_shared_between_scores() -> None:
         "monte_carlo": 31,
         "moments": 31,
     }
-
-
-def test_wide_has_one_row_per_point() -> None:
-    frame = run(inputs(COUNT), labels()).wide()
-    assert len(frame) == COUNT
-    label = "moments(draws=8, sigma=0.2)"
-    assert np.allclose(frame[f"{label}.p_robust"], 1 - frame[f"{label}.flip_probability"])
-    assert (frame[f"{label}.low"] <= frame[f"{label}.flip_probability"]).all()
-    assert frame["logit_margin"].min() >= 0
-    assert set(frame["correct"]) <= {True, False}
-
-
-def test_a_bare_model_is_told_to_be_wrapped() -> None:
-    with pytest.raises(ParameterError, match=r"found Sequential; wrap it: brittle.Classifier\(model\)"):
-        brittle.score(small_network(), (inputs(2), None), SCORES)
-
-
-def test_without_labels_correctness_is_unknown() -> None:
-    frame = run(inputs(4), None).wide()
-    assert frame["label"].isna().all()
-    assert frame["correct"].isna().all()
