@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from helpers.change_tables import LAPLACIAN, change, with_score
+from helpers.pages import Page, assert_inert, page_of, storable
 from helpers.tables import HOSTILE, make_table
-from test_expected_change_analysis import LAPLACIAN, change, with_score
-from test_report import Page, assert_inert, page_of, storable
 
 from brittle.analysis import (
     Setting,
@@ -38,7 +38,8 @@ from brittle.report.charts_symlog import DECADES, TICKS, symlog
 from brittle.report.expected_change import DROPS_LISTED, DROPS_SHOWN, KINK, OPEN, OTHER, SAME
 from brittle.report.summary import ExpectedChange, OtherRuns
 from brittle.report.wording import reach, short, signed, small_percent
-from brittle.store.table import POINTS, Table
+from brittle.store.schemas import POINTS
+from brittle.store.table import Table
 
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")
 

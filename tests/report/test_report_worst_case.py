@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from helpers.pages import assert_inert, page_of, storable
 from helpers.tables import HOSTILE, make_table, thumbnail, with_value
-from test_report import assert_inert, page_of, storable
 
 from brittle.analysis import direct_robust_accuracy, worst_case_table
 from brittle.errors import ParameterError
@@ -22,7 +22,8 @@ from brittle.report.charts import WORST_CASE, draw
 from brittle.report.stand_in import GOOD_AUROC
 from brittle.report.summary import WorstCase
 from brittle.report.worst_case import FRAGILE_SHOWN
-from brittle.store.table import POINTS, SCORES, Table
+from brittle.store.schemas import POINTS, SCORES
+from brittle.store.table import Table
 
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")
 

@@ -30,7 +30,7 @@ from brittle.detector.consistency import check_consistent
 from brittle.detector.fields import FORMAT, DetectorFields
 from brittle.detector.flags import flag_table
 from brittle.detector.formulas import SCORES
-from brittle.detector.identity import Identity, check_same_run
+from brittle.detector.identity import Identity, Source, check_same_run
 from brittle.detector.network import DetectorNetwork
 from brittle.detector.pseudo_margin.pseudo_margin import PseudoMargin, check_pseudo_margin
 from brittle.detector.results import left_out_sentence
@@ -41,8 +41,9 @@ from brittle.estimate import Status
 from brittle.model.classifier import Classifier
 from brittle.model.head import find_head
 from brittle.norms import parse_epsilon
-from brittle.store.files.strict_json import FormatProblem, dump, parse, read_text
+from brittle.store.files.strict_json import FormatProblem, Scalar, dump, parse, read_text
 from brittle.store.files.writing import write
+from brittle.store.record import ScoreRecord
 from brittle.store.table import Table
 
 
@@ -128,7 +129,7 @@ class Detector(DetectorFields):
         identity = _identity(table, scores, pseudo_margin, goal.norm)
         margin_record = margin_entry(table, goal.norm, margin)
         score_record = score_entry(scored, score, parameters_of(score, goal.norm, pseudo_margin))
-        learned_from = () if pseudo_margin is None else pseudo_margin.learned_from(table.provenance["data"])
+        learned_from = () if pseudo_margin is None else pseudo_margin.learned_from(Source.of_run(table.record))
         points = known_points(
             rows_of(table, margin_record), rows_of(scored, score_record), SCORES[score].sign, learned_from
         )
@@ -137,9 +138,9 @@ class Detector(DetectorFields):
             brittle=version("brittle"),
             model=identity,
             score=score,
-            parameters=score_record["parameters"],
-            head=scored.provenance["model"].get("head") if SCORES[score].uses_features else None,
-            margin=margin_record["parameters"],
+            parameters=_scalars(score_record),
+            head=scored.record.model.head if SCORES[score].uses_features else None,
+            margin=_scalars(margin_record),
             **vars(goal),
             **vars(calibrate(points, goal)),
         )
@@ -318,9 +319,14 @@ def _identity(table: Table, scores: Table | None, pseudo_margin: PseudoMargin | 
         DataError: the run does not say what its weights were, or the scores are of other data.
         ModelError: the scores or the pseudo-margin are of another model, or the pseudo-margin is of another norm.
     """
-    identity = Identity.of_run(table.provenance)
+    identity = Identity.of_run(table.record)
     if scores is not None:
-        check_same_run(table.provenance, scores.provenance)
+        check_same_run(table.record, scores.record)
     if pseudo_margin is not None:
         check_learned(pseudo_margin, identity, norm)
     return identity
+
+
+def _scalars(score: ScoreRecord) -> dict[str, Scalar]:
+    """The parameters of a score that a detector reads, or of margins; none of these is a list."""
+    return {name: value for name, value in score.parameters.items() if not isinstance(value, tuple)}

@@ -15,7 +15,7 @@ from brittle.analysis.distribution import FRAGILE, histogram
 from brittle.analysis.extremes import ranked
 from brittle.analysis.mean_interval import mean_interval
 from brittle.analysis.rank_correlation import rank_correlation
-from brittle.estimate import Evidence
+from brittle.estimate import INPUT_MARGIN, Evidence
 from brittle.report import wording
 from brittle.report.subject import Subject
 from brittle.report.summary import (
@@ -31,7 +31,6 @@ from brittle.report.summary import (
     WorstCase,
 )
 from brittle.report.wording import MISSING, fixed, interval, percent, plural, short, shown
-from brittle.store.table import INPUT_MARGIN
 
 MOST_FRAGILE = 20
 """Rows in the table of the most fragile points."""

@@ -17,10 +17,11 @@ from brittle.analysis.expected_change import CHANGE
 from brittle.analysis.label_flips import FLIPS
 from brittle.analysis.mean_absolute import mean_absolute
 from brittle.analysis.mean_interval import MeanInterval, mean_interval
+from brittle.estimate import parameters_json
 from brittle.report.subject import Subject
 from brittle.report.summary import Fact, Grid, Number, OtherRun, OtherRuns, Panel
 from brittle.report.wording import MISSING, fixed, p_value, percent, plural, reach, shown, signed, small_percent
-from brittle.store.table import Table, parameters_json
+from brittle.store.table import Table
 
 MAX_DRAWN = 2
 """Other runs that get figures of their own; of more, the series is drawn and each has a table."""

@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 
 from brittle.analysis.robust_accuracy import RobustAccuracy, direct_robust_accuracy
-from brittle.estimate import Status
+from brittle.estimate import Status, parameters_json
 from brittle.report.case import Case, open_cases
 from brittle.report.stand_in import compare_scores, summarize_stand_in, summarize_subset
 from brittle.report.subject import Subject
 from brittle.report.summary import Counterexample, Counterexamples, Nearest, Number, WorstCase
 from brittle.report.thumbnails import embedded
 from brittle.report.wording import percent, percent_interval, plural, short, shown
-from brittle.store.table import parameters_json
 
 TITLES = {
     "linf": "Linf: the largest change of any one input value",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -40,10 +38,10 @@ class LearnedMargin:
             f"validation_loss={learned.validation_loss:.4g})"
         )
 
-    def learned_from(self, data: Mapping[str, Any]) -> tuple[str, ...]:
-        """Ids that it was trained on, as far as they are of `data`, the provenance of some points."""
-        source = self.recipe.data
-        return self.points if source is not None and source.may_share(Source.of(data)) else ()
+    def learned_from(self, source: Source) -> tuple[str, ...]:
+        """Ids that it was trained on, as far as they are of `source`."""
+        own = self.recipe.data
+        return self.points if own is not None and own.may_share(source) else ()
 
     def check_model(self, model: str | None) -> None:
         """Raise where it is known to be learned from another model than the one of the digest `model`.

@@ -142,12 +142,12 @@ class PseudoMargin(LearnedMargin):
             ParameterError: `table` is no table or `classifier` no classifier.
         """
         check_table(table, "table")
-        model, norm = Identity.of_run(table.provenance), norm_of(table, norm)
+        model, norm = Identity.of_run(table.record), norm_of(table, norm)
         differing = model.differences(Identity.of_classifier(classifier))
         if differing:
             raise ModelError("pseudo_margin_model", f"the run is of another model or preprocessing: {differing}")
         points = as_points(points, classifier.bounds)
-        ours, theirs = Source.of(table.provenance["data"]), Source.of(points.provenance)
+        ours, theirs = Source.of_run(table.record), Source.of(points.provenance)
         if not ours.same(theirs):
             raise DataError("other_points", f"the run is of the data {ours}; found {theirs}; give those of the run")
         known = known_margins(table, norm)
