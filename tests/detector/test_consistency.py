@@ -121,5 +121,5 @@ def test_rates_are_of_the_points_that_were_counted(tmp_path: Path, detector: Det
     """Rates with intervals of their own, but of other points."""
     fewer = Rate.of(np.arange(20) < 18, detector.confidence)
     for name in ("true_positives", "false_positives"):
-        with pytest.raises(ParameterError, match=f"{name}: a rate of .* points is needed, as counted; found one of 20"):
+        with pytest.raises(ParameterError, match=f"{name}: expected a rate of .* points, as counted; found one of 20"):
             replace(detector, **{name: fewer})

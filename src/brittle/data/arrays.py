@@ -89,7 +89,7 @@ def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
             f"{where} has type {labels.dtype}; class indices are whole numbers: convert with .astype('int64')",
         )
     if labels.ndim != 1 or len(labels) != count:
-        raise DataError("length", f"{where} has shape {labels.shape} for {count} points; one label each is needed")
+        raise DataError("length", f"{where} has shape {labels.shape} for {count} points; expected one label each")
     return tuple(labels.tolist())
 
 
@@ -118,7 +118,7 @@ def check_inputs(x: Any, where: str, options: Options) -> Tensor:
     inputs = x.detach() if isinstance(x, Tensor) else _tensor(x, where)
     _check_dtype(inputs, where, options.scale_uint8)
     if inputs.dim() < 2 or 0 in inputs.shape[1:]:
-        raise DataError("shape", f"{where} has shape {tuple(inputs.shape)}; (points, ...) with numbers in it is needed")
+        raise DataError("shape", f"{where} has shape {tuple(inputs.shape)}; expected (points, ...) with numbers in it")
     if options.layout == "nhwc":
         if inputs.dim() != 4:
             shape = tuple(inputs.shape)
@@ -142,9 +142,9 @@ def _channels_last(inputs: Tensor) -> bool:
 
 def _tensor(x: Any, where: str) -> Tensor:
     if not isinstance(x, np.ndarray):
-        raise DataError("dtype", f"{where} is a {type(x).__name__}; a tensor or a NumPy array is needed")
+        raise DataError("dtype", f"expected a tensor or a NumPy array, found that {where} is a {type(x).__name__}")
     if x.dtype.kind not in "fiub" or x.dtype.itemsize > 8:
-        raise DataError("dtype", f"{where} has type {x.dtype}; floating point numbers are needed, such as float32")
+        raise DataError("dtype", f"{where} has type {x.dtype}; expected floating point numbers, such as float32")
     native = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
     return torch.from_numpy(native if native.flags.writeable else native.copy())
 
@@ -160,7 +160,7 @@ def _check_dtype(inputs: Tensor, where: str, scale_uint8: bool) -> None:
             f"float",
         )
     if not (inputs.is_floating_point() or inputs.dtype == torch.uint8):
-        raise DataError("dtype", f"{where} has type {name}; floating point numbers are needed, such as float32")
+        raise DataError("dtype", f"{where} has type {name}; expected floating point numbers, such as float32")
 
 
 def optional_labels(y: Any, where: str, count: int) -> tuple[int, ...] | None:
@@ -174,7 +174,7 @@ def text_ids(ids: Any, where: str, count: int) -> tuple[str, ...]:
         return tuple(str(row) for row in range(count))
     found = np.asarray(ids.cpu() if isinstance(ids, Tensor) else ids).reshape(-1).tolist()
     if len(found) != count:
-        raise DataError("length", f"{where} has {len(found)} entries for {count} points; one id each is needed")
+        raise DataError("length", f"{where} has {len(found)} entries for {count} points; expected one id each")
     return tuple(str(own) for own in found)
 
 

@@ -82,20 +82,20 @@ def write_copies(
     bounds = check_bounds(bounds)
     chosen = [(kind, severity) for kind in dict.fromkeys(kinds) for severity in dict.fromkeys(severities)]
     if not chosen:
-        raise ParameterError("corruption", "at least one kind and one severity of corruption are needed; found none")
+        raise ParameterError("corruption", "expected at least one kind and one severity of corruption, found none")
     strengths = {one: choose(*one)[1] for one in chosen}
     paths = {(kind, severity): Path(folder) / f"{kind}-{severity}.npz" for kind, severity in chosen}
     _check_absent(paths.values())
-    seen = _survey(points, bounds)
+    survey = _survey(points, bounds)
     for kind, severity in chosen:
-        check_channels(choose(kind, severity)[0], seen.shape[0])
+        check_channels(choose(kind, severity)[0], survey.shape[0])
 
     with _committed(paths.values()) as files, ExitStack() as stack:
         copies = {}
         for (one, strength), file in zip(strengths.items(), files, strict=True):
             made = {"kind": one[0], "severity": int(one[1]), "strength": strength, "seed": seed, "bounds": bounds}
-            entries = seen.entries(points) | {"corruption": np.array(json.dumps(made | {"data": points.provenance}))}
-            shape = (len(seen.ids), *seen.shape)
+            entries = survey.entries(points) | {"corruption": np.array(json.dumps(made | {"data": points.provenance}))}
+            shape = (len(survey.ids), *survey.shape)
             copies[one] = stack.enter_context(_npz(file, entries, shape))
         for batch in points.batches(ROWS):
             levels, lost = _levels(batch, bounds), (~readable(batch)).cpu().numpy()
@@ -105,7 +105,7 @@ def write_copies(
                     for image, point in zip(levels, batch.ids, strict=True)
                 ]
                 copy.write(_values(np.stack(images), lost, bounds).tobytes())
-    return Copies(tuple(paths.values()), len(seen.ids), seen.failed)
+    return Copies(tuple(paths.values()), len(survey.ids), survey.failed)
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class _Survey:
 
 
 def _survey(points: Points, bounds: tuple[float, float]) -> _Survey:
-    """Read all points once, so that whatever is refused is refused before anything is written."""
+    """Read all points once, so that points that cannot be corrupted are refused before anything is written."""
     shape, ids, names, failed = (), [], [], 0
     for batch in points.batches(ROWS):
         shape = _image_shape(batch)

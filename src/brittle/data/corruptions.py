@@ -156,8 +156,8 @@ def _gaussian_blur(image: Levels, sigma: float, generator: Draw) -> NDArray[Any]
 def _brightness(image: Levels, added: float, generator: Draw) -> NDArray[Any]:
     """The value of hue, saturation and value is the largest channel; the others keep their ratio to it."""
     value = image.max(axis=2, keepdims=True).astype(np.float64)
-    raised = np.minimum(value + 255 * added, 255)
-    return np.where(value > 0, image * (raised / np.maximum(value, 1)), raised)
+    brighter = np.minimum(value + 255 * added, 255)
+    return np.where(value > 0, image * (brighter / np.maximum(value, 1)), brighter)
 
 
 def _contrast(image: Levels, factor: float, generator: Draw) -> NDArray[Any]:

@@ -97,8 +97,9 @@ def _images(path: Path, bounds: tuple[float, float]) -> tuple[tuple[int, ...], C
 def _check_length(path: Path, shape: Sequence[int], found: int) -> None:
     count = math.prod(shape)
     if found != count:
-        sizes, seen = " x ".join(map(str, shape)), "more" if found > count else str(found) if found > 0 else "fewer"
-        raise DataError("corrupt", f"{path_text(path)} declares {sizes} = {count} bytes and holds {seen}; get it again")
+        sizes = " x ".join(map(str, shape))
+        size = "more" if found > count else str(found) if found > 0 else "fewer"
+        raise DataError("corrupt", f"{path_text(path)} declares {sizes} = {count} bytes and holds {size}; get it again")
 
 
 def _prefixes(path: Path) -> list[str]:

@@ -83,7 +83,7 @@ class ListedPoints:
     def __post_init__(self) -> None:
         source = self.provenance["path"] or "the data"
         if not self.ids:
-            raise DataError("empty_dataset", f"{source} holds no points; at least 1 is needed")
+            raise DataError("empty_dataset", f"{source} holds no points; expected at least 1")
         if isinstance(self.ids, RowIds):
             return
         if (odd := next((row for row, own in enumerate(self.ids) if not _is_text(own)), None)) is not None:
@@ -135,14 +135,14 @@ class ListedPoints:
             inputs=inputs,
             status=tuple(Status.OK if failure is None else failure.status for failure in found),
             detail=tuple(
-                None if failure is None else f"row {row}{self._called(row)}: {failure.seen}"
+                None if failure is None else f"row {row}{self._name_in_brackets(row)}: {failure.seen}"
                 for row, failure in zip(rows, found, strict=True)
             ),
             images=drawn and tuple(png if failure is None else None for png, failure in zip(drawn, found, strict=True)),
             turned=None if turned is None else tuple(position in turned for position in range(len(rows))),
         )
 
-    def _called(self, row: int) -> str:
+    def _name_in_brackets(self, row: int) -> str:
         return "" if self.names is None else f" ({self.names[row]})"
 
 

@@ -95,11 +95,11 @@ def _read_npz(path: Path, split: str | None) -> tuple[dict[str, str], dict[str, 
 
 
 def _check_records(archive: zipfile.ZipFile) -> None:
-    """Raise where a record is packed in another way than NumPy packs them; others shrink without bounds."""
+    """Raise where a record is compressed in another way than by NumPy; in others a small file can hold any size."""
     for record in archive.infolist():
         if record.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or record.flag_bits & 1:
             raise zipfile.BadZipFile(
-                f"{record.filename!r:.80} is encrypted or packed in a way that NumPy does not write"
+                f"{record.filename!r:.80} is encrypted, or compressed in a way that NumPy does not write"
             )
 
 

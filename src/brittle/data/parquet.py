@@ -50,7 +50,7 @@ def read_parquet(path: Path, options: Options) -> ListedPoints:
     rows = _read_rows(files, columns, options.limit)
     count = len(rows.ids)
     if not count:
-        raise DataError("empty_dataset", f"{path_text(path)} holds no rows; at least 1 is needed")
+        raise DataError("empty_dataset", f"{path_text(path)} holds no rows; expected at least 1")
     names = tuple(name or f"row {row}" for row, name in enumerate(rows.paths))
     images = EncodedImages.open(lambda start: _encoded(files, columns.image, start, count), names, options)
     provenance: dict[str, Any] = {
@@ -276,8 +276,8 @@ def _encoded(files: Sequence[Path], column: str, start: int, stop: int) -> Gener
                 before += len(batch)
                 if before >= stop:
                     return
-    seen = f"{path_text(files[-1])} ends after {before} of {stop} rows that it says there are"
-    raise DataError("corrupt", f"{seen}; get it again")
+    ending = f"{path_text(files[-1])} ends after {before} of {stop} rows that it declares"
+    raise DataError("corrupt", f"{ending}; get it again")
 
 
 def _read(parquet: PlainFile, columns: Sequence[str]) -> pa.Table:

@@ -22,7 +22,7 @@ class Batch:
         labels: class index of each point, `[B]`, or None where the data carry no labels.
         inputs: `[B, *shape]`, in the declared units; zeros where `status` carries no number.
         status: how reading each point ended, `[B]`.
-        detail: what was seen where reading failed, `[B]`.
+        detail: why reading failed, where it did, `[B]`.
         images: for each point PNG bytes of a thumbnail, `[B]`, or None where inputs are no images.
         turned: whether the EXIF data of each point's image say that it is turned or mirrored, `[B]`; None where they
             are not looked at.

@@ -116,7 +116,7 @@ def _check_points(detector: DetectorFields) -> None:
         ("false_positives", detector.false_positives, counts.robust),
     ):
         if rate.points != points:
-            raise ParameterError(name, f"a rate of {points} points is needed, as counted; found one of {rate.points}")
+            raise ParameterError(name, f"expected a rate of {points} points, as counted; found one of {rate.points}")
         _check_rate_interval(name, rate, detector.confidence)
 
 

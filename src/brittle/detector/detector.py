@@ -162,7 +162,7 @@ class Detector(DetectorFields):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Detector:
-        """Read a detector; nothing in the file is run, and whatever is not exactly a detector is refused.
+        """Read a detector; nothing in the file is run, and a file that is not exactly a detector is refused.
 
         Raises:
             DetectorFormatError: the file holds anything else.
@@ -179,8 +179,8 @@ class Detector(DetectorFields):
     def flag(self, scores: ArrayLike | Tensor) -> NDArray[np.bool_]:
         """Which of `scores` `[B]` are brittle, `[B]`: all but finite numbers that reach the threshold.
 
-        A score cannot say whether two logits tie: `apply` and `wrap`, which see the logits, call ties brittle whatever
-        the threshold.
+        A score cannot say whether two logits tie: `apply` and `wrap`, which know the logits, call ties brittle at
+        every threshold.
 
         Args:
             scores: larger where safer, so for a detector of the entropy its negative; NaN and None where there is none.

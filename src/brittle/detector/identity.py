@@ -50,7 +50,7 @@ class Identity:
         check_input_numbers("bounds", (high - low,), positive=True)
         check_input_numbers("mean", self.mean)
         if not _DIGEST.fullmatch(self.state_sha256):
-            raise ParameterError("state_sha256", f"64 hexadecimal digits are needed; found {self.state_sha256!r:.80}")
+            raise ParameterError("state_sha256", f"expected 64 hexadecimal digits, found {self.state_sha256!r:.80}")
         check_input_numbers("std", self.std, positive=True)
         if self.outputs not in OUTPUTS:
             raise ParameterError("outputs", f"outputs must be one of {', '.join(OUTPUTS)}; found {self.outputs!r:.80}")
@@ -76,7 +76,7 @@ class Identity:
         """The model of `classifier`.
 
         Raises:
-            ModelError: it is a function, whose weights cannot be seen.
+            ModelError: it is a function, which has no weights to be told apart by.
             ParameterError: it is no classifier.
         """
         if not isinstance(classifier, Classifier):

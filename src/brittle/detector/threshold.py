@@ -71,7 +71,7 @@ def threshold_of(scores: NDArray[np.float64], tpr: float) -> float:
         Algorithmic learning in a random world, Vladimir Vovk, Alexander Gammerman and Glenn Shafer, 2005, chapter 2.
 
     Args:
-        scores: of brittle points, `[n]`; minus infinity where the point is flagged whatever the threshold.
+        scores: of brittle points, `[n]`; minus infinity where the point is flagged at every threshold.
         tpr: true positive rate, between 0 and 1.
 
     Raises:

@@ -19,8 +19,8 @@ def check_bounds(bounds: Sequence[float]) -> tuple[float, float]:
     """
     numbers = tuple(float(end) for end in bounds)
     if len(numbers) != 2 or not all(map(math.isfinite, numbers)) or not numbers[0] < numbers[1]:
-        shown = ", ".join(f"{number:g}" for number in numbers)
-        raise ParameterError("bounds", f"bounds must be two numbers, finite and increasing; found {shown}")
+        found = ", ".join(f"{number:g}" for number in numbers)
+        raise ParameterError("bounds", f"bounds must be two numbers, finite and increasing; found {found}")
     return numbers[0], numbers[1]
 
 

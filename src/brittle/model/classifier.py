@@ -212,7 +212,7 @@ class Classifier:
     def evaluating(self) -> Iterator[None]:
         """Evaluation mode without parameter gradients inside the block; everything is as before afterwards.
 
-        The mode of the model is held in all threads, and put back once nobody evaluates it any more. In this thread
+        The mode of the model is held in all threads, and restored once no thread evaluates it. In this thread
         gradients can be taken with respect to inputs, whatever modes the caller has switched on (`no_grad`,
         `inference_mode`, `autocast`).
 

@@ -1,9 +1,9 @@
-"""Modules in evaluation mode as long as anybody evaluates them.
+"""Modules in evaluation mode as long as any thread evaluates them.
 
 Whether a module trains, and whether its parameters collect gradients, belongs to the module: every thread that uses it
-sees the same. So both are counted for the whole process, for each module and each parameter, whoever evaluates them:
-two classifiers of one network, or of two networks that share layers. The first switches, the last puts back what the
-first found.
+has the same mode. So both are counted for the whole process, for each module and each parameter, also where two
+classifiers are of one network, or of two networks that share layers. The first to evaluate switches the mode, the last
+restores it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Switched:
 
     Attributes:
         one: the module or parameter; held here, so that nothing else gets its `id`.
-        before: what its mode was when nobody held it.
+        before: its mode before it was first held.
         holders: how many hold it.
     """
 
@@ -64,7 +64,7 @@ _evaluated: dict[int, _Evaluated] = {}
 def evaluation_mode(model: nn.Module) -> Iterator[bool]:
     """Evaluation mode without parameter gradients inside the block, in all threads.
 
-    Gives whether the model was in training mode before anybody evaluated it, and is not now. A module that other code
+    Yields whether the model was in training mode before it was evaluated, and is not now. A module that other code
     puts into training mode meanwhile is left in it.
 
     Raises:
@@ -125,7 +125,7 @@ def _leave(model: nn.Module) -> None:
     del _evaluated[id(model)]
     for switched in _release(_parameters, held.parameters):
         if switched.before:
-            # Outside inference mode a parameter that was made in it cannot be told to require gradients.
+            # Outside inference mode a parameter that was made in it cannot be made to require gradients.
             with torch.inference_mode(switched.one.is_inference()):  # type: ignore[operator]
                 switched.one.requires_grad_(True)
     for switched in _release(_modules, held.modules):
@@ -139,7 +139,7 @@ def _hold(switched: dict[int, _Switched], ones: Sequence[nn.Module | nn.Paramete
 
 
 def _release(switched: dict[int, _Switched], ones: Sequence[nn.Module | nn.Parameter]) -> list[_Switched]:
-    """One holder less for each; gives those that nobody holds any more."""
+    """One holder less for each; returns those that have none left."""
     for one in ones:
         switched[id(one)].holders -= 1
     return [switched.pop(id(one)) for one in ones if not switched[id(one)].holders]
@@ -154,7 +154,7 @@ def _check_not_trained(held: _Evaluated) -> None:
 
 
 def _switch(held: _Evaluated) -> list[nn.Module]:
-    """Switch to evaluation mode; gives the modules that could be switched."""
+    """Switch to evaluation mode; returns the modules that could be switched."""
     for parameter in held.parameters:
         if parameter.requires_grad:
             parameter.requires_grad_(False)

@@ -12,8 +12,8 @@ from torch import Tensor, fx, nn
 
 from brittle.errors import ModelError
 
-Observed = tuple[Any, Tensor]
-"""What a network returned, and the features that its head saw on the way."""
+OutputAndFeatures = tuple[Any, Tensor]
+"""What a network returned, and the features that were the input of its head in the same pass."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Head:
     name: str
     weight: Tensor
     bias: Tensor | None
-    observe: Callable[[Tensor], Observed] = field(repr=False)
+    observe: Callable[[Tensor], OutputAndFeatures] = field(repr=False)
 
     def for_two_classes(self) -> Head:
         """The head of the two classes of a network with one logit: that of class 0 is 0."""
@@ -58,7 +58,7 @@ def find_head(model: Any, name: str | None = None) -> Head:
     heads = _exported_heads(model) if isinstance(model, fx.GraphModule) else _module_heads(model)
     if name is not None and name in heads:
         return heads[name]()
-    known = f"its linear layers: {', '.join(heads)}" if heads else "it has none that can be seen"
+    known = f"its linear layers: {', '.join(heads)}" if heads else "it has none that can be found"
     if name is not None:
         raise ModelError("no_head", f"the model has no linear layer called {name!r}; {known}")
     if not heads:
@@ -96,22 +96,22 @@ def _module_heads(model: Any) -> dict[str, Callable[[], Head]]:
 
 
 def _hooked(model: nn.Module, name: str, layer: nn.Linear) -> Head:
-    def observe(inputs: Tensor) -> Observed:
-        seen: list[Tensor] = []
+    def observe(inputs: Tensor) -> OutputAndFeatures:
+        captured: list[Tensor] = []
         thread = threading.get_ident()
 
-        def see(_: nn.Module, arguments: tuple[Tensor, ...], __: Any) -> None:
+        def capture(_: nn.Module, arguments: tuple[Tensor, ...], __: Any) -> None:
             if threading.get_ident() == thread:  # a hook is called by every thread that uses the layer
-                seen.append(arguments[0])
+                captured.append(arguments[0])
 
-        handle = layer.register_forward_hook(see)
+        handle = layer.register_forward_hook(capture)
         try:
             output = model(inputs)
         finally:
             handle.remove()
-        if not seen:
+        if not captured:
             raise ModelError("no_head", f"the layer {name!r} takes no part in the forward pass; {_WITHOUT}")
-        return output, seen[-1]
+        return output, captured[-1]
 
     return Head(name or type(layer).__name__, layer.weight, layer.bias, observe)
 
@@ -125,14 +125,14 @@ def _exported_heads(model: fx.GraphModule) -> dict[str, Callable[[], Head]]:
         and node.target is torch.ops.aten.linear.default
         and all(isinstance(one, fx.Node) and one.op == "get_attr" for one in node.args[1:] if one is not None)
     ]
-    return {_layer_name(node): (lambda node=node: _observed(model, node)) for node in nodes}
+    return {_layer_name(node): (lambda node=node: _with_features(model, node)) for node in nodes}
 
 
 def _layer_name(node: fx.Node) -> str:
     return str(node.args[1].target).removesuffix(".weight")  # type: ignore[union-attr]
 
 
-def _observed(model: fx.GraphModule, node: fx.Node) -> Head:
+def _with_features(model: fx.GraphModule, node: fx.Node) -> Head:
     """A copy of the graph that returns the input of `node` as well; the weights are shared."""
     graph = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
@@ -149,5 +149,6 @@ def _observed(model: fx.GraphModule, node: fx.Node) -> Head:
 
 
 def _attribute(model: nn.Module, node: Any) -> Tensor:
+    """The weight or bias that a node of an exported program reads."""
     path, _, last = str(node.target).rpartition(".")
     return getattr(model.get_submodule(path), last)

@@ -41,7 +41,7 @@ def _two_classes(scores: Tensor, rows: int) -> Tensor:
     scores = scores.reshape(rows, -1) if scores.numel() == rows else scores
     _check_rows(scores, rows)
     if scores.shape[1] != 1:
-        raise ModelError("output_shape", f"outputs=binary-logit needs one column; found {scores.shape[1]}")
+        raise ModelError("output_shape", f"expected one column where outputs=binary-logit, found {scores.shape[1]}")
     return torch.cat((torch.zeros_like(scores), scores), dim=1)
 
 
@@ -68,12 +68,18 @@ def _check_rows(scores: Tensor, rows: int) -> None:
     if scores.dim() != 2 or len(scores) != rows:
         raise ModelError(
             "output_shape",
-            f"{rows} inputs gave a result of shape {list(scores.shape)}; [{rows}, classes] is needed",
+            f"{rows} inputs gave a result of shape {list(scores.shape)}; expected [{rows}, classes]",
         )
 
 
 def scores_of(output: Any) -> tuple[Tensor, str | None]:
-    """The class scores in what a model returned, and what of it they are; None where they are all of it."""
+    """The class scores in what a model returned, and the part of it that they are, such as `output.logits`.
+
+    The part is None where the model returned a tensor.
+
+    Raises:
+        ModelError: there are no class scores in it, or they are complex numbers.
+    """
     if isinstance(output, Tensor):
         return _dense(output), None
     if isinstance(output, Mapping):

@@ -38,6 +38,6 @@ def _check_initialized(model: nn.Module) -> None:
     if lazy:
         raise ModelError(
             "uninitialized",
-            f"{', '.join(lazy[:5])} of the model are still uninitialized, because its lazy layers have seen no input "
+            f"{', '.join(lazy[:5])} of the model are still uninitialized, because its lazy layers have had no input "
             f"yet; call the model once on a batch of inputs, or load its weights, before it is scored",
         )

@@ -1,4 +1,4 @@
-"""Passes through networks side by side, and what switches something for the whole process alone."""
+"""Passes through networks side by side, and changes of the whole process, during which no other thread passes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Turns:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """With others inside the block, as long as none is alone."""
+        """Enter the block together with other threads, once no thread is alone."""
         if self._depth:
             yield
             return
@@ -38,7 +38,7 @@ class Turns:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Without any other thread inside a block.
+        """Enter the block once no other thread is inside one, and keep others out.
 
         Raises:
             RuntimeError: this thread is inside a block with others, which would wait for itself.
@@ -76,4 +76,4 @@ class Turns:
 
 
 PASSES = Turns()
-"""Every pass through a network is one of many; who switches attention kernels, or traces a network, is alone."""
+"""Passes through networks are made together; attention kernels are switched, and networks traced, alone."""

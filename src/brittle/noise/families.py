@@ -123,7 +123,10 @@ class DiagonalGaussian(Noise):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not bool(((self.scale >= 0) & self.scale.isfinite()).all()):
-            raise ParameterError("scale", "every scale must be finite and at least 0")
+            raise ParameterError(
+                "scale",
+                f"every scale must be finite and at least 0; found {self.scale.min():g} to {self.scale.max():g}",
+            )
         object.__setattr__(self, "scale", self.scale.detach().flatten())
         object.__setattr__(self, "digest", _digest(self.scale))
 
@@ -228,7 +231,7 @@ OWN = (*FAMILIES.values(), DiagonalGaussian, FactorGaussian, FunctionGaussian)
 
 
 def _normal(size: int, generator: torch.Generator) -> Tensor:
-    """Standard normal numbers, `[size]`, the same ones whatever the caller's default dtype is."""
+    """Standard normal numbers, `[size]`, of single precision under every default dtype."""
     return torch.randn(size, generator=generator, dtype=torch.float32, device=generator.device)
 
 

@@ -40,7 +40,8 @@ def check_draw(noise: Noise, draw: Tensor, size: int) -> Tensor:
         return draw
     found = f"a tensor of shape {list(draw.shape)}" if isinstance(draw, Tensor) else f"{type(draw).__name__}"
     raise ParameterError(
-        "noise_draw", f"a draw of the noise family {noise.name} is {found}; [{size}], a number a coordinate, is needed"
+        "noise_draw",
+        f"expected a draw [{size}] of the noise family {noise.name}, one number a coordinate; found {found}",
     )
 
 

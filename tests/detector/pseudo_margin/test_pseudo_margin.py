@@ -72,7 +72,7 @@ def test_wrong_features_and_model(learned: PseudoMargin) -> None:
         PseudoMargin.fit_run("run", other, data)
     with pytest.raises(ParameterError, match=r"expected a brittle\.Classifier, found Linear"):
         PseudoMargin.fit_run(run, other.model, data)
-    with pytest.raises(DataError, match="x is a str; a tensor or a NumPy array is needed"):
+    with pytest.raises(DataError, match="expected a tensor or a NumPy array, found that x is a str"):
         PseudoMargin.fit_run(run, other, "data.npz")
     with pytest.raises(ParameterError, match="without their data"):
         PseudoMargin.fit(x, margin(x), points=[str(row) for row in range(60)])

@@ -64,17 +64,17 @@ def as_arrays(
     Raises:
         ParameterError: they do not fit each other, or `points`.
     """
-    seen, distance = (
+    rows, distances = (
         np.asarray(part.detach().cpu().double() if isinstance(part, Tensor) else part, dtype=np.float64)
         for part in (features, margins)
     )
-    if seen.ndim != 2 or distance.shape != seen.shape[:1] or len(points) not in (0, len(seen)):
+    if rows.ndim != 2 or distances.shape != rows.shape[:1] or len(points) not in (0, len(rows)):
         raise ParameterError(
             "shape",
-            f"features [n, d], margins [n] and n points are needed; found {list(seen.shape)}, "
-            f"{list(distance.shape)} and {len(points)} points",
+            f"expected features [n, d], margins [n] and n points; found {list(rows.shape)}, "
+            f"{list(distances.shape)} and {len(points)} points",
         )
-    return seen, distance
+    return rows, distances
 
 
 def known_margins(table: Table, norm: str) -> dict[str, float]:

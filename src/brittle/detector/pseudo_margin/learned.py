@@ -64,7 +64,7 @@ class LearnedMargin:
         """
         rows = features if isinstance(features, Tensor) else torch.from_numpy(np.asarray(features, np.float32))
         if rows.dim() != 2 or rows.shape[1] != self.recipe.features:
-            raise ParameterError("features", f"[B, {self.recipe.features}] is needed; found {list(rows.shape)}")
+            raise ParameterError("features", f"expected [B, {self.recipe.features}], found {list(rows.shape)}")
         with torch.no_grad():
             return self.regressor(rows.to(self.regressor.mean.device))
 

@@ -66,7 +66,7 @@ class PseudoMargin(LearnedMargin):
         model: str | None = None,
         data: Mapping[str, Any] | None = None,
     ) -> PseudoMargin:
-        """Learn `margins` from `features`; the same arguments give the same weights, whatever the number of threads.
+        """Learn `margins` from `features`; the same arguments give the same weights, for every number of threads.
 
         Args:
             features: `[n, d]`.
@@ -88,12 +88,12 @@ class PseudoMargin(LearnedMargin):
             DataError: fewer than `recipe.FEWEST` points can be used, or no margin is finite and positive.
             ParameterError: the arrays do not fit each other, or a parameter is outside its range.
         """
-        seen, distance = as_arrays(features, margins, points)
+        rows, distances = as_arrays(features, margins, points)
         if len(points) and data is None:
             raise ParameterError("data", "ids of points say nothing without their data; give their provenance too")
-        examples = Examples.of(seen, distance)
+        examples = Examples.of(rows, distances)
         recipe = Recipe(
-            features=seen.shape[1],
+            features=rows.shape[1],
             classes=0 if head is None else len(head.weight),
             layers=layers,
             width=width,

@@ -92,6 +92,9 @@ def _fixed_batch(program: Mapping[str, Any], name: str) -> int | None:
     inputs = [spec["user_input"]["arg"] for spec in module["signature"]["input_specs"] if "user_input" in spec]
     tensors = [arg["as_tensor"]["name"] for arg in inputs if "as_tensor" in arg]
     if len(inputs) != 1 or not tensors:
-        raise ModelError("inputs", f"{name} takes {len(inputs)} inputs, {len(tensors)} of them tensors; 1 is needed")
+        raise ModelError(
+            "inputs",
+            f"expected 1 input, a tensor; found that {name} takes {len(inputs)} inputs, {len(tensors)} of them tensors",
+        )
     sizes = module["graph"]["tensor_values"][tensors[0]]["sizes"]
     return sizes[0].get("as_int") if sizes else None

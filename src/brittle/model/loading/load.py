@@ -189,14 +189,15 @@ def _build(module: ModuleType, name: str, where: str) -> nn.Module:
             f"relative paths start at {Path.cwd()}",
         ) from error
     if not isinstance(network, nn.Module):
-        raise ModelError("factory_type", f"{where} returned {_kind(network)}; a torch.nn.Module is needed")
+        raise ModelError("factory_type", f"expected a torch.nn.Module, found that {where} returned {_kind(network)}")
     return network
 
 
 def _check_callable(factory: Any, where: str) -> None:
     if not callable(factory):
         raise ModelError(
-            "factory_type", f"{where} is {_kind(factory)}; a function that returns a torch.nn.Module is needed"
+            "factory_type",
+            f"expected a function that returns a torch.nn.Module, found that {where} is {_kind(factory)}",
         )
     try:
         signature = inspect.signature(factory)
@@ -207,8 +208,8 @@ def _check_callable(factory: Any, where: str) -> None:
     except TypeError as error:
         raise ModelError(
             "factory_type",
-            f"{where} cannot be called without arguments ({error}); a function without arguments that returns a "
-            f"torch.nn.Module is needed",
+            f"expected a function without arguments that returns a torch.nn.Module, found that {where} cannot be "
+            f"called without arguments ({error})",
         ) from error
 
 
