@@ -59,7 +59,7 @@ def test_logits_are_found(change, taken: str | None) -> None:
         (lambda z: z[:, 0], "logits", "output_shape", r"3 inputs gave a result of shape \[3\]"),
         (lambda z: z.sum(), "logits", "output_shape", r"result of shape \[\]"),
         (lambda z: z[:, :1], "logits", "num_classes", "--output[s]? binary-logit"),
-        (lambda z: z, "binary-logit", "output_shape", "needs one column; found 4"),
+        (lambda z: z, "binary-logit", "output_shape", "expected one column .*found 4"),
     ],
 )
 def test_outputs_that_are_no_class_scores(change, outputs: str, code: str, sentence: str) -> None:

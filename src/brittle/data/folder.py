@@ -37,6 +37,37 @@ def read_folder(path: Path, options: Options) -> ListedPoints:
     """
     root = _root(path, options.split)
     classes = _folders(root)
+    files, others = _images(root, classes)
+    kept = files[: options.limit]
+    names = tuple(path_text(one) for one in kept)
+    index = {folder.name: number for number, folder in enumerate(classes)}
+    images = EncodedImages.open(lambda start: _opened(kept[start:], path_text(path)), names, options)
+    return ListedPoints(
+        ids=tuple(path_text(one.relative_to(root)) for one in kept),
+        read=images.read,
+        bounds=options.bounds,
+        provenance={
+            "format": "folder",
+            "path": path_text(path),
+            "split": options.split,
+            "sha256": files_digest(root, kept),
+            "points": len(kept),
+            "limit": options.limit,
+            "other_files": others,
+            "exif": options.exif,
+        },
+        labels=tuple(index[one.relative_to(root).parts[0]] for one in kept),
+        names=names,
+        class_names=tuple(path_text(folder.name) for folder in classes),
+    )
+
+
+def _images(root: Path, classes: Sequence[Path]) -> tuple[list[Path], int]:
+    """The images in the class folders, in the order of their paths, and how many other files there are.
+
+    Raises:
+        DataError: there are no images.
+    """
     found = sorted((one for folder in classes for one in folder.rglob("*") if one.is_file()), key=_relative_to(root))
     files = [one for one in found if IMAGE_SUFFIX.fullmatch(one.suffix) and not one.name.startswith(".")]
     if not files:
@@ -45,29 +76,7 @@ def read_folder(path: Path, options: Options) -> ListedPoints:
             f"{path_text(root)} holds no images in its {len(classes)} class folders ({len(found)} other files); "
             f"expected images as {path_text(root)}/CLASS/NAME.png",
         )
-    kept = files[: options.limit]
-    names = tuple(path_text(one) for one in kept)
-    index = {folder.name: number for number, folder in enumerate(classes)}
-    provenance = {
-        "format": "folder",
-        "path": path_text(path),
-        "split": options.split,
-        "sha256": files_digest(root, kept),
-        "points": len(kept),
-        "limit": options.limit,
-        "other_files": len(found) - len(files),
-        "exif": options.exif,
-    }
-    images = EncodedImages.open(lambda start: _opened(kept[start:], path_text(path)), names, options)
-    return ListedPoints(
-        ids=tuple(path_text(one.relative_to(root)) for one in kept),
-        read=images.read,
-        bounds=options.bounds,
-        provenance=provenance,
-        labels=tuple(index[one.relative_to(root).parts[0]] for one in kept),
-        names=names,
-        class_names=tuple(path_text(folder.name) for folder in classes),
-    )
+    return files, len(found) - len(files)
 
 
 def _root(path: Path, split: str | None) -> Path:

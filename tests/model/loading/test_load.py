@@ -75,7 +75,7 @@ def test_a_factory_in_an_installed_module(code: Path, monkeypatch: pytest.Monkey
     ("name", "code_", "match"),
     [
         ("wrong", "factory_type", r"net\.py, sha256 [0-9a-f]{64}\) returned an object of type builtins\.dict"),
-        ("number", "factory_type", r"is an object of type builtins\.int; a function"),
+        ("number", "factory_type", r"expected a function .* is an object of type builtins\.int"),
         ("needs", "factory_type", "cannot be called without arguments .*'width'"),
         ("fails", "factory_failed", "RuntimeError: no weights here"),
         ("absent", "factory_missing", "absent .* does not exist; the file has .*make"),
