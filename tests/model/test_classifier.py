@@ -55,7 +55,12 @@ def test_logits_are_found(change, taken: str | None) -> None:
     [
         (lambda z: (z, z[:, :1]), "logits", "output_type", r"a tuple \(tensor \[3, 4\], tensor \[3, 1\]\)"),
         (lambda z: {"scores": z}, "logits", "output_type", r"a mapping \{'scores': tensor \[3, 4\]\}"),
-        (lambda z: z[:, :, None, None], "logits", "output_shape", r"result of shape \[3, 4, 1, 1\]; \[3, classes\]"),
+        (
+            lambda z: z[:, :, None, None],
+            "logits",
+            "output_shape",
+            r"result of shape \[3, 4, 1, 1\]; expected \[3, classes\]",
+        ),
         (lambda z: z[:, 0], "logits", "output_shape", r"3 inputs gave a result of shape \[3\]"),
         (lambda z: z.sum(), "logits", "output_shape", r"result of shape \[\]"),
         (lambda z: z[:, :1], "logits", "num_classes", "--output[s]? binary-logit"),

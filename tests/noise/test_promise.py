@@ -110,18 +110,18 @@ def normal(generator: torch.Generator, size: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    ("draw", "seen"),
+    ("draw", "found"),
     [
-        (lambda g, n: normal(g, 1), r"a tensor of shape \[1\]; \[6\]"),
-        (lambda g, n: normal(g, n)[0], r"a tensor of shape \[\]; \[6\]"),
-        (lambda g, n: normal(g, n + 1), r"a tensor of shape \[7\]; \[6\]"),
-        (lambda g, n: normal(g, n).tolist(), "is list"),
+        (lambda g, n: normal(g, 1), r"expected a draw \[6\] .*found a tensor of shape \[1\]"),
+        (lambda g, n: normal(g, n)[0], r"expected a draw \[6\] .*found a tensor of shape \[\]"),
+        (lambda g, n: normal(g, n + 1), r"expected a draw \[6\] .*found a tensor of shape \[7\]"),
+        (lambda g, n: normal(g, n).tolist(), "found list"),
         (lambda g, n: normal(g, n) * torch.nan, "6 of 6 numbers .* are NaN or infinite"),
     ],
     ids=["one", "scalar", "too many", "list", "NaN"],
 )
-def test_draws_that_are_no_noise(draw, seen: str) -> None:
-    with pytest.raises(ParameterError, match=seen) as caught:
+def test_draws_that_are_no_noise(draw, found: str) -> None:
+    with pytest.raises(ParameterError, match=found) as caught:
         draws(of_draws(draw), 1)
     assert caught.value.code == "noise_draw"
 
@@ -149,7 +149,7 @@ def test_a_draw_that_turns_bad_later() -> None:
     ids=["shifted", "skew", "small", "dependent"],
 )
 def test_a_family_that_breaks_its_promise(draw, covariance, seen: str) -> None:
-    with pytest.raises(ParameterError, match=seen) as caught:
+    with pytest.raises(ParameterError, match=found) as caught:
         draws(of_draws(draw, covariance), 1)
     assert caught.value.code == "noise_promise"
 
