@@ -149,7 +149,7 @@ def test_a_draw_that_turns_bad_later() -> None:
     ids=["shifted", "skew", "small", "dependent"],
 )
 def test_a_family_that_breaks_its_promise(draw, covariance, seen: str) -> None:
-    with pytest.raises(ParameterError, match=found) as caught:
+    with pytest.raises(ParameterError, match=seen) as caught:
         draws(of_draws(draw, covariance), 1)
     assert caught.value.code == "noise_promise"
 
