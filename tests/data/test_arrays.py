@@ -61,14 +61,14 @@ def test_no_labels(reader: Reader, tmp_path: Path) -> None:
     ("x", "options", "code", "match"),
     [
         (np.zeros((4, 6), np.uint8), {}, "dtype", "uint8; use --scale-uint8"),
-        (np.zeros((4, 6), np.int64), {}, "dtype", "int64; floating point"),
+        (np.zeros((4, 6), np.int64), {}, "dtype", "int64; expected floating point"),
         (np.zeros((4, 6), np.complex64), {}, "dtype", "complex64"),
         (FLOATS, {"scale_uint8": True}, "dtype", "float32, not uint8; leave"),
         (np.zeros((4, 32, 32, 3), np.float32), {}, "layout", r"\(4, 32, 32, 3\), which looks channels-last"),
         (np.zeros((4, 5, 5, 1), np.float32), {}, "layout", "channels-last"),
         (FLOATS, {"layout": "nhwc"}, "layout", "needs 4 axes"),
         (FLOATS, {"layout": "chwn"}, "layout", "one of nchw, nhwc; found 'chwn'"),
-        (FLOATS[0], {}, "shape", r"\(6,\); \(points, ...\)"),
+        (FLOATS[0], {}, "shape", r"\(6,\); expected \(points, ...\)"),
         (FLOATS[:, :0], {}, "shape", "numbers in it"),
         (FLOATS[:0], {}, "empty_dataset", "at least 1"),
     ],
@@ -127,7 +127,7 @@ def test_arrays_that_cannot_be_written_or_are_not_contiguous() -> None:
 
 
 def test_lists_are_no_inputs() -> None:
-    refused("dtype", "x is a list; a tensor or a NumPy array", array_points, [[0.0, 1.0]])
+    refused("dtype", "expected a tensor or a NumPy array, found that x is a list", array_points, [[0.0, 1.0]])
 
 
 def test_memory_digest_knows_type_labels_and_ids() -> None:
