@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from helpers.pages import Page, assert_inert, page_of, storable
 from helpers.tables import HOSTILE, make_table
 from test_expected_change_analysis import LAPLACIAN, change, with_score
-from test_report import Page, assert_inert, page_of, storable
 
 from brittle.analysis import (
     Setting,

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from helpers.pages import assert_inert, page_of, storable
 from helpers.tables import HOSTILE, make_table, thumbnail, with_value
-from test_report import assert_inert, page_of, storable
 
 from brittle.analysis import direct_robust_accuracy, worst_case_table
 from brittle.errors import ParameterError

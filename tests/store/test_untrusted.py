@@ -24,12 +24,12 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
 import torch
+from helpers.pages import Page, assert_inert, storable
 from helpers.tables import HOSTILE, make_table
 from hypothesis import given
 from hypothesis import strategies as st
 from test_data import BAD_IMAGES, LABELS, LEVELS, encode, from_folder, from_idx, from_npz, from_parquet, image_table
 from test_models import FACTORY, Canary, edited, export, pickled
-from test_report import Page, assert_inert, storable
 
 import brittle
 from brittle.cli import main

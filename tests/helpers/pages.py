@@ -1,0 +1,86 @@
+"""Pages of the report, parsed, and what every one of them must keep to."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+from brittle.report import render, summarize
+from brittle.store.table import Table
+
+VOID = {"meta", "link", "img", "br", "hr", "input", "rect", "path", "line", "circle"}
+PAGE = {
+    "html", "head", "meta", "link", "title", "style", "body", "main", "header", "section", "aside", "h1", "h2", "h3",
+    "h4", "p", "dfn", "i", "code", "ul", "li", "dl", "div", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td",
+    "figure", "figcaption", "details", "summary", "span", "img",
+}  # fmt: skip
+DRAWING = {"svg", "g", "path", "text", "tspan", "rect", "line", "circle", "defs", "clippath"}
+
+
+class Page(HTMLParser):
+    """A page, parsed: elements, attributes, text, and whether every element was closed in turn."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.unbalanced: list[str] = []
+        self.comments: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in VOID:
+            return
+        if not self.open or self.open.pop() != tag:
+            self.unbalanced.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        self.comments.append(data)
+
+    @property
+    def tags(self) -> set[str]:
+        return {tag for tag, _ in self.elements}
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def page_of(table: Table) -> Page:
+    return Page(render(summarize(table)))
+
+
+def assert_inert(page: Page) -> None:
+    """No element beyond the page's own, no handler, no address, and every element closed."""
+    assert page.tags <= PAGE | DRAWING
+    assert page.unbalanced == []
+    assert page.open == []
+    assert page.comments == []
+    for tag, attributes in page.elements:
+        for name, value in attributes.items():
+            assert not name.startswith("on"), (tag, name)
+            assert name not in {"srcdoc", "action", "formaction", "xlink:href", "background", "ping", "srcset"}
+            if name in {"href", "src"}:
+                assert value == "data:," or (value or "").startswith("data:image/png;base64,")
+            if name == "style":
+                assert re.fullmatch(r"background: #[0-9a-f]{6}", value or "")
+            elif "url(" in (value or "").lower() and name not in {"aria-label", "title", "alt"}:
+                assert re.fullmatch(r"url\(#[a-z_]+(-\d)?-\d+\)", value or "")
+
+
+def storable(text: str) -> str:
+    """`text` as a Parquet file can hold it."""
+    return text.encode("utf-8", "replace").decode("utf-8")
