@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+FLIP_PROBABILITY = "flip_probability"
+"""The quantity of a score whose value is `1 - p_robust`."""
+
+INPUT_MARGIN = "input_margin"
+"""The score that holds the distance to the nearest input found with another prediction."""
+
+Direction = Literal["higher", "lower"] | None
+"""Where points are safer: at the higher or the lower values of a score; None where they are not ranked by it."""
 
 
 class Status(IntEnum):
@@ -143,3 +154,14 @@ class Estimate:
     detail: tuple[str | None, ...] | None = None
     evidence: Tensor | None = None
     counted: tuple[Tensor, Tensor] | None = None
+
+
+def parameters_json(parameters: Mapping[str, Any]) -> str:
+    """The parameters of a score as the table writes them: JSON with sorted keys and no blanks."""
+    return json.dumps(dict(parameters), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def score_label(score: str, parameters: Mapping[str, Any]) -> str:
+    """A score with its parameters as one writes it, such as `moments(draws=20, sigma=0.1)`."""
+    inside = ", ".join(f"{key}={value}" for key, value in sorted(parameters.items()))
+    return f"{score}({inside})" if inside else score

@@ -22,9 +22,9 @@ from helpers.problems import Wrapped, inputs, linear_network, nan_under_noise, s
 
 import brittle
 from brittle.errors import ParameterError
-from brittle.estimate import Status
-from brittle.scores import CATALOGUE, FeatureDistance, InputMargin, NoiseScore, Score
-from brittle.store.table import FLIP_PROBABILITY
+from brittle.estimate import FLIP_PROBABILITY, Status
+from brittle.scores import CATALOGUE, FeatureDistance, InputMargin, MonteCarlo, NoiseScore, ProbabilityChange, Score
+from brittle.scores.probability_change import STATISTICS
 
 everything = pytest.mark.parametrize("score", EXAMPLES, ids=lambda score: score.label)
 noisy = [score for score in EXAMPLES if isinstance(score, NoiseScore)]
@@ -170,3 +170,33 @@ def test_documentation_is_complete(kind: type[Score]) -> None:
     assert all(f"{field}:" in text for field in fields)
     for fact in (kind.name, kind.title, kind.quantity, kind.cost, kind.reference):
         assert fact
+
+
+@everything
+def test_a_score_says_how_it_is_shown(score: Score) -> None:
+    assert score.explanation.endswith(".")
+    assert score.safer in ("higher", "lower", None)
+    if score.quantity == FLIP_PROBABILITY:
+        assert score.safer == "lower"
+        assert score.preference is not None
+        assert (score.model is None) == (score.name == "monte_carlo")  # what is counted is said by no model
+    else:
+        assert score.preference is score.model is None
+
+
+def test_no_two_scores_share_a_colour_or_a_preference() -> None:
+    places = [kind.colour for kind in CATALOGUE.values() if kind.colour is not None]
+    assert sorted(places) == list(range(len(places)))
+    preferences = {(score.name, score.preference) for score in EXAMPLES if score.preference is not None}
+    assert len({preference for _, preference in preferences}) == len(preferences)
+
+
+def test_a_count_of_few_draws_speaks_late() -> None:
+    few, many = MonteCarlo(0.1, draws=198), MonteCarlo(0.1, draws=200)
+    others = [score.preference for score in EXAMPLES if score.preference is not None and score.name != "monte_carlo"]
+    assert many.preference < min(others) < few.preference < max(others)
+
+
+def test_what_change_is_safe_depends_on_its_statistic() -> None:
+    safer = {statistic: ProbabilityChange(0.1, statistic=statistic).safer for statistic in STATISTICS}
+    assert safer == {"mean": "higher", "variance": "lower", "absolute": "lower"}

@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import Estimate, Status
+from brittle.estimate import FLIP_PROBABILITY, Direction, Estimate, Status, score_label
 from brittle.intervals import jackknife
 from brittle.measure import Clean, Measurement, NearestPoint
 from brittle.noise import Gaussian, Noise
-from brittle.store.table import FLIP_PROBABILITY, score_label
 
 LARGEST_PROBIT = 37.5
 """Probits beyond which a probability is 0 or 1 in double precision."""
@@ -36,6 +35,13 @@ class Score(ABC):
             probability, per squared pixel unit) or `probability_change`.
         cost: passes through the network per point, in words.
         reference: where it comes from.
+        explanation: a plain sentence or two that a report says of it.
+        safer: whether points are safer where the value is `higher` or `lower`; None where they are not ranked by it.
+        colour: its place in the palette of a report; None for the next free place.
+        preference: its place among the estimators that may speak for a run, the smallest first; None where it never
+            does.
+        model: what says a flip probability that no noisy copy showed, such as `the normal model`; None where nothing
+            does.
     """
 
     name: ClassVar[str]
@@ -43,6 +49,11 @@ class Score(ABC):
     quantity: ClassVar[str]
     cost: ClassVar[str]
     reference: ClassVar[str]
+    explanation: ClassVar[str]
+    safer: ClassVar[Direction] = None
+    colour: ClassVar[int | None] = None
+    preference: ClassVar[float | None] = None
+    model: ClassVar[str | None] = None
 
     @property
     @abstractmethod
@@ -90,6 +101,7 @@ class NoiseScore(Score):
     noise: Noise = field(default=None, kw_only=True)  # type: ignore[assignment]
 
     quantity: ClassVar[str] = FLIP_PROBABILITY
+    safer: ClassVar[Direction] = "lower"
     uses_covariance: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -56,6 +56,10 @@ class ChangeBound(NoiseScore):
     quantity: ClassVar[str] = PROBABILITY_CHANGE
     cost: ClassVar[str] = "3 + columns"
     reference: ClassVar[str] = "Yang et al. (TMLR 2023), equation 7, corrected"
+    explanation: ClassVar[str] = (
+        "An upper bound on the mean size of that change, for the second-order model of the probability."
+    )
+    colour: ClassVar[int | None] = 19
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from brittle.errors import UsageError
+from brittle.estimate import FLIP_PROBABILITY
 from brittle.measure.nearest import ATTACKS, EFFORTS
 from brittle.noise import FAMILIES, Noise
 from brittle.norms import DUAL_ORDER
@@ -22,7 +23,6 @@ from brittle.scores import (
     first_order_change,
     probability_change,
 )
-from brittle.store.table import FLIP_PROBABILITY
 
 RUNGS = (6, 10, 20, 50, 100, 200, 500)
 """Budgets of draws, with 100 times their numbers, at which a comparison also reads off what the draws so far say."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from brittle.estimate import Estimate
+from brittle.estimate import Direction, Estimate
 from brittle.measure import Clean, Forward, Measurement
 from brittle.scores.base import Score, clean_status, finish
 
@@ -27,6 +27,9 @@ class Entropy(Score):
     quantity: ClassVar[str] = "entropy"
     cost: ClassVar[str] = "1"
     reference: ClassVar[str] = "Shannon (1948)"
+    explanation: ClassVar[str] = "How widely the model spreads its probabilities; smaller is surer."
+    safer: ClassVar[Direction] = "lower"
+    colour: ClassVar[int | None] = 14
 
     @property
     def needs(self) -> tuple[Forward]:

@@ -43,6 +43,10 @@ class FeatureDistance(Score):
     quantity: ClassVar[str] = "feature_distance"
     cost: ClassVar[str] = "1 + that of input_margin"
     reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 3.2"
+    explanation: ClassVar[str] = (
+        "How far the features move on the way to the nearest input found with another prediction; a fixed multiple of "
+        "the input margin where features keep distances."
+    )
 
     def __post_init__(self) -> None:
         _ = self.needs  # raises where a name is unknown

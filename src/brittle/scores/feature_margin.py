@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from brittle.estimate import Estimate, Status
+from brittle.estimate import Direction, Estimate, Status
 from brittle.measure import Features, Measurement, Observed
 from brittle.norms import DUAL_ORDER, check_norm
 from brittle.scores.base import Score, clean_status, finish, mark
@@ -41,6 +41,9 @@ class FeatureMargin(Score):
     quantity: ClassVar[str] = "feature_distance"
     cost: ClassVar[str] = "1"
     reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 2.3"
+    explanation: ClassVar[str] = "The distance to the nearest decision boundary of the last layer, among its features."
+    safer: ClassVar[Direction] = "higher"
+    colour: ClassVar[int | None] = 10
 
     def __post_init__(self) -> None:
         check_norm(self.norm)

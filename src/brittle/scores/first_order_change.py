@@ -53,6 +53,8 @@ class FirstOrderChange(NoiseScore):
     quantity: ClassVar[str] = PROBABILITY_CHANGE
     cost: ClassVar[str] = "1 + C"
     reference: ClassVar[str] = "Yang et al. (TMLR 2023), equation 4"
+    explanation: ClassVar[str] = "Variance and mean size of that change if the probability were its tangent."
+    colour: ClassVar[int | None] = 18
 
     def __post_init__(self) -> None:
         super().__post_init__()

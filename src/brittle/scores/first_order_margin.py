@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from brittle.estimate import Estimate
+from brittle.estimate import Direction, Estimate
 from brittle.measure import Linearization, Linearize, Measurement
 from brittle.norms import check_norm
 from brittle.scores.base import Score, finish
@@ -43,6 +43,9 @@ class FirstOrderMargin(Score):
     quantity: ClassVar[str] = "distance"
     cost: ClassVar[str] = "1 + C"
     reference: ClassVar[str] = "Moosavi-Dezfooli et al. (CVPR 2016)"
+    explanation: ClassVar[str] = "The distance to the nearest decision boundary if the model were its tangent."
+    safer: ClassVar[Direction] = "higher"
+    colour: ClassVar[int | None] = 9
 
     def __post_init__(self) -> None:
         check_norm(self.norm)

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from brittle.estimate import Estimate, Status
+from brittle.estimate import INPUT_MARGIN, Estimate, Status
 from brittle.measure import Certified, CertifiedRadius, Clean, Forward, Measurement, Nearest, NearestPoint
 from brittle.scores.base import Score, clean_status, finish, mark
-from brittle.store.table import INPUT_MARGIN
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,11 @@ class InputMargin(Score):
     quantity: ClassVar[str] = "distance"
     cost: ClassVar[str] = "by effort"
     reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 2.1"
+    explanation: ClassVar[str] = (
+        "The distance to the nearest input found with another prediction: an upper bound, as attacks may miss a "
+        "nearer one. Many passes."
+    )
+    colour: ClassVar[int | None] = 11
 
     def __post_init__(self) -> None:
         Nearest(self.norm, self.attack, self.effort, self.bounded)

@@ -11,7 +11,7 @@ from scipy import special
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import Estimate, Status
+from brittle.estimate import Direction, Estimate, Status
 from brittle.measure import Clean, Curvature, Curved, Linearization, Linearize, Measurement
 from brittle.measure.curvature import PROBES, curved, log_odds_weights, standard_error
 from brittle.measure.forward import look
@@ -63,6 +63,12 @@ class Laplacian(Score):
     quantity: ClassVar[str] = "laplacian"
     cost: ClassVar[str] = "7 + C, and 34 where the network bends"
     reference: ClassVar[str] = "Yang et al. (TMLR 2023), theorem 1"
+    explanation: ClassVar[str] = (
+        "The trace of the second derivatives of the predicted probability: which way small noise moves it on average. "
+        "Blind to kinks around the point."
+    )
+    safer: ClassVar[Direction] = "higher"
+    colour: ClassVar[int | None] = 15
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from brittle.estimate import Estimate
+from brittle.estimate import Direction, Estimate
 from brittle.measure import Clean, Forward, Measurement
 from brittle.scores.base import Score, clean_status, finish
 
@@ -27,6 +27,9 @@ class LogitMargin(Score):
     quantity: ClassVar[str] = "logit_margin"
     cost: ClassVar[str] = "1"
     reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 3"
+    explanation: ClassVar[str] = "The gap between the largest logit and the second."
+    safer: ClassVar[Direction] = "higher"
+    colour: ClassVar[int | None] = 8
 
     @property
     def needs(self) -> tuple[Forward]:

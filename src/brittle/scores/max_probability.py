@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from brittle.estimate import Estimate
+from brittle.estimate import Direction, Estimate
 from brittle.measure import Clean, Forward, Measurement
 from brittle.scores.base import Score, clean_status, finish
 
@@ -26,6 +26,9 @@ class MaxProbability(Score):
     quantity: ClassVar[str] = "probability"
     cost: ClassVar[str] = "1"
     reference: ClassVar[str] = "Hendrycks, Gimpel (ICLR 2017)"
+    explanation: ClassVar[str] = "The model's own confidence: the largest probability."
+    safer: ClassVar[Direction] = "higher"
+    colour: ClassVar[int | None] = 12
 
     @property
     def needs(self) -> tuple[Forward]:

@@ -81,6 +81,12 @@ class MMSE(_Smoothed):
     name: ClassVar[str] = "mmse"
     title: ClassVar[str] = "MMSE"
     reference: ClassVar[str] = "Han et al. (UAI 2024), definition 3"
+    explanation: ClassVar[str] = (
+        "Averages the tangents at noisy copies of the point (SmoothGrad), then integrates as taylor does."
+    )
+    colour: ClassVar[int | None] = 2
+    preference: ClassVar[float | None] = 2
+    model: ClassVar[str | None] = "the linear model"
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""
@@ -113,6 +119,10 @@ class MMSEMVS(_Smoothed):
     name: ClassVar[str] = "mmse_mvs"
     title: ClassVar[str] = "MMSE, multivariate sigmoid"
     reference: ClassVar[str] = "Han et al. (UAI 2024), section 3.2.3"
+    explanation: ClassVar[str] = "As mmse, with a logistic formula in place of the normal integral."
+    colour: ClassVar[int | None] = 3
+    preference: ClassVar[float | None] = 4
+    model: ClassVar[str | None] = "the linear model"
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""
@@ -147,6 +157,12 @@ class MMSEMargin(NoiseScore):
     title: ClassVar[str] = "MMSE of the nearest margin"
     cost: ClassVar[str] = "1 + 2 draws per sigma"
     reference: ClassVar[str] = "brittle"
+    explanation: ClassVar[str] = (
+        "Averages only the nearest margin (to one other class) and its gradient; one backward pass a draw."
+    )
+    colour: ClassVar[int | None] = 4
+    preference: ClassVar[float | None] = 3
+    model: ClassVar[str | None] = "the linear model"
 
     def __post_init__(self) -> None:
         super().__post_init__()

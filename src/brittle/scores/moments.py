@@ -52,6 +52,13 @@ class Moments(SampledScore):
     name: ClassVar[str] = "moments"
     title: ClassVar[str] = "Moments"
     reference: ClassVar[str] = "brittle"
+    explanation: ClassVar[str] = (
+        "Fits a normal distribution to the decision margins of a few noisy copies and integrates it. No gradients; "
+        "resolves probabilities very near 1."
+    )
+    colour: ClassVar[int | None] = 1
+    preference: ClassVar[float | None] = 1
+    model: ClassVar[str | None] = "the normal model"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -16,6 +16,9 @@ from brittle.scores.evidence import counted, judge, vote_detail
 DRAWS = 1000
 """Noisy copies per point and sigma unless told."""
 
+ENOUGH_DRAWS = 200
+"""Noisy copies from which on a count is preferred to every model of the margins."""
+
 
 @dataclass(frozen=True)
 class SampledScore(NoiseScore):
@@ -69,6 +72,16 @@ class MonteCarlo(SampledScore):
     name: ClassVar[str] = "monte_carlo"
     title: ClassVar[str] = "Monte Carlo"
     reference: ClassVar[str] = "Han et al. (UAI 2024), section 3.1"
+    explanation: ClassVar[str] = (
+        "The share of noisy copies that keep the prediction. Unbiased, and its interval is exact; it needs many "
+        "passes and cannot tell points apart that no draw flips."
+    )
+    colour: ClassVar[int | None] = 0
+
+    @property
+    def preference(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """First with draws enough to tell points apart, late with fewer."""
+        return 0.0 if self.draws >= ENOUGH_DRAWS else 7.0
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""

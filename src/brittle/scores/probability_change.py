@@ -12,7 +12,7 @@ from scipy import special
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import Estimate, Status
+from brittle.estimate import Direction, Estimate, Status
 from brittle.intervals import student
 from brittle.measure import Measurement, ProbabilityMoments, Sampled
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
@@ -77,10 +77,19 @@ class ProbabilityChange(ChangeScore):
     title: ClassVar[str] = "Probability change"
     quantity: ClassVar[str] = PROBABILITY_CHANGE
     reference: ClassVar[str] = "Yang et al. (TMLR 2023), equation 1"
+    explanation: ClassVar[str] = (
+        "How noise changes the predicted probability, sampled: its mean, variance and mean size."
+    )
+    colour: ClassVar[int | None] = 17
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_statistic(self.statistic, STATISTICS)
+
+    @property
+    def safer(self) -> Direction:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """A large mean is a gain in probability; a large variance or absolute change is not safe."""
+        return "higher" if self.statistic == "mean" else "lower"
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from brittle.estimate import Estimate
+from brittle.estimate import Direction, Estimate
 from brittle.measure import Clean, Forward, Measurement
 from brittle.scores.base import Score, clean_status, finish
 
@@ -25,6 +25,9 @@ class ProbabilityMargin(Score):
     quantity: ClassVar[str] = "probability"
     cost: ClassVar[str] = "1"
     reference: ClassVar[str] = "Scheffer et al. (IDA 2001)"
+    explanation: ClassVar[str] = "The gap between the largest probability and the second."
+    safer: ClassVar[Direction] = "higher"
+    colour: ClassVar[int | None] = 13
 
     @property
     def needs(self) -> tuple[Forward]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from brittle.errors import ParameterError
-from brittle.estimate import Estimate, Status
+from brittle.estimate import Direction, Estimate, Status
 from brittle.intervals import student
 from brittle.measure import Directional, Measurement, Sample, Sampled, SampleGradient
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
@@ -51,6 +51,11 @@ class SmoothedLaplacian(ChangeScore):
     quantity: ClassVar[str] = "laplacian"
     cost: ClassVar[str] = "1 + draws per sigma, 1 + 2 draws by gradients"
     reference: ClassVar[str] = "brittle"
+    explanation: ClassVar[str] = (
+        "The Laplacian of the probability averaged over noise: the sampled change, in the Laplacian's unit."
+    )
+    safer: ClassVar[Direction] = "higher"
+    colour: ClassVar[int | None] = 16
     uses_covariance: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

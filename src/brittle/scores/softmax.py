@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 import torch
 
 from brittle.errors import ParameterError
-from brittle.estimate import Estimate
+from brittle.estimate import FLIP_PROBABILITY, Direction, Estimate
 from brittle.measure import Clean, Forward, Measurement
 from brittle.scores.base import Score, clean_status, finish
 from brittle.scores.evidence import no_copies
-from brittle.store.table import FLIP_PROBABILITY
 
 
 @dataclass(frozen=True)
@@ -40,6 +39,11 @@ class Softmax(Score):
     quantity: ClassVar[str] = FLIP_PROBABILITY
     cost: ClassVar[str] = "1"
     reference: ClassVar[str] = "Han et al. (UAI 2024), section 3.2.3"
+    explanation: ClassVar[str] = "The model's own confidence in its prediction. It knows nothing of the noise."
+    safer: ClassVar[Direction] = "lower"
+    colour: ClassVar[int | None] = 7
+    preference: ClassVar[float | None] = 8
+    model: ClassVar[str | None] = "the softmax"
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.temperature) and self.temperature > 0):

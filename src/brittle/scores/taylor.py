@@ -53,6 +53,13 @@ class Taylor(_AtPoint):
     name: ClassVar[str] = "taylor"
     title: ClassVar[str] = "Taylor"
     reference: ClassVar[str] = "Han et al. (UAI 2024), definition 2"
+    explanation: ClassVar[str] = (
+        "Replaces the model by its tangent at the point, for which the probability is known. Cheap; only as good as "
+        "the tangent."
+    )
+    colour: ClassVar[int | None] = 5
+    preference: ClassVar[float | None] = 5
+    model: ClassVar[str | None] = "the linear model"
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""
@@ -82,6 +89,10 @@ class TaylorMVS(_AtPoint):
     name: ClassVar[str] = "taylor_mvs"
     title: ClassVar[str] = "Taylor, multivariate sigmoid"
     reference: ClassVar[str] = "Han et al. (UAI 2024), section 3.2.3"
+    explanation: ClassVar[str] = "As taylor, with a logistic formula in place of the normal integral."
+    colour: ClassVar[int | None] = 6
+    preference: ClassVar[float | None] = 6
+    model: ClassVar[str | None] = "the linear model"
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""

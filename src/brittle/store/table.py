@@ -8,7 +8,6 @@ temporary name, flushed to the disk and renamed; a shard exists when the manifes
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from brittle.errors import ArtefactError, StorageError
+from brittle.estimate import FLIP_PROBABILITY, parameters_json
+from brittle.estimate import INPUT_MARGIN as INPUT_MARGIN
+from brittle.estimate import score_label as score_label
 from brittle.store.files.lock import NAME
 from brittle.store.files.writing import check_target
 from brittle.store.shards import (
@@ -91,28 +93,11 @@ COUNTEREXAMPLES = pa.schema(
 """One row per point and score that found an input with another prediction: the class there, and, where inputs are
 images, PNG thumbnails of it and of the difference, magnified to the full range around mid-grey."""
 
-FLIP_PROBABILITY = "flip_probability"
-"""The quantity of a score whose value is `1 - p_robust`."""
-
-INPUT_MARGIN = "input_margin"
-"""The score that holds the distance to the nearest input found with another prediction."""
-
 SHOWN = 3
 """How many scores a table names when it is printed."""
 
 KINDS = {"points": POINTS, "scores": SCORES, "counterexamples": COUNTEREXAMPLES}
 """The kinds of shard file."""
-
-
-def parameters_json(parameters: dict[str, Any]) -> str:
-    """`parameters` as the table writes them: JSON with sorted keys and no blanks."""
-    return json.dumps(parameters, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def score_label(score: str, parameters: dict[str, Any]) -> str:
-    """A score with its parameters as one writes it, such as `moments(draws=20, sigma=0.1)`."""
-    inside = ", ".join(f"{key}={value}" for key, value in sorted(parameters.items()))
-    return f"{score}({inside})" if inside else score
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from brittle.estimate import Estimate, Status
+from brittle.estimate import Direction, Estimate, Status
 from brittle.measure import Features, Measurement, Observed
 from brittle.scores.base import Score, clean_status, finish, mark
 
@@ -33,6 +33,8 @@ class PseudoMarginScore(Score):
     quantity: ClassVar[str] = "distance"
     cost: ClassVar[str] = "1"
     reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 3.3"
+    explanation: ClassVar[str] = "A stand-in for the input margin, learned from the features of other points."
+    safer: ClassVar[Direction] = "higher"
 
     @property
     def needs(self) -> tuple[Features]:
