@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from brittle.report import write_report
     from brittle.run import score
     from brittle.scores.laplacian import laplacian
-    from brittle.store.table import Table, read_table
+    from brittle.store.reading import read_table
+    from brittle.store.table import Table
 
 # Where each public name lives; it is imported when first used, so that `import brittle` costs nothing.
 _HOMES = {
@@ -38,7 +39,7 @@ _HOMES = {
     "linearize": "brittle.measure.linearize",
     "nearest": "brittle.measure.nearest.nearest",
     "orthant_probability": "brittle.orthant",
-    "read_table": "brittle.store.table",
+    "read_table": "brittle.store.reading",
     "score": "brittle.run",
     "write_report": "brittle.report",
 }

@@ -32,8 +32,10 @@ from brittle.analysis import (
 )
 from brittle.analysis.agreement import by_setting
 from brittle.analysis.columns import ANY_NOISE, Setting, preferred, settings, typical
+from brittle.estimate import parameters_json, score_label
 from brittle.intervals import clopper_pearson
-from brittle.store.table import POINTS, SCORES, Table, parameters_json, score_label
+from brittle.store.schemas import POINTS, SCORES
+from brittle.store.table import Table
 
 TWO_SIGMAS = {"sigmas": (0.1, 0.2), "budgets": (10, 400)}
 

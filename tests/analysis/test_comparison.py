@@ -22,7 +22,8 @@ from brittle.analysis.location import median_interval, skewed_mean
 from brittle.analysis.mean_interval import mean_interval
 from brittle.cli import main
 from brittle.errors import DataError
-from brittle.store.table import POINTS, Table
+from brittle.store.schemas import POINTS
+from brittle.store.table import Table
 
 POINTS_MADE = 60
 RECIPE: dict[str, Any] = {

@@ -29,9 +29,10 @@ from brittle.analysis.location import median_interval, skewed_mean
 from brittle.analysis.mean_interval import mean_interval
 from brittle.analysis.spearman import leave_one_out, spearman
 from brittle.errors import ParameterError
-from brittle.estimate import Status
+from brittle.estimate import Status, parameters_json, score_label
 from brittle.noise import FAMILIES
-from brittle.store.table import SCORES, Table, parameters_json, score_label
+from brittle.store.schemas import SCORES
+from brittle.store.table import Table
 
 LAPLACIAN = {"method": "auto"}
 

@@ -15,9 +15,10 @@ from helpers.tables import make_table, with_value
 from brittle.analysis import columns, detection, format_worst_case, margin_columns, margin_consistency, worst_case_table
 from brittle.analysis.worst_case import ORIENTATION, safer
 from brittle.errors import ParameterError
-from brittle.estimate import Status
+from brittle.estimate import FLIP_PROBABILITY, INPUT_MARGIN, Status, parameters_json, score_label
 from brittle.scores import CATALOGUE
-from brittle.store.table import FLIP_PROBABILITY, INPUT_MARGIN, POINTS, SCORES, Table, parameters_json, score_label
+from brittle.store.schemas import POINTS, SCORES
+from brittle.store.table import Table
 
 EPSILON = 0.5
 

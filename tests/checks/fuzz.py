@@ -323,7 +323,7 @@ def safetensors_target() -> Target:
 def run_target() -> Target:
     from helpers.tables import make_table
 
-    from brittle.store.table import read_table, verify
+    from brittle.store.reading import read_table, verify
 
     table = make_table(points=12, scores=("moments", "softmax", "input_margin"), sigmas=(0.1,), budgets=(10,))
     with tempfile.TemporaryDirectory() as place:

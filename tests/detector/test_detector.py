@@ -39,12 +39,12 @@ from brittle.errors import (
     StorageError,
     UnknownNameError,
 )
-from brittle.estimate import Status
+from brittle.estimate import Status, parameters_json
 from brittle.norms import parse_epsilon
 from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin
 from brittle.scores.feature_margin import feature_margin
-from brittle.store.table import SCORES as SCHEMA
-from brittle.store.table import Table, parameters_json
+from brittle.store.schemas import SCORES as SCHEMA
+from brittle.store.table import Table
 
 SIMPLE = [name for name in SCORES if name != "pseudo_margin"]
 FORWARD = [LogitMargin(), MaxProbability(), ProbabilityMargin(), Entropy(), FeatureMargin("linf")]

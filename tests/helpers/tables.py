@@ -7,8 +7,9 @@ The sampled scores of one sigma read one stream of votes, as those of a run do.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,21 @@ import pyarrow as pa
 from PIL import Image
 from scipy.stats import norm
 
-from brittle.estimate import Evidence, Status
-from brittle.store.table import COUNTEREXAMPLES, FLIP_PROBABILITY, POINTS, SCORES, Table, parameters_json, score_label
+from brittle.estimate import FLIP_PROBABILITY, Evidence, Status, parameters_json, score_label
+from brittle.run.record import describe_score
+from brittle.scores.catalogue import CATALOGUE
+from brittle.store.account import Account
+from brittle.store.record import (
+    DataRecord,
+    MachineRecord,
+    ModelRecord,
+    RunRecord,
+    ScoreRecord,
+    VersionsRecord,
+    WarningRecord,
+)
+from brittle.store.schemas import COUNTEREXAMPLES, POINTS, SCORES
+from brittle.store.table import Table
 
 CLASS_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
@@ -110,9 +124,9 @@ def make_table(**recipe: Any) -> Table:
 
 def with_value(table: Table, label: str, values: Sequence[float | None]) -> Table:
     """`table` with the values of the score `label` replaced."""
-    entry = next(entry for entry in table.provenance["scores"] if entry["label"] == label)
+    entry = next(entry for entry in table.record.scores if entry.label == label)
     frame = table.long()
-    rows = (frame["score"] == entry["score"]) & (frame["parameters"] == parameters_json(entry["parameters"]))
+    rows = (frame["score"] == entry.score) & (frame["parameters"] == parameters_json(entry.parameters))
     frame.loc[rows, "value"] = np.array(values, dtype=np.float64)
     return replace(table, scores=pa.Table.from_pandas(frame, schema=SCORES, preserve_index=False))
 
@@ -125,17 +139,7 @@ def _make(recipe: Recipe) -> Table:
     predicted = np.where(rng.random(recipe.points) < 0.9, truth, (truth + 1) % recipe.classes)
     slugs = [Status.NONFINITE_INPUT.slug] * recipe.broken + [Status.OK.slug] * (recipe.points - recipe.broken)
     ids = [f"{row:016x}" for row in range(recipe.points)]
-    entries = [
-        {
-            "score": score,
-            "parameters": parameters,
-            "label": score_label(score, parameters),
-            "quantity": _QUANTITIES.get(score, FLIP_PROBABILITY),
-            "title": score.replace("_", " ").capitalize(),
-            "reference": "Characterizing data point vulnerability via average-case robustness, UAI 2024",
-        }
-        for score, parameters in _grid(recipe)
-    ]
+    entries = [score_record(score, parameters) for score, parameters in _grid(recipe)]
     votes = {sigma: rng.random((recipe.points, max(recipe.budgets))) for sigma in recipe.sigmas}
     scores = [_rows(entry, ids, slugs, distance, votes, rng) for entry in entries]
     for part in scores:
@@ -160,7 +164,7 @@ def _make(recipe: Recipe) -> Table:
         points=pa.table(points, schema=POINTS),
         counterexamples=_counterexamples(scores, points, recipe),
         scores=pa.concat_tables([pa.table(part, schema=SCORES) for part in scores]) if scores else SCORES.empty_table(),
-        provenance=_provenance(recipe, entries),
+        record=_record(recipe, entries, points),
     )
 
 
@@ -179,17 +183,17 @@ def _grid(recipe: Recipe) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _rows(
-    entry: dict[str, Any],
+    entry: ScoreRecord,
     ids: list[str],
     slugs: list[str],
     distance: np.ndarray,
     votes: dict[float, np.ndarray],
     rng: np.random.Generator,
 ) -> dict[str, list[Any]]:
-    score, sigma, draws = entry["score"], entry["parameters"].get("sigma"), entry["parameters"].get("draws")
-    unit = _UNIT.get(entry["parameters"].get("norm"), 30.0)
+    score, sigma, draws = entry.score, entry.parameters.get("sigma"), entry.parameters.get("draws")
+    unit = _UNIT.get(entry.parameters.get("norm"), 30.0)
     value, error = _values(score, distance, sigma, draws, votes, rng, unit)
-    margin = entry["quantity"] != FLIP_PROBABILITY
+    margin = entry.quantity != FLIP_PROBABILITY
     low, high = value - error, value + error
     passes = _PASSES[score] if score in _PASSES else _PASSES_PER_DRAW[score] * draws
     ok = [slug == "ok" for slug in slugs]
@@ -200,7 +204,7 @@ def _rows(
     return {
         "point": ids,
         "score": [score] * len(ids),
-        "parameters": [parameters_json(entry["parameters"])] * len(ids),
+        "parameters": [parameters_json(entry.parameters)] * len(ids),
         "value": shown(value),
         "low": shown(low if margin else np.clip(low, 0.0, 1.0)),
         "high": shown(high if margin else np.clip(high, 0.0, 1.0)),
@@ -305,45 +309,68 @@ def thumbnail(number: int, rng: np.random.Generator) -> bytes:
     return sink.getvalue()
 
 
-def _provenance(recipe: Recipe, entries: list[dict[str, Any]]) -> dict[str, Any]:
+def score_record(score: str, parameters: Mapping[str, Any], **changes: Any) -> ScoreRecord:
+    """What a run records of a score of the catalogue, under the given parameters, with some fields changed."""
+    kind = CATALOGUE[score]
+    known = {one.name for one in fields(kind)}
+    found = describe_score(kind(**{name: value for name, value in parameters.items() if name in known}))
+    return replace(found, parameters=dict(parameters), label=score_label(score, parameters), **changes)
+
+
+def _record(recipe: Recipe, scores: Sequence[ScoreRecord], points: dict[str, list[Any]]) -> RunRecord:
     names = recipe.class_names or (CLASS_NAMES[: recipe.classes] if recipe.classes <= len(CLASS_NAMES) else None)
-    return {
-        "format": 1,
-        "brittle": "0.1.0",
-        "created": "2026-01-05T09:00:00+00:00",
-        "finished": "2026-01-05T09:03:25+00:00",
-        "seconds": 205.3,
-        "command": ["brittle", "score", "--model", "models:cnn", "--data", "cifar10", "--sigma", "0.05,0.1,0.25"],
-        "seed": 0,
-        "confidence": 0.99,
-        "model": {
-            "spec": "models:cnn",
-            "format": "factory",
-            "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-            "bounds": [0.0, 1.0],
-            "mean": [0.4914, 0.4822, 0.4465],
-            "std": [0.247, 0.2435, 0.2616],
-            "outputs": "logits",
-            "classes": recipe.classes,
-            "dtype": "float32",
-            "parameters": 62_006,
-            "notes": ["piecewise linear"],
-        },
-        "data": {
-            "format": "npz",
-            "path": "cifar10-test.npz",
-            "split": "test",
-            "sha256": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
-            "points": recipe.points,
-            "limit": recipe.points,
-            "input_shape": [3, 32, 32],
-            "class_names": list(names) if names else None,
-            "labelled": recipe.labels,
-        },
-        "scores": entries,
-        "noise": {"family": "gaussian", "clip": False},
-        "warnings": [{"code": "low_precision", "sentence": "The weights are float16; sums were taken in float32."}],
-        "versions": {"python": "3.11.9", "torch": "2.6.0", "numpy": "2.1.0"},
-        "machine": {"device": "cpu", "threads": 2},
-        "passes": 1_234_567,
-    }
+    command = ("brittle", "score", "--model", "models:cnn", "--data", "cifar10", "--sigma", "0.05,0.1,0.25")
+    right = points["correct"]
+    account = Account(
+        points=recipe.points,
+        failed=recipe.broken,
+        failed_early=recipe.broken,
+        labelled=len(right) - right.count(None),
+        correct=right.count(True),
+        passes=1_234_567,
+    )
+    return RunRecord(
+        brittle=version("brittle"),
+        created="2026-01-05T09:00:00+00:00",
+        finished="2026-01-05T09:03:25+00:00",
+        seconds=205.3,
+        command=command,
+        doctor="passed",
+        seed=0,
+        confidence=0.99,
+        batch_size=64,
+        shard_points=256,
+        model=MODEL if recipe.classes == MODEL.classes else replace(MODEL, classes=recipe.classes),
+        data=DataRecord(
+            format="npz",
+            path="cifar10-test.npz",
+            split="test",
+            sha256="2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+            points=recipe.points,
+            limit=recipe.points,
+            input_shape=(3, 32, 32),
+            class_names=tuple(names) if names else None,
+            labelled=recipe.labels,
+        ),
+        scores=tuple(scores),
+        versions=VersionsRecord(
+            python="3.11.9", torch="2.6.0", numpy="2.1.0", scipy="1.15", pyarrow="18", pillow="11", safetensors="0.5"
+        ),
+        machine=MachineRecord(device="cpu", threads=2, platform="x86_64"),
+        account=account,
+        warnings=(WarningRecord("low_precision", "The weights are float16; sums were taken in float32."),),
+    )
+
+
+MODEL = ModelRecord(
+    spec="models:cnn",
+    format="python",
+    sha256="9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    bounds=(0.0, 1.0),
+    mean=(0.4914, 0.4822, 0.4465),
+    std=(0.247, 0.2435, 0.2616),
+    outputs="logits",
+    classes=10,
+    dtype="float32",
+    parameters=62_006,
+)

@@ -18,10 +18,12 @@ from helpers.tables import HOSTILE, make_table, with_value
 
 from brittle.analysis import Setting, extremes
 from brittle.errors import StorageError
+from brittle.estimate import parameters_json
 from brittle.report import charts, render, summarize, wording, write_report
 from brittle.report.subject import MAX_PANELS, spread
 from brittle.report.svg import inert
-from brittle.store.table import POINTS, SCORES, Table, parameters_json
+from brittle.store.schemas import POINTS, SCORES
+from brittle.store.table import Table
 
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")
 

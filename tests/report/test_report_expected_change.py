@@ -38,7 +38,8 @@ from brittle.report.charts_symlog import DECADES, TICKS, symlog
 from brittle.report.expected_change import DROPS_LISTED, DROPS_SHOWN, KINK, OPEN, OTHER, SAME
 from brittle.report.summary import ExpectedChange, OtherRuns
 from brittle.report.wording import reach, short, signed, small_percent
-from brittle.store.table import POINTS, Table
+from brittle.store.schemas import POINTS
+from brittle.store.table import Table
 
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")
 

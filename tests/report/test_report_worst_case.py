@@ -22,7 +22,8 @@ from brittle.report.charts import WORST_CASE, draw
 from brittle.report.stand_in import GOOD_AUROC
 from brittle.report.summary import WorstCase
 from brittle.report.worst_case import FRAGILE_SHOWN
-from brittle.store.table import POINTS, SCORES, Table
+from brittle.store.schemas import POINTS, SCORES
+from brittle.store.table import Table
 
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")
 

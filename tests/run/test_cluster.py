@@ -31,7 +31,7 @@ import brittle
 from brittle.cli import main
 from brittle.errors import BrittleError
 from brittle.run.workers.cluster import Cluster
-from brittle.store.table import verify
+from brittle.store.reading import verify
 
 pytestmark = pytest.mark.xdist_group("ray")  # one cluster after the other
 

@@ -15,11 +15,10 @@ from helpers.problems import Wrapped, inputs, nan_under_noise, small_classifier,
 
 import brittle
 from brittle.errors import DataError, ParameterError
-from brittle.estimate import Status
+from brittle.estimate import Status, parameters_json
 from brittle.model.loading.load import state_digest
 from brittle.run import make_job
 from brittle.scores import MMSE, LogitMargin, Moments, MonteCarlo, Score, Softmax, Taylor
-from brittle.store.table import parameters_json
 
 COUNT = 20
 SCORES = [Softmax(), LogitMargin(), Taylor(SIGMA), MMSE(SIGMA, draws=4), Moments(SIGMA, draws=8)]

@@ -20,14 +20,13 @@ from scipy import stats
 from torch import Tensor, nn
 
 import brittle
-from brittle.estimate import Estimate, Evidence, Status
+from brittle.estimate import FLIP_PROBABILITY, Estimate, Evidence, Status
 from brittle.measure.noisy_margins import SpreadSums
 from brittle.noise import Gaussian, Laplace, Noise, Sphere, Uniform
 from brittle.report import wording
 from brittle.scores import MMSE, MMSEMVS, MMSEMargin, Moments, MonteCarlo, ProbabilityChange, Score, Softmax, Taylor
 from brittle.scores.base import GRAVE, mark
 from brittle.scores.evidence import FEWEST_UNITS
-from brittle.store.table import FLIP_PROBABILITY
 
 SIGMA, POINTS = 1.0, 200
 FLIPS = [score for score in EXAMPLES if score.quantity == FLIP_PROBABILITY]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,12 +14,12 @@ from helpers.tables import make_table
 import brittle
 from brittle.errors import StorageError
 from brittle.store.folder import RunFolder
-from brittle.store.table import POINTS, SCORES
+from brittle.store.schemas import POINTS, SCORES
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    make_table().to_parquet(tmp_path / "run")
+    make_table().save(tmp_path / "run")
     return tmp_path / "run"
 
 
@@ -27,16 +27,16 @@ def test_round_trip(run: Path) -> None:
     table, found = make_table(), brittle.read_table(run)
     assert found.points.equals(table.points.cast(POINTS))
     assert found.scores.equals(table.scores.cast(SCORES))
-    assert found.provenance == json.loads(json.dumps(table.provenance))
+    assert found.record == table.record
 
 
 def test_several_shards_are_one_table(tmp_path: Path) -> None:
     table = make_table()
     with RunFolder.open(tmp_path / "run") as folder:
-        folder.begin(table.provenance)
+        folder.begin(table.record)
         for number in (2, 0, 1):
             folder.commit(number, {"points": table.points, "scores": table.scores})
-        folder.finish(table.provenance)
+        folder.finish(table.record)
     assert brittle.read_table(tmp_path / "run").points.num_rows == 3 * table.points.num_rows
 
 
@@ -91,7 +91,7 @@ def test_a_damaged_record_is_named(run: Path, name: str, content: str | None, co
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot be made") as caught:
-        make_table().to_parquet(tmp_path / "file" / "run")
+        make_table().save(tmp_path / "file" / "run")
     assert caught.value.code == "unwritable"
 
 
@@ -123,9 +123,9 @@ def test_reading_leaves_nothing_to_other_threads(run: Path) -> None:
 def test_a_table_is_printed_in_a_line() -> None:
     table = make_table()
     said = repr(table)
-    assert said.startswith(f"Table({len(table.points)} points, {len(table.provenance['scores'])} scores: ")
-    assert table.provenance["scores"][0]["label"] in said
+    assert said.startswith(f"Table({len(table.points)} points, {len(table.record.scores)} scores: ")
+    assert table.record.scores[0].label in said
     assert "\n" not in said
     assert len(said) < 240
-    bare = brittle.Table(table.points, table.scores, {})
+    bare = replace(table, record=replace(table.record, scores=()))
     assert repr(bare) == f"Table({len(table.points)} points, 0 scores: none)"

@@ -39,8 +39,11 @@ from brittle.errors import ArtefactError, DataError, DetectorFormatError, Storag
 from brittle.report import write_report
 from brittle.scores import LogitMargin
 from brittle.store.files.csv_text import cell, text_of
+from brittle.store.files.records import MOST_TEXT
+from brittle.store.files.strict_json import convert
 from brittle.store.folder import RunFolder
-from brittle.store.table import read_table, verify
+from brittle.store.reading import read_table, verify
+from brittle.store.record import RunRecord, plain
 
 SOURCE = Path(brittle.__file__).parent
 
@@ -50,11 +53,11 @@ def run(tmp_path: Path) -> Path:
     """A run of three shards."""
     table = make_table(points=20, scores=("moments", "input_margin"), sigmas=(0.1,), budgets=(10,))
     with RunFolder.open(tmp_path / "run") as folder:
-        folder.begin(table.provenance)
+        folder.begin(table.record)
         for number in range(3):
             tables = {"points": table.points, "scores": table.scores, "counterexamples": table.counterexamples}
             folder.commit(number, tables)
-        folder.finish(table.provenance)
+        folder.finish(table.record)
     return tmp_path / "run"
 
 
@@ -239,7 +242,7 @@ RECORDS = (
 def test_a_record_of_another_form_is_refused(key: str, value: Any, run: Path) -> None:
     record = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(record | {key: value}))
-    with pytest.raises(StorageError, match=rf"{key}.* in .*run\.json must be .*; found ") as caught:
+    with pytest.raises(StorageError, match=rf"{key}.* in .*run\.json (must be|lacks) .*; found ") as caught:
         read_table(run)
     assert caught.value.code == "run_damaged"
 
@@ -450,7 +453,7 @@ WATCH = """
 import sys
 from pathlib import Path
 from brittle.data import open_points
-from brittle.store.table import read_table, verify
+from brittle.store.reading import read_table, verify
 from brittle.errors import BrittleError
 import safetensors.torch, brittle.model.loading.load, brittle.model.loading.archive
 import brittle.detector, brittle.detector.pseudo_margin
@@ -490,7 +493,7 @@ def test_reading_starts_nothing_writes_nothing_and_calls_nobody(run: Path, tmp_p
     np.savez(place / "pickles.npz", x=np.array([Canary(tmp_path / "canary")] * 4, dtype=object))
     (place / "types.parquet").write_bytes(parquet_bytes(hostile_columns(tmp_path / "canary")["pickled type"]))
     run.rename(place / "run")
-    make_table().to_parquet(place / "bad_run")
+    make_table().save(place / "bad_run")
     (place / "bad_run" / "scores-00000.parquet").write_bytes(b"PAR1" * 9)
     done = subprocess.run([sys.executable, "-c", WATCH], cwd=place, capture_output=True, text=True, check=False)
     assert done.stdout == "done\n", done.stderr
@@ -625,21 +628,21 @@ def hostile_run(folder: Path) -> Path:
         return part
 
     def deep(value: Any, key: str = "") -> Any:
-        if isinstance(value, str) and key not in ("score", "quantity", "label", "noise"):
+        if isinstance(value, str) and key not in ("score", "quantity", "label", "safer"):
             return HOSTILE[(len(value) + len(key)) % len(HOSTILE)]
         if isinstance(value, dict):
             return {own: inner if own == "parameters" else deep(inner, own) for own, inner in value.items()}
         return [deep(inner, key) for inner in value] if isinstance(value, list) else value
 
-    provenance = deep(table.provenance) | {"confidence": 0.99, "format": 1}
-    provenance["data"]["class_names"] = list(HOSTILE)
+    content = deep(plain(table.record))
+    content["data"]["class_names"] = list(HOSTILE)
     replace(
         table,
         points=poisoned(table.points, "name", "detail"),
         scores=poisoned(table.scores, "detail"),
         counterexamples=poisoned(table.counterexamples),
-        provenance=provenance,
-    ).to_parquet(folder)
+        record=convert(RunRecord, content, MOST_TEXT),
+    ).save(folder)
     return folder
 
 
@@ -665,10 +668,10 @@ def test_the_command_line_survives_hostile_text(tmp_path: Path, capsys: pytest.C
 def test_no_command_says_what_a_terminal_would_obey(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Texts of a run by somebody else, and names of files, in what goes to a terminal."""
     table = make_table(points=150, scores=("logit_margin", "input_margin"))
-    model = table.provenance["model"] | {"state_sha256": "0" * 64}
-    entries = [entry | {"label": f"{entry['label']}\x1b[31m\u202e"} for entry in table.provenance["scores"]]
-    hostile = replace(table, provenance=table.provenance | {"model": model, "scores": entries})
-    hostile.to_parquet(tmp_path / "run\x1b[2J")
+    model = replace(table.record.model, state_sha256="0" * 64)
+    scores = tuple(replace(one, label=f"{one.label}\x1b[31m\u202e") for one in table.record.scores)
+    hostile = replace(table, record=replace(table.record, model=model, scores=scores))
+    hostile.save(tmp_path / "run\x1b[2J")
     run, out = str(tmp_path / "run\x1b[2J"), str(tmp_path / "d.json")
     main(["report", run, "--out", str(tmp_path / "r.html")])
     main(["compare", run, run])

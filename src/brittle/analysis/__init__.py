@@ -2,12 +2,13 @@
 
 from brittle.analysis.agreement import agreement, format_agreement
 from brittle.analysis.class_bias import ClassBias, class_bias
-from brittle.analysis.columns import Column, Setting, columns
+from brittle.analysis.columns import columns
 from brittle.analysis.comparison import compare, format_comparison
 from brittle.analysis.detection import Detection, detection, detection_curve, roc_curve
 from brittle.analysis.distribution import distribution, histogram
 from brittle.analysis.expected_change import expected_change_points, expected_change_table, format_expected_change
 from brittle.analysis.extremes import extremes, ranked
+from brittle.analysis.kendall import kendall_tau
 from brittle.analysis.label_flips import label_flips
 from brittle.analysis.margin_consistency import (
     Equidistance,
@@ -20,7 +21,7 @@ from brittle.analysis.margin_consistency import (
 from brittle.analysis.mean_absolute import MeanAbsolute, mean_absolute
 from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.analysis.outcomes import outcomes
-from brittle.analysis.rank_correlation import kendall_tau, rank_correlation
+from brittle.analysis.rank_correlation import rank_correlation
 from brittle.analysis.robust_accuracy import (
     EstimatedRobustAccuracy,
     RobustAccuracy,
@@ -31,6 +32,7 @@ from brittle.analysis.robust_accuracy import (
     subset_study,
 )
 from brittle.analysis.worst_case import format_worst_case, margin_columns, worst_case_table
+from brittle.store.columns import Column, Setting
 
 __all__ = [
     "ClassBias",

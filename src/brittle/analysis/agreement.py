@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pandas as pd
 
-from brittle.analysis.columns import ANY_NOISE, Column, Setting, probability_columns
-from brittle.analysis.rank_correlation import kendall_tau
-from brittle.store.table import Table
+from brittle.analysis.columns import probability_columns
+from brittle.analysis.kendall import kendall_tau
+from brittle.store.columns import ANY_NOISE, Column, Scored, Setting
 
 REFERENCE = "monte_carlo"
 """The estimator that the others are compared with: unbiased, and exact as its draws grow."""
@@ -33,7 +33,7 @@ class _Reference(NamedTuple):
     shares_draws: bool
 
 
-def agreement(table: Table) -> pd.DataFrame:
+def agreement(table: Scored) -> pd.DataFrame:
     r"""Every estimator of p_robust against Monte Carlo with the most draws at the same noise.
 
     An estimator that read the first `m` of the reference's `N` draws is compared with the votes of the others,

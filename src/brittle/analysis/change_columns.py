@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from brittle.analysis.columns import Column, Setting
-from brittle.store.table import Table
+from brittle.store.columns import Column, Setting
 
 LAPLACIAN = "laplacian"
 """The score that predicts the change of the predicted probability."""
 
 METHODS = ("exact", "auto", "probes", "gram")
 """Which Laplacian speaks for a run that holds several, the first of these; of others the first recorded."""
-
-
-def confidence_of(table: Table) -> float:
-    """The confidence of all intervals of a run."""
-    return float(table.provenance.get("confidence") or 0.99)
 
 
 def laplacian_column(found: Iterable[Column]) -> Column | None:

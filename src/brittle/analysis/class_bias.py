@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kruskal
 
-from brittle.analysis.columns import Column, columns, storable, typical
+from brittle.analysis.columns import typical
 from brittle.analysis.mean_interval import mean_interval
-from brittle.store.table import Table
+from brittle.store.columns import Column, Scored, storable
 
 MIN_POINTS = 5
 """Points a class needs to take part in the test: below, the test's chi-squared law is no longer close."""
@@ -42,7 +42,7 @@ class ClassBias:
     confidence: float
 
 
-def class_bias(table: Table, column: Column | None = None) -> ClassBias | None:
+def class_bias(table: Scored, column: Column | None = None) -> ClassBias | None:
     """Robustness by class, with intervals and a test of the differences.
 
     References:
@@ -55,10 +55,10 @@ def class_bias(table: Table, column: Column | None = None) -> ClassBias | None:
     Returns:
         The result, or None where no point has a robustness and a class.
     """
-    column = column or typical(columns(table))
+    column = column or typical(table.columns)
     if column is None:
         return None
-    confidence = float(table.provenance.get("confidence") or 0.99)
+    confidence = table.record.confidence
     by, classes = class_of(table)
     groups = {int(cast(float, number)): group for number, group in column.p_robust.dropna().groupby(classes)}
     if not groups:
@@ -75,16 +75,16 @@ def class_bias(table: Table, column: Column | None = None) -> ClassBias | None:
     return ClassBias(column, by, frame, float(spread), _p_value(samples), len(samples), confidence)
 
 
-def class_of(table: Table) -> tuple[Literal["label", "predicted"], pd.Series]:
+def class_of(table: Scored) -> tuple[Literal["label", "predicted"], pd.Series]:
     """The class of each point: its label where any point has one, else the prediction."""
     points = table.points.select(["point", "label", "predicted"]).to_pandas().set_index("point")
     by = "label" if points["label"].notna().any() else "predicted"
     return by, points[by]
 
 
-def class_name(table: Table, number: int) -> str:
+def class_name(table: Scored, number: int) -> str:
     """The name of class `number`, or `class 3` where the data name none."""
-    names = (table.provenance.get("data") or {}).get("class_names") or []
+    names = table.record.data.class_names or ()
     return storable(names[number]) if 0 <= number < len(names) else f"class {number}"
 
 

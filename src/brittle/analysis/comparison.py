@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 from scipy.stats import binomtest, rankdata, wilcoxon
 
-from brittle.analysis.change_columns import LAPLACIAN, confidence_of
-from brittle.analysis.columns import Column, columns
+from brittle.analysis.change_columns import LAPLACIAN
 from brittle.analysis.location import median_interval, skewed_mean
 from brittle.analysis.mean_absolute import absolute_mean
 from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.analysis.text import aligned, number, with_interval
 from brittle.errors import DataError
-from brittle.store.table import FLIP_PROBABILITY, Table, parameters_json
+from brittle.estimate import FLIP_PROBABILITY, parameters_json
+from brittle.store.columns import Column, Scored
 
 ACCURACY = "accuracy"
 """The row that says how many predictions are right."""
@@ -62,7 +62,7 @@ class _Pairing:
     only_second: int
 
 
-def compare(first: Table, second: Table) -> pd.DataFrame:
+def compare(first: Scored, second: Scored) -> pd.DataFrame:
     r"""Every score that both runs hold, with the same parameters, compared point by point.
 
     Two models on one data set, or one model on a data set and on corrupted copies of it. Points are paired by their
@@ -104,11 +104,11 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
     """
     _check_bounds(first, second)
     pairing = _pair(first, second)
-    confidence = max(confidence_of(first), confidence_of(second))
+    confidence = max(first.record.confidence(second))
     rows = [_accuracy(first, second, pairing, confidence)]
-    others = {_key(column): column for column in columns(second)}
+    others = {_key(column): column for column in second.columns}
     rows += [
-        _row(column, others[_key(column)], pairing, confidence) for column in columns(first) if _key(column) in others
+        _row(column, others[_key(column)], pairing, confidence) for column in first.columns if _key(column) in others
     ]
     return pd.DataFrame([row for row in rows if row is not None], columns=FIELDS)
 
@@ -138,10 +138,10 @@ def _key(column: Column) -> tuple[str, str]:
     return column.score, parameters_json(column.parameters)
 
 
-def _check_bounds(first: Table, second: Table) -> None:
+def _check_bounds(first: Scored, second: Scored) -> None:
     """Raise where the inputs of the two runs are in different units."""
-    bounds = [(table.provenance.get("model") or {}).get("bounds") for table in (first, second)]
-    if all(bounds) and [*map(float, bounds[0] or ())] != [*map(float, bounds[1] or ())]:
+    bounds = [list(table.record.model.bounds) for table in (first, second)]
+    if bounds[0] != bounds[1]:
         raise DataError(
             "bounds_differ",
             f"the inputs of the first run lie in {bounds[0]}, those of the second in {bounds[1]}; score both in one "
@@ -149,7 +149,7 @@ def _check_bounds(first: Table, second: Table) -> None:
         )
 
 
-def _pair(first: Table, second: Table) -> _Pairing:
+def _pair(first: Scored, second: Scored) -> _Pairing:
     """The pairs of points.
 
     Raises:
@@ -184,7 +184,7 @@ def _check_labels(both: pd.DataFrame) -> None:
         )
 
 
-def _accuracy(first: Table, second: Table, pairing: _Pairing, confidence: float) -> dict[str, Any] | None:
+def _accuracy(first: Scored, second: Scored, pairing: _Pairing, confidence: float) -> dict[str, Any] | None:
     """The row of the accuracies; None where either run has no labels."""
     right = [
         pd.Series(table.points["correct"].to_pylist(), index=table.points["point"].to_pylist(), dtype=np.float64)

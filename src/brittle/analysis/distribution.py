@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from brittle.analysis.columns import Column, columns, largest_budgets
+from brittle.analysis.columns import largest_budgets
 from brittle.analysis.mean_interval import mean_interval
-from brittle.store.table import Table
+from brittle.store.columns import Column, Scored
 
 FRAGILE = 0.01
 """A prediction whose flip probability exceeds this counts as fragile in summaries."""
@@ -21,7 +21,7 @@ _SUMMARY = (
 _HISTOGRAM = ("sigma", "noise", "estimator", "score", "budget", "start", "end", "points", "share")
 
 
-def distribution(table: Table) -> pd.DataFrame:
+def distribution(table: Scored) -> pd.DataFrame:
     """Summary of p_robust for each noise setting and estimator, at its largest budget.
 
     Args:
@@ -32,12 +32,12 @@ def distribution(table: Table) -> pd.DataFrame:
         (see `mean_interval`), the quantiles `q05`, `median`, `q95`, and `fragile`, the share of points whose flip
         probability exceeds `FRAGILE`.
     """
-    confidence = float(table.provenance.get("confidence") or 0.99)
+    confidence = table.record.confidence
     rows = [_summary(column, confidence) for column in _shown(table)]
     return pd.DataFrame(rows, columns=_SUMMARY).astype({"budget": "Int64"})
 
 
-def histogram(table: Table, bins: int = 20) -> pd.DataFrame:
+def histogram(table: Scored, bins: int = 20) -> pd.DataFrame:
     """Counts of p_robust in equal bins of [0, 1], for each noise setting and estimator at its largest budget.
 
     Args:
@@ -51,8 +51,8 @@ def histogram(table: Table, bins: int = 20) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=_HISTOGRAM)
 
 
-def _shown(table: Table) -> Sequence[Column]:
-    found = [column for column in largest_budgets(columns(table)) if column.value.notna().any()]
+def _shown(table: Scored) -> Sequence[Column]:
+    found = [column for column in largest_budgets(table.columns) if column.value.notna().any()]
     return sorted(found, key=lambda column: (column.setting.sigma or 0.0, column.setting.noise))
 
 

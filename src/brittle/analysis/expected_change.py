@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.change_columns import confidence_of, laplacian_column, sampled_columns
-from brittle.analysis.columns import Column, Setting, columns
+from brittle.analysis.change_columns import laplacian_column, sampled_columns
 from brittle.analysis.label_flips import flips_block
 from brittle.analysis.location import median_interval
 from brittle.analysis.spearman import spearman
@@ -18,7 +17,7 @@ from brittle.analysis.text import aligned, setting_name, with_interval
 from brittle.errors import ParameterError
 from brittle.estimate import Status
 from brittle.intervals import clopper_pearson, jackknife
-from brittle.store.table import Table
+from brittle.store.columns import Column, Scored, Setting
 
 CHANGE = "probability_change"
 """The score that samples the change; its mean is what the Laplacian predicts."""
@@ -50,7 +49,7 @@ class _Slope(NamedTuple):
     high: float
 
 
-def expected_change_points(table: Table, setting: Setting | None = None) -> pd.DataFrame:
+def expected_change_points(table: Scored, setting: Setting | None = None) -> pd.DataFrame:
     r"""The change that the Laplacian predicts and the one that was sampled, point by point, at one noise setting.
 
     $$E[p_c(x + e) - p_c(x)] = \frac{\sigma^2}{2} L + O(\sigma^4).$$
@@ -78,7 +77,7 @@ def expected_change_points(table: Table, setting: Setting | None = None) -> pd.D
     Raises:
         ParameterError: nothing was sampled at `setting`.
     """
-    found = columns(table)
+    found = table.columns
     laplacian, changes = laplacian_column(found), sampled_columns(found, CHANGE)
     if laplacian is None or not changes:
         return pd.DataFrame(columns=_POINTS)
@@ -90,7 +89,7 @@ def expected_change_points(table: Table, setting: Setting | None = None) -> pd.D
     return _points(table, laplacian, changes[setting])
 
 
-def expected_change_table(table: Table) -> pd.DataFrame:
+def expected_change_table(table: Scored) -> pd.DataFrame:
     r"""How well `sigma^2 / 2 L` predicts the sampled mean change of the predicted probability, by noise setting.
 
     With predicted changes `p_i` and sampled ones `s_i`, the slope is that of least squares through the origin,
@@ -115,8 +114,8 @@ def expected_change_table(table: Table) -> pd.DataFrame:
         `spearman`, `slope`, `ratio`, each with its interval; `median_predicted` and `median_sampled` change; `reason`
         why there is nothing to compare. Empty without a Laplacian or a sampled change.
     """
-    found = columns(table)
-    laplacian, confidence = laplacian_column(found), confidence_of(table)
+    found = table.columns
+    laplacian, confidence = laplacian_column(found)(table)
     if laplacian is None:
         return pd.DataFrame(columns=_FIELDS)
     rows = [
@@ -135,7 +134,7 @@ def format_expected_change(frame: pd.DataFrame, flips: pd.DataFrame) -> str:
     return "\n\n".join(blocks)
 
 
-def _points(table: Table, laplacian: Column, change: Column) -> pd.DataFrame:
+def _points(table: Scored, laplacian: Column, change: Column) -> pd.DataFrame:
     curvature, sampled = laplacian.rows, change.rows
     sigma, noise = change.setting
     factor = 0.5 * (sigma or 0.0) ** 2 if noise in ISOTROPIC else math.nan

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from brittle.analysis.class_bias import class_of
-from brittle.analysis.columns import Column, columns, preferred, typical
-from brittle.store.table import Table
+from brittle.analysis.columns import preferred, typical
+from brittle.store.columns import Column, Scored
 
 _FIELDS = (
     "point", "row", "name", "label", "predicted", "correct", "class", "p_robust", "flip_probability", "low", "high",
@@ -14,7 +14,7 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def ranked(table: Table, column: Column | None = None) -> pd.DataFrame:
+def ranked(table: Scored, column: Column | None = None) -> pd.DataFrame:
     """All points that have a robustness, the least robust first.
 
     The order is that of the flip probability, which tells points apart however near to 1 their robustness is. Points
@@ -29,7 +29,7 @@ def ranked(table: Table, column: Column | None = None) -> pd.DataFrame:
         `point`, `row`, `name`, `label`, `predicted`, `correct`, `class` (the label, or without labels the prediction),
         `p_robust`, `flip_probability` with its interval `low`, `high`, `status`, `evidence`.
     """
-    found = columns(table)
+    found = table.columns
     column = column or typical(found)
     if column is None:
         return pd.DataFrame(columns=_FIELDS)
@@ -47,7 +47,7 @@ def ranked(table: Table, column: Column | None = None) -> pd.DataFrame:
     return order[list(_FIELDS)]
 
 
-def extremes(table: Table, count: int = 5, column: Column | None = None) -> pd.DataFrame:
+def extremes(table: Scored, count: int = 5, column: Column | None = None) -> pd.DataFrame:
     """The most and the least robust points of each class.
 
     A class with fewer than `2 * count` points is split in halves, so that no point is on both sides.

@@ -10,13 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu, ttest_ind_from_stats
 
-from brittle.analysis.change_columns import confidence_of, laplacian_column, sampled_columns
-from brittle.analysis.columns import Column, columns
+from brittle.analysis.change_columns import laplacian_column, sampled_columns
 from brittle.analysis.location import skewed_mean
 from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.analysis.text import aligned, number, setting_name, with_interval
 from brittle.errors import ParameterError
-from brittle.store.table import Table
+from brittle.store.columns import Column, Scored
 
 FLIPS, CONFIDENCE = "monte_carlo", "max_probability"
 """The scores that say how often the label flipped, and how sure the model is."""
@@ -32,7 +31,7 @@ _FLIPS = (
 )  # fmt: skip
 
 
-def label_flips(table: Table, confident: float = 0.8, group: int = 50) -> pd.DataFrame:
+def label_flips(table: Scored, confident: float = 0.8, group: int = 50) -> pd.DataFrame:
     """Do the predictions with the lowest Laplacian flip most, however confident they are?
 
     Of the points with a predicted probability of at least `confident`, the `group` with the lowest and the `group` with
@@ -70,14 +69,13 @@ def label_flips(table: Table, confident: float = 0.8, group: int = 50) -> pd.Dat
         raise ParameterError("confident", f"confident must be a probability between 0 and 1; found {confident}")
     if group < 1:
         raise ParameterError("group", f"a group must have at least 1 point; found {group}")
-    found = columns(table)
+    found = table.columns
     laplacian = laplacian_column(found)
     if laplacian is None:
         return pd.DataFrame(columns=_FLIPS)
     sure = next((one for one in found if one.score == CONFIDENCE and one.value.notna().any()), None)
     rows = [
-        _flip_row(laplacian, flips, sure, confident, group, confidence_of(table))
-        for flips in sampled_columns(found, FLIPS).values()
+        _flip_row(laplacian, flips, sure, confident, group(table)) for flips in sampled_columns(found, FLIPS).values()
     ]
     return pd.DataFrame(rows, columns=_FLIPS).astype({"draws": "Int64"})
 

@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist
 from scipy.stats import pearsonr, spearmanr
 
+from brittle.analysis.kendall import kendall_tau, tau_interval
 from brittle.analysis.paired import paired
-from brittle.analysis.rank_correlation import kendall_tau
 from brittle.errors import ParameterError
-from brittle.intervals import check_confidence, clopper_pearson, jackknife
+from brittle.intervals import check_confidence
 from brittle.norms import DUAL_ORDER, check_norm
-
-MIN_POINTS = 10
-"""Points below which no interval of tau is given: the jackknife's law holds for many."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ def margin_consistency(
     The interval is Student's, on the scale of `atanh(tau)`, from the jackknife over points: tau without point `i`
     follows from the sums of row `i`, which take O(n log^2 n), a second for 100,000 points. Where all pairs agree the
     jackknife sees no variation; the bound is then that of the `n // 2` disjoint pairs, all of one kind
-    (Clopper-Pearson). Below `MIN_POINTS` points the interval is the whole range.
+    (Clopper-Pearson). Below 10 points the interval is the whole range.
 
     Validity: the interval covers the sampling of points, drawn independently, to first order in `1 / n` (tests measure
     it from 20 points on); not the error of the margins, which from attacks are upper bounds. Points whose margin is
@@ -131,7 +128,7 @@ def margin_consistency(
     check_confidence(confidence)
     (margins, scores), dropped = paired(margin=margin, score=score)
     tau = kendall_tau(margins, scores)
-    low, high = _tau_interval(margins, scores, tau, confidence)
+    low, high = tau_interval(margins, scores, tau, confidence)
     return MarginConsistency(name, margins.size, dropped, tau, low, high, confidence)
 
 
@@ -215,68 +212,3 @@ def isometry(input_distance: ArrayLike, feature_distance: ArrayLike) -> Isometry
         kappa_low=float(quartiles[0]),
         kappa_high=float(quartiles[2]),
     )
-
-
-def _tau_interval(
-    first: NDArray[np.float64], second: NDArray[np.float64], tau: float, confidence: float
-) -> tuple[float, float]:
-    if first.size < MIN_POINTS or math.isnan(tau):
-        return -1.0, 1.0
-    if abs(tau) > 1.0 - 1e-12:
-        return _bound_of_agreement(first, tau, confidence)
-    left_out = _leave_one_out(first, second)
-    half = float(jackknife(left_out[None, :], np.array([first.size]), confidence)[0]) / (1.0 - tau**2)
-    centre = math.atanh(tau)
-    return math.tanh(centre - half), math.tanh(centre + half)
-
-
-def _bound_of_agreement(first: NDArray[np.float64], tau: float, confidence: float) -> tuple[float, float]:
-    """The interval of `tau` where all pairs are of one kind: of `n // 2` disjoint ones, those untied count."""
-    untied = row_sums(first, first).sum() / (first.size * (first.size - 1.0))
-    pairs = math.floor(first.size // 2 * untied)
-    share = float(clopper_pearson(pairs, pairs, confidence)[0]) if pairs else 0.0
-    bound = 2.0 * share - 1.0
-    return (bound, 1.0) if tau > 0.0 else (-1.0, -bound)
-
-
-def _leave_one_out(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Tau-b without each point in turn, `[n]`: a point takes its row and its column out of each sum."""
-    products, firsts, seconds = (
-        rows.sum() - 2.0 * rows for rows in (row_sums(first, second), row_sums(first, first), row_sums(second, second))
-    )
-    untied = np.sqrt(firsts * seconds)
-    return np.divide(products, untied, out=np.zeros_like(untied), where=untied > 0.0)
-
-
-def row_sums(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
-    """`sum_j sign(x_i - x_j) sign(y_i - y_j)` for every point `i`, `[n]`, in O(n log^2 n)."""
-    x, y = (np.unique(values, return_inverse=True)[1].astype(np.int64) for values in (first, second))
-    concordant = _dominated(x, y) + _dominated(-x, -y)
-    discordant = _dominated(x, -y) + _dominated(-x, y)
-    return (concordant - discordant).astype(np.float64)
-
-
-def _dominated(x: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For every point, the number of points with both a smaller `x` and a smaller `y`."""
-    order = np.lexsort((-y, x))  # of equal x the larger y first, so that none of them counts for another
-    counts = np.empty_like(x)
-    counts[order] = _smaller_before(y[order])
-    return counts
-
-
-def _smaller_before(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For every entry, the number of smaller ones before it, by halves of blocks of 2, 4, 8, ... entries.
-
-    In a block, an entry of the right half counts the entries of the left half that sort before it.
-    """
-    places = np.arange(values.size)
-    ascending = np.lexsort((-places, values))
-    counts = np.zeros_like(values)
-    for level in range(max(values.size - 1, 0).bit_length()):
-        half = 1 << level
-        block = ascending >> (level + 1)
-        inside = ascending[np.argsort(block, kind="stable")]
-        right = (inside & half) > 0
-        lefts = np.cumsum(~right) - (inside >> (level + 1)) * half
-        counts[inside[right]] += lefts[right]
-    return counts

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from brittle.analysis.change_columns import LAPLACIAN, confidence_of, laplacian_column
-from brittle.analysis.columns import Column, columns
+from brittle.analysis.change_columns import LAPLACIAN, laplacian_column
 from brittle.analysis.location import skewed_mean
 from brittle.analysis.mean_interval import MeanInterval
 from brittle.errors import ParameterError
-from brittle.store.table import Table
+from brittle.store.columns import Column, Scored
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class MeanAbsolute:
     confidence: float
 
 
-def mean_absolute(table: Table, column: Column | str = LAPLACIAN) -> MeanAbsolute:
+def mean_absolute(table: Scored, column: Column | str = LAPLACIAN) -> MeanAbsolute:
     """Mean of `|value|` over the points, `(1 / N) sum_i |L(x_i)|` for the Laplacian: how rough a model is.
 
     The interval is that of `skewed_mean` (Hall's, with the skewness of such heavy tails taken out), cut at 0.
@@ -55,12 +54,12 @@ def mean_absolute(table: Table, column: Column | str = LAPLACIAN) -> MeanAbsolut
     Raises:
         ParameterError: the run has no such score, or a value is infinite, which leaves no mean.
     """
-    chosen = column if isinstance(column, Column) else _named(columns(table), column)
+    chosen = column if isinstance(column, Column) else _named(table.columns, column)
     values = np.abs(chosen.value.to_numpy(dtype=np.float64))
     if np.isinf(values).any():
         count = int(np.isinf(values).sum())
         raise ParameterError("infinite", f"{chosen.label} is infinite at {count} points, so it has no mean")
-    known, confidence = values[~np.isnan(values)], confidence_of(table)
+    known, confidence = values[~np.isnan(values)](table)
     mean, low, high = absolute_mean(known, confidence)
     return MeanAbsolute(chosen.label, known.size, values.size - known.size, mean, low, high, confidence)
 

@@ -7,15 +7,14 @@ from typing import Any
 
 import pandas as pd
 
-from brittle.analysis.columns import WITHOUT_VALUE, columns
 from brittle.estimate import Status
-from brittle.store.table import Table
+from brittle.store.columns import WITHOUT_VALUE, Scored
 
 _FIELDS = ("labels", "status", "sentence", "has_value", "points", "first")
 _STATUS = {status.slug: status for status in Status}
 
 
-def outcomes(table: Table, first: int = 5) -> pd.DataFrame:
+def outcomes(table: Scored, first: int = 5) -> pd.DataFrame:
     """Every status other than `ok`, with the points and the scores that it befell.
 
     A point that could not be evaluated at all is counted once, not once for each score; scores that report one status
@@ -34,7 +33,7 @@ def outcomes(table: Table, first: int = 5) -> pd.DataFrame:
     valued = [_is_valued(str(status)) for status in points["status"]]
     rows = list(_outcomes(points, points, valued, first).values())
     scores: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
-    for column in columns(table):
+    for column in table.columns:
         evaluated = column.rows.loc[valued, :]
         numbers = [number == number for number in evaluated["value"]]
         for key, row in _outcomes(evaluated, points, numbers, first).items():

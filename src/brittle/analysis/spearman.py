@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from brittle.analysis.margin_consistency import MIN_POINTS, margin_consistency, row_sums
+from brittle.analysis.kendall import MIN_POINTS, row_sums
+from brittle.analysis.margin_consistency import margin_consistency
 from brittle.analysis.paired import paired
 from brittle.intervals import check_confidence, jackknife
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from brittle.analysis.columns import Setting
 from brittle.errors import printable
+from brittle.store.columns import Setting
 
 
 def number(value: float) -> str:

@@ -8,30 +8,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.columns import Column, columns, largest_budgets
+from brittle.analysis.columns import largest_budgets, safer
 from brittle.analysis.detection import detection
 from brittle.analysis.margin_consistency import margin_consistency
 from brittle.analysis.paired import check_epsilon
 from brittle.analysis.robust_accuracy import direct_robust_accuracy
-from brittle.estimate import Status
+from brittle.estimate import INPUT_MARGIN, Status
 from brittle.norms import check_norm
-from brittle.store.table import FLIP_PROBABILITY, INPUT_MARGIN, Table
-
-ORIENTATION = {
-    "logit_margin": 1.0,
-    "feature_margin": 1.0,
-    "first_order_margin": 1.0,
-    "max_probability": 1.0,
-    "probability_margin": 1.0,
-    "entropy": -1.0,
-    "pseudo_margin": 1.0,
-    "laplacian": 1.0,
-    "smoothed_laplacian": 1.0,
-    "probability_change": -1.0,
-    "first_order_change": -1.0,
-    "change_bound": -1.0,
-}
-"""What makes a score larger where safer, by name: its sign. Flip probabilities are negated whatever their name."""
+from brittle.store.columns import Column, Scored
 
 _FIELDS = (
     "norm", "epsilon", "score", "title", "points", "dropped", "not_found", "masked", "positives",
@@ -40,27 +24,15 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def margin_columns(table: Table) -> tuple[Column, ...]:
-    """The columns of `table` that hold input margins, in the order of its provenance.
+def margin_columns(table: Scored) -> tuple[Column, ...]:
+    """The columns of `table` that hold input margins, in the order of its record.
 
     A value is a distance in the norm that the parameters name, infinite where nothing was found.
     """
-    return tuple(column for column in columns(table) if column.score == INPUT_MARGIN)
+    return tuple(column for column in table.columns if column.score == INPUT_MARGIN)
 
 
-def safer(column: Column) -> pd.Series | None:
-    """The values of `column` so that larger is safer, NaN where there is none; None for a score of no known direction.
-
-    Flip probabilities are negated, not taken from 1, so that the smallest still differ. Of the changes of a probability
-    a large mean is safe, and a large spread is not.
-    """
-    if column.parameters.get("statistic") == "mean":
-        return column.value
-    sign = -1.0 if column.quantity == FLIP_PROBABILITY else ORIENTATION.get(column.score)
-    return None if sign is None else sign * column.value
-
-
-def worst_case_table(table: Table, epsilon: float, norm: str | None = None) -> pd.DataFrame:
+def worst_case_table(table: Scored, epsilon: float, norm: str | None = None) -> pd.DataFrame:
     """The table of the paper: how every score orders the points by input margin, and finds those within `epsilon`.
 
     Of probability scores, the column with the most draws at each noise setting takes part. Each row is over the points
@@ -92,7 +64,7 @@ def worst_case_table(table: Table, epsilon: float, norm: str | None = None) -> p
     if margin is None:
         return pd.DataFrame(columns=_FIELDS)
     correct = _correct(table)
-    confidence = float(table.provenance.get("confidence") or 0.99)
+    confidence = table.record.confidence
     rows = [
         _row(margin, column, values, correct, epsilon, confidence)
         for column in _compared(table)
@@ -114,14 +86,14 @@ def format_worst_case(frame: pd.DataFrame) -> str:
     return "\n".join([_title(frame), header, *(_line(row, width) for row in frame.to_dict("records")), *reasons])
 
 
-def _compared(table: Table) -> tuple[Column, ...]:
+def _compared(table: Scored) -> tuple[Column, ...]:
     """The columns to compare: of probabilities those with most draws, and all others."""
-    found = columns(table)
+    found = table.columns
     most = {column.label for column in largest_budgets(found)}
     return tuple(column for column in found if not column.is_probability or column.label in most)
 
 
-def _correct(table: Table) -> NDArray[np.float64]:
+def _correct(table: Scored) -> NDArray[np.float64]:
     """Whether each point is classified correctly, 1 or 0, `[N]`; NaN without a label."""
     return np.asarray(table.points["correct"].to_pylist(), dtype=np.float64)
 

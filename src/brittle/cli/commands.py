@@ -90,7 +90,7 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
     from brittle.cli import digits
     from brittle.scores import CATALOGUE
     from brittle.store.files.writing import check_folder
-    from brittle.store.table import check_free
+    from brittle.store.folder import check_free
 
     check_folder(out / "run")
     check_free(out / "run")
@@ -130,7 +130,7 @@ def report(
     from brittle.cli.printed import change_texts, comparison_texts, named
     from brittle.norms import parse_epsilon
     from brittle.report import worst_cases, write_report
-    from brittle.store.table import read_table
+    from brittle.store.reading import read_table
 
     page = out or run_folder / "report.html"
     _check_page(page)

@@ -32,7 +32,7 @@ def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
     from brittle.analysis import compare as compare_runs
     from brittle.analysis import format_comparison
     from brittle.analysis.comparison import FIELDS
-    from brittle.store.table import read_table
+    from brittle.store.reading import read_table
 
     if out is not None:
         check_place(out, ".csv")

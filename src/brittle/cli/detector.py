@@ -67,7 +67,7 @@ def fit(
         The file to write.
     """
     from brittle.detector import Detector
-    from brittle.store.table import read_table
+    from brittle.store.reading import read_table
 
     _check_out(out, overwrite)
     found = Detector.fit(
@@ -189,16 +189,16 @@ def fit_pseudo_margin(
     """
     from brittle.detector.pseudo_margin import PseudoMargin
     from brittle.detector.pseudo_margin.file import SUFFIX
-    from brittle.store.table import read_table
+    from brittle.store.reading import read_table
 
     _check_out(out, overwrite, SUFFIX)
     table = read_table(run_folder)
-    declared = table.provenance["model"]
-    low, high = declared["bounds"]
-    points = reading.read(data, (low, high), table.provenance["data"].get("limit"))
-    preprocessing = ((low, high), declared["mean"], declared["std"])
-    layer = head or declared.get("head")
-    classifier = network.load(model, *preprocessing, outputs=declared["outputs"], head=layer)
+    declared = table.record.model
+    low, high = declared.bounds
+    points = reading.read(data, (low, high), table.record.data.limit)
+    preprocessing = ((low, high), declared.mean, declared.std)
+    layer = head or declared.head
+    classifier = network.load(model, *preprocessing, outputs=declared.outputs, head=layer)
     learned = PseudoMargin.fit_run(table, classifier, points, norm, seed)
     print(f"{learned.recipe.points} points, validation loss {learned.recipe.validation_loss:.4g}")
     print(learned.save(out))

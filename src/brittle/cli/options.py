@@ -302,7 +302,7 @@ class RunOptions:
         Raises:
             StorageError: it cannot, or does.
         """
-        from brittle.store.table import check_free, check_writable
+        from brittle.store.folder import check_free, check_writable
 
         check_writable(out) if self.resume else check_free(out)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def named(folders: Sequence[Path]) -> dict[str, Table]:
     """The runs in `folders` by the names of these; by their paths where several have one name."""
-    from brittle.store.table import read_table
+    from brittle.store.reading import read_table
 
     times = Counter(folder.resolve().name for folder in set(folders))
     names = {folder: folder.resolve().name for folder in folders}

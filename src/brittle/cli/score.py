@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from brittle.cli.common import ROW_FAILURES, say, show, whole_rows
 from brittle.cli.options import DataOptions, ModelOptions, RunOptions, ScoreOptions, WorkerOptions
@@ -13,6 +13,7 @@ from brittle.errors import printable
 
 if TYPE_CHECKING:
     from brittle.run.job import Job
+    from brittle.store.record import RunRecord
 
 
 def score(
@@ -39,7 +40,7 @@ def score(
     out
         Folder for the run; it must not hold one yet, unless it is resumed.
     """
-    from brittle.run import execute
+    from brittle.run import Options, execute
     from brittle.run.progress import progress
     from brittle.run.workers.service import serve
 
@@ -49,8 +50,14 @@ def score(
     job = _open_job(model, data, out, declared, reading, scoring, running)
     command = ["brittle", *sys.argv[1:]]
     with progress(running.quiet, sys.stderr) as advance:
-        expected, skip = running.expected_accuracy, running.skip_doctor
-        record = execute(job, out, expected, advance, command, skip_doctor=skip, workers=workers)
+        options = Options(
+            expected_accuracy=running.expected_accuracy,
+            progress=advance,
+            command=command,
+            skip_doctor=running.skip_doctor,
+            workers=workers,
+        )
+        record = execute(job, out, options)
     if job.classifier.passes == 0:
         say(running.quiet, f"the run in {out} was finished before; nothing was computed")
     return _conclude(record, out, running)
@@ -85,15 +92,13 @@ def _open_job(
     return make_job(classifier, points, scores, scoring.seed, rows, running.confidence)
 
 
-def _conclude(record: dict[str, Any], out: Path, running: RunOptions) -> int:
+def _conclude(record: RunRecord, out: Path, running: RunOptions) -> int:
     """Say what became of the points; the exit code."""
-    from brittle.store.account import Account
-
-    for warning in record["warnings"]:
-        show(f"brittle: note: {warning['code']}: {warning['sentence']}", sys.stderr)
-    account = Account.read(record["account"])
+    for warning in record.warnings:
+        show(f"brittle: note: {warning.code}: {warning.sentence}", sys.stderr)
+    account = record.account
     accuracy = f"accuracy {account.correct / account.labelled:.1%}, " if account.labelled else ""
-    done = f"{account.points} points, {accuracy}{account.passes:,} passes, {record['seconds']:.1f} s"
+    done = f"{account.points} points, {accuracy}{account.passes:,} passes, {record.seconds or 0.0:.1f} s"
     say(running.quiet, f"{done}; next: brittle report {out}")
     if not account.failed:
         return 0

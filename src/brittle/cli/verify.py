@@ -23,8 +23,8 @@ def verify(run_folder: Annotated[Path, Parameter(name="run")]) -> int:
     run_folder
         A folder that `brittle score` wrote.
     """
-    from brittle.store.table import read_json
-    from brittle.store.table import verify as verify_run
+    from brittle.store.reading import verify as verify_run
+    from brittle.store.record import read_record
 
     faults = verify_run(run_folder)
     damaged = [fault for fault in faults if not fault.stray]
@@ -36,7 +36,7 @@ def verify(run_folder: Annotated[Path, Parameter(name="run")]) -> int:
             f"{len(damaged)} shard files of {run_folder} are damaged, beginning with {damaged[0].file}; score again "
             f"with --resume, which computes only what is lost, or get the files again",
         )
-    finished = read_json(run_folder / "run.json").get("finished")
+    finished = read_record(run_folder / "run.json").finished
     rest = "" if finished else "; the run has not finished, score --resume goes on with it"
     show(f"brittle: every shard of {run_folder} is what was written{rest}", sys.stderr)
     return 0

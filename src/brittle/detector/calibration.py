@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -16,10 +16,11 @@ from brittle.analysis.detection import GOOD_AUROC, detection
 from brittle.analysis.margin_consistency import margin_consistency
 from brittle.detector.ranges import check_interval
 from brittle.errors import DataError, ParameterError
-from brittle.estimate import Status
+from brittle.estimate import INPUT_MARGIN, Status, parameters_json
 from brittle.intervals import clopper_pearson
 from brittle.norms import check_norm
-from brittle.store.table import INPUT_MARGIN, Table, parameters_json
+from brittle.store.record import Parameter, ScoreRecord
+from brittle.store.table import Table
 
 STEADY = 13
 """So many times the brittle points that a rate needs make it steady: see `steady_rate`."""
@@ -306,7 +307,7 @@ def calibrate(
             held_out=rest.size,
         ),
         verdict=judge(known.margins, known.scores, epsilon, confidence),
-        parameters=entry["parameters"],
+        parameters=dict(entry.parameters),
         margin=margins["parameters"],
     )
 
@@ -447,8 +448,8 @@ def norm_of(table: Table, norm: str | None, label: str | None = None) -> str:
     """
     if norm is not None:
         return check_norm(norm)
-    margins = [one for one in table.provenance["scores"] if one["score"] == INPUT_MARGIN]
-    found = dict.fromkeys(str(one["parameters"].get("norm")) for one in margins if label in (None, one["label"]))
+    margins = [one for one in table.record.scores if one.score == INPUT_MARGIN]
+    found = dict.fromkeys(str(one.parameters.get("norm")) for one in margins if label in (None, one.label))
     if not found:
         raise _missing(table, label or INPUT_MARGIN)
     if len(found) > 1:
@@ -459,9 +460,9 @@ def norm_of(table: Table, norm: str | None, label: str | None = None) -> str:
     return check_norm(next(iter(found)))
 
 
-def _margin_entry(table: Table, norm: str, label: str | None) -> dict[str, Any]:
+def _margin_entry(table: Table, norm: str, label: str | None) -> ScoreRecord:
     """The margins in `norm`; where the run holds those of another norm alone, the error says how to ask for them."""
-    norms = {str(one["parameters"].get("norm")) for one in table.provenance["scores"] if one["score"] == INPUT_MARGIN}
+    norms = {str(one.parameters.get("norm")) for one in table.record.scores if one.score == INPUT_MARGIN}
     if len(norms) == 1 and norm not in norms:
         other = norms.pop()
         raise DataError(
@@ -472,20 +473,19 @@ def _margin_entry(table: Table, norm: str, label: str | None) -> dict[str, Any]:
     return _entry(table, INPUT_MARGIN, {"norm": norm}, label)
 
 
-def _entry(table: Table, score: str, wanted: dict[str, Any], label: str | None) -> dict[str, Any]:
+def _entry(table: Table, score: str, wanted: Mapping[str, Parameter], label: str | None) -> ScoreRecord:
     """The one score of that name, parameters and label in the record of a run."""
-    named = [entry for entry in table.provenance["scores"] if entry["score"] == score]
+    named = [entry for entry in table.record.scores if entry.score == score]
     fitting = [
         entry
         for entry in named
-        if all(entry["parameters"].get(key) == value for key, value in wanted.items())
-        and label in (None, entry["label"])
+        if all(entry.parameters.get(key) == value for key, value in wanted.items()) and label in (None, entry.label)
     ]
     if len(fitting) == 1:
         return fitting[0]
     asked = label or f"{score} with {parameters_json(wanted)}"
     if fitting:
-        labels = ", ".join(entry["label"] for entry in fitting)
+        labels = ", ".join(entry.label for entry in fitting)
         raise DataError(
             "several_scores", f"the run holds {asked} {len(fitting)} times: {labels}; name one by its label"
         )
@@ -493,14 +493,14 @@ def _entry(table: Table, score: str, wanted: dict[str, Any], label: str | None) 
 
 
 def _missing(table: Table, asked: str) -> DataError:
-    there = ", ".join(entry["label"] for entry in table.provenance["scores"]) or "none"
+    there = ", ".join(entry.label for entry in table.record.scores) or "none"
     return DataError("no_such_score", f"the run does not hold {asked}; its scores: {there}; score the points by it too")
 
 
-def _rows(table: Table, entry: dict[str, Any]) -> pd.DataFrame:
+def _rows(table: Table, entry: ScoreRecord) -> pd.DataFrame:
     """The rows of one score, by point."""
     frame = table.long()
-    wanted = (frame["score"] == entry["score"]) & (frame["parameters"] == parameters_json(entry["parameters"]))
+    wanted = (frame["score"] == entry.score) & (frame["parameters"] == parameters_json(entry.parameters))
     return frame[wanted].set_index("point")
 
 

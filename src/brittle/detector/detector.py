@@ -29,7 +29,7 @@ from brittle.detector.calibration import (
 from brittle.detector.consistency import check_consistent
 from brittle.detector.flags import FLAGS
 from brittle.detector.formulas import SCORES
-from brittle.detector.identity import Identity, check_same_run
+from brittle.detector.identity import Identity, Source, check_same_run
 from brittle.detector.network import DetectorNetwork
 from brittle.detector.scoring import check_learned, check_score, check_use, parameters_of, regressor_of, score_of
 from brittle.errors import DetectorFormatError, ModelError, ParameterError
@@ -167,9 +167,9 @@ class Detector:
         if seed < 0:
             raise ParameterError("seed", f"the seed must be at least 0; found {seed}")
         check_use(score, pseudo_margin)
-        identity = Identity.of_run(table.provenance)
+        identity = Identity.of_run(table.record)
         if scores is not None:
-            check_same_run(table.provenance, scores.provenance)
+            check_same_run(table.record, scores.record)
         if pseudo_margin is not None:
             check_learned(pseudo_margin, identity, norm)
         scored = scores or table
@@ -185,7 +185,7 @@ class Detector:
             confidence=confidence,
             seed=seed,
             margin=margin,
-            learned_from=() if pseudo_margin is None else pseudo_margin.learned_from(table.provenance["data"]),
+            learned_from=() if pseudo_margin is None else pseudo_margin.learned_from(Source.of_run(table.record)),
         )
         return cls(
             format=FORMAT,
@@ -194,7 +194,7 @@ class Detector:
             epsilon=reach,
             norm=norm,
             score=score,
-            head=scored.provenance["model"].get("head") if SCORES[score].uses_features else None,
+            head=scored.record.model.head if SCORES[score].uses_features else None,
             tpr=tpr,
             confidence=confidence,
             seed=seed,

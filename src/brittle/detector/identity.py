@@ -15,6 +15,7 @@ from brittle.model.bounds import check_bounds
 from brittle.model.classifier import OUTPUTS, Classifier
 from brittle.model.loading.load import state_digest
 from brittle.store.files.strict_json import MOST_CHARACTERS
+from brittle.store.record import RunRecord
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -54,22 +55,20 @@ class Identity:
             raise ParameterError("outputs", f"outputs must be one of {', '.join(OUTPUTS)}; found {self.outputs!r:.80}")
 
     @classmethod
-    def of_run(cls, provenance: Mapping[str, Any]) -> Identity:
-        """The model of a run.
+    def of_run(cls, record: RunRecord) -> Identity:
+        """The model of the run that `record` is of.
 
         Raises:
             DataError: the run does not say what its weights were.
         """
-        model = provenance["model"]
-        if model.get("state_sha256") is None:
+        model = record.model
+        if model.state_sha256 is None:
             raise DataError(
                 "no_digest",
-                f"the run of {model.get('spec')} holds no digest of the model's weights, to which a detector is tied; "
+                f"the run of {model.spec} holds no digest of the model's weights, to which a detector is tied; "
                 f"score a torch.nn.Module",
             )
-        mean, std = (None if model[name] is None else tuple(model[name]) for name in ("mean", "std"))
-        low, high = model["bounds"]
-        return cls(model["state_sha256"], (low, high), mean, std, model["outputs"])
+        return cls(model.state_sha256, model.bounds, model.mean, model.std, model.outputs)
 
     @classmethod
     def of_classifier(cls, classifier: Classifier) -> Identity:
@@ -126,8 +125,14 @@ class Source:
 
     @classmethod
     def of(cls, provenance: Mapping[str, Any]) -> Source:
-        """The source that `provenance` describes: that of points, or `data` in the record of a run."""
+        """The source that the provenance of points describes."""
         return cls(*(_printable(provenance.get(name)) for name in ("sha256", "split", "path")))
+
+    @classmethod
+    def of_run(cls, record: RunRecord) -> Source:
+        """The source of the points of the run that `record` is of."""
+        data = record.data
+        return cls(*map(_printable, (data.sha256, data.split, data.path)))
 
     def same(self, other: Source) -> bool:
         """Whether an id in one is the same point in the other, by the digest."""
@@ -145,7 +150,7 @@ class Source:
         return ", ".join(part for part in named if part is not None)
 
 
-def check_same_run(margins: Mapping[str, Any], scores: Mapping[str, Any]) -> None:
+def check_same_run(margins: RunRecord, scores: RunRecord) -> None:
     """Raise unless two runs, of which the records are given, are of the same model and the same data.
 
     Raises:
@@ -159,7 +164,7 @@ def check_same_run(margins: Mapping[str, Any], scores: Mapping[str, Any]) -> Non
             f"the run of the scores is of another model or preprocessing than that of the margins: {differing}; score "
             f"the points by the same",
         )
-    ours, theirs = (Source.of(run["data"]) for run in (margins, scores))
+    ours, theirs = (Source.of_run(run) for run in (margins, scores))
     if not ours.same(theirs):
         raise DataError(
             "other_points",

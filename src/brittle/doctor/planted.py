@@ -15,7 +15,7 @@ from torch import Tensor
 
 from brittle.doctor.subject import Subject
 from brittle.errors import ParameterError
-from brittle.estimate import Estimate, Status
+from brittle.estimate import Estimate, Status, score_label
 from brittle.measure import Certified, Clean, take
 from brittle.measure.forward import look
 from brittle.model.classifier import Classifier
@@ -30,7 +30,6 @@ from brittle.scores import (
     Score,
     Taylor,
 )
-from brittle.store.table import score_label
 
 PLANTS = 8
 """Points around which boundaries are planted."""

@@ -13,9 +13,6 @@ from brittle.doctor.rounding import Difference, allowed, excess, precision_of
 from brittle.errors import ModelError
 from brittle.model.classifier import Classifier
 
-REFERENCE = "reference"
-"""The field under which processes tell each other of them."""
-
 KEPT = 8
 """Points whose logits are kept."""
 

@@ -13,12 +13,12 @@ from torch import Tensor
 
 from brittle.data import Batch
 from brittle.data.images import thumbnails
-from brittle.estimate import Estimate, Evidence, Status
+from brittle.estimate import Estimate, Evidence, Status, parameters_json
 from brittle.measure import CertifiedRadius, Clean, Curved, Measurement, NearestPoint, take
 from brittle.measure.forward import look
 from brittle.model.classifier import Classifier
 from brittle.scores import Score
-from brittle.store.table import COUNTEREXAMPLES, POINTS, SCORES, parameters_json
+from brittle.store.schemas import COUNTEREXAMPLES, POINTS, SCORES
 
 
 def plan(scores: Iterable[Score]) -> tuple[Measurement, ...]:

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -13,19 +14,21 @@ from torch import Tensor
 
 from brittle import doctor
 from brittle.data import Batch, Points, as_points
-from brittle.doctor.reference import REFERENCE
 from brittle.errors import DataError, ParameterError
 from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
 from brittle.run.identity import check_same
 from brittle.run.job import Job, Shard
-from brittle.run.record import Record, describe
-from brittle.run.workers import Workers
+from brittle.run.record import RunningRecord, describe
+from brittle.run.workers import Expected, Workers
 from brittle.scores import Score
 from brittle.store.account import FIRST_ROWS, Account
-from brittle.store.folder import RunFolder
-from brittle.store.table import KINDS, Table, check_free, read_table
+from brittle.store.folder import RunFolder, check_free
+from brittle.store.reading import read_table
+from brittle.store.record import RunRecord
+from brittle.store.schemas import KINDS
+from brittle.store.table import Table
 
 CONFIDENCE = 0.99
 """Confidence of all intervals of a run unless told."""
@@ -40,6 +43,27 @@ Progress = Callable[[int, int, int], None]
 
 Keep = Callable[[Shard], None]
 """What is done with a shard once its rows are there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a job is carried out; none of it decides a number.
+
+    Attributes:
+        expected_accuracy: stop when the accuracy on the first labelled points is surely below.
+        progress: called with every batch.
+        command: how the run was started, for the record.
+        most_failures: stop when more of the first 1,000 points than this get no number; None never stops for that.
+        skip_doctor: leave out the checks before the run.
+        workers: processes that compute the shards of a run folder, in place of this one.
+    """
+
+    expected_accuracy: float | None = None
+    progress: Progress | None = None
+    command: Sequence[str] | None = None
+    most_failures: int | None = MOST_FAILURES
+    skip_doctor: bool = False
+    workers: Workers | None = None
 
 
 def score(
@@ -95,129 +119,154 @@ def score(
         check_free(out)
     parts: list[Shard] = []
     job = make_job(classifier, data, scores, seed, batch_size, confidence)
-    options = (expected_accuracy, progress, command, most_failures)
-    keep = parts.append if out is None else None
-    provenance = execute(job, out, *options, keep=keep, skip_doctor=skip_doctor)
+    options = Options(
+        expected_accuracy=expected_accuracy,
+        progress=progress,
+        command=command,
+        most_failures=most_failures,
+        skip_doctor=skip_doctor,
+    )
+    record = execute(job, out, options, keep=parts.append if out is None else None)
     if out is not None:
         return read_table(out)
     tables = {kind: pa.concat_tables([part.tables[kind] for part in parts]).combine_chunks() for kind in KINDS}
-    return Table(provenance=provenance, **tables)
+    return Table(record=record, **tables)
 
 
 def execute(
-    job: Job,
-    out: str | os.PathLike[str] | None,
-    expected_accuracy: float | None = None,
-    progress: Progress | None = None,
-    command: Sequence[str] | None = None,
-    most_failures: int | None = MOST_FAILURES,
-    *,
-    keep: Keep | None = None,
-    skip_doctor: bool = False,
-    workers: Workers | None = None,
-) -> dict[str, Any]:
+    job: Job, out: str | os.PathLike[str] | None, options: Options = Options(), keep: Keep | None = None
+) -> RunRecord:
     """Compute the shards of `job` that are not there yet; gives the record of the run.
 
     Args:
         job: what is computed.
         out: the run folder; a run in it is resumed, and one that is complete costs no pass. None writes nothing.
-        expected_accuracy: stop when the accuracy on the first labelled points is surely below.
-        progress: called with every batch.
-        command: how the run was started, for the record.
-        most_failures: stop when more of the first 1,000 points than this get no number; None never stops for that.
-        keep: called with every shard that was computed.
-        skip_doctor: leave out the checks before the run.
-        workers: processes that compute the shards of a run folder, in place of this one.
+        options: how it is carried out.
+        keep: called with every shard that this process computed.
 
     Raises:
         As `score`.
     """
     started = time.monotonic()
-    fixed = describe(job, command)
+    fixed = describe(job, options.command)
     opened: AbstractContextManager[RunFolder | None] = nullcontext() if out is None else RunFolder.open(out)
     with opened as folder, job.classifier.evaluating():
-        before = None if folder is None else folder.record
-        if folder is not None and before is not None:
-            check_same(before, fixed, os.fspath(folder.path))
-            if before["finished"] and len(folder.shards) == job.shards:
-                return before
-        diagnosis = _examine(job, expected_accuracy, skip_doctor)
+        before = None if folder is None else _resumed(folder, fixed)
+        if folder is not None and before is not None and before.finished and len(folder.shards) == job.shards:
+            return before
+        diagnosis = _examine(job, options)
         assert diagnosis.reference is not None
         reference = diagnosis.reference.checked(job.classifier, "when the run begins")
-        record = Record.start(fixed, diagnosis)
-        if before is not None:
-            record.created = before["created"]
-        if folder is not None and (workers is None or before is not None):
-            folder.begin(record.provenance())
-        with closing(_shards(job, folder, record, reference, progress, keep, workers)) as shards:
-            for account, points in shards:
-                record.account += account
-                record.confusion += doctor.confusion_in(points)
-                _check_failures(record.account, most_failures)
-        if folder is not None and len(folder.shards) != job.shards:
-            raise RuntimeError(f"{len(folder.shards)} of {job.shards} shards are there at the end of the run")
+        record = RunningRecord.start(fixed, diagnosis, None if before is None else before.created)
+        if folder is not None and (options.workers is None or before is not None):
+            folder.begin(record.now)
+        _Execution(job, options, folder, record, reference, keep).carry_out()
         doctor.check_unchanged(job.points, diagnosis.digest)
         record.finish(time.monotonic() - started)
         if folder is not None:
-            folder.finish(record.provenance())
-    return record.provenance()
+            folder.finish(record.now)
+    return record.now
 
 
-def _shards(
-    job: Job,
-    folder: RunFolder | None,
-    record: Record,
-    reference: doctor.Reference,
-    progress: Progress | None,
-    keep: Keep | None,
-    workers: Workers | None,
-) -> Generator[tuple[Account, pa.Table]]:
-    """The account and the points of every shard: of those that are there, then of the others once they are safe."""
-    there = {} if folder is None else dict(folder.shards)
-    missing = [number for number in range(job.shards) if number not in there]
-    if folder is not None:
-        for number, entry in sorted(there.items()):
-            yield Account.read(entry["account"]), folder.points(number)
-    if workers is not None and folder is not None:
-        told = record.fixed | {REFERENCE: reference.content(job.classifier)}
-        with closing(workers.shards(missing, told)) as shards:
-            for packed in shards:
-                if not folder.shards:  # workers that cannot be had leave no run behind
-                    folder.begin(record.provenance())
-                entry = folder.enter(packed)
-                yield Account.read(entry["account"]), folder.points(entry["number"])
-                if progress is not None:
-                    progress(record.account.points, len(job.points), record.account.passes)
-        return
-    for number in missing:
-        begun = None if progress is None else _shown(job, number, record.account, progress)
-        shard = job.shard(number, begun=begun, reference=reference)
-        if keep is not None:
-            keep(shard)
+def _resumed(folder: RunFolder, fixed: RunRecord) -> RunRecord | None:
+    """The record of the run in `folder`, which is that of the run that is to be computed; None where there is none."""
+    before = folder.record
+    if before is not None:
+        check_same(before, fixed, os.fspath(folder.path))
+    return before
+
+
+@dataclass(frozen=True)
+class _Execution:
+    """A run that is being computed.
+
+    Attributes:
+        job: what is computed.
+        options: how it is carried out.
+        folder: where it is written, or None.
+        record: its record and running account.
+        reference: the first points as this process saw them at first.
+        keep: called with every shard that this process computed, or None.
+    """
+
+    job: Job
+    options: Options
+    folder: RunFolder | None
+    record: RunningRecord
+    reference: doctor.Reference
+    keep: Keep | None
+
+    def carry_out(self) -> None:
+        """Compute every shard that is not there, and account for all of them."""
+        with closing(self._shards()) as shards:
+            for account, points in shards:
+                self.record.account += account
+                self.record.confusion += doctor.confusion_in(points)
+                _check_failures(self.record.account, self.options.most_failures)
+        if self.folder is not None and len(self.folder.shards) != self.job.shards:
+            there = len(self.folder.shards)
+            raise RuntimeError(f"{there} of {self.job.shards} shards are there at the end of the run")
+
+    def _shards(self) -> Generator[tuple[Account, pa.Table]]:
+        """The account and the points of every shard: of those that are there, then of the others once they are safe."""
+        folder, workers = self.folder, self.options.workers
+        there = {} if folder is None else dict(folder.shards)
+        missing = [number for number in range(self.job.shards) if number not in there]
         if folder is not None:
-            folder.commit(number, shard.tables, shard.account)
-        yield shard.account, shard.tables["points"]
-    if progress is not None:
-        progress(len(job.points), len(job.points), record.account.passes)
+            for number, entry in sorted(there.items()):
+                yield entry.account, folder.points(number)
+        if folder is not None and workers is not None:
+            yield from self._by_workers(folder, workers, missing)
+        else:
+            yield from self._by_this_process(missing)
+
+    def _by_workers(
+        self, folder: RunFolder, workers: Workers, missing: Sequence[int]
+    ) -> Generator[tuple[Account, pa.Table]]:
+        """The shards that other processes compute, in the order in which they are done."""
+        expected = Expected(self.record.fixed, self.reference.content(self.job.classifier))
+        with closing(workers.shards(missing, expected)) as shards:
+            for shard in shards:
+                if not folder.shards:  # workers that cannot be had leave no run behind
+                    folder.begin(self.record.now)
+                entry = folder.enter(shard)
+                yield entry.account, folder.points(entry.number)
+                self._report(self.record.account.points, self.record.account.passes)
+
+    def _by_this_process(self, missing: Sequence[int]) -> Generator[tuple[Account, pa.Table]]:
+        """The shards that this process computes, one after the other."""
+        for number in missing:
+            shard = self.job.shard(number, begun=self._batch_reporter(number), reference=self.reference)
+            if self.keep is not None:
+                self.keep(shard)
+            if self.folder is not None:
+                self.folder.commit(number, shard.tables, shard.account)
+            yield shard.account, shard.tables["points"]
+        self._report(len(self.job.points), self.record.account.passes)
+
+    def _batch_reporter(self, number: int) -> Callable[[Batch], None] | None:
+        """What reports every batch of shard `number`, on top of what is accounted for."""
+        if self.options.progress is None:
+            return None
+        job, account = self.job, self.record.account
+        first, before = job.first_row(number), job.classifier.passes - account.passes
+        return lambda batch: self._report(account.points + batch.rows[0] - first, job.classifier.passes - before)
+
+    def _report(self, done: int, passes: int) -> None:
+        if self.options.progress is not None:
+            self.options.progress(done, len(self.job.points), passes)
 
 
-def _shown(job: Job, number: int, account: Account, progress: Progress) -> Callable[[Batch], None]:
-    """Tells `progress` of every batch of shard `number`, on top of what is accounted for."""
-    first, before = job.first_row(number), job.classifier.passes - account.passes
-
-    def show(batch: Batch) -> None:
-        progress(account.points + batch.rows[0] - first, len(job.points), job.classifier.passes - before)
-
-    return show
-
-
-def _examine(job: Job, expected_accuracy: float | None, skip: bool) -> doctor.Diagnosis:
-    looked_at = doctor.GUARD_ROWS if expected_accuracy else doctor.LOOKED_AT
-    head = next(iter(job.points.batches(looked_at)))
-    subject = (job.classifier, head, job.points.labels, job.scores, job.seed, job.rows)
-    diagnosis = doctor.examine(*subject, points=job.points, skip=skip)
-    if expected_accuracy is not None:
-        doctor.check_accuracy(expected_accuracy, doctor.Subject(*subject))
+def _examine(job: Job, options: Options) -> doctor.Diagnosis:
+    expected = options.expected_accuracy
+    head = next(iter(job.points.batches(doctor.GUARD_ROWS if expected else doctor.LOOKED_AT)))
+    labels, scores = job.points.labels, job.scores
+    diagnosis = doctor.examine(
+        job.classifier, head, labels, scores, job.seed, job.rows, points=job.points, skip=options.skip_doctor
+    )
+    if expected is not None:
+        subject = doctor.Subject(job.classifier, head, labels, scores, job.seed, job.rows)
+        doctor.check_accuracy(expected, subject)
     return diagnosis
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pyarrow as pa
@@ -64,19 +64,6 @@ class Account:
             turned=turned,
             failures=tuple(_in_words(row) for row in list(reversed(first.values()))[:SHOWN]),
         )
-
-    @classmethod
-    def read(cls, content: Mapping[str, Any]) -> Account:
-        """The account that a manifest holds."""
-        known = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in content.items() if name in known and name != "failures"}) + cls(
-            failures=tuple(content.get("failures", ()))
-        )
-
-    @property
-    def content(self) -> dict[str, Any]:
-        """The account as a manifest holds it."""
-        return asdict(self) | {"failures": list(self.failures)}
 
     def __add__(self, other: Account) -> Account:
         """The account of both, this one's points first."""

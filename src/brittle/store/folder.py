@@ -23,8 +23,19 @@ from brittle.errors import StorageError
 from brittle.store.account import Account
 from brittle.store.files.lock import Lock
 from brittle.store.files.writing import make_folder, write
+from brittle.store.manifest import (
+    MANIFEST,
+    RECORD,
+    Manifest,
+    ShardEntry,
+    ShardFile,
+    check_records,
+    file_name,
+    read_manifest,
+)
+from brittle.store.record import FORMAT, RunRecord, plain, read_record
+from brittle.store.schemas import KINDS
 from brittle.store.shards import is_stray
-from brittle.store.table import FORMAT, KINDS, MANIFEST, RECORD, check_format, check_records, read_json
 
 
 @dataclass(frozen=True)
@@ -33,19 +44,19 @@ class PackedShard:
 
     Attributes:
         number: position of the shard in the run.
-        account: what became of its points, as `Account.content`.
+        account: what became of its points.
         files: the bytes of its file of every kind of table.
     """
 
     number: int
-    account: dict[str, Any]
+    account: Account
     files: Mapping[str, bytes]
 
     @classmethod
     def of(cls, number: int, tables: Mapping[str, pa.Table], account: Account) -> PackedShard:
         """The files of a shard; a kind that may be absent and has no rows has none."""
         kept = {kind: table for kind, table in tables.items() if len(table) or kind in ("points", "scores")}
-        return cls(number, account.content, {kind: _parquet_bytes(kept[kind].cast(KINDS[kind])) for kind in kept})
+        return cls(number, account, {kind: _parquet_bytes(kept[kind].cast(KINDS[kind])) for kind in kept})
 
 
 class RunFolder:
@@ -53,13 +64,12 @@ class RunFolder:
 
     Attributes:
         path: the folder.
-        shards: for each shard that exists its entry in the manifest, by number: file, size and sha256 of every kind of
-            table, and the account of its points.
+        shards: for each shard that exists its entry in the manifest, by number.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.shards: dict[int, dict[str, Any]] = {}
+        self.shards: dict[int, ShardEntry] = {}
 
     @classmethod
     @contextmanager
@@ -87,14 +97,14 @@ class RunFolder:
                     folder.path.rmdir()  # where it is empty: a run that was refused leaves nothing behind
 
     @property
-    def record(self) -> dict[str, Any] | None:
+    def record(self) -> RunRecord | None:
         """The record of the run that is in the folder, or None."""
-        return read_json(self.path / RECORD) if (self.path / RECORD).exists() else None
+        return read_record(self.path / RECORD) if (self.path / RECORD).exists() else None
 
-    def begin(self, record: Mapping[str, Any]) -> None:
+    def begin(self, record: RunRecord) -> None:
         """Write the record of a run that starts or goes on."""
         self._commit_manifest()
-        _commit(self.path, RECORD, _json_bytes(record))
+        _commit(self.path, RECORD, _json_bytes(plain(record)))
 
     def commit(self, number: int, tables: Mapping[str, pa.Table], account: Account | None = None) -> None:
         """Write shard `number` and enter it in the manifest; after this returns its rows are safe.
@@ -104,83 +114,96 @@ class RunFolder:
         """
         self.enter(PackedShard.of(number, tables, account or Account()))
 
-    def enter(self, shard: PackedShard) -> dict[str, Any]:
+    def enter(self, shard: PackedShard) -> ShardEntry:
         """Write the files of a shard that was packed here or by another process, and enter it; gives its entry.
 
         Raises:
             StorageError: as `commit`.
         """
         files = {
-            kind: _commit(self.path, shard_file(kind, shard.number), shard.files[kind])
+            kind: _commit(self.path, file_name(kind, shard.number), shard.files[kind])
             for kind in KINDS
             if kind in shard.files
         }
-        entry = {"number": shard.number, "account": shard.account, **files}
+        entry = ShardEntry(shard.number, shard.account, **files)
         self.shards[shard.number] = entry
         self._commit_manifest()
         return entry
 
     def points(self, number: int) -> pa.Table:
         """Labels and predictions of the points of a shard that exists."""
-        with pq.ParquetFile(self.path / self.shards[number]["points"]["file"]) as file:
+        with pq.ParquetFile(self.path / self.shards[number].points.file) as file:
             return file.read(columns=["label", "predicted"], use_threads=False)
 
-    def finish(self, record: Mapping[str, Any]) -> None:
+    def finish(self, record: RunRecord) -> None:
         """Write the record of a run that is over."""
-        _commit(self.path, RECORD, _json_bytes(record))
+        _commit(self.path, RECORD, _json_bytes(plain(record)))
 
     def _recover(self) -> None:
         if (self.path / MANIFEST).exists():
-            manifest = read_json(self.path / MANIFEST)
-            check_format(manifest, self.path)
+            manifest = read_manifest(self.path / MANIFEST)
             if self.record is not None:  # without it nobody knows which run they are of
-                self.shards = self._whole_shards(manifest)
-        known = {file["file"] for entry in self.shards.values() for file in _files(entry)}
+                self.shards = {entry.number: entry for entry in manifest.shards if self._is_whole(entry)}
+        known = {file.file for entry in self.shards.values() for file in entry.files.values()}
         for path in self.path.iterdir():
             if is_stray(path.name) and path.name not in known:
                 _remove(path)
 
-    def _whole_shards(self, manifest: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
-        """The entries of the shards that are what was written, by number."""
-        try:
-            return {entry["number"]: entry for entry in manifest["shards"] if self._is_whole(entry)}
-        except (KeyError, TypeError) as error:
-            raise StorageError(
-                "run_damaged", f"{self.path / MANIFEST} is not a list of shards as runs write it; choose another folder"
-            ) from error
-
-    def _is_whole(self, entry: Mapping[str, Any]) -> bool:
+    def _is_whole(self, entry: ShardEntry) -> bool:
         """Whether every file of a shard is what was written."""
-        for file in _files(entry):
-            path = self.path / file["file"]
-            if path.parent != self.path or path.is_symlink() or not path.is_file():
+        for file in entry.files.values():
+            path = self.path / file.file
+            if path.is_symlink() or not path.is_file():
                 return False
-            if hashlib.sha256(path.read_bytes()).hexdigest() != file["sha256"]:
+            if hashlib.sha256(path.read_bytes()).hexdigest() != file.sha256:
                 return False
         return True
 
     def _commit_manifest(self) -> None:
-        shards = [self.shards[number] for number in sorted(self.shards)]
-        _commit(self.path, MANIFEST, _json_bytes({"format": FORMAT, "shards": shards}))
+        manifest = Manifest(FORMAT, tuple(self.shards[number] for number in sorted(self.shards)))
+        _commit(self.path, MANIFEST, _json_bytes(plain(manifest)))
 
 
-def _commit(folder: Path, name: str, content: bytes) -> dict[str, Any]:
+def _commit(folder: Path, name: str, content: bytes) -> ShardFile:
     """Write `content` so that a reader sees all of it or none, whenever the process dies."""
     write(
         folder / name,
         content,
         "what was written before is whole: make room and go on with --resume (resume=True)",
     )
-    return {"file": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    return ShardFile(name, len(content), hashlib.sha256(content).hexdigest())
 
 
-def shard_file(kind: str, number: int) -> str:
-    """The name of the file that holds one kind of table of shard `number`."""
-    return f"{kind}-{number:05d}.parquet"
+def check_free(folder: str | os.PathLike[str]) -> None:
+    """Raise where `folder` holds a run, or cannot be written.
+
+    Raises:
+        StorageError: it does, or it cannot.
+    """
+    check_writable(folder)
+    if any((Path(folder) / name).exists() for name in (RECORD, MANIFEST)):
+        raise StorageError(
+            "run_exists",
+            f"{folder} holds a run already; go on with it (--resume, resume=True) or choose another folder",
+        )
 
 
-def _files(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [entry[kind] for kind in KINDS if kind in entry]
+def check_writable(folder: str | os.PathLike[str]) -> None:
+    """Raise where `folder`, or the nearest folder above it that exists, cannot be written; nothing is made.
+
+    The folder may be a link to one; `run.json`, `manifest.json` and the lock in it may be nothing but regular files.
+
+    Raises:
+        StorageError: it cannot.
+    """
+    path = Path(folder).absolute()
+    there = next((place for place in (path, *path.parents) if os.access(place, os.F_OK)), path)
+    if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+        why = "cannot be written" if there.is_dir() else "is no folder"
+        raise StorageError("unwritable", f"{folder} cannot be made, because {there} {why}; choose another")
+    if path.is_symlink() and not path.exists():
+        raise StorageError("unwritable", f"{folder} is a link to {path.readlink()}, which is not there; make it first")
+    check_records(path)
 
 
 def _remove(path: Path) -> None:

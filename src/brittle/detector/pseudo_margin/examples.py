@@ -13,9 +13,9 @@ from torch import Tensor
 from brittle.data import Points
 from brittle.detector.pseudo_margin.recipe import FEWEST
 from brittle.errors import DataError, ParameterError
-from brittle.estimate import Status
+from brittle.estimate import INPUT_MARGIN, Status, parameters_json
 from brittle.model.classifier import Classifier
-from brittle.store.table import INPUT_MARGIN, Table, parameters_json
+from brittle.store.table import Table
 
 SCALE_QUANTILE = 0.99
 """The margin scale is this quantile of the finite margins, so that one far point does not flatten the others."""
@@ -84,15 +84,13 @@ def known_margins(table: Table, norm: str) -> dict[str, float]:
         DataError: the run does not hold the margins in `norm` once.
     """
     fitting = [
-        entry
-        for entry in table.provenance["scores"]
-        if entry["score"] == INPUT_MARGIN and entry["parameters"].get("norm") == norm
+        entry for entry in table.record.scores if entry.score == INPUT_MARGIN and entry.parameters.get("norm") == norm
     ]
     if len(fitting) != 1:
-        labels = ", ".join(entry["label"] for entry in fitting) or "none"
+        labels = ", ".join(entry.label for entry in fitting) or "none"
         raise DataError("no_such_score", f"the run must hold one {INPUT_MARGIN} in {norm}; found {labels}")
     frame = table.long()
-    parameters = parameters_json(fitting[0]["parameters"])
+    parameters = parameters_json(fitting[0].parameters)
     wanted = (frame["score"] == INPUT_MARGIN) & (frame["parameters"] == parameters)
     rows = frame[wanted & frame["value"].notna() & (frame["status"] != Status.MASKED.slug)]
     return dict(zip(rows["point"], rows["value"], strict=True))

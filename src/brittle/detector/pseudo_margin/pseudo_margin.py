@@ -162,12 +162,12 @@ class PseudoMargin:
             ParameterError: `table` is no table or `classifier` no classifier.
         """
         check_table(table, "table")
-        model, norm = Identity.of_run(table.provenance), norm_of(table, norm)
+        model, norm = Identity.of_run(table.record), norm_of(table, norm)
         differing = model.differences(Identity.of_classifier(classifier))
         if differing:
             raise ModelError("pseudo_margin_model", f"the run is of another model or preprocessing: {differing}")
         points = as_points(points, classifier.bounds)
-        ours, theirs = Source.of(table.provenance["data"]), Source.of(points.provenance)
+        ours, theirs = Source.of_run(table.record), Source.of(points.provenance)
         if not ours.same(theirs):
             raise DataError("other_points", f"the run is of the data {ours}; found {theirs}; give those of the run")
         known = known_margins(table, norm)
@@ -176,10 +176,10 @@ class PseudoMargin:
         known_facts = {"norm": norm, "model": model.state_sha256, "data": points.provenance, "head": classifier.head}
         return cls.fit(features, margins, seed, points=ids, **(known_facts | settings))
 
-    def learned_from(self, data: Mapping[str, Any]) -> tuple[str, ...]:
-        """Ids that it was trained on, as far as they are of `data`, the provenance of some points."""
-        source = self.recipe.data
-        return self.points if source is not None and source.may_share(Source.of(data)) else ()
+    def learned_from(self, source: Source) -> tuple[str, ...]:
+        """Ids that it was trained on, as far as they are of `source`."""
+        own = self.recipe.data
+        return self.points if own is not None and own.may_share(source) else ()
 
     def check_model(self, model: str | None) -> None:
         """Raise where it is known to be learned from another model than the one of the digest `model`.

@@ -5,26 +5,6 @@ the same data, says what it has opened, computes a shard and hands its files ove
 folder writes there, so the table is the same bytes whoever computed it, in whatever order.
 """
 
-from __future__ import annotations
+from brittle.run.workers.base import Expected, Workers
 
-from collections.abc import Generator, Mapping, Sequence
-from typing import Any, Protocol
-
-from brittle.store.folder import PackedShard
-
-
-class Workers(Protocol):
-    """Processes that share the shards of a run."""
-
-    def shards(self, numbers: Sequence[int], record: Mapping[str, Any] | None = None) -> Generator[PackedShard]:
-        """The shards with these numbers, in the order in which they are done.
-
-        Args:
-            numbers: of the shards that are missing.
-            record: the record of the run, from `describe`; a worker that opened something else is refused. None takes
-                any.
-
-        Raises:
-            BrittleError: what a worker raised, or that workers die whatever they compute.
-        """
-        ...
+__all__ = ["Expected", "Workers"]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import os
 import secrets
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from brittle.errors import ClusterError, ParameterError, UsageError
+from brittle.run.workers.base import Expected
 from brittle.run.workers.joining import (
     Watch,
     check_listens,
@@ -24,7 +25,7 @@ from brittle.run.workers.joining import (
 from brittle.run.workers.posts import Posts, last_line
 from brittle.run.workers.signals import Signals
 from brittle.run.workers.station import Station
-from brittle.run.workers.worker import threads_told
+from brittle.run.workers.worker import worker_threads
 from brittle.store.folder import PackedShard
 
 LOCAL, AUTO = "local", "auto"
@@ -107,7 +108,7 @@ class Cluster:
         with environment(self._variables()):
             library()
 
-    def shards(self, numbers: Sequence[int], record: Mapping[str, Any] | None = None) -> Generator[PackedShard]:
+    def shards(self, numbers: Sequence[int], expected: Expected | None = None) -> Generator[PackedShard]:
         """As `Workers.shards`.
 
         Raises:
@@ -124,7 +125,7 @@ class Cluster:
                 signals.hear()
                 watch.look()
 
-            posts = Posts(ray, self._hiring(ray, record), look, self.tell)
+            posts = Posts(ray, self._hiring(ray, expected), look, self.tell)
             try:
                 room = self._room(ray)
                 yield from posts.shards(numbers, min(len(numbers), self.size or room))
@@ -137,19 +138,19 @@ class Cluster:
             except ray.exceptions.RayError as error:
                 raise lost(self.address, last_line(error)) from error
 
-    def _hiring(self, ray: Any, record: Mapping[str, Any] | None) -> Callable[[], Any]:
+    def _hiring(self, ray: Any, expected: Expected | None) -> Callable[[], Any]:
         """What asks Ray for one more worker."""
-        threads = threads_told()
+        threads = worker_threads()
         options = {"num_cpus": _whole(threads), "num_gpus": self.gpus, "max_restarts": 0}
         remote = ray.remote(Station).options(**options, scheduling_strategy="SPREAD")
-        return lambda: remote.remote(list(self.arguments), str(Path.cwd()), threads, record)
+        return lambda: remote.remote(list(self.arguments), str(Path.cwd()), threads, expected)
 
     @contextmanager
     def _connected(self, signals: Signals) -> Iterator[Any]:
         """Ray, connected to the cluster; one of this machine is started, and ended afterwards."""
         own: dict[str, Any] = {}
         if self.address == LOCAL:
-            cpus = None if self.size is None else self.size * _whole(threads_told())
+            cpus = None if self.size is None else self.size * _whole(worker_threads())
             own = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": STORE_BYTES}
             own["_node_ip_address"] = LOOPBACK
         with environment(self._variables()):
@@ -199,7 +200,7 @@ class Cluster:
 
     def _room(self, ray: Any) -> int:
         """How many workers the cluster has room for."""
-        cpus = _whole(threads_told())
+        cpus = _whole(worker_threads())
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         room = sum(
             int(min(node.get("CPU", 0) / cpus, node.get("GPU", 0) / self.gpus if self.gpus else math.inf))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from brittle.errors import ParameterError
+from brittle.run.workers.base import Expected
 from brittle.run.workers.poison import whole
 from brittle.run.workers.worker import Worker, environment_of
 from brittle.store.folder import PackedShard
@@ -38,14 +38,14 @@ class Crew:
         if not 1 <= self.size <= MOST_WORKERS:
             raise ParameterError("workers", f"workers must be between 1 and {MOST_WORKERS}; found {self.size}")
 
-    def shards(self, numbers: Sequence[int], record: Mapping[str, Any] | None = None) -> Generator[PackedShard]:
+    def shards(self, numbers: Sequence[int], expected: Expected | None = None) -> Generator[PackedShard]:
         """As `Workers.shards`."""
         waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in numbers:
             waiting.put(number)
         done: queue.SimpleQueue[Done] = queue.SimpleQueue()
         stop = threading.Event()
-        workers = [Worker(self.command, environment_of(), record) for _ in range(min(self.size, len(numbers)))]
+        workers = [Worker(self.command, environment_of(), expected) for _ in range(min(self.size, len(numbers)))]
         threads = [
             threading.Thread(target=_work, args=(worker, waiting, done, stop), daemon=True) for worker in workers
         ]

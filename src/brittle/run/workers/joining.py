@@ -105,8 +105,8 @@ def has_token() -> bool:
         return False
     if os.environ.get("RAY_AUTH_TOKEN"):
         return True
-    told = os.environ.get("RAY_AUTH_TOKEN_PATH")
-    path = Path(told) if told else Path.home() / ".ray" / "auth_token"
+    named = os.environ.get("RAY_AUTH_TOKEN_PATH")
+    path = Path(named) if named else Path.home() / ".ray" / "auth_token"
     return path.is_file() and path.stat().st_size > 0
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brittle.errors import ModelError, printable
-from brittle.run.workers.service import raised
+from brittle.run.workers.service import error_of
 from brittle.store.folder import PackedShard
 
 LOOK_SECONDS = 1.0
@@ -116,7 +116,7 @@ class Posts:
             return None
         self._idle.append(post.station)
         if isinstance(answer, dict) and "error" in answer:
-            raise raised(answer)
+            raise error_of(answer)
         if post.number is None:
             self._deaths[None] = 0
         if not isinstance(answer, PackedShard) or post.number not in self._left:

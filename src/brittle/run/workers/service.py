@@ -9,14 +9,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import IO, Any
 
 from brittle.data import Batch
-from brittle.doctor.reference import REFERENCE
 from brittle.errors import BrittleError
 from brittle.run.job import Job
 from brittle.run.record import describe
+from brittle.store.account import Account
+from brittle.store.files.records import MOST_TEXT
+from brittle.store.files.strict_json import convert
 from brittle.store.folder import PackedShard
+from brittle.store.record import plain
 
 PARENT_SECONDS = 0.5
 """How often a worker looks whether its parent is there."""
@@ -46,41 +50,41 @@ def serve(open_job: Callable[[], Job]) -> int:
         job = open_job()
         reference = job.begin()
     except BrittleError as error:
-        say(told(error))
+        say(error_content(error))
         return error.exit_code
-    say({"hello": describe(job, None) | {REFERENCE: reference.content(job.classifier)}})
+    say({"hello": {"record": plain(describe(job)), "reference": reference.content(job.classifier)}})
     for line in sys.stdin:
         request = json.loads(line)
         lost = {int(row): why for row, why in request["lost"].items()}
         try:
             shard = job.shard(request["shard"], lost, begun, only=request["only"], reference=reference)
         except BrittleError as error:
-            say(told(error))
+            say(error_content(error))
             continue
         tried = request["only"] is not None
-        say({"done": None if tried else packed(PackedShard.of(shard.number, shard.tables, shard.account))})
+        say({"done": None if tried else shard_content(PackedShard.of(shard.number, shard.tables, shard.account))})
     return 0
 
 
-def packed(shard: PackedShard) -> dict[str, Any]:
+def shard_content(shard: PackedShard) -> dict[str, Any]:
     """A shard as JSON."""
     files = {kind: base64.b64encode(content).decode() for kind, content in shard.files.items()}
-    return {"number": shard.number, "account": shard.account, "files": files}
+    return {"number": shard.number, "account": asdict(shard.account), "files": files}
 
 
-def unpacked(content: Mapping[str, Any]) -> PackedShard:
-    """The shard in `packed`'s answer."""
+def shard_of(content: Mapping[str, Any]) -> PackedShard:
+    """The shard in an answer of `shard_content`."""
     files = {kind: base64.b64decode(text) for kind, text in content["files"].items()}
-    return PackedShard(content["number"], content["account"], files)
+    return PackedShard(content["number"], convert(Account, content["account"], MOST_TEXT), files)
 
 
-def told(error: BrittleError) -> dict[str, Any]:
+def error_content(error: BrittleError) -> dict[str, Any]:
     """An error as JSON."""
     return {"error": error.code, "sentence": str(error.args[0]), "exit_code": error.exit_code}
 
 
-def raised(answer: Mapping[str, Any], where: str = "") -> BrittleError:
-    """The error in `told`'s answer, with the place where it was raised before its sentence."""
+def error_of(answer: Mapping[str, Any], where: str = "") -> BrittleError:
+    """The error in an answer of `error_content`, with the place where it was raised before its sentence."""
     error = BrittleError(answer["error"], f"{where}: {answer['sentence']}" if where else answer["sentence"])
     error.exit_code = answer["exit_code"] if answer["exit_code"] in range(1, 8) else BrittleError.exit_code
     return error

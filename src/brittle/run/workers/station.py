@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from brittle.errors import BrittleError, ModelError
+from brittle.run.workers.base import Expected
 from brittle.run.workers.poison import begin, whole
-from brittle.run.workers.service import told
+from brittle.run.workers.service import error_content
 from brittle.run.workers.worker import Worker, command_of, environment_of
 from brittle.store.folder import PackedShard
 
@@ -21,12 +22,10 @@ class Station:
     the actor are those that it sees.
     """
 
-    def __init__(
-        self, arguments: Sequence[str], directory: str, threads: str, record: Mapping[str, Any] | None
-    ) -> None:
+    def __init__(self, arguments: Sequence[str], directory: str, threads: str, expected: Expected | None) -> None:
         self._directory = Path(directory)
         place = f"the node {socket.gethostname()}"
-        self._worker = Worker(command_of(arguments), environment_of(threads), record, self._directory, place)
+        self._worker = Worker(command_of(arguments), environment_of(threads), expected, self._directory, place)
 
     def start(self) -> dict[str, Any]:
         """Start the process; gives nothing, or the error."""
@@ -35,7 +34,7 @@ class Station:
                 raise ModelError("worker_differs", f"{self._worker.place} has no folder {self._directory} to work in")
             begin(self._worker)
         except BrittleError as error:
-            return told(error)
+            return error_content(error)
         return {}
 
     def shard(self, number: int) -> PackedShard | dict[str, Any]:
@@ -43,4 +42,4 @@ class Station:
         try:
             return whole(self._worker, number)
         except BrittleError as error:
-            return told(error)
+            return error_content(error)

@@ -14,11 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from brittle.doctor.reference import REFERENCE, check_alike
+from brittle.doctor.reference import check_alike
 from brittle.errors import ModelError
 from brittle.run.identity import differences
-from brittle.run.workers.service import raised, unpacked
+from brittle.run.workers.base import Expected
+from brittle.run.workers.service import error_of, shard_of
+from brittle.store.files.records import MOST_TEXT
+from brittle.store.files.strict_json import FormatProblem, convert
 from brittle.store.folder import PackedShard
+from brittle.store.record import RunRecord
 
 ALIKE = ("machine.platform",)
 """Fields of a record that workers of one run must share, beyond those that make its identity."""
@@ -51,15 +55,14 @@ class Worker:
     Attributes:
         command: what starts it.
         environment: its environment variables.
-        record: the record of the run, with the logits of its first points (`REFERENCE`); one that opened something
-            else is refused. None takes any.
+        expected: what it must have opened; one that opened something else is refused. None takes any.
         directory: its working directory; None is that of this process.
         place: the machine it runs on, for messages; empty for this one.
     """
 
     command: Sequence[str]
     environment: Mapping[str, str]
-    record: Mapping[str, Any] | None = None
+    expected: Expected | None = None
     directory: Path | None = None
     place: str = ""
     _process: subprocess.Popen[str] | None = field(default=None, init=False)
@@ -88,7 +91,7 @@ class Worker:
         if answer is None:
             raise self._death(())
         if "error" in answer:
-            raise raised(answer, self.place)
+            raise error_of(answer, self.place)
         self._check(answer["hello"])
         self._greeted = True
 
@@ -125,9 +128,9 @@ class Worker:
                 rows = answer["begun"]
                 begun(rows[0])
             elif "error" in answer:
-                raise raised(answer, self.place)
+                raise error_of(answer, self.place)
             elif "done" in answer:
-                return None if answer["done"] is None else self._asked(shard, unpacked(answer["done"]))
+                return None if answer["done"] is None else self._asked(shard, shard_of(answer["done"]))
         raise self._death(rows)
 
     def close(self) -> None:
@@ -136,19 +139,23 @@ class Worker:
         self._end()
 
     def _check(self, hello: Mapping[str, Any]) -> None:
-        if self.record is None:
+        if self.expected is None:
             return
         where = f"in a worker {self._where}"
-        own, other = json.loads(json.dumps(self.record)), dict(hello)
-        reference, theirs = own.pop(REFERENCE, None), other.pop(REFERENCE, None)
-        seen = differences(own, other, ("in the run", where), ALIKE)
-        if seen:
+        try:
+            opened = convert(RunRecord, hello["record"], MOST_TEXT)
+        except FormatProblem as problem:
             raise ModelError(
                 "worker_differs",
-                f"a worker would compute another run: {'; '.join(seen)}; let it find the same files and versions",
+                f"a run is described {where} as here it is not: {problem}; install one version",
+            ) from problem
+        found = differences(self.expected.record, opened, ("in the run", where), ALIKE)
+        if found:
+            raise ModelError(
+                "worker_differs",
+                f"a worker would compute another run: {'; '.join(found)}; let it find the same files and versions",
             )
-        if reference is not None:
-            check_alike(reference, theirs, where)
+        check_alike(self.expected.reference, hello["reference"], where)
 
     def _asked(self, number: int, shard: PackedShard) -> PackedShard:
         if shard.number != number:
@@ -213,10 +220,10 @@ def environment_of(threads: str | None = None) -> dict[str, str]:
     Bytes then do not depend on how many workers there are. A token of Ray is left out: it is not for models.
     """
     own = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH_TOKEN")}
-    return own | {"OMP_NUM_THREADS": threads or threads_told()}
+    return own | {"OMP_NUM_THREADS": threads or worker_threads()}
 
 
-def threads_told() -> str:
+def worker_threads() -> str:
     """Threads of a worker: one, unless `OMP_NUM_THREADS` says other."""
     return os.environ.get("OMP_NUM_THREADS") or "1"
 

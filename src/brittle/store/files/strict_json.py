@@ -13,9 +13,9 @@ import types
 import typing
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from brittle.errors import BrittleError
 
@@ -27,6 +27,39 @@ MOST_DEPTH = 8
 
 MOST_CHARACTERS = 1000
 """Length of the longest string that is read."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a file may hold at most.
+
+    Attributes:
+        size: bytes, and characters, of the whole text.
+        characters: of one string.
+        printable: whether a string must be printable.
+    """
+
+    size: int = MOST_BYTES
+    characters: int = MOST_CHARACTERS
+    printable: bool = True
+
+
+STRICT = Limits()
+"""Limits of a file that decides something by itself."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a value must hold beyond its type; stands in `typing.Annotated`.
+
+    Attributes:
+        holds: whether a value of the type does.
+        expected: what is expected, in words.
+    """
+
+    holds: Callable[[Any], bool]
+    expected: str
+
 
 MOST_WHOLE = 2**63 - 1
 """Largest whole number that is read."""
@@ -44,7 +77,16 @@ _BRACKETS = re.compile(r"[\[\]{}]")
 
 
 class FormatProblem(ValueError):
-    """The text is not what was asked for; the message says why."""
+    """The text is not what was asked for; the message says why.
+
+    Attributes:
+        where: the value that is meant, such as `model.bounds`; empty for the text itself.
+        problem: what is wrong with it.
+    """
+
+    def __init__(self, problem: str, where: str = "") -> None:
+        super().__init__(f"{where} {problem}" if where else problem)
+        self.where, self.problem = where, problem
 
 
 def dump(record: Any) -> str:
@@ -56,43 +98,60 @@ def dump(record: Any) -> str:
     return json.dumps(asdict(record), indent=1, allow_nan=False) + "\n"
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, limits: Limits = STRICT) -> str:
     """The text of the file `path`.
 
     Raises:
-        FormatProblem: it is larger than `MOST_BYTES`, or not UTF-8.
+        FormatProblem: it is larger than the limit, or not UTF-8.
         OSError: it cannot be read.
     """
     with path.open("rb") as file:
-        content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise FormatProblem(f"it has more than {MOST_BYTES:,} bytes")
+        content = file.read(limits.size + 1)
+    if len(content) > limits.size:
+        raise FormatProblem(f"it has more than {limits.size:,} bytes")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise FormatProblem(f"it is not UTF-8 at byte {error.start}") from error
 
 
-def parse(kind: type[T], text: str) -> T:
+def parse(kind: type[T], text: str, limits: Limits = STRICT) -> T:
     """The dataclass `kind` that `text` holds.
 
-    Fields may be numbers, strings, booleans, tuples of one length or of any, mappings from strings to scalars, other
-    dataclasses, and unions of these with None.
+    Raises:
+        FormatProblem: as `parse_json` and `convert`.
+    """
+    return convert(kind, parse_json(text, limits), limits)
+
+
+def parse_json(text: str, limits: Limits = STRICT) -> object:
+    """The JSON value that `text` holds, of no declared type yet.
 
     Raises:
-        FormatProblem: the text is too long or not JSON, nests too deeply, says a key twice, or has a key, a type or a
-            value (one that the dataclass itself refuses included) that `kind` does not have.
+        FormatProblem: the text is too long or not JSON, nests too deeply, says a key twice, or holds NaN.
     """
-    if len(text) > MOST_BYTES:
-        raise FormatProblem(f"it has more than {MOST_BYTES:,} characters")
+    if len(text) > limits.size:
+        raise FormatProblem(f"it has more than {limits.size:,} characters")
     _check_depth(text)
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
     except FormatProblem:
         raise
     except (ValueError, RecursionError) as error:
         raise FormatProblem(f"it is not valid JSON ({error})") from error
-    return _convert(kind, value, WHOLE)
+
+
+def convert(kind: type[T], value: object, limits: Limits = STRICT) -> T:
+    """The dataclass `kind` that a JSON value holds.
+
+    Fields may be numbers, strings, booleans, tuples of one length or of any, mappings from strings to scalars, other
+    dataclasses, literals, and unions of these with None; each may carry a `Rule`.
+
+    Raises:
+        FormatProblem: the value has a key, a type or a value (one that the dataclass itself refuses included) that
+            `kind` does not have.
+    """
+    return _convert(kind, value, WHOLE, limits)
 
 
 def _check_depth(text: str) -> None:
@@ -116,61 +175,81 @@ def _refuse_constant(name: str) -> Any:
     raise FormatProblem(f"{name} is not a number")
 
 
-def _convert(kind: Any, value: Any, where: str) -> Any:
+def _convert(kind: Any, value: Any, where: str, limits: Limits) -> Any:
     """`value` as `kind`; `where` says in a message which value is meant."""
     if is_dataclass(kind):
-        return _dataclass(kind, value, where)
+        return _dataclass(kind, value, where, limits)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        return _ruled(arguments, value, where, limits)
+    if origin is Literal:
+        _require(value in arguments and isinstance(value, str), f"one of {', '.join(arguments)}", value, where)
+        return value
     if origin in (types.UnionType, typing.Union):
-        return _union(arguments, value, where)
+        return _union(arguments, value, where, limits)
     if origin is tuple:
-        return _tuple(arguments, value, where)
+        return _tuple(arguments, value, where, limits)
     if origin in (dict, Mapping):
-        _require(isinstance(value, dict), "an object", value, where)
-        return {_string(key, where): _convert(arguments[1], item, f"{where}.{key}") for key, item in value.items()}
-    return _SCALARS[kind](value, where)
+        return _mapping(arguments[1], value, where, limits)
+    return _string(value, where, limits) if kind is str else _SCALARS[kind](value, where)
 
 
-def _dataclass(kind: Any, value: Any, where: str) -> Any:
+def _dataclass(kind: Any, value: Any, where: str, limits: Limits) -> Any:
     _require(isinstance(value, dict), "an object", value, where)
-    wanted = typing.get_type_hints(kind)
+    wanted = typing.get_type_hints(kind, include_extras=True)
     names = [field.name for field in fields(kind)]
     for key in value:
         if key not in names:
-            raise FormatProblem(f"{where} has the unknown key {_shown(key)}")
+            raise FormatProblem(f"has the unknown key {_shown(key)}", where)
     if missing := [name for name in names if name not in value]:
-        raise FormatProblem(f"{where} lacks {', '.join(missing)}")
-    parts = {name: _convert(wanted[name], value[name], name) for name in names}
+        raise FormatProblem(f"lacks {', '.join(missing)}; found {', '.join(value) or 'nothing'}", where)
+    inside = "" if where == WHOLE else f"{where}."
+    parts = {name: _convert(wanted[name], value[name], f"{inside}{name}", limits) for name in names}
     try:
         return kind(**parts)
     except BrittleError as error:
         raise FormatProblem(str(error) if where == WHOLE else f"{where}: {error}") from error
 
 
-def _union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
+def _ruled(arguments: tuple[Any, ...], value: Any, where: str, limits: Limits) -> Any:
+    kind, *rules = arguments
+    found = _convert(kind, value, where, limits)
+    for rule in rules:
+        _require(rule.holds(found), rule.expected, value, where)
+    return found
+
+
+def _union(kinds: tuple[Any, ...], value: Any, where: str, limits: Limits) -> Any:
     """The first of `kinds` that `value` is; they differ by their JSON type."""
     problem = None
     for kind in kinds:
         try:
-            return _convert(kind, value, where)
+            return _convert(kind, value, where, limits)
         except FormatProblem as error:
             # The problem of the part that matched farthest is that of the object; None explains nothing.
             problem = problem or (None if kind is types.NoneType else error)
-    raise problem or FormatProblem(f"{where} is {_shown(value)}, which it cannot be")
+    raise problem or FormatProblem(f"is {_shown(value)}, which it cannot be", where)
 
 
-def _tuple(kinds: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+def _tuple(kinds: tuple[Any, ...], value: Any, where: str, limits: Limits) -> tuple[Any, ...]:
     _require(isinstance(value, list), "a list", value, where)
     each = [kinds[0]] * len(value) if len(kinds) == 2 and kinds[1] is Ellipsis else list(kinds)
     if len(each) != len(value):
-        raise FormatProblem(f"{where} has {len(value)} entries; {len(each)} are needed")
+        raise FormatProblem(f"has {len(value)} entries; {len(each)} are needed", where)
     pairs = enumerate(zip(each, value, strict=True))
-    return tuple(_convert(kind, item, f"{where}[{number}]") for number, (kind, item) in pairs)
+    return tuple(_convert(kind, item, f"{where}[{number}]", limits) for number, (kind, item) in pairs)
 
 
-def _string(value: Any, where: str) -> str:
-    fits = isinstance(value, str) and len(value) <= MOST_CHARACTERS and (value.isprintable() or not value)
-    _require(fits, f"a printable string of at most {MOST_CHARACTERS} characters", value, where)
+def _mapping(kind: Any, value: Any, where: str, limits: Limits) -> dict[str, Any]:
+    _require(isinstance(value, dict), "an object", value, where)
+    return {_string(key, where, limits): _convert(kind, item, f"{where}.{key}", limits) for key, item in value.items()}
+
+
+def _string(value: Any, where: str, limits: Limits) -> str:
+    fits = isinstance(value, str) and len(value) <= limits.characters
+    kind = "printable string" if limits.printable else "string"
+    fits = fits and (not limits.printable or not value or value.isprintable())
+    _require(fits, f"a {kind} of at most {limits.characters} characters", value, where)
     return value
 
 
@@ -196,7 +275,6 @@ def _none(value: Any, where: str) -> None:
 
 
 _SCALARS: dict[Any, Callable[[Any, str], Any]] = {
-    str: _string,
     int: _whole,
     float: _number,
     bool: _boolean,
@@ -206,7 +284,7 @@ _SCALARS: dict[Any, Callable[[Any, str], Any]] = {
 
 def _require(fits: bool, expected: str, value: Any, where: str) -> None:
     if not fits:
-        raise FormatProblem(f"{where} must be {expected}; found {_shown(value)}")
+        raise FormatProblem(f"must be {expected}; found {_shown(value)}", where)
 
 
 def _shown(value: Any) -> str:

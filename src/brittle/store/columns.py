@@ -1,0 +1,315 @@
+"""The scores of a run, one column at a time."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
+
+import numpy as np
+import pyarrow as pa
+
+from brittle.errors import UnknownNameError, listed
+from brittle.estimate import FLIP_PROBABILITY, Status, parameters_json, score_label
+from brittle.store.record import Parameter, RunRecord, ScoreRecord
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GAUSSIAN = "gaussian"
+"""The noise family of a column whose parameters name none."""
+
+WITHOUT_VALUE = frozenset(status.slug for status in Status if not status.has_value)
+"""Statuses, as tables write them, that no number comes with."""
+
+NEAREST = 5
+"""Labels that a message about a column that is not there names at most."""
+
+_NUMBERS = ["value", "low", "high"]
+_COMMON_KEYS = ("sigma", "noise", "action", "draws")
+
+
+class Setting(NamedTuple):
+    """The noise that a robustness refers to: its level in pixel units and its family."""
+
+    sigma: float | None
+    noise: str
+
+    def __str__(self) -> str:
+        sigma = "no noise level" if self.sigma is None else f"sigma {self.sigma:g}"
+        return sigma if self.noise == GAUSSIAN else f"{sigma}, {self.noise}"
+
+
+ANY_NOISE = Setting(None, GAUSSIAN)
+"""The setting of a score that knows no noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One score with one set of parameters, for every point of a run.
+
+    Attributes:
+        record: what the run recorded of the score.
+        variant: the score's name, with those parameters other than noise and draws that tell it from its siblings.
+        rows: the score's rows of the table, indexed by point in the order of the data; `value`, `low` and `high` are
+            NaN wherever the status carries no number.
+    """
+
+    record: ScoreRecord
+    variant: str
+    rows: pd.DataFrame
+
+    def __repr__(self) -> str:
+        return f"Column({self.label}, {len(self)} points)"
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """The values, `[N]`, as `numpy.asarray(column)` gives them."""
+        values = self.value.to_numpy(dtype=np.float64 if dtype is None else dtype)
+        return values.copy() if copy else values
+
+    @property
+    def score(self) -> str:
+        """The score's name, such as `moments`."""
+        return self.record.score
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Its parameters, such as `{"draws": 20, "sigma": 0.1}`."""
+        return self.record.parameters
+
+    @property
+    def label(self) -> str:
+        """The score with all its parameters, as one writes it."""
+        return self.record.label
+
+    @property
+    def quantity(self) -> str:
+        """What the value is, such as `flip_probability`."""
+        return self.record.quantity
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.record.title
+
+    @property
+    def reference(self) -> str:
+        """Where it is defined."""
+        return self.record.reference
+
+    @property
+    def explanation(self) -> str:
+        """What it says, in a sentence or two."""
+        return self.record.explanation
+
+    @property
+    def safer(self) -> Literal["higher", "lower"] | None:
+        """Which direction of the value is safer; None where neither is."""
+        return self.record.safer
+
+    @property
+    def colour(self) -> int | None:
+        """Its place among the colours of a page; None is the next free one."""
+        return self.record.colour
+
+    @property
+    def preference(self) -> float | None:
+        """Its place among the estimators that speak for a run, the lowest first; None is never."""
+        return self.record.preference
+
+    @property
+    def model(self) -> str | None:
+        """What it says an extrapolated probability by."""
+        return self.record.model
+
+    @property
+    def is_probability(self) -> bool:
+        """Whether the value is a flip probability."""
+        return self.quantity == FLIP_PROBABILITY
+
+    @property
+    def setting(self) -> Setting:
+        """The noise that the column refers to."""
+        sigma = self.parameters.get("sigma")
+        family = [str(self.parameters.get("noise", GAUSSIAN))]
+        family += [str(self.parameters["action"])] if "action" in self.parameters else []
+        return Setting(float(sigma) if isinstance(sigma, int | float) else None, " ".join(family))
+
+    @property
+    def draws(self) -> int | None:
+        """Noise draws per point, where the score samples."""
+        draws = self.parameters.get("draws")
+        return draws if isinstance(draws, int) else None
+
+    @property
+    def value(self) -> pd.Series:
+        """The score of each point; NaN where there is none."""
+        return cast("pd.Series", self.rows["value"])
+
+    @property
+    def low(self) -> pd.Series:
+        """Lower end of the interval of each point; NaN where there is none."""
+        return cast("pd.Series", self.rows["low"])
+
+    @property
+    def high(self) -> pd.Series:
+        """Upper end of the interval of each point; NaN where there is none."""
+        return cast("pd.Series", self.rows["high"])
+
+    @property
+    def status(self) -> pd.Series:
+        """How the evaluation of each point ended, such as `ok`."""
+        return cast("pd.Series", self.rows["status"])
+
+    @property
+    def passes(self) -> pd.Series:
+        """Passes through the network for each point; shared ones count in full."""
+        return cast("pd.Series", self.rows["passes"])
+
+    @property
+    def p_robust(self) -> pd.Series:
+        """Probability that the prediction keeps, `1 - value`.
+
+        Raises:
+            UnknownNameError: the value is no flip probability.
+        """
+        if not self.is_probability:
+            raise UnknownNameError(
+                "quantity", f"p_robust is 1 minus a flip probability; the value of {self.label} is a {self.quantity}"
+            )
+        return 1.0 - self.value
+
+    @property
+    def cost(self) -> float:
+        """Mean passes through the network per point with a value; NaN where no point has one."""
+        return float(self.rows.loc[self.value.notna(), "passes"].mean())
+
+
+class Scored(Protocol):
+    """What a reader of scores asks for; a `brittle.Table` is one."""
+
+    @property
+    def points(self) -> pa.Table:
+        """One row per point, in the order of the data."""
+        ...
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The scores, in the order in which they were asked for."""
+        ...
+
+    @property
+    def record(self) -> RunRecord:
+        """What the run recorded."""
+        ...
+
+
+class Named(Protocol):
+    """What names a column, as a `brittle.scores.Score` does: a score's name, its parameters and both in one text."""
+
+    @property
+    def name(self) -> str:
+        """The score's name."""
+        ...
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Its parameters, as the table writes them."""
+        ...
+
+
+Key = Named | str | tuple[str, Parameter]
+"""What a column is asked for by: a score; a label or a name; a name and the value of one parameter, such as sigma."""
+
+
+def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord]) -> tuple[Column, ...]:
+    """The columns of the tables of a run, in the order of its record."""
+    rows = _valued(scores)
+    groups: dict[Any, pd.DataFrame] = dict(list(rows.groupby(["score", "parameters"], sort=False)))
+    known = {(one.score, parameters_json(one.parameters)): one for one in records}
+    ids = points["point"].to_pylist()
+    return tuple(
+        Column(_storable(record), storable(variant), groups.get(key, rows.iloc[:0]).set_index("point").reindex(ids))
+        for (key, record), variant in zip(known.items(), _variants(list(known.values())), strict=True)
+    )
+
+
+def column_of(columns: Sequence[Column], key: Key) -> Column:
+    """The one column that `key` asks for.
+
+    Args:
+        columns: of a run.
+        key: a score, such as `Moments(sigma=0.1)`; a label, such as `moments(draws=100, sigma=0.1)`; a name that one
+            column alone has; or a name and the value of a parameter, such as `("moments", 0.1)`.
+
+    Raises:
+        UnknownNameError: no column fits, or several do; the nearest labels are named.
+    """
+    fitting = [column for column in columns if _fits(column, key)]
+    if len(fitting) == 1:
+        return fitting[0]
+    asked = _asked(key)
+    if fitting:
+        labels = listed([column.label for column in fitting], NEAREST)
+        raise UnknownNameError("column", f"{asked} is one of {len(fitting)} columns: {labels}; say which by its label")
+    near = listed(_nearest(columns, key), NEAREST) or "none"
+    raise UnknownNameError("column", f"expected a score of this run, found {asked}; the nearest of its scores: {near}")
+
+
+def storable(text: object) -> str:
+    """`text` without the halves of characters that JSON can hold and a frame cannot."""
+    return str(text).encode("utf-8", "replace").decode("utf-8")
+
+
+def _fits(column: Column, key: Key) -> bool:
+    if isinstance(key, str):
+        return key in (column.label, column.score)
+    if isinstance(key, tuple):
+        score, value = key
+        own = column.parameters.values()
+        return column.score == score and any(one == value and type(one) is not bool for one in own)
+    same = parameters_json(column.parameters) == parameters_json(key.parameters)
+    return same and column.score == key.name
+
+
+def _asked(key: Key) -> str:
+    if isinstance(key, tuple):
+        return ", ".join(map(str, key))
+    return key if isinstance(key, str) else score_label(key.name, key.parameters)
+
+
+def _nearest(columns: Sequence[Column], key: Key) -> list[str]:
+    """Labels like the one asked for: those of the score first."""
+    name = key if isinstance(key, str) else key[0] if isinstance(key, tuple) else key.name
+    same = [column.label for column in columns if column.score == name.partition("(")[0]]
+    near = difflib.get_close_matches(_asked(key), [column.label for column in columns], NEAREST, cutoff=0.3)
+    return list(dict.fromkeys([*same, *near, *(column.label for column in columns)]))
+
+
+def _storable(record: ScoreRecord) -> ScoreRecord:
+    texts = {name: storable(getattr(record, name)) for name in ("label", "title", "reference", "explanation")}
+    return replace(record, **texts)  # type: ignore[arg-type]
+
+
+def _variants(records: Iterable[ScoreRecord]) -> list[str]:
+    """Names that tell siblings apart by their parameters other than noise and draws, where they differ."""
+    others = [
+        (one.score, {key: value for key, value in one.parameters.items() if key not in _COMMON_KEYS}) for one in records
+    ]
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for score, other in others:
+        found[score].add(parameters_json(other))
+    return [score_label(score, other) if len(found[score]) > 1 else score for score, other in others]
+
+
+def _valued(scores: pa.Table) -> pd.DataFrame:
+    """The scores, without a number wherever the status carries none."""
+    rows = scores.to_pandas().astype(dict.fromkeys(_NUMBERS, "float64"))
+    rows.loc[rows["status"].isin(list(WITHOUT_VALUE)), _NUMBERS] = math.nan
+    return rows

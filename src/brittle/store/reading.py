@@ -1,0 +1,72 @@
+"""A run folder is read without trust: nothing in it is run, and what is damaged is named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+
+from brittle.errors import ArtefactError, StorageError
+from brittle.store.files.records import check_present
+from brittle.store.manifest import MANIFEST, RECORD, Manifest, read_manifest
+from brittle.store.record import RunRecord, read_record
+from brittle.store.schemas import KINDS
+from brittle.store.shards import Fault, ShardError, decode, read_bytes, strays
+from brittle.store.table import Table
+
+
+def read_table(folder: str | os.PathLike[str]) -> Table:
+    """Read a run folder, which may come from anybody; nothing in it is run.
+
+    Raises:
+        StorageError: the folder holds no run, was written in another format, or a shard is missing or damaged.
+        ArtefactError: a file leads out of the folder, or a shard has an extension type.
+    """
+    folder = Path(folder)
+    record, manifest = _open_run(folder)
+    tables: dict[str, list[pa.Table]] = {kind: [] for kind in KINDS}
+    for kind, file in manifest.files:
+        tables[kind].append(decode(read_bytes(folder, file), KINDS[kind], folder / file.file))
+    parts = {
+        kind: pa.concat_tables(tables[kind]) if tables[kind] else schema.empty_table() for kind, schema in KINDS.items()
+    }
+    return Table(record=record, **parts)
+
+
+def verify(folder: str | os.PathLike[str]) -> list[Fault]:
+    """The files of a run folder that are not as they should be: what is wrong with each, in the order of the manifest.
+
+    Every shard file is read again: its size and digest must be those of the manifest, its columns those of this
+    version, and the checksums of its pages must hold. Files that are named as shards or temporary files and are not in
+    the manifest come last, as strays.
+
+    Args:
+        folder: a run folder, of a run that may have been interrupted.
+
+    Returns:
+        a fault for each such file; none for a sound folder.
+
+    Raises:
+        StorageError: there is no run, or `run.json` or `manifest.json` is damaged, which have no digest.
+        ArtefactError: the manifest leads out of the folder.
+    """
+    folder = Path(folder)
+    _, manifest = _open_run(folder)
+    faults = []
+    for kind, file in manifest.files:
+        try:
+            decode(read_bytes(folder, file), KINDS[kind], folder / file.file)
+        except ShardError as error:
+            faults.append(Fault(file.file, error.problem))
+        except (StorageError, ArtefactError) as error:
+            faults.append(Fault(file.file, str(error)))
+    return faults + strays(folder, (file for _, file in manifest.files))
+
+
+def _open_run(folder: Path) -> tuple[RunRecord, Manifest]:
+    """The record of a run, and the shards that exist."""
+    for name in (RECORD, MANIFEST):
+        check_present(folder / name)
+    manifest = read_manifest(folder / MANIFEST)
+    return read_record(folder / RECORD), manifest

@@ -1,0 +1,334 @@
+"""The record of a run: everything needed to repeat it, and what became of it. It is the content of `run.json`.
+
+Every field says by its metadata whether it makes a run the same run: `SAME` decides a number, or what it is about;
+`OTHER` is where things lie, how the run was started, what was found out, or what became of it. A class with a field
+that says neither cannot be made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+
+from brittle.errors import ParameterError, StorageError
+from brittle.store.account import Account
+from brittle.store.files.records import MOST_TEXT, read_object
+from brittle.store.files.strict_json import FormatProblem, Rule, Scalar, convert
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+FORMAT = 3
+"""Version of the run folder's layout."""
+
+SAME: Mapping[str, bool] = {"same_run": True}
+"""Metadata of a field that makes a run the same run; of a record in a record, that its fields say so themselves."""
+
+OTHER: Mapping[str, bool] = {"same_run": False}
+"""Metadata of a field that does not."""
+
+Share = Annotated[float, Rule(lambda value: 0 < value < 1, "a number between 0 and 1")]
+"""A number between 0 and 1, both excluded."""
+
+Range = Annotated[tuple[float, float], Rule(lambda pair: pair[0] < pair[1], "two increasing numbers")]
+"""A smaller and a larger number."""
+
+Count = Annotated[int, Rule(lambda value: value >= 0, "a whole number of at least 0")]
+"""How many there are."""
+
+Parameter = Scalar | tuple[Scalar, ...]
+"""What a parameter of a score may be."""
+
+K = TypeVar("K", bound=type)
+T = TypeVar("T")
+
+
+def checked(kind: K) -> K:
+    """The dataclass `kind`, every field of which says whether it makes a run the same run.
+
+    Raises:
+        TypeError: a field does not.
+    """
+    unknown = [one.name for one in fields(kind) if "same_run" not in one.metadata]
+    if unknown:
+        raise TypeError(f"fields of {kind.__name__} must be SAME or OTHER; found neither for {', '.join(unknown)}")
+    return kind
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class ModelRecord:
+    """The model of a run, as it was opened and declared.
+
+    Attributes:
+        spec: what it was opened by, or the name of its class.
+        format: `torch.export`, `python` or `object`.
+        sha256: digest of the file, or None.
+        weights_sha256: digest of the file of its weights, or None.
+        state_sha256: digest of all parameters and buffers, or None for a function.
+        fixed_batch: rows that it takes, where it takes no other number.
+        bounds: smallest and largest value of an input.
+        mean: subtracted from the input, one number or one per channel, or None.
+        std: what the difference is divided by, likewise.
+        outputs: what the network returns, `logits` or another word of `brittle.model.classifier.OUTPUTS`.
+        head: name of the last linear layer, or None.
+        parameters: how many numbers it has learned.
+        dtype: of these.
+        file: where its code or archive lies.
+        weights: where its weights lie.
+        runs_code: whether opening it ran code.
+        written_by_torch: version of PyTorch that wrote the archive.
+        classes: number of classes, once its outputs were seen.
+        taken: what of the output the logits were, where it was no tensor.
+    """
+
+    spec: str = field(metadata=SAME)
+    format: str = field(metadata=SAME)
+    bounds: Range = field(metadata=SAME)
+    outputs: str = field(metadata=SAME)
+    parameters: Count | None = field(default=None, metadata=SAME)
+    sha256: str | None = field(default=None, metadata=SAME)
+    weights_sha256: str | None = field(default=None, metadata=SAME)
+    state_sha256: str | None = field(default=None, metadata=SAME)
+    fixed_batch: int | None = field(default=None, metadata=SAME)
+    mean: tuple[float, ...] | None = field(default=None, metadata=SAME)
+    std: tuple[float, ...] | None = field(default=None, metadata=SAME)
+    head: str | None = field(default=None, metadata=SAME)
+    dtype: str | None = field(default=None, metadata=SAME)
+    file: str | None = field(default=None, metadata=OTHER)
+    weights: str | None = field(default=None, metadata=OTHER)
+    runs_code: bool | None = field(default=None, metadata=OTHER)
+    written_by_torch: str | None = field(default=None, metadata=OTHER)
+    classes: Count | None = field(default=None, metadata=OTHER)
+    taken: str | None = field(default=None, metadata=OTHER)
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class DataRecord:
+    """The data of a run.
+
+    Attributes:
+        format: such as `npz`, `folder` or `memory`.
+        split: part of the data, or None.
+        sha256: digest of the data, or None.
+        points: how many are scored.
+        limit: how many were asked for at most, or None.
+        keys: of the arrays that were read.
+        columns: of the tables that were read.
+        layout: axis order of image arrays, or None.
+        scale_uint8: whether whole numbers were mapped to the bounds.
+        exif: what was done with the orientation of encoded images.
+        class_names: in the order of their index, or None.
+        labelled: whether the points have labels.
+        path: file or folder, or None.
+        files: names of the files in it that were read.
+        other_files: how many others lay there.
+        input_shape: of one point, once it was seen.
+    """
+
+    format: str | None = field(default=None, metadata=SAME)
+    split: str | None = field(default=None, metadata=SAME)
+    sha256: str | None = field(default=None, metadata=SAME)
+    points: Count | None = field(default=None, metadata=SAME)
+    limit: Count | None = field(default=None, metadata=SAME)
+    keys: tuple[str, ...] | None = field(default=None, metadata=SAME)
+    columns: tuple[str, ...] | None = field(default=None, metadata=SAME)
+    layout: str | None = field(default=None, metadata=SAME)
+    scale_uint8: bool | None = field(default=None, metadata=SAME)
+    exif: str | None = field(default=None, metadata=SAME)
+    class_names: tuple[str, ...] | None = field(default=None, metadata=SAME)
+    labelled: bool = field(default=False, metadata=SAME)
+    path: str | None = field(default=None, metadata=OTHER)
+    files: tuple[str, ...] | None = field(default=None, metadata=OTHER)
+    other_files: Count | None = field(default=None, metadata=OTHER)
+    input_shape: tuple[int, ...] | None = field(default=None, metadata=OTHER)
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class ScoreRecord:
+    """A score of a run, with all that readers say about it.
+
+    Attributes:
+        score: its name, such as `moments`.
+        parameters: its parameters, such as `{"draws": 20, "sigma": 0.1}`.
+        label: name and parameters as one writes them.
+        quantity: what its value is, such as `flip_probability`.
+        title: what people call it.
+        reference: where it is defined.
+        explanation: what it says, in a sentence or two.
+        safer: which direction of the value is safer, or None where neither is.
+        colour: its place among the colours of a page; None is the next free one.
+        preference: its place among the estimators that speak for a run, the lowest first; None is never.
+        model: what it says an extrapolated probability by, or None.
+    """
+
+    score: str = field(metadata=SAME)
+    parameters: Mapping[str, Parameter] = field(metadata=SAME)
+    label: str = field(metadata=SAME)
+    quantity: str = field(metadata=SAME)
+    title: str = field(metadata=OTHER)
+    reference: str = field(metadata=OTHER)
+    explanation: str = field(default="", metadata=OTHER)
+    safer: Literal["higher", "lower"] | None = field(default=None, metadata=OTHER)
+    colour: Count | None = field(default=None, metadata=OTHER)
+    preference: float | None = field(default=None, metadata=OTHER)
+    model: str | None = field(default=None, metadata=OTHER)
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class VersionsRecord:
+    """Versions of Python and of the packages that can change a number."""
+
+    python: str = field(metadata=OTHER)
+    torch: str = field(metadata=SAME)
+    numpy: str = field(metadata=SAME)
+    scipy: str = field(metadata=SAME)
+    pyarrow: str = field(metadata=SAME)
+    pillow: str = field(metadata=SAME)
+    safetensors: str = field(metadata=SAME)
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class MachineRecord:
+    """What the run was computed on.
+
+    Attributes:
+        device: `cpu`, or the name of the accelerator.
+        default_dtype: what a `forward` that names no dtype makes numbers of, where that is not float32.
+        threads: of PyTorch.
+        platform: kind of processor.
+    """
+
+    device: str = field(metadata=SAME)
+    default_dtype: str | None = field(default=None, metadata=SAME)
+    threads: Count = field(metadata=OTHER)
+    platform: str = field(metadata=OTHER)
+
+
+@dataclass(frozen=True)
+class WarningRecord:
+    """Something that a user should know: its stable code, and a sentence."""
+
+    code: str
+    sentence: str
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """Everything needed to repeat a run, and what became of it.
+
+    Attributes:
+        format: version of the run folder's layout.
+        brittle: version of this package.
+        seed: of the noise.
+        confidence: of all intervals.
+        batch_size: most rows in one pass through the network.
+        shard_points: points in a shard.
+        model: the model.
+        data: the data.
+        scores: what was computed.
+        versions: of Python and its packages.
+        machine: what it was computed on.
+        command: how the run was started, or None.
+        doctor: whether the doctor looked at the run, `passed` or `skipped`; None before it has.
+        created: when it began; empty before.
+        finished: when it was over, or None.
+        seconds: its duration, once it is over.
+        account: what became of its points.
+        warnings: what a user should know, in the order in which it was found.
+    """
+
+    format: int = field(default=FORMAT, metadata=SAME)
+    brittle: str = field(metadata=SAME)
+    seed: Count = field(metadata=SAME)
+    confidence: Share = field(metadata=SAME)
+    batch_size: Count = field(metadata=SAME)
+    shard_points: Count = field(metadata=SAME)
+    model: ModelRecord = field(metadata=SAME)
+    data: DataRecord = field(metadata=SAME)
+    scores: tuple[ScoreRecord, ...] = field(metadata=SAME)
+    versions: VersionsRecord = field(metadata=SAME)
+    machine: MachineRecord = field(metadata=SAME)
+    command: tuple[str, ...] | None = field(default=None, metadata=OTHER)
+    doctor: str | None = field(default=None, metadata=OTHER)
+    created: str = field(default="", metadata=OTHER)
+    finished: str | None = field(default=None, metadata=OTHER)
+    seconds: float | None = field(default=None, metadata=OTHER)
+    account: Account = field(default=Account(), metadata=OTHER)
+    warnings: tuple[WarningRecord, ...] = field(default=(), metadata=OTHER)
+
+
+def decisive_fields(
+    record: DataclassInstance, also: tuple[str, ...] = (), inside: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """The fields that make a run the same run: dotted name and value, records in it opened.
+
+    Args:
+        record: of a run, or a part of one.
+        also: dotted names of fields to give beyond those.
+        inside: what stands before the names.
+    """
+    for one in fields(record):
+        name, value = f"{inside}{one.name}", getattr(record, one.name)
+        if not (one.metadata["same_run"] or name in also):
+            continue
+        if is_dataclass(value) and not isinstance(value, type):
+            yield from decisive_fields(value, also, f"{name}.")
+        else:
+            yield name, value
+
+
+def plain(record: DataclassInstance) -> dict[str, Any]:
+    """A record as JSON values."""
+    return json.loads(json.dumps(asdict(record), allow_nan=False))
+
+
+def record_of(kind: type[T], content: Mapping[str, Any], what: str) -> T:
+    """The record `kind` with the fields that `content` holds and its own defaults, each of the declared type.
+
+    Args:
+        kind: one of the classes of this module.
+        content: JSON values by field.
+        what: what describes itself by `content`, for messages.
+
+    Raises:
+        ParameterError: a field is unknown, or its value is of another kind.
+    """
+    own = {one.name: one.default for one in fields(kind) if isinstance(one.default, str | bool | None)}  # type: ignore[arg-type]
+    try:
+        values = json.loads(json.dumps(own | dict(content), allow_nan=False))
+        return convert(kind, values, MOST_TEXT)
+    except (FormatProblem, TypeError, ValueError) as error:
+        raise ParameterError("record", f"{what} cannot be written into the record of a run: {error}") from error
+
+
+def check_format(found: Mapping[str, Any], folder: Path) -> None:
+    """Raise unless the run in `folder`, of which a file holds `found`, has the layout of this version.
+
+    Raises:
+        StorageError: it has not.
+    """
+    if found.get("format") != FORMAT:
+        raise StorageError(
+            "run_format",
+            f"{folder} is a run of format {found.get('format')!r:.40}, and this version reads format {FORMAT}; score "
+            f"the data again into another folder, or read it with the version of brittle that its run.json names",
+        )
+
+
+def read_record(path: Path) -> RunRecord:
+    """The record in the file `path` of a run folder, which may come from anybody.
+
+    Raises:
+        StorageError: it is missing, too large, of another format, or not what a run writes.
+        ArtefactError: it is a link out of the folder.
+    """
+    return read_object(path, RunRecord, check_format)
