@@ -13,6 +13,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or "1"
 import pytest
 import torch
 from helpers.processes import hear_signals, limited
+from helpers.threads import Worker
 
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 hear_signals()
@@ -58,3 +59,12 @@ def figures_drawn_once() -> Iterator[Callable[..., str]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(charts, "draw", once)
         yield draw
+
+
+@pytest.fixture
+def workers() -> Iterator[list[Worker]]:
+    """Three threads, each of which does one thing after another when it is told to."""
+    made = [Worker() for _ in range(3)]
+    yield made
+    for worker in made:
+        worker.shutdown()

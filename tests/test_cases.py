@@ -67,6 +67,13 @@ def literals() -> dict[str, set[str]]:
     return found
 
 
+def with_helpers(file: str) -> str:
+    """A file of tests, and the helpers that it imports."""
+    text = found(file).read_text(encoding="utf-8")
+    helpers = sorted(set(re.findall(r"^from helpers\.(\w+) import", text, re.M)))
+    return text + "".join((TESTS / "helpers" / f"{name}.py").read_text(encoding="utf-8") for name in helpers)
+
+
 # The table.
 
 
@@ -82,7 +89,7 @@ def test_the_tests_of_a_case_exist(case: Case) -> None:
         file, _, test = name.partition("::")
         test, _, chosen = test.partition("[")
         assert test in named_in(file), name
-        text = found(file).read_text(encoding="utf-8")
+        text = with_helpers(file)
         assert all(part in text for part in re.split("[-:]", chosen.removesuffix("]"))), name
 
 

@@ -12,22 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers.documents import ROOT, blocks, read
 
 import brittle
 from brittle.cli import main
 from brittle.estimate import Status
 from brittle.noise import FAMILIES
 from brittle.scores import CATALOGUE
-
-ROOT = Path(__file__).parents[1]
-
-
-def read(name: str) -> str:
-    return (ROOT / name).read_text(encoding="utf-8")
-
-
-def blocks(name: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", read(name), flags=re.DOTALL)
 
 
 def catalogue_table() -> str:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 from checks.fuzz import SHARES, hunt, outcome, pseudo_margin_target, with_header
-from test_models import Records, edited, export
+from helpers.artefacts import Records, edited, export
 
 from brittle.data import open_points
 from brittle.detector.pseudo_margin import PseudoMargin

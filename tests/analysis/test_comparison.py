@@ -3,90 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.csv as csv
 import pytest
 from helpers.tables import make_table, with_value
+from helpers.two_runs import POINTS_MADE, first_points, renamed, run, two_runs, values, with_column, with_laplacian
 from scipy.stats import binomtest, ttest_rel, wilcoxon
 
 from brittle.analysis import compare, format_comparison
 from brittle.analysis.comparison import ALIKE, NO_POINTS
 from brittle.analysis.location import median_interval, skewed_mean
 from brittle.analysis.mean_interval import mean_interval
-from brittle.cli import main
 from brittle.errors import DataError
-from brittle.store.schemas import POINTS
-from brittle.store.table import Table
 
-POINTS_MADE = 60
-RECIPE: dict[str, Any] = {
-    "points": POINTS_MADE,
-    "scores": ("monte_carlo", "logit_margin", "input_margin"),
-    "sigmas": (0.1,),
-}
 P_VALUES = ["p_wilcoxon", "p_t", "p_mcnemar"]
-
-
-def run(**recipe: Any) -> Table:
-    return make_table(**{**RECIPE, "budgets": (50,), **recipe})
-
-
-def two_runs() -> tuple[Table, Table]:
-    """The second run is a little more robust; its margins and Laplacians are known."""
-    first, second = with_laplacian(run(), 0), with_laplacian(run(), 1)
-    second = with_value(second, "logit_margin", values(first, "logit_margin") + noise(2) + 0.3)
-    return first, replace(second, points=with_column(second, "correct", [row % 7 != 0 for row in range(POINTS_MADE)]))
-
-
-def noise(seed: int, points: int = POINTS_MADE) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=points)
-
-
-def values(table: Table, label: str) -> np.ndarray:
-    return table.wide()[label].to_numpy(dtype=np.float64)
-
-
-def with_laplacian(table: Table, seed: int) -> Table:
-    """`table` with its logit margins copied as Laplacians of either sign."""
-    entry = {"score": "laplacian", "parameters": {"method": "auto"}, "label": "laplacian(method=auto)"}
-    long = table.long()
-    rows = long[long["score"] == "logit_margin"].assign(score="laplacian", parameters='{"method":"auto"}')
-    rows["value"] = noise(seed, len(rows)) * (1.0 + seed)
-    added = pa.Table.from_pandas(rows, schema=table.scores.schema, preserve_index=False)
-    entries = [*table.provenance["scores"], entry | {"quantity": "laplacian", "title": "Laplacian", "reference": ""}]
-    return replace(
-        table,
-        scores=pa.concat_tables([table.scores, added]),
-        provenance=table.provenance | {"scores": entries},
-    )
-
-
-def with_column(table: Table, name: str, content: Sequence[Any]) -> pa.Table:
-    place = POINTS.get_field_index(name)
-    return table.points.set_column(place, POINTS.field(place), pa.array(content, POINTS.field(place).type))
-
-
-def renamed(table: Table, prefix: str = "copy-") -> Table:
-    """`table` with other ids."""
-    parts = []
-    for part in (table.points, table.scores):
-        ids = pa.array([prefix + point for point in part["point"].to_pylist()])
-        parts.append(part.set_column(0, part.schema.field(0), ids))
-    return replace(table, points=parts[0], scores=parts[1])
-
-
-def first_points(table: Table, count: int) -> Table:
-    kept = table.points.slice(0, count)
-    ids = set(kept["point"].to_pylist())
-    mask = pa.array([point in ids for point in table.scores["point"].to_pylist()], pa.bool_())
-    return replace(table, points=kept, scores=table.scores.filter(mask))
 
 
 def by_score(frame: pd.DataFrame) -> pd.DataFrame:
@@ -321,64 +253,3 @@ def test_the_text_has_a_line_for_every_score() -> None:
     assert [line.strip().split("  ")[0].strip("|") for line in rows] == frame["score"].tolist()
     assert len({len(line) for line in lines[1 : 2 + len(frame)]}) == 1
     assert lines[2 + len(frame)].startswith("p: McNemar")
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The command
-# ---------------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two run folders, `one` and `two`."""
-    monkeypatch.chdir(tmp_path)
-    for table, name in zip(two_runs(), ("one", "two"), strict=True):
-        table.to_parquet(name)
-
-
-@pytest.mark.usefixtures("folders")
-def test_the_command_prints_and_writes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "one", "two", "--out", "comparison.csv"]) == 0
-    said = capsys.readouterr()
-    frame = compare(*two_runs())
-    assert said.out == format_comparison(frame) + "\ncomparison.csv\n"
-    assert said.err == ""
-    written = csv.read_csv("comparison.csv").to_pandas()
-    assert written["score"].tolist() == frame["score"].tolist()
-    assert written["difference"].to_numpy() == pytest.approx(frame["difference"].to_numpy())
-    assert main(["compare", "one", "two"]) == 0
-    assert capsys.readouterr().out == format_comparison(frame) + "\n"
-
-
-@pytest.mark.usefixtures("folders")
-def test_a_spreadsheet_runs_nothing_of_what_the_command_wrote() -> None:
-    first, _ = two_runs()
-    hostile = '=HYPERLINK("https://evil.example")'
-    entries = [entry | {"label": hostile, "title": "@x"} for entry in first.provenance["scores"]]
-    replace(first, provenance=first.provenance | {"scores": entries}).to_parquet("hostile")
-    assert main(["compare", "hostile", "two", "--out", "safe.csv"]) == 0
-    written = csv.read_csv("safe.csv").to_pandas()
-    assert set(written["score"]) == {"accuracy", f"'{hostile}"}
-    assert set(written["title"][1:]) == {"'@x"}
-
-
-@pytest.mark.usefixtures("folders")
-def test_what_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments, code, named in (
-        (["one", "absent"], 7, "absent is not a run folder"),
-        (["one", "two", "--out", "comparison.txt"], 3, "must end in .csv"),
-        (["one", "two", "--out", "absent/comparison.csv"], 7, "its folder must exist"),
-    ):
-        assert main(["compare", *arguments]) == code
-        assert named in capsys.readouterr().err
-    first_points(renamed(two_runs()[1]), 50).to_parquet("other")
-    assert main(["compare", "one", "other"]) == 3
-    assert "unpaired_runs" in capsys.readouterr().err
-
-
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "--help"]) == 0
-    said = capsys.readouterr().out
-    assert "--out" in said
-    assert "FIRST" in said
-    assert "SECOND" in said

@@ -413,7 +413,7 @@ def with_checksums(png: bytes) -> bytes:
 def parquet_target() -> Target:
     import pyarrow as pa
     import pyarrow.parquet as pq
-    from test_data import LABELS, LEVELS, encode, image_table
+    from helpers.data_files import LABELS, LEVELS, encode, image_table
 
     table = image_table([encode(one) for one in LEVELS], LABELS, id=pa.array([f"p{row}" for row in range(len(LABELS))]))
     files = []
@@ -483,7 +483,7 @@ def repacked(
 
 def idx_target() -> Target:
     import numpy as np
-    from test_data import idx_bytes
+    from helpers.data_files import idx_bytes
 
     levels = np.random.default_rng(0).integers(0, 256, (5, 4, 3), dtype=np.uint8)
     images, labels = idx_bytes(levels), idx_bytes(np.arange(5))
@@ -500,7 +500,7 @@ def idx_target() -> Target:
 
 
 def archive_target() -> Target:
-    from test_models import export
+    from helpers.artefacts import export
 
     from brittle.model.loading.archive import load_archive
 

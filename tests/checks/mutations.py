@@ -81,8 +81,9 @@ def mutation(name: str, file: str, old: str, new: str, test: str) -> Mutation:
     return Mutation(name, file, ((old, new),), f"tests/{test}")
 
 
-THREADS, CALLER = "model/test_evaluation_mode.py::test_", "model/test_caller_modes.py::test_"
-LEAN = "doctor/test_doctor_batches.py::test_rows_that_lean_on_each_other_are_refused"
+MODE, CALLER = "model/test_evaluation_mode.py::test_", "model/test_caller_modes.py::test_"
+TURNS, IN_USE = "model/test_turns.py::test_", "model/test_in_use.py::test_"
+LEAN = "doctor/test_company.py::test_rows_that_lean_on_each_other_are_refused"
 PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is_scored"
 
 MUTATIONS = (
@@ -90,17 +91,17 @@ MUTATIONS = (
     mutation(
         "bytes of a shard are flushed to the disk", "store/files/writing.py",
         "                os.fsync(file.fileno())\n", "",
-        "run/test_resume.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
+        "store/test_folder.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
     ),
     mutation(
         "buffered bytes are written before the flush", "store/files/writing.py",
         "                file.flush()\n", "",
-        "run/test_resume.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
+        "store/test_folder.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
     ),
     mutation(
         "the folder is flushed after the rename", "store/files/writing.py",
         "        _flush(path.parent)\n", "",
-        "run/test_resume.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
+        "store/test_folder.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
     ),
     Mutation(
         "files are renamed into place", "store/files/writing.py",
@@ -108,7 +109,7 @@ MUTATIONS = (
             ("os.fdopen(os.open(temporary, _NEW, 0o666), ", "os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT), "),
             ("                temporary.replace(path)\n", ""),
         ),
-        "tests/run/test_resume.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
+        "tests/store/test_folder.py::test_a_file_gets_its_name_when_its_bytes_are_on_the_disk",
     ),
     mutation(
         "only regular files are written over", "store/files/writing.py",
@@ -168,7 +169,7 @@ MUTATIONS = (
     mutation(
         "digest of a shard that is read", "store/shards.py",
         "    if hashlib.sha256(content).hexdigest() != shard.sha256:\n", "    if False:\n",
-        "store/test_untrusted.py::test_two_hundred_flipped_bits_are_all_named",
+        "store/test_shards.py::test_two_hundred_flipped_bits_are_all_named",
     ),
     mutation(
         "digest of a shard that is kept on resume", "store/folder.py",
@@ -178,50 +179,50 @@ MUTATIONS = (
     mutation(
         "files outside the folder are not kept on resume", "store/folder.py",
         "if path.parent != self.path or path.is_symlink() or not path.is_file():\n", "if not path.is_file():\n",
-        "run/test_resume.py::test_a_shard_outside_the_folder_is_computed_again",
+        "store/test_folder.py::test_a_shard_outside_the_folder_is_computed_again",
     ),
     mutation(
         "what a dead process left is removed", "store/folder.py",
         "            if is_stray(path.name) and path.name not in known:\n",
         '            if path.suffix == ".parquet" and path.name not in known:\n',
-        "run/test_resume.py::test_what_a_dead_process_left_is_removed",
+        "store/test_folder.py::test_what_a_dead_process_left_is_removed",
     ),
     mutation(
         "one writer at a time", "store/files/lock.py",
         "            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", "            pass\n",
-        "run/test_resume.py::test_a_second_process_is_refused",
+        "store/files/test_lock.py::test_a_second_process_is_refused",
     ),
     mutation(
         "names in the manifest stay in the folder", "store/shards.py",
         '    if Path(file).name != file or file in (".", "..") or "\\\\" in file or "\\0" in file:\n',
         "    if False:\n",
-        "store/test_untrusted.py::test_a_manifest_cannot_lead_out_of_its_folder",
+        "store/test_shards.py::test_a_manifest_cannot_lead_out_of_its_folder",
     ),
     mutation(
         "links do not lead out of the folder", "store/shards.py",
         "    if path.is_symlink() and path.resolve().parent != path.parent.resolve():\n", "    if False:\n",
-        "store/test_untrusted.py::test_a_link_cannot_lead_out_of_its_folder",
+        "store/test_shards.py::test_a_link_cannot_lead_out_of_its_folder",
     ),
     mutation(
         "NaN is no number in a record", "store/shards.py",
         ", parse_constant=_refuse_constant)\n", ")\n",
-        "store/test_untrusted.py::test_records_that_are_no_object_are_refused",
+        "store/test_shards.py::test_records_that_are_no_object_are_refused",
     ),
     # What a resumed run is.
     mutation(
         "another experiment is not resumed", "run/scoring.py",
         "            check_same(before, fixed, os.fspath(folder.path))\n", "",
-        "run/test_resume.py::test_another_experiment_is_refused_by_name",
+        "run/test_identity.py::test_another_experiment_is_refused_by_name",
     ),
     Mutation(
         "the digest of the data decides the identity", "run/identity.py",
         (('"data.sha256", ', ""), ('"data.path", ', '"data.path", "data.sha256", ')),
-        "tests/run/test_resume.py::test_another_experiment_is_refused_by_name",
+        "tests/run/test_identity.py::test_another_experiment_is_refused_by_name",
     ),
     Mutation(
         "the version of PyTorch decides the identity", "run/identity.py",
         (('"versions.torch", ', ""), ('"versions.python", ', '"versions.python", "versions.torch", ')),
-        "tests/run/test_resume.py::test_nothing_else_is_left_out_of_the_identity",
+        "tests/run/test_identity.py::test_nothing_else_is_left_out_of_the_identity",
     ),
     mutation(
         "data that change during a run", "run/scoring.py",
@@ -238,17 +239,17 @@ MUTATIONS = (
         "NaN logits under noise are a status", "scores/monte_carlo.py",
         "mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)\n",
         "initial_status(sampled.tied)\n",
-        "run/test_run.py::test_nan_logits_under_noise_never_count_as_agreement",
+        "run/test_evaluation.py::test_nan_logits_under_noise_never_count_as_agreement",
     ),
     mutation(
         "a tie under noise is a flip", "measure/noisy_margins.py",
         "= ~(nearest > 0) | ~finite,", "= ~(nearest >= 0) | ~finite,",
-        "measure/test_measure.py::test_a_copy_that_votes_for_no_class_is_a_flip[tie]",
+        "measure/test_sampling.py::test_a_copy_that_votes_for_no_class_is_a_flip[tie]",
     ),
     mutation(
         "NaN under noise is no agreement", "measure/noisy_margins.py",
         "= ~(nearest > 0) | ~finite,", "= nearest <= 0,",
-        "measure/test_measure.py::test_a_copy_that_votes_for_no_class_is_a_flip[NaN]",
+        "measure/test_sampling.py::test_a_copy_that_votes_for_no_class_is_a_flip[NaN]",
     ),
     mutation(
         "votes that exclude an estimate contradict it", "scores/evidence.py",
@@ -334,12 +335,12 @@ MUTATIONS = (
     mutation(
         "kinks are a status", "scores/laplacian.py",
         "        status = mark(status, second.kink, Status.KINK)\n", "",
-        "scores/test_laplacian.py::test_ties_in_max_pooling_are_kinks",
+        "measure/test_curvature.py::test_ties_in_max_pooling_are_kinks",
     ),
     mutation(
         "operations that differentiate once are seen", "model/classifier.py",
         "        if differentiable and _differentiates_once(gradient):\n", "        if False:\n",
-        "scores/test_laplacian.py::test_no_second_derivative_is_one_sentence",
+        "measure/test_curvature.py::test_no_second_derivative_is_one_sentence",
     ),
     mutation(
         "training mode is put back", "model/evaluation_mode.py",
@@ -351,63 +352,63 @@ MUTATIONS = (
         "a mode is held as long as anybody evaluates", "model/evaluation_mode.py",
         "    return [switched.pop(id(one)) for one in ones if not switched[id(one)].holders]\n",
         "    return [switched.pop(id(one)) for one in ones if id(one) in switched]\n",
-        f"{THREADS}dropout_does_not_come_back_when_another_run_ends",
+        f"{MODE}dropout_does_not_come_back_when_another_run_ends",
     ),
     mutation(
         "a model that is trained during a pass", "model/classifier.py",
         "            output = call(seen)\n        check_mode(self.model)\n", "            output = call(seen)\n",
-        f"{THREADS}training_in_the_middle_of_a_pass_stops_it",
+        f"{MODE}training_in_the_middle_of_a_pass_stops_it",
     ),
     mutation(
         "a model that is trained at the end", "model/evaluation_mode.py",
         "        yield was_training\n        check_mode(model)\n", "        yield was_training\n",
-        f"{THREADS}training_at_the_end_of_a_run_stops_it",
+        f"{MODE}training_at_the_end_of_a_run_stops_it",
     ),
     mutation(
         "eval() of a second run does not hide training", "model/evaluation_mode.py",
         "            _check_not_trained(held)\n", "",
-        f"{THREADS}a_second_run_does_not_hide_that_the_model_trains",
+        f"{MODE}a_second_run_does_not_hide_that_the_model_trains",
     ),
     mutation(
         "the parts beside an exported one are switched", "model/evaluation_mode.py",
         "            _evaluate(child, fixed)\n", "            pass\n",
-        f"{THREADS}an_exported_part_leaves_the_others_to_be_switched",
+        f"{MODE}an_exported_part_leaves_the_others_to_be_switched",
     ),
     mutation(
         "a classifier serves one thread", "model/in_use.py",
         "    if users and users[-1:] != [threading.get_ident()]:\n", "    if False:\n",
-        f"{THREADS}a_classifier_counts_for_one_thread",
+        f"{IN_USE}a_classifier_counts_for_one_thread",
     ),
     mutation(
         "features are those of this thread", "model/head.py",
         "            if threading.get_ident() == thread:", "            if True:",
-        f"{THREADS}features_of_another_thread_are_not_taken",
+        f"{IN_USE}features_of_another_thread_are_not_taken",
     ),
     mutation(
         "elementary attention is switched alone", "measure/curvature.py",
         "        with PASSES.alone(), sdpa_kernel(SDPBackend.MATH):", "        with sdpa_kernel(SDPBackend.MATH):",
-        f"{THREADS}attention_is_elementary_for_nobody_else",
+        f"{TURNS}attention_is_elementary_for_nobody_else",
     ),
     mutation(
         "a network is traced alone", "measure/certified/graph.py",
         "        with PASSES.alone(), _quiet():", "        with _quiet():",
-        f"{THREADS}nobody_passes_through_a_network_that_is_traced",
+        f"{TURNS}nobody_passes_through_a_network_that_is_traced",
     ),
     mutation(
         "passes take turns", "model/turns.py",
         "self._inside >= 0 and not self._waiting", "True",
-        f"{THREADS}turns",
+        f"{TURNS}turns",
     ),
     mutation(
         "the last puts the filters of warnings back", "model/quiet.py",
         "            _inside -= 1\n            if not _inside:\n",
         "            _inside -= 1\n            if _filters:\n",
-        f"{THREADS}filters_of_warnings_are_put_back",
+        "model/test_quiet.py::test_filters_of_warnings_are_put_back",
     ),
     mutation(
         "one training sets the number of threads", "detector/pseudo_margin/training.py",
         "    with _one_training:", "    if True:",
-        f"{THREADS}the_number_of_threads_is_put_back",
+        "detector/pseudo_margin/test_training.py::test_the_number_of_threads_is_put_back",
     ),
     Mutation(
         "gradients under no_grad", "model/caller_modes.py",
@@ -436,7 +437,7 @@ MUTATIONS = (
         "normal draws of one dtype", "noise/families.py",
         "    return torch.randn(size, generator=generator, dtype=torch.float32,",
         "    return torch.randn(size, generator=generator,",
-        "noise/test_noise.py::test_the_default_dtype_changes_no_draw[gaussian]",
+        "noise/test_families.py::test_the_default_dtype_changes_no_draw[gaussian]",
     ),
     mutation(
         "lattices of one dtype", "orthant/lattice.py",
@@ -452,37 +453,37 @@ MUTATIONS = (
     mutation(
         "scores refuse noise without a covariance", "noise/families.py",
         "        if linear and not self.has_covariance:\n", "        if False:\n",
-        "noise/test_noise.py::test_a_score_needs_the_covariance_or_does_without",
+        "noise/test_promise.py::test_a_score_needs_the_covariance_or_does_without",
     ),
     mutation(
         "no covariance is inherited by other draws", "noise/families.py",
         "        return said is not Noise and issubclass(said, drawn)\n", "        return said is not Noise\n",
-        "noise/test_noise.py::test_a_score_needs_the_covariance_or_does_without",
+        "noise/test_promise.py::test_a_score_needs_the_covariance_or_does_without",
     ),
     mutation(
         "measurements refuse noise without a covariance", "noise/families.py",
         "        if not self.has_covariance:\n            raise", "        if False:\n            raise",
-        "noise/test_noise.py::test_no_measurement_takes_a_covariance_that_is_not_said",
+        "noise/test_promise.py::test_no_measurement_takes_a_covariance_that_is_not_said",
     ),
     mutation(
         "draws of a wrong size", "noise/promise.py",
         "    if isinstance(draw, Tensor) and draw.shape == (size,) and not draw.is_complex():\n", "    if True:\n",
-        "noise/test_noise.py::test_draws_that_are_no_noise",
+        "noise/test_promise.py::test_draws_that_are_no_noise",
     ),
     mutation(
         "draws with NaN", "noise/families.py",
         "        check_finite(self._noise, draws)\n", "",
-        "noise/test_noise.py::test_a_draw_that_turns_bad_later",
+        "noise/test_promise.py::test_a_draw_that_turns_bad_later",
     ),
     mutation(
         "draws are what a family promises", "noise/families.py",
         "        if type(noise) not in OWN:\n            check_promise", "        if False:\n            check_promise",
-        "noise/test_noise.py::test_a_family_that_breaks_its_promise",
+        "noise/test_promise.py::test_a_family_that_breaks_its_promise",
     ),
     mutation(
         "families that would be taken for one", "noise/families.py",
         "        if beside:\n", "        if False:\n",
-        "noise/test_noise.py::test_families_that_could_not_be_told_apart",
+        "noise/test_promise.py::test_families_that_could_not_be_told_apart",
     ),
     mutation(
         "a model works on a copy of its input", "model/classifier.py",
@@ -493,47 +494,47 @@ MUTATIONS = (
     mutation(
         "a worker that opened something else is refused", "run/workers/worker.py",
         "        if seen:\n", "        if False:\n",
-        "run/test_workers.py::test_a_worker_that_opens_something_else_is_refused",
+        "run/workers/test_worker.py::test_a_worker_that_opens_something_else_is_refused",
     ),
     mutation(
         "a worker that falls silent is ended", "run/workers/worker.py",
         "        process.kill()\n", "",
-        "run/test_workers.py::test_a_worker_that_falls_silent_and_lives_on_is_ended",
+        "run/workers/test_worker.py::test_a_worker_that_falls_silent_and_lives_on_is_ended",
     ),
     mutation(
         "a worker ends with its parent", "run/workers/service.py",
         "    os._exit(1)\n", "    return\n",
-        "run/test_workers.py::test_a_worker_ends_with_its_parent",
+        "run/workers/test_worker.py::test_a_worker_ends_with_its_parent",
     ),
     mutation(
         "a cluster without a token is refused", "run/workers/cluster.py",
         "if self.address != LOCAL and not self.insecure and not has_token():", "if False:",
-        "run/test_cluster.py::test_an_address_without_a_token_is_refused",
+        "run/workers/test_cluster.py::test_an_address_without_a_token_is_refused",
     ),
     mutation(
         "a cluster that others reach is refused", "run/workers/cluster.py",
         'if self.address == LOCAL and (host_and_port(address) or ("", 0))[0] != LOOPBACK:', "if False:",
-        "run/test_cluster.py::test_a_cluster_that_others_reach_is_refused",
+        "run/workers/test_cluster.py::test_a_cluster_that_others_reach_is_refused",
     ),
     mutation(
         "a cluster of this machine is told so", "run/workers/cluster.py",
         'ONE_MACHINE: "0", **token}', "**token}",
-        "run/test_cluster.py::test_a_cluster_of_this_machine_is_told_so",
+        "run/workers/test_cluster.py::test_a_cluster_of_this_machine_is_told_so",
     ),
     mutation(
         "the shard of a worker that died waits again", "run/workers/posts.py",
         "            self._waiting.appendleft(number)\n", "            pass\n",
-        "run/test_posts.py::test_every_shard_comes_once",
+        "run/workers/test_posts.py::test_every_shard_comes_once",
     ),
     mutation(
         "the second answer for a shard does not count", "run/workers/posts.py",
         "not isinstance(answer, PackedShard) or post.number not in self._left", "not isinstance(answer, PackedShard)",
-        "run/test_posts.py::test_a_shard_that_comes_late_comes_once",
+        "run/workers/test_posts.py::test_a_shard_that_comes_late_comes_once",
     ),
     mutation(
         "a shard that is late is given to a second worker", "run/workers/posts.py",
         "workers[post.number] == 1), None)", "False), None)",
-        "run/test_posts.py::test_a_shard_that_comes_late_comes_once",
+        "run/workers/test_posts.py::test_a_shard_that_comes_late_comes_once",
     ),
     # The checks before a run.
     mutation(
@@ -549,7 +550,7 @@ MUTATIONS = (
     mutation(
         "batches as large as those of the run", "doctor/company.py",
         "_beside(subject, BRIGHT, subject.rows, last=True)", "points[1]",
-        "doctor/test_doctor_batches.py::test_batches_as_large_as_those_of_the_run_are_looked_at[the first 500 rows]",
+        "doctor/test_company.py::test_batches_as_large_as_those_of_the_run_are_looked_at[the first 500 rows]",
     ),
     mutation(
         "dark inputs beside the points", "doctor/company.py",
@@ -564,83 +565,83 @@ MUTATIONS = (
     mutation(
         "an output kept by the shape of the input", "doctor/company.py",
         "    if alike and", "    if False and",
-        "doctor/test_doctor_state.py::test_memory_is_seen_before_the_run[a memo by shape]",
+        "doctor/test_state.py::test_memory_is_seen_before_the_run[a memo by shape]",
     ),
     mutation(
         "a step of the network is no defect", "doctor/rounding.py",
         "        if not jumps(classifier, inputs[row : row + 1], found.seen):\n", "        if True:\n",
-        "doctor/test_doctor_batches.py::test_a_step_of_the_network_excuses_what_rounding_does",
+        "doctor/test_rounding.py::test_a_step_of_the_network_excuses_what_rounding_does",
     ),
     mutation(
         "randomness is no step", "doctor/rounding.py",
         "    if 2 * largest_difference(alone, again) >= seen:\n", "    if False:\n",
-        "doctor/test_doctor_batches.py::test_a_network_that_is_random_is_not_excused",
+        "doctor/test_company.py::test_a_network_that_is_random_is_not_excused",
     ),
     mutation(
         "rounding is that of the logits that compete", "doctor/rounding.py",
         "    return share * ((first - sizes) + gap)",
         "    return share * ((first - sizes).amax(1, keepdim=True) + 0 * sizes + gap)",
-        "doctor/test_doctor_outputs.py::test_a_mask_is_no_defect_and_hides_none[-1000000000.0-replaced]",
+        "doctor/test_outputs.py::test_a_mask_is_no_defect_and_hides_none[-1000000000.0-replaced]",
     ),
     mutation(
         "rounding of a margin is that of its two logits", "doctor/gradients.py",
         "[part.gather(1, both).double()", "[part.double()",
-        "doctor/test_doctor_outputs.py::test_a_mask_is_no_defect_and_hides_none[-1000000000.0-replaced]",
+        "doctor/test_outputs.py::test_a_mask_is_no_defect_and_hides_none[-1000000000.0-replaced]",
     ),
     mutation(
         "the last digits of a mask are no change", "doctor/gradients.py",
         "torch.maximum(sizes, sizes.gather(1, own))", "sizes.amax(1, keepdim=True)",
-        "doctor/test_doctor_outputs.py::test_saturated_gradients_are_seen_beside_a_mask",
+        "doctor/test_outputs.py::test_saturated_gradients_are_seen_beside_a_mask",
     ),
     mutation(
         "a mask of minus infinity is named", "doctor/outputs.py",
         "        _refuse_masks(logits)\n", "",
-        "doctor/test_doctor_outputs.py::test_a_mask_of_minus_infinity_is_named",
+        "doctor/test_outputs.py::test_a_mask_of_minus_infinity_is_named",
     ),
     mutation(
         "a probability is no logit", "doctor/outputs.py",
         '    "binary-logit": _about_one_logit,\n', '    "binary-logit": _about_probabilities,\n',
-        "doctor/test_doctor_outputs.py::test_every_declaration_is_checked[one probability as binary-logit]",
+        "doctor/test_outputs.py::test_every_declaration_is_checked[one probability as binary-logit]",
     ),
     mutation(
         "a copy of the model that saw other inputs first", "doctor/state.py",
         '    subject.check_same("in a copy of the model that saw other inputs first", logits)\n', "",
-        "doctor/test_doctor_state.py::test_memory_is_seen_before_the_run[statistics of the first batch]",
+        "doctor/test_state.py::test_memory_is_seen_before_the_run[statistics of the first batch]",
     ),
     mutation(
         "the first points at the end of the checks", "doctor/state.py",
         "    logits = subject.check_same(NOW)\n", "    logits = subject.logits\n",
-        "doctor/test_doctor_state.py::test_what_changes_while_the_checks_are_made_is_seen_at_their_end",
+        "doctor/test_state.py::test_what_changes_while_the_checks_are_made_is_seen_at_their_end",
     ),
     mutation(
         "logits are copied from what the model returns", "model/classifier.py",
         'if self.outputs == "probs" else scores.clone()\n', 'if self.outputs == "probs" else scores\n',
-        "doctor/test_doctor_state.py::test_logits_and_features_are_the_callers_own",
+        "doctor/test_state.py::test_logits_and_features_are_the_callers_own",
     ),
     mutation(
         "rows of a shard are looked at alone", "run/standing.py",
         "            if found is not None:\n", "            if False:\n",
-        "doctor/test_doctor_batches.py::test_what_the_first_rows_do_not_show_stops_the_run",
+        "doctor/test_company.py::test_what_the_first_rows_do_not_show_stops_the_run",
     ),
     mutation(
         "noisy passes of a shard are looked at", "run/standing.py",
         "or self._passes & (self._passes - 1) == 0", "or self._passes == 1",
-        "doctor/test_doctor_batches.py::test_noisy_passes_are_looked_at_too",
+        "doctor/test_company.py::test_noisy_passes_are_looked_at_too",
     ),
     mutation(
         "the first points at the end of a shard", "run/standing.py",
         "        if self.reference is not None:\n", "        if False:\n",
-        "doctor/test_doctor_state.py::test_a_network_that_changes_in_mid_run_ends_it",
+        "doctor/test_state.py::test_a_network_that_changes_in_mid_run_ends_it",
     ),
     mutation(
         "a worker sees other inputs before the first points", "run/job.py",
         "            self.classifier(subject.other_inputs())\n", "",
-        "doctor/test_doctor_state.py::test_statistics_of_the_first_batch_differ_between_processes",
+        "doctor/test_state.py::test_statistics_of_the_first_batch_differ_between_processes",
     ),
     mutation(
         "the first points in a worker", "run/workers/worker.py",
         "            check_alike(reference, theirs, where)\n", "            pass\n",
-        "doctor/test_doctor_state.py::test_a_worker_that_gets_other_logits_is_refused",
+        "doctor/test_state.py::test_a_worker_that_gets_other_logits_is_refused",
     ),
     mutation(
         "gradients that are masked", "doctor/gradients.py",
@@ -677,103 +678,103 @@ MUTATIONS = (
     mutation(
         "inputs outside the bounds are brittle", "detector/network.py",
         "(reaches & inside) <= tied", "reaches <= tied",
-        "detector/test_detector.py::test_inputs_outside_the_bounds_are_brittle",
+        "detector/test_network.py::test_inputs_outside_the_bounds_are_brittle",
     ),
     mutation(
         "no key twice", "store/files/strict_json.py",
         "    if len(found) < len(pairs):\n", "    if False:\n",
-        "detector/test_detector.py::test_strictness",
+        "detector/test_detector_file.py::test_strictness",
     ),
     mutation(
         "NaN is no number in a detector", "store/files/strict_json.py",
         ", parse_constant=_refuse_constant)\n", ")\n",
-        "detector/test_detector.py::test_strictness",
+        "detector/test_detector_file.py::test_strictness",
     ),
     mutation(
         "epsilon is a margin that there can be", "detector/consistency.py",
         "    if not SMALLEST <= epsilon <= most:\n", "    if False:\n",
-        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
     ),
     mutation(
         "a threshold lies among the scores", "detector/consistency.py",
         "    if not least < threshold <= math.nextafter(most, math.inf):\n", "    if not math.isfinite(threshold):\n",
-        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
     ),
     mutation(
         "rates have their own intervals", "detector/consistency.py",
         "    if abs(rate.low - low) > ROUNDING or abs(rate.high - high) > ROUNDING:\n", "    if False:\n",
-        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
     ),
     mutation(
         "rates are of the points that were counted", "detector/consistency.py",
         "        if rate.points != points:\n", "        if False:\n",
-        "detector/test_detector.py::test_rates_are_of_the_points_that_were_counted",
+        "detector/test_consistency.py::test_rates_are_of_the_points_that_were_counted",
     ),
     mutation(
         "points that were counted add up", "detector/calibration.py",
         "self.points != whole or self.without_score > used or not halves:\n", "not halves:\n",
-        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
     ),
     mutation(
         "no score is trusted without a reason", "detector/calibration.py",
         "        if self.trusted and (self.auroc is None or self.auroc_low < GOOD_AUROC):\n", "        if False:\n",
-        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
     ),
     mutation(
         "preprocessing that single precision has", "detector/ranges.py",
         "    if not numbers or not all(least <= number <= LARGEST for number in numbers):\n", "    if False:\n",
-        "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
     ),
     mutation(
         "settings of a training that there can be", "detector/ranges.py",
         "    if not low <= value <= high:\n", "    if False:\n",
-        "detector/test_pseudo_margin.py::test_every_number_is_one_that_it_can_be",
+        "detector/pseudo_margin/test_file.py::test_every_number_is_one_that_it_can_be",
     ),
     mutation(
         "distances between classes", "detector/pseudo_margin/file.py",
         "    if not bool((lengths >= 0).all()) or", "    if",
-        "detector/test_pseudo_margin.py::test_lengths_are_distances",
+        "detector/pseudo_margin/test_file.py::test_lengths_are_distances",
     ),
     # Archives.
     mutation(
         "every byte of an archive is of a record", "model/loading/archive.py",
         "            check_layout(content, archive)\n", "",
-        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused",
+        "model/loading/test_zip_layout.py::test_surplus_bytes_in_an_archive_are_refused",
     ),
     mutation(
         "bytes between the records", "model/loading/zip_layout.py",
         "        if start != end:\n", "        if False:\n",
-        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[between]",
+        "model/loading/test_zip_layout.py::test_surplus_bytes_in_an_archive_are_refused[between]",
     ),
     mutation(
         "bytes behind the records", "model/loading/zip_layout.py",
         "    if surplus := len(content) - place - ends:\n", "    if surplus := 0:\n",
-        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[behind]",
+        "model/loading/test_zip_layout.py::test_surplus_bytes_in_an_archive_are_refused[behind]",
     ),
     mutation(
         "records that no tensor reads", "model/loading/archive_tensors.py",
         "    if raw and loaded != sum(raw):", "    if False:",
-        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[a record that nobody reads]",
+        "model/loading/test_zip_layout.py::test_surplus_bytes_in_an_archive_are_refused[a record that nobody reads]",
     ),
     mutation(
         "bytes beside a tensor", "model/loading/archive_tensors.py",
         "        if free := size - _claimed(size, named.values()):\n", "        if free := 0:\n",
-        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[a longer record]",
+        "model/loading/test_zip_layout.py::test_surplus_bytes_in_an_archive_are_refused[a longer record]",
     ),
     mutation(
         "tensors that no graph reads", "model/loading/archive_tensors.py",
         "    if unread := sorted(tensors.keys() - read):\n", "    if unread := []:\n",
-        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[a tensor that nobody reads]",
+        "model/loading/test_zip_layout.py::test_surplus_bytes_in_an_archive_are_refused[a tensor that nobody reads]",
     ),
     mutation(
         "records that no checkpoint reads", "model/loading/archive.py",
         "    if not all(names) or held != read:\n", "    if False:\n",
-        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused",
+        "model/loading/test_zip_layout.py::test_surplus_bytes_in_an_archive_are_refused",
     ),
     mutation(
         "one program in an archive", "model/loading/archive.py",
         "    if len(roots) > 1:\n", "    if False:\n",
-        "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[another program]",
+        "model/loading/test_zip_layout.py::test_surplus_bytes_in_an_archive_are_refused[another program]",
     ),
     # What is shown.
     mutation(
@@ -790,27 +791,27 @@ MUTATIONS = (
     mutation(
         "formulas in a CSV file", "store/files/csv_text.py",
         "if escaped.startswith((*GUARDED, MARK)) else escaped", "if False else escaped",
-        "store/test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back",
+        "store/files/test_csv_text.py::test_texts_in_csv_are_harmless_and_come_back",
     ),
     mutation(
         "a text with an apostrophe comes back", "store/files/csv_text.py",
         "if escaped.startswith((*GUARDED, MARK)) else escaped", "if escaped.startswith(GUARDED) else escaped",
-        "store/test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back",
+        "store/files/test_csv_text.py::test_texts_in_csv_are_harmless_and_come_back",
     ),
     mutation(
         "control characters in a CSV file", "store/files/csv_text.py",
         '    escaped = printable(text.replace("\\\\", "\\\\\\\\"))\n', "    escaped = text\n",
-        "store/test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back",
+        "store/files/test_csv_text.py::test_texts_in_csv_are_harmless_and_come_back",
     ),
     mutation(
         "texts of the detector's CSV", "detector/flags.py",
         "[None if text is None else cell(text) for text in", "[text for text in",
-        "store/test_untrusted.py::test_texts_in_csv_are_harmless_and_come_back",
+        "store/files/test_csv_text.py::test_texts_in_csv_are_harmless_and_come_back",
     ),
     mutation(
         "texts of the comparison's CSV", "cli/compare.py",
         "cell(one) if isinstance(one, str) else one", "one",
-        "analysis/test_comparison.py::test_a_spreadsheet_runs_nothing_of_what_the_command_wrote",
+        "cli/test_compare.py::test_a_spreadsheet_runs_nothing_of_what_the_command_wrote",
     ),
     mutation(
         "control characters on the terminal", "cli/common.py",
@@ -846,32 +847,32 @@ MUTATIONS = (
     mutation(
         "16 bits, in sums of scores", "doctor/outputs.py",
         " and _would_vary(logits) > allowed * whole", "",
-        "doctor/test_doctor_outputs.py::test_scores_in_16_bits_are_no_probabilities",
+        "doctor/test_outputs.py::test_scores_in_16_bits_are_no_probabilities",
     ),
     mutation(
         "16 bits, in repeated passes", "doctor/rounding.py",
         "return explained / SAME_BATCH if precision > COARSE else explained", "return explained",
-        "doctor/test_doctor_outputs.py::test_dropout_shows_in_16_bits",
+        "doctor/test_outputs.py::test_dropout_shows_in_16_bits",
     ),
     mutation(
         "units of the inputs, at a step", "doctor/rounding.py",
         "smallest = size * max(map(abs, classifier.bounds))", "smallest = size",
-        "doctor/test_doctor_batches.py::test_no_unit_of_the_inputs_makes_every_difference_a_step",
+        "doctor/test_rounding.py::test_no_unit_of_the_inputs_makes_every_difference_a_step",
     ),
     mutation(
         "models that cannot be copied", "doctor/subject.py",
         "except Exception as error:", "except (RuntimeError, TypeError) as error:",
-        "doctor/test_doctor_state.py::test_a_model_that_cannot_be_copied_is_looked_at_without_a_copy",
+        "doctor/test_state.py::test_a_model_that_cannot_be_copied_is_looked_at_without_a_copy",
     ),
     mutation(
         "what a model may raise", "model/classifier.py",
         "AssertionError, LookupError, ArithmeticError, AttributeError)", "AssertionError, IndexError)",
-        "doctor/test_doctor_outputs.py::test_whatever_a_model_raises_is_told",
+        "doctor/test_outputs.py::test_whatever_a_model_raises_is_told",
     ),
     mutation(
         "single rows whose gradients are recorded", "run/standing.py",
         "if (len(inputs) < 2 and not recorded) or", "if len(inputs) < 2 or",
-        "doctor/test_doctor_state.py::test_a_network_that_asks_whether_gradients_are_recorded_stops_the_run",
+        "doctor/test_state.py::test_a_network_that_asks_whether_gradients_are_recorded_stops_the_run",
     ),
     mutation(
         "masks as large as numbers get", "scores/evidence.py",

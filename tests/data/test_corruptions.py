@@ -7,57 +7,16 @@ below are for that case.
 from __future__ import annotations
 
 import io
-import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
+from helpers.pictures import FAMILIES
 from PIL import Image
 
-import brittle
-from brittle.cli import main
-from brittle.cli.digits import load_digits
-from brittle.data import array_points, open_points
-from brittle.data.copies import ROWS, write_copies
 from brittle.data.corruptions import CORRUPTIONS, SEVERITIES, choose, corrupt, generator_for
-from brittle.data.points import Batch
-from brittle.errors import BrittleError, DataError, ParameterError, StorageError, UsageError
+from brittle.errors import BrittleError, DataError, ParameterError, UsageError
 
 GREY = tuple(kind for kind, one in CORRUPTIONS.items() if not one.colour_only)
-
-
-def smooth_images(count: int, side: int, channels: int) -> np.ndarray:
-    """Images of soft blobs with some texture, `[N, H, W, C]`, uint8."""
-    generator = np.random.default_rng(side)
-    coarse = generator.integers(0, 256, (count, 4, 4, channels), dtype=np.uint8)
-    resized = [
-        Image.fromarray(plane).resize((side, side), Image.Resampling.BICUBIC)
-        for image in coarse
-        for plane in image.transpose(2, 0, 1)
-    ]
-    planes = np.stack([np.asarray(picture) for picture in resized]).reshape(count, channels, side, side)
-    texture = generator.integers(-20, 21, planes.shape)
-    return (planes + texture).clip(0, 255).astype(np.uint8).transpose(0, 2, 3, 1)
-
-
-def digits(count: int = 500) -> np.ndarray:
-    """scikit-learn's digits, `[N, 8, 8]`, uint8."""
-    return np.rint(255 * load_digits()[2][:count, 0].numpy()).astype(np.uint8)
-
-
-FAMILIES = {
-    "colour": smooth_images(12, 32, 3),
-    "grey": smooth_images(40, 28, 1),
-    "tiny colour": smooth_images(12, 8, 3),
-    "large": smooth_images(3, 96, 3),
-    "digits": digits(),
-    "wide": smooth_images(4, 32, 3)[:, :20],
-    "black": np.zeros((2, 8, 8, 3), np.uint8),
-    "white": np.full((2, 8, 8), 255, np.uint8),
-    "one pixel": np.full((2, 1, 1), 90, np.uint8),
-}
 
 
 def kinds_of(images: np.ndarray) -> tuple[str, ...]:
@@ -118,9 +77,6 @@ def test_saturate_takes_colour_away_then_gives_more() -> None:
     ranges = np.array([float(np.ptp(copies_of(images, "saturate", s).astype(int), axis=3).mean()) for s in SEVERITIES])
     clean = np.ptp(images.astype(int), axis=3).mean()
     assert ranges[1] < ranges[0] < clean < ranges[2] < ranges[3] < ranges[4]
-
-
-# Known answers.
 
 
 def test_strength_of_the_noises() -> None:
@@ -209,9 +165,6 @@ def test_draws_are_keyed_by_all_that_names_a_copy() -> None:
     assert generator_for(*keys[0]).integers(1 << 62) in draws
 
 
-# Refusals.
-
-
 @pytest.mark.parametrize(
     ("kind", "severity", "error", "sentence"),
     [
@@ -250,189 +203,3 @@ def test_what_is_no_image(image: np.ndarray, code: str, kind: str) -> None:
 def test_grey_has_no_saturation() -> None:
     with pytest.raises(DataError, match="colour_only: saturate changes colours only"):
         corrupt(FAMILIES["digits"][0], "saturate", 1, np.random.default_rng(0))
-
-
-# Copies of data sets.
-
-
-def stored(images: np.ndarray, bounds: tuple[float, float] = (0.0, 1.0)) -> np.ndarray:
-    """Images `[N, H, W, C]` as inputs `[N, C, H, W]`."""
-    low, high = bounds
-    return (low + (high - low) * images.transpose(0, 3, 1, 2).astype(np.float64) / 255).astype(np.float32)
-
-
-@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 1.0), (0.0, 255.0)])
-def test_copies_are_what_corrupt_makes(tmp_path: Path, bounds: tuple[float, float]) -> None:
-    images = FAMILIES["tiny colour"]
-    ids = [f"a/{row}.png" for row in range(len(images))]
-    points = array_points(stored(images, bounds), np.arange(12) % 3, ids, ("ant", "bee", "cow"), bounds=bounds)
-    done = write_copies(points, tmp_path / "new" / "er", tuple(CORRUPTIONS), (2, 4), seed=7, bounds=bounds)
-    assert (done.points, done.failed, len(done.paths)) == (12, 0, 2 * len(CORRUPTIONS))
-    assert sorted(done.paths) == sorted((tmp_path / "new" / "er").iterdir())
-    for kind in CORRUPTIONS:
-        copy = open_points(tmp_path / "new" / "er" / f"{kind}-4.npz", bounds=bounds)
-        assert (copy.labels, copy.class_names) == (points.labels, points.class_names)
-        (batch,) = copy.batches(100)
-        assert batch.ids == tuple(ids)
-        expected = [corrupt(one, kind, 4, generator_for(7, kind, 4, own)) for one, own in zip(images, ids, strict=True)]
-        assert np.array_equal(batch.inputs.numpy(), stored(np.stack(expected), bounds))
-        assert batch.inputs.dtype == torch.float32
-
-
-def test_a_copy_does_not_depend_on_the_other_points(tmp_path: Path) -> None:
-    images = stored(smooth_images(ROWS + 5, 8, 1))
-    ids = np.arange(len(images))
-    kinds = ("gaussian_noise", "rotate", "jpeg_compression")
-    write_copies(array_points(images, ids=ids), tmp_path / "all", kinds, [1])
-    order = np.random.default_rng(1).permutation(len(images))[:40]
-    write_copies(array_points(images[order], ids=ids[order]), tmp_path / "some", kinds, [1])
-    for kind in kinds:
-        everything, some = (np.load(tmp_path / part / f"{kind}-1.npz")["x"] for part in ("all", "some"))
-        assert np.array_equal(everything[order], some)
-
-
-def test_points_that_cannot_be_read_keep_their_place(tmp_path: Path) -> None:
-    for row, image in enumerate(FAMILIES["colour"]):
-        folder = tmp_path / "images" / ("ant" if row < 6 else "bee")
-        folder.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(image).save(folder / f"{row:02}.png")
-    (tmp_path / "images" / "ant" / "03.png").write_bytes(b"no image")
-    points = open_points(tmp_path / "images")
-    done = write_copies(points, tmp_path, ["contrast", "contrast"], [1, 1])
-    assert (len(done.paths), done.points, done.failed) == (1, 12, 1)
-    copy = open_points(done.paths[0])
-    (original,), (batch,) = points.batches(20), copy.batches(20)
-    assert (batch.ids, batch.labels) == (original.ids, original.labels)
-    assert copy.class_names == ("ant", "bee")
-    lost = batch.inputs.flatten(1).isnan()
-    assert lost.all(dim=1).tolist() == lost.any(dim=1).tolist() == [row == 3 for row in range(12)]
-    with np.load(done.paths[0]) as arrays:
-        assert arrays["names"].tolist() == list(original.names or ())
-        record = json.loads(str(arrays["corruption"]))
-    assert record["data"] == points.provenance
-    assert (record["kind"], record["severity"], record["strength"], record["seed"]) == ("contrast", 1, 0.75, 0)
-
-
-@pytest.mark.parametrize(
-    ("x", "kinds", "severities", "sentence"),
-    [
-        (np.zeros((2, 64), np.float32), ["contrast"], [1], "shape (64,), which is no image"),
-        (np.zeros((2, 8, 8), np.float32), ["contrast"], [1], "shape (8, 8), which is no image"),
-        (np.zeros((2, 2, 8, 8), np.float32), ["contrast"], [1], "shape (2, 8, 8), which is no image"),
-        (np.full((2, 1, 8, 8), 2.0, np.float32), ["contrast"], [1], "value_range: values from 2 to 2, outside [0, 1]"),
-        (np.zeros((2, 1, 8, 8), np.float32), ["contrast", "saturate"], [1], "colour_only"),
-        (np.zeros((2, 1, 8, 8), np.float32), ["contrast"], [1, 0], "severity"),
-        (np.zeros((2, 1, 8, 8), np.float32), ["contrast"], [], "at least one kind and one severity"),
-    ],
-)
-def test_nothing_is_written_where_anything_is_refused(
-    tmp_path: Path, x: np.ndarray, kinds: list[str], severities: list[int], sentence: str
-) -> None:
-    with pytest.raises(BrittleError) as caught:
-        write_copies(array_points(x), tmp_path / "out", kinds, severities)
-    assert sentence in str(caught.value)
-    assert not (tmp_path / "out").exists()
-
-
-def test_nothing_is_written_where_the_data_end_too_soon(tmp_path: Path) -> None:
-    class Failing:
-        """Points that can be read once."""
-
-        def __init__(self) -> None:
-            self.points = array_points(stored(FAMILIES["grey"]))
-            self.labels, self.class_names, self.provenance = None, None, self.points.provenance
-            self.reads = 0
-
-        def __len__(self) -> int:
-            return len(self.points)
-
-        def batches(self, size: int) -> Iterator[Batch]:
-            self.reads += 1
-            yield from self.points.batches(size)
-            if self.reads > 1:
-                raise DataError("dataset_changed", "the data changed")
-
-    with pytest.raises(DataError, match="changed"):
-        write_copies(Failing(), tmp_path / "out", ["contrast"], [1, 2])
-    assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_a_copy_is_not_overwritten(tmp_path: Path) -> None:
-    points = array_points(stored(FAMILIES["grey"]))
-    (path,) = write_copies(points, tmp_path, ["rotate"], [2]).paths
-    before = path.read_bytes()
-    with pytest.raises(StorageError, match=r"rotate-2\.npz is there already; choose another folder or remove it"):
-        write_copies(points, tmp_path, ["rotate"], [1, 2], seed=1)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(StorageError, match="cannot be written"):
-        write_copies(points, path / "inside", ["rotate"], [1])
-
-
-# The command.
-
-FACTORY = """
-import torch
-def make():
-    torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
-"""
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with `net.py` and `data.npz`, 20 digits as uint8 with ids, as the current one."""
-    monkeypatch.chdir(tmp_path)
-    Path("net.py").write_text(FACTORY)
-    np.savez("data.npz", images=digits(20), labels=np.arange(20) % 10, ids=np.arange(100, 120))
-    return tmp_path
-
-
-def test_corrupt_then_score(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The copies are scored without the options that say how the original is read, and the points pair."""
-    arguments = ["--kind", "gaussian_noise", "rotate", "--severity", "1", "5", "--out", "copies", "--limit", "12"]
-    assert main(["corrupt", "data.npz", *arguments, "--scale-uint8"]) == 0
-    said = capsys.readouterr()
-    files = [f"copies/{kind}-{severity}.npz" for kind in ("gaussian_noise", "rotate") for severity in (1, 5)]
-    assert said.out.split() == files
-    assert said.err == f"brittle: 12 points, 4 copies; next: brittle score MODEL {files[0]}\n"
-    choice = ["--scores", "logit_margin", "--quiet", "--limit", "12"]
-    assert main(["score", "./net.py:make", "data.npz", "--scale-uint8", "--out", "clean", *choice]) == 0
-    clean = brittle.read_table("clean").wide()
-    for file in files:
-        assert main(["score", "./net.py:make", file, "--out", f"run-{Path(file).stem}", *choice]) == 0
-        run = brittle.read_table(f"run-{Path(file).stem}").wide()
-        assert run.index.tolist() == clean.index.tolist()
-        for column in ("point", "label"):
-            if column in clean:
-                assert run[column].tolist() == clean[column].tolist()
-        assert (run["logit_margin"] != clean["logit_margin"]).any()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "sentence"),
-    [
-        (["--kind", "fog", "--severity", "1"], 2, "no corruption is called 'fog'; there are gaussian_noise"),
-        (["--kind", "rotate", "--severity", "0"], 3, "the severity must be a whole number from 1 to 5; found 0"),
-        (["--kind", "rotate", "--severity", "1.5"], 2, "--severity takes whole numbers from 1 to 5; found '1.5'"),
-        (["--kind", "rotate"], 2, "--severity"),
-        (["--severity", "1"], 2, "--kind"),
-        (["--kind", "saturate", "--severity", "1"], 3, "saturate changes colours only, and the images are grey"),
-        (["--kind", "rotate", "--severity", "1", "--bounds", "1", "0"], 3, "increasing"),
-        (["--kind", "rotate", "--severity", "1", "--split", "test"], 3, "split"),
-    ],
-)
-def test_refusals(
-    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, sentence: str
-) -> None:
-    assert main(["corrupt", "data.npz", "--scale-uint8", "--out", "copies", *arguments]) == code
-    said = capsys.readouterr().err
-    assert said.startswith("brittle: ")
-    assert sentence in said
-    assert not Path("copies").exists()
-
-
-def test_the_help_names_every_kind(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["corrupt", "--help"]) == 0
-    said = capsys.readouterr().out
-    assert all(kind in said for kind in CORRUPTIONS)

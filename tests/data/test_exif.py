@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from PIL import Image, ImageOps
-from test_data import (
+from helpers.data_files import (
     LABELS,
     LEVELS,
     encode,
@@ -30,6 +29,7 @@ from test_data import (
     save,
     write_folder,
 )
+from PIL import Image, ImageOps
 
 import brittle
 from brittle.data import Points, open_points

@@ -2,124 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from helpers.laws import estimate
+from helpers.linear_truth import SIGMA, SIZE
 from helpers.problems import inputs, linear_network
-from scipy import stats
 
 import brittle
-from brittle.estimate import Status
-from brittle.noise import DiagonalGaussian, FactorGaussian, FunctionGaussian, Gaussian, Noise
-from brittle.scores import MMSE, MMSEMVS, FirstOrderMargin, MMSEMargin, Moments, MonteCarlo, Softmax, Taylor, TaylorMVS
-
-SIGMA, SIZE = 0.3, 12
-
-
-def margin_problem(network: torch.nn.Linear, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """`(g, dg)`: margins of one input and their gradients, without the predicted class."""
-    with torch.no_grad():
-        logits = network(x)
-        top = int(logits.argmax())
-        others = [number for number in range(len(logits)) if number != top]
-        return logits[top] - logits[others], network.weight[top] - network.weight[others]
-
-
-def exact_two_class_flip(network: torch.nn.Linear, x: torch.Tensor, sigma: float) -> float:
-    margin, gradient = margin_problem(network, x)
-    return float(stats.norm.sf(float(margin[0]) / (sigma * float(gradient[0].norm()))))
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_two_classes_taylor_is_exact(seed: int) -> None:
-    """200 random cases, error at most 1e-12, also relative to the flip probability."""
-    network = linear_network(2, SIZE, seed)
-    x = inputs(10, (SIZE,), seed, torch.float64)
-    found = estimate(brittle.Classifier(network), x, Taylor(SIGMA)).value
-    exact = torch.tensor([exact_two_class_flip(network, point, SIGMA) for point in x], dtype=torch.float64)
-    assert float((found - exact).abs().max()) <= 1e-12
-    assert float(((found - exact) / exact).abs().max()) <= 1e-10
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_ten_classes_taylor_within_its_error(seed: int) -> None:
-    network = linear_network(10, SIZE, seed)
-    x = inputs(8, (SIZE,), seed, torch.float64)
-    found = estimate(brittle.Classifier(network), x, Taylor(SIGMA))
-    for number, point in enumerate(x):
-        margin, gradient = margin_problem(network, point)
-        covariance = (SIGMA**2 * gradient @ gradient.T).numpy()
-        # With so many points SciPy's own error is below 5e-5 here.
-        survives = stats.multivariate_normal(
-            cov=covariance, allow_singular=True, maxpts=200_000, abseps=1e-5, seed=0
-        ).cdf(margin.numpy())
-        assert float(found.low[number]) - 5e-5 <= 1 - survives <= float(found.high[number]) + 5e-5
-
-
-@pytest.mark.parametrize("classes", [2, 3, 10])
-@pytest.mark.parametrize("draws", [2, 6])
-def test_mmse_with_antithetic_pairs_equals_taylor(classes: int, draws: int) -> None:
-    classifier = brittle.Classifier(linear_network(classes, SIZE))
-    x = inputs(6, (SIZE,), dtype=torch.float64)
-    for smoothed, at_point in [(MMSE, Taylor), (MMSEMVS, TaylorMVS)]:
-        one = estimate(classifier, x, smoothed(SIGMA, draws=draws)).value
-        other = estimate(classifier, x, at_point(SIGMA)).value
-        assert float((one - other).abs().max()) <= 1e-9
-
-
-def test_mmse_margin_of_two_classes_equals_taylor() -> None:
-    classifier = brittle.Classifier(linear_network(2, SIZE))
-    x = inputs(6, (SIZE,), dtype=torch.float64)
-    one, other = (estimate(classifier, x, score).value for score in (MMSEMargin(SIGMA, draws=2), Taylor(SIGMA)))
-    assert float((one - other).abs().max()) <= 1e-12
-
-
-def test_softmax_equals_taylor_mvs_under_the_condition_of_the_lemma() -> None:
-    """Rows of the weights at the corners of a simplex: all margins have one gradient norm, and T = sigma times it."""
-    network = linear_network(5, 5)
-    with torch.no_grad():
-        network.weight.copy_(2.0 * torch.eye(5, dtype=torch.float64))
-    x = inputs(10, (5,), dtype=torch.float64)
-    temperature = SIGMA * 2.0 * 2.0**0.5
-    classifier = brittle.Classifier(network)
-    one, other = (estimate(classifier, x, score).value for score in (Softmax(temperature), TaylorMVS(SIGMA)))
-    assert float((one - other).abs().max()) <= 1e-12
-
-
-def colours() -> list[Noise]:
-    a = torch.randn(SIZE, SIZE, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    return [
-        DiagonalGaussian(SIGMA, torch.linspace(0.1, 2.0, SIZE, dtype=torch.float64)),
-        FactorGaussian(SIGMA, a[:, :4]),
-        FunctionGaussian(SIGMA, lambda v: v @ (a @ a.T).to(v), lambda u: a.to(u) @ u),
-    ]
-
-
-@pytest.mark.parametrize("noise", colours(), ids=lambda noise: noise.name)
-def test_coloured_noise_two_classes(noise: Noise) -> None:
-    network = linear_network(2, SIZE)
-    x = inputs(6, (SIZE,), dtype=torch.float64)
-    classifier = brittle.Classifier(network)
-    covariance = noise.sigma**2 * noise.covariance(torch.eye(SIZE, dtype=torch.float64))
-    exact = []
-    for point in x:
-        margin, gradient = margin_problem(network, point)
-        exact.append(stats.norm.sf(float(margin[0]) / float(gradient[0] @ covariance @ gradient[0]) ** 0.5))
-    for score in (Taylor(noise=noise), MMSE(noise=noise, draws=4), MMSEMargin(noise=noise, draws=4)):
-        assert estimate(classifier, x, score).value.tolist() == pytest.approx(exact, abs=1e-10)
-    sampled = estimate(classifier, x, MonteCarlo(noise=noise, draws=4000))
-    inside = [low <= truth <= high for low, truth, high in zip(sampled.low, exact, sampled.high, strict=True)]
-    assert all(inside)
-
-
-@pytest.mark.parametrize(("norm", "dual"), [("l2", 2), ("linf", 1)])
-def test_first_order_margin_is_the_distance(norm: str, dual: int) -> None:
-    network = linear_network(4, SIZE)
-    x = inputs(6, (SIZE,), dtype=torch.float64)
-    found = estimate(brittle.Classifier(network), x, FirstOrderMargin(norm)).value
-    for number, point in enumerate(x):
-        margin, gradient = margin_problem(network, point)
-        assert float(found[number]) == pytest.approx(float((margin / gradient.norm(dual, dim=1)).min()), rel=1e-12)
+from brittle.scores import Moments, MonteCarlo, Taylor
 
 
 def test_sampled_scores_converge_to_the_truth() -> None:
@@ -131,45 +20,3 @@ def test_sampled_scores_converge_to_the_truth() -> None:
     assert bool(((counted.low <= truth) & (truth <= counted.high)).all())
     moments = estimate(classifier, x, Moments(SIGMA, draws=20000)).value
     assert float((moments - truth).abs().max()) <= 0.01
-
-
-@pytest.mark.parametrize("draws", [16, 64])
-def test_moments_interval_covers_on_a_linear_model(draws: int) -> None:
-    """2,000 replicates at 99%, one point each, fail above 52 misses."""
-    classifier = brittle.Classifier(linear_network(3, SIZE))
-    x = inputs(1, (SIZE,), seed=2, dtype=torch.float64)
-    truth = float(estimate(classifier, x, Taylor(SIGMA)).value[0])
-    many = x.expand(2000, -1)
-    found = estimate(classifier, many, Moments(SIGMA, draws=draws))
-    missed = int(((found.low > truth) | (found.high < truth)).sum())
-    assert missed <= 52
-
-
-def test_units_do_not_matter() -> None:
-    """The same network declared for [0, 1], [-1, 1] and [0, 255] with sigma in its units: the same flips."""
-    network = linear_network(4, SIZE)
-    x = inputs(5, (SIZE,), dtype=torch.float64)
-    values = []
-    for low, high in [(0.0, 1.0), (-1.0, 1.0), (0.0, 255.0)]:
-        scale = high - low
-        classifier = brittle.Classifier(network, (low, high), mean=low, std=scale)
-        values.append(estimate(classifier, x * scale + low, Taylor(noise=Gaussian(SIGMA * scale))).value)
-    assert all(float((value - values[0]).abs().max()) <= 1e-6 for value in values)
-
-
-def test_margins_that_are_almost_dependent_are_flagged_and_still_right() -> None:
-    """Two competitors whose gradients differ by 3e-7 of their length: as good as one competitor, and said so."""
-    network = linear_network(3, SIZE)
-    with torch.no_grad():
-        network.weight[1] = network.weight[0] + 1.0
-        network.weight[2] = network.weight[1]
-        network.weight[2, 0] += 3e-7
-        network.bias.copy_(torch.tensor([9.0, 0.0, 0.0], dtype=torch.float64))
-    x = inputs(4, (SIZE,), dtype=torch.float64)
-    found = estimate(brittle.Classifier(network), x, Taylor(SIGMA))
-    assert {Status(code) for code in found.status.tolist()} == {Status.ILL_CONDITIONED}
-    for number, point in enumerate(x):
-        margin, gradient = margin_problem(network, point)
-        exact = stats.norm.sf(float(margin.min()) / (SIGMA * float(gradient[0].norm())))
-        assert float(found.value[number]) == pytest.approx(exact, abs=1e-6)
-        assert float(found.low[number]) < float(found.high[number])

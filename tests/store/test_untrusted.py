@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import json
 import os
-import pickle
 import re
 import subprocess
 import sys
 import unicodedata
 import zipfile
-from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -24,12 +21,11 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
 import torch
+from helpers.artefacts import FACTORY, Canary, edited, export, pickled
+from helpers.damaged import REFUSED_BY, SOURCE, hostile_columns, measured, parquet_bytes
+from helpers.data_files import BAD_IMAGES, LABELS, LEVELS, encode, from_folder, from_idx, from_npz, from_parquet
 from helpers.pages import Page, assert_inert, storable
 from helpers.tables import HOSTILE, make_table
-from hypothesis import given
-from hypothesis import strategies as st
-from test_data import BAD_IMAGES, LABELS, LEVELS, encode, from_folder, from_idx, from_npz, from_parquet, image_table
-from test_models import FACTORY, Canary, edited, export, pickled
 
 import brittle
 from brittle.cli import main
@@ -38,258 +34,8 @@ from brittle.detector.flags import FLAGS, write_flags
 from brittle.errors import ArtefactError, DataError, DetectorFormatError, StorageError
 from brittle.report import write_report
 from brittle.scores import LogitMargin
-from brittle.store.files.csv_text import cell, text_of
-from brittle.store.files.records import MOST_TEXT
-from brittle.store.files.strict_json import convert
-from brittle.store.folder import RunFolder
-from brittle.store.reading import read_table, verify
-from brittle.store.record import RunRecord, plain
-
-SOURCE = Path(brittle.__file__).parent
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    """A run of three shards."""
-    table = make_table(points=20, scores=("moments", "input_margin"), sigmas=(0.1,), budgets=(10,))
-    with RunFolder.open(tmp_path / "run") as folder:
-        folder.begin(table.record)
-        for number in range(3):
-            tables = {"points": table.points, "scores": table.scores, "counterexamples": table.counterexamples}
-            folder.commit(number, tables)
-        folder.finish(table.record)
-    return tmp_path / "run"
-
-
-def signed(run: Path, name: str, content: bytes) -> None:
-    """Put `content` in place of a shard file, with the size and digest in the manifest that belong to it."""
-    (run / name).write_bytes(content)
-    manifest = json.loads((run / "manifest.json").read_text())
-    for entry in manifest["shards"]:
-        for value in entry.values():
-            if isinstance(value, dict) and value.get("file") == name:
-                value |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    (run / "manifest.json").write_text(json.dumps(manifest))
-
-
-def parquet_bytes(table: pa.Table, **options: Any) -> bytes:
-    sink = BytesIO()
-    pq.write_table(table, sink, **options)
-    return sink.getvalue()
-
-
-def measured(script: str, place: Path) -> dict[str, Any]:
-    """Seconds and bytes that `attempt()`, which `script` defines, takes in a process of its own, imports left out."""
-    whole = (
-        "import json, resource, sys, time\n"
-        "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
-        f"{script}\n"
-        "before, start = peak(), time.perf_counter()\n"
-        "code = attempt()\n"
-        "print(json.dumps({'code': code, 'seconds': time.perf_counter() - start, 'bytes': peak() - before}))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", whole], cwd=place, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-REFUSED_BY = """
-from brittle.errors import BrittleError
-def refused(function, *arguments, **options):
-    try:
-        function(*arguments, **options)
-    except BrittleError as error:
-        return error.exit_code
-"""
-
-
-# Verify: what a disk did to a run is named.
-
-
-def test_a_sound_run_has_no_faults(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert verify(run) == []
-    assert main(["verify", str(run)]) == 0
-    said = capsys.readouterr()
-    assert (said.out, said.err) == ("", f"brittle: every shard of {run} is what was written\n")
-
-
-def test_a_run_that_has_not_finished_is_told_from_one_that_has(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps(record | {"finished": None}))
-    assert main(["verify", str(run)]) == 0
-    assert "what was written; the run has not finished, score --resume goes on with it\n" in capsys.readouterr().err
-
-
-def test_two_hundred_flipped_bits_are_all_named(run: Path) -> None:
-    """A bit of any shard file, drawn by its size; the file that holds it is named, and no other."""
-    rng = np.random.default_rng(0)
-    files = sorted(run.glob("*.parquet"))
-    sizes = np.array([path.stat().st_size for path in files])
-    assert len(files) == 9
-    for which in rng.choice(len(files), 200, p=sizes / sizes.sum()):
-        path, place = files[which], rng.integers(sizes[which])
-        content = path.read_bytes()
-        damaged = bytearray(content)
-        damaged[place] ^= 1 << rng.integers(8)
-        path.write_bytes(damaged)
-        (fault,) = verify(run)
-        assert (fault.file, fault.stray) == (path.name, False)
-        assert "its sha256 differs" in fault.problem
-        path.write_bytes(content)
-    assert verify(run) == []
-
-
-def test_page_checksums_are_verified_behind_the_digest(run: Path) -> None:
-    """A flip in a page whose digest was set right again: 60 of 60 are named by the checksum of the page."""
-    rng = np.random.default_rng(1)
-    name = "scores-00001.parquet"
-    content = (run / name).read_bytes()
-    column = pq.ParquetFile(BytesIO(content)).metadata.row_group(0).column(3)  # the values
-    assert column.path_in_schema == "value"
-    first, last = column.dictionary_page_offset + 40, column.data_page_offset - 8  # inside the page of all values
-    assert last - first > 100
-    for place in rng.integers(first, last, 60):
-        damaged = bytearray(content)
-        damaged[place] ^= 1 << rng.integers(8)
-        signed(run, name, bytes(damaged))
-        (fault,) = verify(run)
-        assert fault.file == name
-        assert "cannot be read as Parquet" in fault.problem
-
-
-def test_verify_says_what_is_wrong(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (run / "points-00000.parquet").unlink()
-    (run / "scores-00001.parquet").write_bytes((run / "scores-00001.parquet").read_bytes()[:-1])
-    signed(run, "points-00002.parquet", parquet_bytes(pa.table({"x": [1]})))
-    signed(run, "scores-00002.parquet", b"no table at all")
-    for stray in ("points-00007.parquet", ".manifest.json.tmp", ".run.json.a\nb.tmp"):
-        (run / stray).write_bytes(b"half")
-    (run / "report.html").write_text("a report is no stray")
-    assert main(["verify", str(run)]) == StorageError.exit_code
-    said = capsys.readouterr()
-    first, *rest = said.out.splitlines()
-    assert first == "points-00000.parquet: is missing"
-    assert re.fullmatch(r"scores-00001.parquet: has \d+ bytes, not the \d+ of the manifest", rest[0])
-    assert rest[1].startswith("points-00002.parquet: has other columns than a run writes ('x: int64")
-    assert rest[2].startswith("scores-00002.parquet: cannot be read as Parquet")
-    assert len(rest) == 3
-    strays = [line.partition(":")[0] for line in said.err.splitlines()[:3]]
-    assert strays == [".manifest.json.tmp", ".run.json.a\\nb.tmp", "points-00007.parquet"]
-    assert "4 shard files" in said.err
-
-
-def test_strays_alone_are_no_damage(run: Path) -> None:
-    (run / "scores-00009.parquet").write_bytes(b"")
-    assert [fault.stray for fault in verify(run)] == [True]
-    assert main(["verify", str(run)]) == 0
-
-
-# Paths.
-
-
-@pytest.mark.parametrize(
-    "name", ["../../secret.parquet", "/etc/passwd", "..", "deeper/points-00000.parquet", "..\\x.parquet", "a\0b"]
-)
-@pytest.mark.parametrize("reader", [read_table, verify])
-def test_a_manifest_cannot_lead_out_of_its_folder(reader: Callable[[Path], Any], name: str, run: Path) -> None:
-    """Not even to a file that is just what the manifest says."""
-    if name.startswith("../"):
-        (run.parent.parent / "secret.parquet").write_bytes((run / "points-00000.parquet").read_bytes())
-    manifest = json.loads((run / "manifest.json").read_text())
-    manifest["shards"][0]["points"]["file"] = name
-    (run / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ArtefactError, match="which is not in the run folder") as caught:
-        reader(run)
-    assert (caught.value.code, caught.value.exit_code) == ("path_escape", 6)
-
-
-@pytest.mark.parametrize("name", ["points-00000.parquet", "run.json", "manifest.json"])
-def test_a_link_cannot_lead_out_of_its_folder(name: str, run: Path) -> None:
-    (run / name).rename(run.parent / name)
-    (run / name).symlink_to(run.parent / name)
-    with pytest.raises(ArtefactError, match=f"{name} is a link to .*, out of the run folder") as caught:
-        read_table(run)
-    assert caught.value.code == "path_escape"
-
-
-def test_shards_have_their_own_names(run: Path) -> None:
-    manifest = json.loads((run / "manifest.json").read_text())
-    manifest["shards"][0]["points"]["file"] = "points-00001.parquet"
-    (run / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(StorageError, match=r"where points-00000\.parquet is written"):
-        read_table(run)
-
-
-@pytest.mark.parametrize("name", ["run.json", "manifest.json", "points-00000.parquet"])
-@pytest.mark.parametrize("kind", ["pipe", "folder"])
-def test_what_is_no_file_is_not_waited_for(name: str, kind: str, run: Path) -> None:
-    (run / name).unlink()
-    os.mkfifo(run / name) if kind == "pipe" else (run / name).mkdir()
-    with pytest.raises(StorageError, match=f"{name} is missing"):
-        read_table(run)
-
-
-# The record of a run.
-
-
-RECORDS = (
-    ("scores", "x"), ("scores", [1]), ("scores", [{"score": "moments"}]), ("model", None), ("data", []),
-    ("confidence", "high"), ("confidence", 1.0), ("warnings", [{"code": 1}]), ("command", "rm"), ("seconds", []),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(("key", "value"), RECORDS)
-def test_a_record_of_another_form_is_refused(key: str, value: Any, run: Path) -> None:
-    record = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps(record | {key: value}))
-    with pytest.raises(StorageError, match=rf"{key}.* in .*run\.json (must be|lacks) .*; found ") as caught:
-        read_table(run)
-    assert caught.value.code == "run_damaged"
-
-
-@pytest.mark.parametrize("name", ["run.json", "manifest.json"])
-@pytest.mark.parametrize(
-    "content", [b"[]", b"1", b"[" * 100_000, b"\xff", b'{"x": NaN}', b'{"x": ' + b"9" * 9999 + b"}"]
-)
-def test_records_that_are_no_object_are_refused(name: str, content: bytes, run: Path) -> None:
-    (run / name).write_bytes(content)
-    with pytest.raises(StorageError, match=name) as caught:
-        read_table(run)
-    assert caught.value.code == "run_damaged"
-
-
-# Extension types and pickles in Parquet.
-
-
-def hostile_columns(canary: Path) -> dict[str, pa.Table]:
-    images = image_table([encode(one) for one in LEVELS])
-    payload = pickle.dumps(Canary(canary))
-    old = {b"ARROW:extension:name": b"arrow.py_extension_type", b"ARROW:extension:metadata": payload}
-    inner = pa.field("x", pa.struct([pa.field("y", pa.int64(), metadata=old)]))
-    uuids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16)] * len(LEVELS), pa.binary(16)))
-    return {
-        "pickled type": images.append_column(pa.field("x", pa.int64(), metadata=old), [range(len(LEVELS))]),
-        "nested": images.append_column(inner, pa.array([{"y": 1}] * len(LEVELS), inner.type)),
-        "known type": images.append_column("x", uuids),
-        "pickle of the file": images.replace_schema_metadata({"x": payload}),
-        "pickle of a column": images.append_column(pa.field("x", pa.int64(), metadata={"x": payload}), [range(7)]),
-    }
-
-
-@pytest.mark.parametrize("kind", ["pickled type", "nested", "known type", "pickle of the file", "pickle of a column"])
-def test_extension_types_and_pickles_in_parquet_are_refused(kind: str, run: Path, tmp_path: Path) -> None:
-    canary = tmp_path / "canary"
-    content = parquet_bytes(hostile_columns(canary)[kind])
-    (tmp_path / "x.parquet").write_bytes(content)
-    signed(run, "points-00001.parquet", content)
-    for function, place in ((open_points, tmp_path / "x.parquet"), (read_table, run)):
-        with pytest.raises(ArtefactError) as caught:
-            function(place)
-        assert (caught.value.code, caught.value.exit_code) == ("parquet_refused", 6)
-    assert not canary.exists()
-
-
-# Small files that unpack to large ones.
+from brittle.store.files.csv_text import text_of
+from brittle.store.reading import read_table
 
 
 def bomb(size: int) -> bytes:
@@ -338,37 +84,6 @@ def test_a_detector_of_a_gigabyte_is_refused_at_once(tmp_path: Path) -> None:
     assert seen["code"] == DetectorFormatError.exit_code
     assert seen["seconds"] < 1.0
     assert seen["bytes"] < 50e6
-
-
-def test_a_value_that_many_rows_repeat_is_held_once(tmp_path: Path) -> None:
-    """40 rows share one "image" of 16 MB; together they would be 640 MB. The file has less than 1 MB."""
-    indices = pa.array([0] * 40, pa.int32())
-    images = pa.DictionaryArray.from_arrays(indices, pa.array([bytes(16_000_000)], pa.binary())).cast(pa.binary())
-    table = pa.table({"image": pa.StructArray.from_arrays([images], ["bytes"])})
-    content = parquet_bytes(table, compression="zstd", dictionary_pagesize_limit=1 << 30, write_statistics=False)
-    assert len(content) < 1_000_000
-    (tmp_path / "x.parquet").write_bytes(content)
-    script = (
-        f"{REFUSED_BY}\nfrom brittle.data import open_points\ndef attempt(): return refused(open_points, 'x.parquet')"
-    )
-    seen = measured(script, tmp_path)
-    assert seen["code"] is not None
-    assert seen["bytes"] < 250e6
-
-
-def test_more_rows_than_bytes_are_refused(run: Path, tmp_path: Path) -> None:
-    many = pa.table({"label": pa.array(np.zeros(3_000_000, np.int64))})
-    images = pa.StructArray.from_arrays([pa.nulls(3_000_000, pa.binary())], ["bytes"])
-    content = parquet_bytes(many.append_column("image", images), compression="zstd")
-    assert len(content) < 1_000_000
-    (tmp_path / "x.parquet").write_bytes(content)
-    signed(run, "scores-00001.parquet", content)
-    for function, place in ((open_points, tmp_path / "x.parquet"), (read_table, run)):
-        with pytest.raises(ArtefactError, match="3,000,000 rows"):
-            function(place)
-
-
-# Code: only what the user names.
 
 
 HOSTILE_MODULES = (
@@ -493,14 +208,11 @@ def test_reading_starts_nothing_writes_nothing_and_calls_nobody(run: Path, tmp_p
     np.savez(place / "pickles.npz", x=np.array([Canary(tmp_path / "canary")] * 4, dtype=object))
     (place / "types.parquet").write_bytes(parquet_bytes(hostile_columns(tmp_path / "canary")["pickled type"]))
     run.rename(place / "run")
-    make_table().save(place / "bad_run")
+    make_table().to_parquet(place / "bad_run")
     (place / "bad_run" / "scores-00000.parquet").write_bytes(b"PAR1" * 9)
     done = subprocess.run([sys.executable, "-c", WATCH], cwd=place, capture_output=True, text=True, check=False)
     assert done.stdout == "done\n", done.stderr
     assert not (tmp_path / "canary").exists()
-
-
-# Names.
 
 
 NAMES = (
@@ -609,9 +321,6 @@ def test_ids_that_cannot_be_stored_are_refused() -> None:
     assert caught.value.code == "id_text"
 
 
-# Hostile text in every field of a run from somebody else.
-
-
 def hostile_run(folder: Path) -> Path:
     """A run folder whose every text is one of the forty, or holds one."""
     table = make_table(points=len(HOSTILE), scores=("moments", "softmax", "input_margin"), sigmas=(0.1,), budgets=(10,))
@@ -628,21 +337,21 @@ def hostile_run(folder: Path) -> Path:
         return part
 
     def deep(value: Any, key: str = "") -> Any:
-        if isinstance(value, str) and key not in ("score", "quantity", "label", "safer"):
+        if isinstance(value, str) and key not in ("score", "quantity", "label", "noise"):
             return HOSTILE[(len(value) + len(key)) % len(HOSTILE)]
         if isinstance(value, dict):
             return {own: inner if own == "parameters" else deep(inner, own) for own, inner in value.items()}
         return [deep(inner, key) for inner in value] if isinstance(value, list) else value
 
-    content = deep(plain(table.record))
-    content["data"]["class_names"] = list(HOSTILE)
+    provenance = deep(table.provenance) | {"confidence": 0.99, "format": 1}
+    provenance["data"]["class_names"] = list(HOSTILE)
     replace(
         table,
         points=poisoned(table.points, "name", "detail"),
         scores=poisoned(table.scores, "detail"),
         counterexamples=poisoned(table.counterexamples),
-        record=convert(RunRecord, content, MOST_TEXT),
-    ).save(folder)
+        provenance=provenance,
+    ).to_parquet(folder)
     return folder
 
 
@@ -668,10 +377,10 @@ def test_the_command_line_survives_hostile_text(tmp_path: Path, capsys: pytest.C
 def test_no_command_says_what_a_terminal_would_obey(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Texts of a run by somebody else, and names of files, in what goes to a terminal."""
     table = make_table(points=150, scores=("logit_margin", "input_margin"))
-    model = replace(table.record.model, state_sha256="0" * 64)
-    scores = tuple(replace(one, label=f"{one.label}\x1b[31m\u202e") for one in table.record.scores)
-    hostile = replace(table, record=replace(table.record, model=model, scores=scores))
-    hostile.save(tmp_path / "run\x1b[2J")
+    model = table.provenance["model"] | {"state_sha256": "0" * 64}
+    entries = [entry | {"label": f"{entry['label']}\x1b[31m\u202e"} for entry in table.provenance["scores"]]
+    hostile = replace(table, provenance=table.provenance | {"model": model, "scores": entries})
+    hostile.to_parquet(tmp_path / "run\x1b[2J")
     run, out = str(tmp_path / "run\x1b[2J"), str(tmp_path / "d.json")
     main(["report", run, "--out", str(tmp_path / "r.html")])
     main(["compare", run, run])
@@ -682,65 +391,6 @@ def test_no_command_says_what_a_terminal_would_obey(tmp_path: Path, capsys: pyte
     said = capsys.readouterr()
     for line in f"{said.out}\n{said.err}".split("\n"):
         assert line.isprintable(), line
-
-
-# CSV.
-
-
-def test_every_writer_of_csv_guards_its_texts() -> None:
-    """Whoever writes CSV writes its texts by one function."""
-    writers = [
-        path for path in SOURCE.rglob("*.py") if re.search(r"\.to_csv\(|write_csv\(|csv\.writer", path.read_text())
-    ]
-    assert {path.name for path in writers} == {"compare.py", "flags.py"}
-    for path in writers:
-        assert "from brittle.store.files.csv_text import cell" in path.read_text()
-
-
-CELLS = [
-    *("=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "\uff1d1", "'=1", "'", "plain", "", "caf\u00e9", "\U0001f4a5"),
-    *(
-        "\x1b[31mred",
-        "a\\x1b",
-        "a\x1b",
-        "\\",
-        "\\\\",
-        "\u202egnp",
-        "\u2066",
-        "\u2028",
-        "\x9b1m",
-        "\0",
-        "\x7f",
-        "a\u00a0b",
-    ),
-]
-"""Texts that a terminal or a spreadsheet would obey, and some that look like the escapes of others."""
-
-
-def flags_named(names: list[str]) -> pa.Table:
-    """A row of flags for each name."""
-    rows, count = range(len(names)), len(names)
-    columns = {"point": names, "row": rows, "name": names, "label": rows, "predicted": rows, "score": [0.5] * count}
-    others = {"brittle": [True] * count, "status": ["ok"] * count, "forced": [False] * count}
-    return pa.table(columns | others, schema=FLAGS)
-
-
-def test_texts_in_csv_are_harmless_and_come_back(tmp_path: Path) -> None:
-    path = write_flags(flags_named(CELLS), tmp_path / "flags.csv")
-    lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    assert len(lines) == 1 + len(CELLS)
-    assert all(line.isprintable() for line in lines)
-    options = csv.ConvertOptions(column_types=FLAGS, strings_can_be_null=False)
-    cells = csv.read_csv(path, convert_options=options)["point"].to_pylist()
-    assert not any(one.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d")) for one in cells)
-    assert [text_of(one) for one in cells] == CELLS
-    assert len(set(cells)) == len(CELLS)
-
-
-@given(st.text())
-def test_any_text_comes_back_from_csv(text: str) -> None:
-    assert cell(text).isprintable()
-    assert text_of(cell(text)) == text
 
 
 def test_nothing_in_the_package_unpickles_or_evaluates() -> None:

@@ -104,7 +104,7 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
     """
     _check_bounds(first, second)
     pairing = _pair(first, second)
-    confidence = max(first.record.confidence(second))
+    confidence = max(first.record.confidence, second.record.confidence)
     rows = [_accuracy(first, second, pairing, confidence)]
     others = {_key(column): column for column in second.columns}
     rows += [

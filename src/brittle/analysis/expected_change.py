@@ -115,7 +115,7 @@ def expected_change_table(table: Scored) -> pd.DataFrame:
         why there is nothing to compare. Empty without a Laplacian or a sampled change.
     """
     found = table.columns
-    laplacian, confidence = laplacian_column(found)(table)
+    laplacian, confidence = laplacian_column(found), table.record.confidence
     if laplacian is None:
         return pd.DataFrame(columns=_FIELDS)
     rows = [

@@ -75,7 +75,8 @@ def label_flips(table: Scored, confident: float = 0.8, group: int = 50) -> pd.Da
         return pd.DataFrame(columns=_FLIPS)
     sure = next((one for one in found if one.score == CONFIDENCE and one.value.notna().any()), None)
     rows = [
-        _flip_row(laplacian, flips, sure, confident, group(table)) for flips in sampled_columns(found, FLIPS).values()
+        _flip_row(laplacian, flips, sure, confident, group, table.record.confidence)
+        for flips in sampled_columns(found, FLIPS).values()
     ]
     return pd.DataFrame(rows, columns=_FLIPS).astype({"draws": "Int64"})
 

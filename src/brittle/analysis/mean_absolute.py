@@ -59,7 +59,7 @@ def mean_absolute(table: Scored, column: Column | str = LAPLACIAN) -> MeanAbsolu
     if np.isinf(values).any():
         count = int(np.isinf(values).sum())
         raise ParameterError("infinite", f"{chosen.label} is infinite at {count} points, so it has no mean")
-    known, confidence = values[~np.isnan(values)](table)
+    known, confidence = values[~np.isnan(values)], table.record.confidence
     mean, low, high = absolute_mean(known, confidence)
     return MeanAbsolute(chosen.label, known.size, values.size - known.size, mean, low, high, confidence)
 

@@ -308,7 +308,7 @@ def calibrate(
         ),
         verdict=judge(known.margins, known.scores, epsilon, confidence),
         parameters=dict(entry.parameters),
-        margin=margins["parameters"],
+        margin=dict(margins.parameters),
     )
 
 

@@ -232,10 +232,11 @@ def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord
     """The columns of the tables of a run, in the order of its record."""
     rows = _valued(scores)
     groups: dict[Any, pd.DataFrame] = dict(list(rows.groupby(["score", "parameters"], sort=False)))
+    none = cast("pd.DataFrame", rows.iloc[:0])
     known = {(one.score, parameters_json(one.parameters)): one for one in records}
     ids = points["point"].to_pylist()
     return tuple(
-        Column(_storable(record), storable(variant), groups.get(key, rows.iloc[:0]).set_index("point").reindex(ids))
+        Column(_storable(record), storable(variant), groups.get(key, none).set_index("point").reindex(ids))
         for (key, record), variant in zip(known.items(), _variants(list(known.values())), strict=True)
     )
 

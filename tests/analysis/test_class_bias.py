@@ -1,0 +1,74 @@
+"""Classes that are less robust than others: by hand, and how often chance finds some."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from helpers.tables import make_table, with_value
+from scipy.stats import kruskal
+
+from brittle.analysis import class_bias
+from brittle.store.schemas import POINTS
+from brittle.store.table import Table
+
+
+def with_labels(table: Table, labels: list[int | None]) -> Table:
+    place = table.points.schema.get_field_index("label")
+    return replace(table, points=table.points.set_column(place, POINTS.field(place), pa.array(labels, pa.int64())))
+
+
+def test_class_bias_by_hand() -> None:
+    table = with_labels(make_table(points=12, scores=("taylor",), sigmas=(0.1,), classes=2), [0] * 6 + [1] * 6)
+    flips = [0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.8, 0.9, 0.7, 0.8, 0.9, 0.7]
+    found = class_bias(with_value(table, "taylor(sigma=0.1)", flips))
+    assert found is not None
+    assert found.by == "label"
+    assert found.classes["class"].tolist() == [1, 0]
+    assert found.classes["name"].tolist() == ["automobile", "airplane"]
+    assert found.classes["points"].tolist() == [6, 6]
+    assert found.classes["mean"].tolist() == pytest.approx([0.2, 0.8])
+    assert found.classes["median"].tolist() == pytest.approx([0.2, 0.8])
+    assert found.spread == pytest.approx(0.6)
+    assert found.tested == 2
+    assert found.p_value == pytest.approx(kruskal(flips[:6], flips[6:]).pvalue)
+
+
+def test_class_bias_without_labels_goes_by_prediction() -> None:
+    table = make_table(labels=False)
+    found = class_bias(table)
+    assert found is not None
+    assert found.by == "predicted"
+    assert set(found.classes["class"]) == set(table.points["predicted"].to_pylist())
+
+
+@pytest.mark.parametrize("classes", [1, 2])
+def test_class_bias_with_few_classes_and_points(classes: int) -> None:
+    found = class_bias(make_table(points=2, classes=classes, scores=("taylor",)))
+    assert found is not None
+    assert np.isnan(found.p_value)
+    assert found.tested == 0
+
+
+def test_equal_robustness_shows_no_difference() -> None:
+    table = make_table(points=60, classes=3, scores=("taylor",), sigmas=(0.1,))
+    found = class_bias(with_value(table, "taylor(sigma=0.1)", [0.25] * 60))
+    assert found is not None
+    assert (found.spread, found.p_value) == (0.0, 1.0)
+
+
+def test_class_bias_leaves_out_points_without_a_value() -> None:
+    found = class_bias(make_table(points=40, broken=10, scores=("taylor",)))
+    assert found is not None
+    assert found.classes["points"].sum() == 30
+    assert class_bias(make_table(points=4, broken=4)) is None
+
+
+def test_the_test_of_classes_rejects_at_its_rate() -> None:
+    """Labels at random: of 100 p values about 10 lie below 0.1; outside 2..24 has probability below 1e-3."""
+    table = make_table(points=90, classes=3, scores=("taylor",), sigmas=(0.1,), images=False)
+    rng = np.random.default_rng(0)
+    found = [class_bias(with_labels(table, rng.integers(3, size=90).tolist())) for _ in range(100)]
+    assert 2 <= sum(one is not None and one.p_value < 0.1 for one in found) <= 24

@@ -1,0 +1,93 @@
+"""Columns of a table: their order, their settings, and the one that speaks for a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from helpers.frames import column
+from helpers.tables import make_table, with_value
+
+from brittle.analysis import columns
+from brittle.analysis.columns import Setting, preferred, settings, typical
+from brittle.estimate import parameters_json, score_label
+from brittle.store.schemas import SCORES
+from brittle.store.table import Table
+
+
+def test_columns_keep_the_order_of_the_provenance_and_of_the_data() -> None:
+    table = make_table(points=7, seed=3)
+    shuffled = replace(table, scores=table.scores.take(np.random.default_rng(0).permutation(len(table.scores))))
+    found = columns(shuffled)
+    assert [c.label for c in found] == [entry["label"] for entry in table.provenance["scores"]]
+    for one, other in zip(found, columns(table), strict=True):
+        pd.testing.assert_frame_equal(one.rows, other.rows)
+        assert one.rows.index.tolist() == table.points["point"].to_pylist()
+
+
+def test_a_value_beside_a_status_without_number_is_not_believed() -> None:
+    table = make_table(points=4, scores=("taylor",), sigmas=(0.1,), broken=2)
+    assert column(with_value(table, "taylor(sigma=0.1)", [0.5] * 4), "taylor(sigma=0.1)").value.isna().tolist() == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_score_without_rows_is_a_column_without_values() -> None:
+    table = make_table(points=3, scores=("taylor",), sigmas=(0.1,))
+    found = columns(replace(table, scores=SCORES.empty_table()))
+    assert [c.value.isna().all() for c in found] == [True]
+    assert settings(found) == ()
+    assert typical(found) is None
+
+
+def test_variants_are_told_apart_only_where_there_are_several() -> None:
+    table = make_table(points=3, scores=("softmax", "taylor"), sigmas=(0.1, 0.2))
+    entries = [dict(entry) for entry in table.provenance["scores"]]
+    entries.append(entries[0] | {"parameters": {"temperature": 2.0}, "label": "softmax(temperature=2.0)"})
+    found = columns(replace(table, provenance=table.provenance | {"scores": entries}))
+    assert [c.variant for c in found] == ["softmax(temperature=1.0)", "taylor", "taylor", "softmax(temperature=2.0)"]
+
+
+@pytest.mark.parametrize(
+    ("scores", "budgets", "chosen"),
+    [
+        (("softmax", "taylor", "mmse", "moments", "monte_carlo"), (10, 200), "monte_carlo(draws=200, sigma=0.1)"),
+        (("softmax", "taylor", "mmse", "moments", "monte_carlo"), (10, 198), "moments(draws=198, sigma=0.1)"),
+        (("softmax", "taylor", "mmse_margin", "mmse"), (10, 20), "mmse(draws=20, sigma=0.1)"),
+        (("softmax", "taylor", "mmse_margin"), (10, 20), "mmse_margin(draws=20, sigma=0.1)"),
+        (("softmax", "taylor"), (10,), "taylor(sigma=0.1)"),
+        (("softmax", "monte_carlo"), (10,), "monte_carlo(draws=10, sigma=0.1)"),
+        (("softmax",), (10,), "softmax(temperature=1.0)"),
+    ],
+)
+def test_preference(scores: tuple[str, ...], budgets: tuple[int, ...], chosen: str) -> None:
+    found = columns(make_table(points=5, scores=scores, budgets=budgets, sigmas=(0.1,)))
+    best = preferred(found, settings(found)[0])
+    assert best is not None
+    assert best.label == chosen
+
+
+def test_the_typical_column_is_nearest_to_the_typical_robustness() -> None:
+    found = columns(make_table(points=200, sigmas=(0.01, 0.2, 30.0), scores=("taylor",)))
+    means = {c.setting.sigma: c.p_robust.mean() for c in found}
+    best = typical(found)
+    assert best is not None
+    assert best.setting.sigma == min(means, key=lambda sigma: abs(means[sigma] - 0.7)) == 0.2
+
+
+def test_noise_families_are_settings_of_their_own() -> None:
+    table = make_table(points=3, scores=("taylor",), sigmas=(0.1,))
+    entry = dict(table.provenance["scores"][0])
+    parameters = {"noise": "uniform", "sigma": 0.1}
+    other = entry | {"parameters": parameters, "label": score_label("taylor", parameters)}
+    rows = table.long().assign(parameters=parameters_json(parameters))
+    scores = pa.concat_tables([table.scores, pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)])
+    both = Table(table.points, scores, table.provenance | {"scores": [entry, other]})
+    assert settings(columns(both)) == (Setting(0.1, "gaussian"), Setting(0.1, "uniform"))
+    assert [str(setting) for setting in settings(columns(both))] == ["sigma 0.1", "sigma 0.1, uniform"]

@@ -1,0 +1,54 @@
+"""The interval of a mean of numbers in a range covers, whatever the numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brittle.analysis import mean_interval
+from brittle.intervals import clopper_pearson
+
+
+@given(st.integers(0, 40), st.integers(1, 40))
+def test_the_interval_of_zeros_and_ones_is_exact(ones: int, more: int) -> None:
+    values = [1.0] * ones + [0.0] * more
+    low, high = clopper_pearson(ones, len(values), 0.99)
+    assert mean_interval(values, 0.99) == pytest.approx((ones / len(values), float(low), float(high)), abs=1e-9)
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=30))
+def test_the_interval_holds_the_mean_and_stays_in_the_range(values: list[float]) -> None:
+    found = mean_interval(values, 0.95)
+    assert 0.0 <= found.low <= found.mean <= found.high <= 1.0
+    mirrored = mean_interval([1.0 - value for value in values], 0.95)
+    assert (1.0 - mirrored.high, 1.0 - mirrored.low) == pytest.approx((found.low, found.high), abs=1e-9)
+
+
+def test_the_interval_approaches_the_normal_one() -> None:
+    values = np.random.default_rng(0).beta(2.0, 3.0, 50_000)
+    half = 2.5758 * values.std() / np.sqrt(values.size)
+    found = mean_interval(values, 0.99)
+    assert found.high - found.low == pytest.approx(2.0 * half, rel=0.02)
+
+
+def test_the_interval_without_points_says_nothing() -> None:
+    assert mean_interval([float("nan")], 0.99)[1:] == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("size", [3, 25])
+@pytest.mark.parametrize(("a", "b"), [(8.0, 0.5), (0.3, 0.3), (50.0, 2.0)])
+def test_the_interval_covers(size: int, a: float, b: float) -> None:
+    """2,000 replicates at 99%; more than 36 misses would have probability below 1e-3 if coverage were 99%."""
+    rng = np.random.default_rng(size)
+    truth = a / (a + b)
+    found = [mean_interval(rng.beta(a, b, size), 0.99) for _ in range(2000)]
+    assert sum(not one.low <= truth <= one.high for one in found) <= 36
+
+
+def test_points_all_alike_give_a_wide_interval() -> None:
+    """The weighted mean of `n` equal points and a 0 is Beta(n, 1): its quantile at 5% is the n-th root of 0.05."""
+    assert mean_interval([0.9], 0.9) == pytest.approx((0.9, 0.9 * 0.05, 1.0 - 0.1 * 0.05))
+    assert mean_interval([0.9] * 8, 0.9).low == pytest.approx(0.9 * 0.05**0.125)
+    assert mean_interval([0.0] * 8, 0.9) == pytest.approx((0.0, 0.0, 1.0 - 0.05**0.125))

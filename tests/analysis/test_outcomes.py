@@ -1,0 +1,48 @@
+"""What became of the points: each counted once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+from helpers.tables import make_table
+
+from brittle.analysis import columns, outcomes
+from brittle.store.schemas import SCORES
+
+
+def test_outcomes_count_points_once_and_name_the_first() -> None:
+    table = make_table(points=9, broken=7)
+    found = outcomes(table, first=2)
+    assert len(found) == 1
+    only = found.iloc[0]
+    assert (only["labels"], only["status"], only["points"], only["has_value"]) == ((), "nonfinite_input", 7, False)
+    assert only["sentence"] == "The input holds NaN or infinite values."
+    assert only["first"] == [(0, "test/00000.png", "1 NaN of 3072"), (1, "test/00001.png", "1 NaN of 3072")]
+
+
+def test_outcomes_of_single_scores_and_unknown_statuses() -> None:
+    table = make_table(points=4, scores=("taylor",), sigmas=(0.1,))
+    rows = table.long()
+    rows["status"] = ["ok", "zero_gradient", "from_the_future", "tie"]
+    found = outcomes(replace(table, scores=pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)))
+    assert found.set_index("status")["has_value"].to_dict() == {
+        "zero_gradient": False,
+        "from_the_future": True,
+        "tie": True,
+    }
+    assert set(found["labels"]) == {("taylor(sigma=0.1)",)}
+    assert "does not know" in found.set_index("status").loc["from_the_future", "sentence"]
+
+
+def test_scores_with_one_status_for_the_same_points_share_a_row() -> None:
+    table = make_table(points=4, scores=("taylor", "taylor_mvs"), sigmas=(0.1, 0.2))
+    rows = table.long()
+    rows.loc[rows["point"].str.endswith("2"), "status"] = "zero_gradient"
+    found = outcomes(replace(table, scores=pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)))
+    assert found["points"].tolist() == [1]
+    assert found["labels"][0] == tuple(c.label for c in columns(table))
+
+
+def test_no_outcomes_where_all_is_well() -> None:
+    assert outcomes(make_table()).empty

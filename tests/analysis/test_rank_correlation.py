@@ -1,0 +1,34 @@
+"""Rank correlation of scores: more is safer, whatever the score."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers.frames import TWO_SIGMAS
+from helpers.tables import make_table
+
+from brittle.analysis import columns, kendall_tau, rank_correlation
+from brittle.analysis.columns import ANY_NOISE
+
+
+def test_kendall_tau_of_orders() -> None:
+    assert kendall_tau([1, 2, 3, 4], [10, 20, 30, 40]) == pytest.approx(1.0)
+    assert kendall_tau([1, 2, 3, 4], [4, 3, 2, 1]) == pytest.approx(-1.0)
+    assert kendall_tau([1, 2, 3], [1, 2, np.inf]) == pytest.approx(1.0)
+    assert np.isnan(kendall_tau([1, 1, 1], [1, 2, 3]))
+    assert np.isnan(kendall_tau([1], [1]))
+
+
+def test_rank_correlation_is_oriented_so_that_more_is_safer() -> None:
+    table = make_table(points=200, scores=("monte_carlo", "softmax", "logit_margin", "taylor"), **TWO_SIGMAS)
+    cheap = [c for c in columns(table) if c.setting == ANY_NOISE]
+    found = rank_correlation(table, cheap)
+    assert found["score"].tolist() == ["softmax", "logit_margin"]
+    assert (found["tau"] > 0.4).all()
+    assert ((found["low"] < found["tau"]) & (found["tau"] < found["high"])).all()
+
+
+def test_rank_correlation_of_a_score_with_itself_is_one() -> None:
+    table = make_table(points=20, scores=("taylor",), sigmas=(0.1,))
+    found = rank_correlation(table, columns(table))
+    assert found["tau"].tolist() == pytest.approx([1.0])

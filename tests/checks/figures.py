@@ -1,0 +1,301 @@
+"""Figures of a tree: how large it is, how long its functions are, what its tests leave out, and how long things take.
+
+    python tests/checks/figures.py [ROOT] [--seconds] [--all]
+
+Everything is read off the files of the tree, which may be an older one; nothing of it is imported. `--seconds` times
+`import brittle` and `brittle --help`, the median of five. `--all` also runs the demo and the suite, once each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+LONG = 30
+"""A function with more lines of code than this is long."""
+
+REPEATED = 6
+"""So many lines of code that stand in two places are a repetition."""
+
+TIMES = 5
+"""How often a short command is timed."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of Python, parsed.
+
+    Attributes:
+        path: where it is, below the root of the tree.
+        text: what it holds.
+        tree: what that means.
+    """
+
+    path: Path
+    text: str
+    tree: ast.Module
+
+    @property
+    def functions(self) -> list[Function]:
+        """Every function and method, those within others included."""
+        return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
+
+
+def sources(root: Path, folder: str) -> list[Source]:
+    """The Python files below a folder of the tree, in the order of their paths."""
+    found = []
+    for path in sorted((root / folder).rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        found.append(Source(path.relative_to(root), text, ast.parse(text)))
+    return found
+
+
+# How long.
+
+
+def length(function: Function, lines: list[str]) -> int:
+    """Lines of code of a function with its signature, without docstring, comments and empty lines."""
+    skipped: set[int] = set()
+    if ast.get_docstring(function) is not None:
+        skipped = set(range(function.body[0].lineno, (function.body[0].end_lineno or 0) + 1))
+    span = range(function.lineno, (function.end_lineno or function.lineno) + 1)
+    return sum(number not in skipped and _is_code(lines[number - 1]) for number in span)
+
+
+def _is_code(line: str) -> bool:
+    return bool(line.strip()) and not line.strip().startswith("#")
+
+
+def long_functions(files: list[Source]) -> list[str]:
+    """Name and length of every function over the limit, the longest first."""
+    found = []
+    for file in files:
+        lines = file.text.splitlines()
+        found += [(length(one, lines), one.name, file.path.name) for one in file.functions]
+    return [f"{name} in {file}: {count}" for count, name, file in sorted(found, reverse=True) if count > LONG]
+
+
+def parameters(function: Function) -> int:
+    """How many parameters a function has, `self` and `cls` apart."""
+    given = function.args
+    names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return sum(name not in ("self", "cls") for name in names) + (given.vararg is not None) + (given.kwarg is not None)
+
+
+def most_parameters(files: list[Source]) -> str:
+    """The function with the most parameters, and how many these are."""
+    every = [(parameters(one), one.name, file.path.name) for file in files for one in file.functions]
+    count, name, file = max(every)
+    return f"{count} ({name} in {file})"
+
+
+# Annotations.
+
+
+def annotations(tree: ast.AST) -> Iterator[ast.expr]:
+    """Every annotation of a file, those in texts too."""
+    for node in ast.walk(tree):
+        given = [node.annotation] if isinstance(node, ast.AnnAssign | ast.arg) else []
+        given += [node.returns] if isinstance(node, Function) else []
+        for one in given:
+            if isinstance(one, ast.Constant) and isinstance(one.value, str):
+                yield ast.parse(one.value, mode="eval").body
+            elif one is not None:
+                yield one
+
+
+def loose_dictionaries(files: list[Source]) -> int:
+    """How often an annotation says `dict[..., Any]`."""
+    shapes = [ast.unparse(node) for file in files for one in annotations(file.tree) for node in ast.walk(one)]
+    return sum(re.fullmatch(r"dict\[[^\[\]]+, Any\]", shape) is not None for shape in shapes)
+
+
+# Imports.
+
+
+def imports(files: list[Source]) -> dict[str, set[str]]:
+    """Which module of the package names which others, within functions and for types alone included."""
+    modules = {_module(file.path): file for file in files}
+    edges: dict[str, set[str]] = {name: set() for name in modules}
+    for name, file in modules.items():
+        for node in ast.walk(file.tree):
+            edges[name] |= {one for one in _named(node, set(modules)) if one != name}
+    return edges
+
+
+def _module(path: Path) -> str:
+    parts = path.with_suffix("").parts[1:]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _named(node: ast.AST, modules: set[str]) -> set[str]:
+    named: set[str] = set()
+    if isinstance(node, ast.Import):
+        named = {alias.name for alias in node.names}
+    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        full = {f"{node.module}.{alias.name}" for alias in node.names}
+        named = {name if name in modules else node.module for name in full}
+    return named & modules
+
+
+def circles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Modules that can reach each other, circle by circle."""
+    reached = {start: _reached(start, edges) for start in edges}
+    found = {tuple(sorted(b for b in reached[a] if a in reached[b])) for a in edges if a in reached[a]}
+    return [list(circle) for circle in sorted(found)]
+
+
+def _reached(start: str, edges: dict[str, set[str]]) -> set[str]:
+    seen: set[str] = set()
+    waiting = [*edges[start]]
+    while waiting:
+        here = waiting.pop()
+        if here not in seen:
+            seen.add(here)
+            waiting += edges[here]
+    return seen
+
+
+def rooms(edges: dict[str, set[str]]) -> dict[str, set[str]]:
+    """The same graph, with a room of the package for each of its modules."""
+    drawn: dict[str, set[str]] = {}
+    for start, ends in edges.items():
+        room = _room(start)
+        drawn.setdefault(room, set()).update(_room(end) for end in ends if _room(end) != room)
+    return drawn
+
+
+def _room(module: str) -> str:
+    return ".".join(module.split(".")[:2])
+
+
+# Tests.
+
+
+def without_test(package: list[Source], tests: list[Source]) -> list[str]:
+    """Modules `x.py` of the package for which no folder of tests holds a `test_x.py`."""
+    names = {file.path.name for file in tests}
+    modules = [file.path for file in package if not file.path.name.startswith("__")]
+    return [str(path) for path in modules if f"test_{path.name}" not in names]
+
+
+def tests_that_import_tests(tests: list[Source]) -> list[str]:
+    """Files of tests, checks and helpers that import a file of tests."""
+    names = {file.path.stem for file in tests if file.path.name.startswith("test_")}
+    found = []
+    for file in tests:
+        nodes = list(ast.walk(file.tree))
+        named = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        named |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+        if any(part in names for name in named for part in name.split(".")):
+            found.append(str(file.path))
+    return found
+
+
+# Repetition.
+
+
+def repeated_lines(files: list[Source]) -> int:
+    """Lines of code that are part of a run of lines which stands in two places; imports and brackets do not count."""
+    windows: dict[tuple[str, ...], list[set[tuple[Path, int]]]] = {}
+    for file in files:
+        lines = [(number, line.strip()) for number, line in enumerate(file.text.splitlines(), 1)]
+        lines = [(number, line) for number, line in lines if _tells(line)]
+        for start in range(len(lines) - REPEATED + 1):
+            window = lines[start : start + REPEATED]
+            places = {(file.path, number) for number, _ in window}
+            windows.setdefault(tuple(line for _, line in window), []).append(places)
+    return len(set().union(*(place for places in windows.values() if len(places) > 1 for place in places)))
+
+
+def _tells(line: str) -> bool:
+    return any(sign.isalnum() for sign in line) and not line.startswith(("#", "import ", "from "))
+
+
+# Seconds.
+
+
+def seconds(root: Path, command: list[str], times: int = 1) -> str:
+    """The median of the times that a command takes, run in the tree; a code that is not 0 is told."""
+    taken, codes = [], []
+    environment = os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
+    for _ in range(times):
+        start = time.perf_counter()
+        ended = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        taken.append(time.perf_counter() - start)
+        codes.append(ended.returncode)
+    return f"{statistics.median(taken):.2f}" + (f" (exit {max(codes)})" if any(codes) else "")
+
+
+def timed(root: Path, everything: bool) -> Iterator[tuple[str, object]]:
+    """What takes how long, in seconds."""
+    yield "seconds of import brittle", seconds(root, [sys.executable, "-c", "import brittle"], TIMES)
+    yield "seconds of brittle --help", seconds(root, [sys.executable, "-m", "brittle", "--help"], TIMES)
+    if everything:
+        with tempfile.TemporaryDirectory() as folder:
+            demo = [sys.executable, "-m", "brittle", "demo", "--quiet", "--out", str(Path(folder) / "demo")]
+            yield "seconds of make demo", seconds(root, demo)
+        suite = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", "-q"]
+        yield "seconds of the suite, two processes", seconds(root, suite)
+
+
+def figures(root: Path) -> Iterator[tuple[str, object]]:
+    """Every figure that the files of the tree give."""
+    package, tests = sources(root, "src"), sources(root, "tests")
+    lines = [len(file.text.splitlines()) for file in package]
+    long = long_functions(package)
+    edges = imports(package)
+    absent = without_test(package, tests)
+    top = [path for path in (root / "src" / "brittle").iterdir() if path.name != "__pycache__"]
+    yield "lines of src", sum(lines)
+    yield "files of src", len(package)
+    yield "lines of the longest file", max(lines)
+    yield "entries at the top of src/brittle", len(top)
+    yield f"functions over {LONG} lines", len(long)
+    yield "longest function", long[0] if long else "-"
+    yield "most parameters", most_parameters(package)
+    yield "annotations dict[..., Any] in src", loose_dictionaries(package)
+    yield "annotations dict[..., Any] in tests", loose_dictionaries(tests)
+    yield "circles of modules", len(circles(edges))
+    yield "circles of rooms", len(circles(rooms(edges)))
+    yield f"lines in runs of {REPEATED} that stand twice, src", repeated_lines(package)
+    yield "lines of tests", sum(len(file.text.splitlines()) for file in tests)
+    yield "files of tests", sum(file.path.name.startswith("test_") for file in tests)
+    yield "modules without a test file of their name", len(absent)
+    yield "test files that others import", len(tests_that_import_tests(tests))
+
+
+def main() -> None:
+    """Print a figure a line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[2], help="the tree")
+    parser.add_argument("--seconds", action="store_true", help="also time the import and the help")
+    parser.add_argument("--all", action="store_true", help="also time the demo and the suite")
+    parser.add_argument("--names", action="store_true", help="also name what was counted")
+    given = parser.parse_args()
+    root = given.root.resolve()
+    rows = list(figures(root)) + list(timed(root, given.all) if given.seconds or given.all else ())
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name:<{width}}  {value}")
+    if given.names:
+        package, tests = sources(root, "src"), sources(root, "tests")
+        print("\nlong:", *long_functions(package), sep="\n  ")
+        print("\nwithout a test file:", *without_test(package, tests), sep="\n  ")
+        print("\nimport a test file:", *tests_that_import_tests(tests), sep="\n  ")
+
+
+if __name__ == "__main__":
+    main()

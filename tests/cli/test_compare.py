@@ -1,0 +1,69 @@
+"""The command `brittle compare`: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.csv as csv
+import pytest
+from helpers.two_runs import first_points, renamed, two_runs
+
+from brittle.analysis import compare, format_comparison
+from brittle.cli import main
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two run folders, `one` and `two`."""
+    monkeypatch.chdir(tmp_path)
+    for table, name in zip(two_runs(), ("one", "two"), strict=True):
+        table.to_parquet(name)
+
+
+@pytest.mark.usefixtures("folders")
+def test_the_command_prints_and_writes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "one", "two", "--out", "comparison.csv"]) == 0
+    said = capsys.readouterr()
+    frame = compare(*two_runs())
+    assert said.out == format_comparison(frame) + "\ncomparison.csv\n"
+    assert said.err == ""
+    written = csv.read_csv("comparison.csv").to_pandas()
+    assert written["score"].tolist() == frame["score"].tolist()
+    assert written["difference"].to_numpy() == pytest.approx(frame["difference"].to_numpy())
+    assert main(["compare", "one", "two"]) == 0
+    assert capsys.readouterr().out == format_comparison(frame) + "\n"
+
+
+@pytest.mark.usefixtures("folders")
+def test_a_spreadsheet_runs_nothing_of_what_the_command_wrote() -> None:
+    first, _ = two_runs()
+    hostile = '=HYPERLINK("https://evil.example")'
+    entries = [entry | {"label": hostile, "title": "@x"} for entry in first.provenance["scores"]]
+    replace(first, provenance=first.provenance | {"scores": entries}).to_parquet("hostile")
+    assert main(["compare", "hostile", "two", "--out", "safe.csv"]) == 0
+    written = csv.read_csv("safe.csv").to_pandas()
+    assert set(written["score"]) == {"accuracy", f"'{hostile}"}
+    assert set(written["title"][1:]) == {"'@x"}
+
+
+@pytest.mark.usefixtures("folders")
+def test_what_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, code, named in (
+        (["one", "absent"], 7, "absent is not a run folder"),
+        (["one", "two", "--out", "comparison.txt"], 3, "must end in .csv"),
+        (["one", "two", "--out", "absent/comparison.csv"], 7, "its folder must exist"),
+    ):
+        assert main(["compare", *arguments]) == code
+        assert named in capsys.readouterr().err
+    first_points(renamed(two_runs()[1]), 50).to_parquet("other")
+    assert main(["compare", "one", "other"]) == 3
+    assert "unpaired_runs" in capsys.readouterr().err
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "--out" in said
+    assert "FIRST" in said
+    assert "SECOND" in said

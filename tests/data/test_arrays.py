@@ -1,0 +1,198 @@
+"""Arrays, in memory and in .npz files: what they may be, and what they are refused for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.data_files import LABELS, LEVELS, Reader, damaged, inputs, only, refused
+
+from brittle.data import Points, array_points, open_points
+
+
+def npz_points(path: Path, x: Any, y: Any = None, ids: Any = None, **options: Any) -> Points:
+    arrays = {key: value for key, value in (("x", x), ("y", y), ("ids", ids)) if value is not None}
+    np.savez(path / "data.npz", **arrays)
+    return open_points(path / "data.npz", **options)
+
+
+def memory_points(path: Path, x: Any, y: Any = None, ids: Any = None, **options: Any) -> Points:
+    return array_points(x, y, ids, **options)
+
+
+FLOATS = np.linspace(0, 1, 24, dtype=np.float32).reshape(4, 6)
+arrays = pytest.mark.parametrize("reader", [npz_points, memory_points], ids=lambda reader: reader.__name__)
+
+
+@arrays
+@pytest.mark.parametrize("labels", [np.array([0, 1, 2, 1], np.int32), np.array([[0], [1], [2], [1]], np.uint8)])
+def test_labels_of_any_whole_type(reader: Reader, labels: np.ndarray, tmp_path: Path) -> None:
+    assert reader(tmp_path, FLOATS, labels).labels == (0, 1, 2, 1)
+
+
+@arrays
+@pytest.mark.parametrize(
+    ("labels", "code", "match"),
+    [
+        (np.array([0.0, 3.0, 1.0, 2.0]), "label_dtype", r"float64; class indices .* \.astype\('int64'\)"),
+        (np.array([True, False, True, False]), "label_dtype", "bool"),
+        (np.array(["a", "b", "a", "b"]), "label_dtype", "class indices are whole numbers"),
+        (np.eye(4, dtype=np.int64), "label_dtype", r"\(4, 4\), which looks one-hot; .*argmax\(1\)"),
+        (np.arange(3), "length", r"\(3,\) for 4 points"),
+    ],
+)
+def test_labels_of_another_form(reader: Reader, labels: np.ndarray, code: str, match: str, tmp_path: Path) -> None:
+    refused(code, match, reader, tmp_path, FLOATS, labels)
+
+
+@arrays
+def test_no_labels(reader: Reader, tmp_path: Path) -> None:
+    points = reader(tmp_path, FLOATS)
+    assert points.labels is None
+    assert only(points).labels is None
+    assert only(points).images is None
+
+
+@arrays
+@pytest.mark.parametrize(
+    ("x", "options", "code", "match"),
+    [
+        (np.zeros((4, 6), np.uint8), {}, "dtype", "uint8; use --scale-uint8"),
+        (np.zeros((4, 6), np.int64), {}, "dtype", "int64; floating point"),
+        (np.zeros((4, 6), np.complex64), {}, "dtype", "complex64"),
+        (FLOATS, {"scale_uint8": True}, "dtype", "float32, not uint8; leave"),
+        (np.zeros((4, 32, 32, 3), np.float32), {}, "layout", r"\(4, 32, 32, 3\), which looks channels-last"),
+        (np.zeros((4, 5, 5, 1), np.float32), {}, "layout", "channels-last"),
+        (FLOATS, {"layout": "nhwc"}, "layout", "needs 4 axes"),
+        (FLOATS, {"layout": "chwn"}, "layout", "one of nchw, nhwc; found 'chwn'"),
+        (FLOATS[0], {}, "shape", r"\(6,\); \(points, ...\)"),
+        (FLOATS[:, :0], {}, "shape", "numbers in it"),
+        (FLOATS[:0], {}, "empty_dataset", "at least 1"),
+    ],
+)
+def test_inputs_of_another_form(
+    reader: Reader, x: np.ndarray, options: dict[str, Any], code: str, match: str, tmp_path: Path
+) -> None:
+    refused(code, match, reader, tmp_path, x, **options)
+
+
+@arrays
+def test_channels_last_is_transposed_when_told(reader: Reader, tmp_path: Path) -> None:
+    images = np.random.default_rng(0).random((4, 8, 6, 3))
+    assert torch.equal(
+        inputs(reader(tmp_path, images, layout="nhwc")), torch.from_numpy(images.transpose(0, 3, 1, 2).copy())
+    )
+    assert inputs(reader(tmp_path, images, layout="nchw")).shape == (4, 8, 6, 3)
+    assert inputs(reader(tmp_path, images[:, :3, :3])).shape == (4, 3, 3, 3)
+
+
+@arrays
+@pytest.mark.parametrize(
+    ("ids", "expected"), [(["a", "b", "c", "d"], ("a", "b", "c", "d")), ([9, 8, 7, 6], ("9", "8", "7", "6"))]
+)
+def test_ids_of_ones_own(reader: Reader, ids: list[Any], expected: tuple[str, ...], tmp_path: Path) -> None:
+    assert only(reader(tmp_path, FLOATS, ids=np.array(ids))).ids == expected
+
+
+@arrays
+def test_ids_that_do_not_fit(reader: Reader, tmp_path: Path) -> None:
+    refused("duplicate_id", "rows 1 and 3 .* share the id 'b'", reader, tmp_path, FLOATS, ids=np.array(list("abcb")))
+    refused("length", "3 entries for 4 points", reader, tmp_path, FLOATS, ids=np.arange(3))
+
+
+@arrays
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16, ">f4"])
+def test_precision_is_kept_or_raised(reader: Reader, kind: Any, tmp_path: Path) -> None:
+    found = inputs(reader(tmp_path, FLOATS.astype(kind)))
+    assert found.dtype == (torch.float64 if kind is np.float64 else torch.float32)
+    assert torch.equal(found.float(), torch.from_numpy(FLOATS.astype(kind).astype(np.float32)))
+
+
+def test_tensors_are_taken_as_they_are() -> None:
+    x = torch.rand(3, 5, dtype=torch.float64, requires_grad=True)
+    batch = only(array_points(x, torch.tensor([0, 1, 1])))
+    assert torch.equal(batch.inputs, x.detach())
+    assert not batch.inputs.requires_grad
+    assert batch.labels == (0, 1, 1)
+    assert inputs(array_points(torch.rand(3, 5).bfloat16())).dtype == torch.float32
+
+
+def test_arrays_that_cannot_be_written_or_are_not_contiguous() -> None:
+    x = np.broadcast_to(np.float32(0.5), (3, 5))
+    assert torch.equal(inputs(array_points(x)), torch.full((3, 5), 0.5))
+    assert torch.equal(inputs(array_points(FLOATS[::-1, ::2])), torch.from_numpy(FLOATS[::-1, ::2].copy()))
+
+
+def test_lists_are_no_inputs() -> None:
+    refused("dtype", "x is a list; a tensor or a NumPy array", array_points, [[0.0, 1.0]])
+
+
+def test_memory_digest_knows_type_labels_and_ids() -> None:
+    twins = [
+        array_points(FLOATS),
+        array_points(FLOATS.astype(np.float64)),
+        array_points(FLOATS.reshape(4, 2, 3)),
+        array_points(FLOATS, np.arange(4)),
+        array_points(FLOATS, ids=list("abcd")),
+    ]
+    assert len({points.provenance["sha256"] for points in twins}) == len(twins)
+    assert array_points(torch.from_numpy(FLOATS)).provenance == twins[0].provenance
+
+
+SPLIT_FILES = {
+    "medmnist": {"train_images": LEVELS[:1, 0], "test_images": LEVELS[:, 0], "test_labels": np.array(LABELS)[:, None]},
+    "keras": {"x_train": LEVELS[:1], "x_test": LEVELS, "y_test": np.array(LABELS)},
+}
+
+
+@pytest.mark.parametrize("form", SPLIT_FILES)
+def test_splits_in_npz(form: str, tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    np.savez(path, **SPLIT_FILES[form])
+    points = open_points(path, split="test", scale_uint8=True)
+    assert points.labels == LABELS
+    assert torch.equal(inputs(points), torch.from_numpy(LEVELS).float() / 255)
+    assert set(points.provenance["keys"]) <= set(SPLIT_FILES[form])
+    refused("split_missing", "holds the splits test, train; no split was named", open_points, path)
+    refused("split_missing", "there is no split 'val'", open_points, path, split="val")
+
+
+def test_three_axes_are_grey_images_only_under_images(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=FLOATS.reshape(4, 2, 3))
+    np.savez(tmp_path / "images.npz", images=FLOATS.reshape(4, 2, 3))
+    assert inputs(open_points(tmp_path / "x.npz")).shape == (4, 2, 3)
+    assert inputs(open_points(tmp_path / "images.npz")).shape == (4, 1, 2, 3)
+
+
+def test_npz_without_the_keys_lists_those_it_has(tmp_path: Path) -> None:
+    np.savez(tmp_path / "data.npz", pixels=FLOATS, target=np.arange(4))
+    refused("missing_key", "none of the keys x, images; it has pixels, target", open_points, tmp_path / "data.npz")
+
+
+class Canary:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("key", ["x", "y"])
+def test_nothing_is_unpickled(key: str, tmp_path: Path) -> None:
+    hostile = np.array([Canary(tmp_path / "canary")] * 4, dtype=object)
+    arrays: dict[str, Any] = {"x": FLOATS} | {key: hostile}
+    np.savez(tmp_path / "data.npz", **arrays)
+    refused("object_array", f"{key} in .*data.npz holds Python objects", open_points, tmp_path / "data.npz")
+    assert not (tmp_path / "canary").exists()
+
+
+@pytest.mark.parametrize("kind", range(4))
+def test_a_damaged_npz(kind: int, tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "data.npz", x=np.random.default_rng(0).random((50, 20)))
+    (tmp_path / "data.npz").write_bytes(damaged((tmp_path / "data.npz").read_bytes())[kind])
+    refused("corrupt", "data.npz is not a readable .npz file", open_points, tmp_path / "data.npz")

@@ -1,0 +1,196 @@
+"""Images: those that cannot be read cost their row alone, and no file is trusted."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from helpers.data_files import (
+    BAD_IMAGES,
+    COUNT,
+    HEIGHT,
+    LEVELS,
+    WIDTH,
+    Reader,
+    encode,
+    encoded_folder,
+    image_table,
+    only,
+    refused,
+    save,
+)
+from PIL import Image, ImageFile
+
+from brittle.data import Points, open_points
+from brittle.data import points as points_module
+from brittle.data.images import FORMATS as IMAGE_FORMATS
+from brittle.data.images import MAX_PIXELS, THUMBNAIL_SIDE, thumbnails
+from brittle.estimate import Status
+
+bad_images = pytest.mark.parametrize("name", BAD_IMAGES)
+
+
+def encoded_parquet(path: Path, files: list[bytes]) -> Points:
+    path.mkdir()
+    pq.write_table(image_table(list(files)), path / "images.parquet")
+    return open_points(path / "images.parquet")
+
+
+encoded = pytest.mark.parametrize("reader", [encoded_folder, encoded_parquet], ids=lambda reader: reader.__name__)
+
+
+@encoded
+@bad_images
+@pytest.mark.parametrize("row", [0, 3])
+def test_a_bad_image_leaves_the_others_alone(reader: Reader, name: str, row: int, tmp_path: Path) -> None:
+    content, status, seen = BAD_IMAGES[name]
+    good = [encode(one) for one in LEVELS]
+    batch = only(reader(tmp_path / "bad", [*good[:row], content, *good[row + 1 :]]))
+    twin = only(reader(tmp_path / "good", good))
+    assert batch.status[row] == status
+    detail = batch.detail[row] or ""
+    assert detail.startswith(f"row {row} (")
+    assert f"{row:03}.png" in detail
+    assert re.search(seen, detail)
+    assert not batch.inputs[row].any()
+    others = [position for position in range(COUNT) if position != row]
+    assert torch.equal(batch.inputs[others], twin.inputs[others])
+    for field in ("ids", "labels", "status", "detail", "images"):
+        mine, its = getattr(batch, field), getattr(twin, field)
+        assert mine is its or [mine[position] for position in others] == [its[position] for position in others]
+    assert batch.images is not None
+    assert batch.images[row] is None
+
+
+def test_reading_starts_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(*args: Any, **options: Any) -> None:
+        raise AssertionError(f"a program was started: {args}")
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    monkeypatch.setattr(os, "system", started)
+    files = [encode(LEVELS[0]), *(content for content, _, _ in BAD_IMAGES.values())]
+    for row, content in enumerate(files):
+        (tmp_path / "ant").mkdir(exist_ok=True)
+        (tmp_path / "ant" / f"{row:03}.eps").write_bytes(content)
+    assert [status for status in only(open_points(tmp_path)).status if status.has_value] == [Status.OK]
+
+
+def test_a_large_image_is_not_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded = []
+    load = ImageFile.ImageFile.load
+
+    def watched(image: ImageFile.ImageFile) -> Any:
+        decoded.append(image.size)
+        return load(image)
+
+    monkeypatch.setattr(ImageFile.ImageFile, "load", watched)
+    assert encoded_folder(tmp_path, [BAD_IMAGES["huge"][0], encode(LEVELS[0])]).provenance["points"] == 2
+    assert set(decoded) == {(WIDTH, HEIGHT)}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kB on Linux")
+def test_a_large_image_costs_no_memory(tmp_path: Path) -> None:
+    (tmp_path / "large.png").write_bytes(BAD_IMAGES["huge"][0])
+    (tmp_path / "small.png").write_bytes(encode(LEVELS[0]))
+    script = (
+        "import resource, sys\n"
+        "from pathlib import Path\n"
+        "from brittle.data.images import UnreadableImage, decode\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "with Path('small.png').open('rb') as file: decode(file)\n"
+        "before = peak()\n"
+        "try:\n"
+        "    with Path('large.png').open('rb') as file: decode(file)\n"
+        "except UnreadableImage: print(peak() - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 50_000
+
+
+@encoded
+def test_no_image_can_be_read(reader: Reader, tmp_path: Path) -> None:
+    refused("no_readable_image", "none of the first 2 images .*0 bytes", reader, tmp_path / "bad", [b"", b"text"])
+
+
+@encoded
+@pytest.mark.parametrize("kind", IMAGE_FORMATS)
+def test_formats_without_loss_keep_their_pixels(reader: Reader, kind: str, tmp_path: Path) -> None:
+    colour = np.random.default_rng(0).integers(0, 256, (3, HEIGHT, WIDTH), dtype=np.uint8)
+    options = {"lossless": True} if kind == "WEBP" else {}
+    found = only(reader(tmp_path / "images", [encode(colour, kind, **options)])).inputs
+    if kind == "JPEG":
+        assert found.shape == (1, 3, HEIGHT, WIDTH)
+    else:
+        assert torch.equal(found[0], torch.from_numpy(colour).float() / 255)
+
+
+@encoded
+@pytest.mark.parametrize(("first", "channels"), [("L", 1), ("1", 1), ("LA", 1), ("P", 3), ("RGB", 3), ("RGBA", 3)])
+def test_the_first_image_decides_the_mode(reader: Reader, first: str, channels: int, tmp_path: Path) -> None:
+    colour = Image.fromarray(np.random.default_rng(1).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8))
+    modes = [first, "L", "1", "LA", "P", "RGB", "RGBA"]
+    batch = only(reader(tmp_path / "images", [save(colour.convert(mode), "PNG") for mode in modes]))
+    assert set(batch.status) == {Status.OK}
+    assert batch.inputs.shape == (7, channels, HEIGHT, WIDTH)
+    rgb = batch.inputs[5]
+    wanted = np.asarray(colour.convert("L" if channels == 1 else "RGB"))
+    assert torch.equal((255 * rgb).round().to(torch.uint8), torch.tensor(np.atleast_3d(wanted)).permute(2, 0, 1))
+    assert torch.equal(batch.inputs[6], rgb)
+
+
+def test_transparent_palettes_are_read(tmp_path: Path) -> None:
+    image = Image.new("P", (WIDTH, HEIGHT))
+    image.putpalette([200, 100, 0] * 256)
+    found = only(encoded_folder(tmp_path, [save(image, "PNG", transparency=bytes(256))])).inputs[0, :, 0, 0]
+    assert torch.equal((255 * found).round(), torch.tensor([200.0, 100.0, 0.0]))
+
+
+def test_orientation_tags_are_ignored(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    files = [encode(LEVELS[0], "JPEG"), encode(LEVELS[0], "JPEG", exif=exif)]
+    plain, turned = only(encoded_folder(tmp_path, files)).inputs
+    assert torch.equal(plain, turned)
+
+
+@encoded
+def test_images_of_two_sizes(reader: Reader, tmp_path: Path) -> None:
+    files = [encode(LEVELS[0]), encode(LEVELS[1]), encode(LEVELS[2, :, :3])]
+    refused("shape_mixed", r"002.png has 8 x 3 pixels, \S*000.png 8 x 5; bring", reader, tmp_path / "images", files)
+
+
+@encoded
+def test_images_of_two_sizes_beyond_the_scan(reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(points_module, "SCANNED", 2)
+    points = reader(tmp_path / "images", [encode(LEVELS[0]), encode(LEVELS[1]), encode(LEVELS[2, :, :3])])
+    batches = points.batches(2)
+    assert len(next(batches)) == 2
+    refused("shape_mixed", "8 x 3 pixels", next, batches)
+
+
+def test_thumbnails_are_small_and_only_of_images() -> None:
+    large = thumbnails(torch.rand(2, 3, 100, 300), (0.0, 1.0))
+    assert large is not None
+    assert [Image.open(io.BytesIO(png)).size for png in large] == [(THUMBNAIL_SIDE, THUMBNAIL_SIDE // 3)] * 2
+    assert thumbnails(torch.rand(2, 2, 8, 8), (0.0, 1.0)) is None
+    assert thumbnails(torch.rand(2, 8), (0.0, 1.0)) is None
+
+
+def test_thumbnails_cut_what_is_outside_the_bounds() -> None:
+    values = torch.tensor([-5.0, -1.0, 1.0, 9.0, torch.nan, torch.inf]).view(1, 1, 1, 6)
+    drawn = thumbnails(values, (-1.0, 1.0))
+    assert drawn is not None
+    assert np.asarray(Image.open(io.BytesIO(drawn[0]))).tolist() == [[0, 0, 255, 255, 0, 255]]
+
+
+def test_the_pixel_cap_is_below_that_of_pillow() -> None:
+    assert Image.MAX_IMAGE_PIXELS is None or MAX_PIXELS <= Image.MAX_IMAGE_PIXELS

@@ -1,0 +1,80 @@
+"""Parquet tables of images: columns are found, shards agree, damage is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from helpers.data_files import CLASSES, COUNT, LABELS, LEVELS, damaged, encode, image_table, only, refused
+
+from brittle.data import open_points
+from brittle.estimate import Status
+
+
+def parquet(path: Path, table: pa.Table, name: str = "test.parquet") -> Path:
+    pq.write_table(table, path / name)
+    return path / name
+
+
+GOOD = [encode(one) for one in LEVELS]
+
+
+def test_parquet_columns_are_found(tmp_path: Path) -> None:
+    extra = image_table(GOOD)["picture"]
+    table = image_table(GOOD, LABELS, id=pa.array([f"p{row}" for row in range(COUNT)])).append_column("image", extra)
+    points = open_points(parquet(tmp_path, table))
+    assert only(points).ids == tuple(f"p{row}" for row in range(COUNT))
+    assert only(points).names == tuple(f"{row:03}.png" for row in range(COUNT))
+    assert points.provenance["columns"] == ["image", "label", "id"]
+    assert points.class_names == CLASSES
+
+
+@pytest.mark.parametrize(
+    ("table", "code", "match"),
+    [
+        (pa.table({"x": [1.0]}), "image_column", "has 0 columns of type struct<bytes.* Its columns: x: double"),
+        (image_table(GOOD, copy=image_table(GOOD)["picture"]), "image_column", "has 2 columns"),
+        (image_table(GOOD, labels=pa.array([0.0] * COUNT)), "label_dtype", "double; class indices .* cast"),
+        (image_table(GOOD, label=pa.array(["a"] * COUNT)), "label_dtype", "string"),
+        (image_table(GOOD, label=pa.array([0, 1, None, 0, 0, 0, 0])), "label_null", "1 nulls, the first in row 2"),
+        (image_table(GOOD, id=pa.array([1, 2, 3, 1, 5, 6, 7])), "duplicate_id", "rows 0 and 3 .* '1'"),
+        (image_table(GOOD, id=pa.array([None] * COUNT, pa.string())), "id_dtype", "7 nulls"),
+        (image_table(GOOD).replace_schema_metadata({"huggingface": "{"}), "metadata", "metadata 'huggingface' of"),
+        (image_table(GOOD).replace_schema_metadata({"huggingface": "[1]"}), "metadata", "not of the form"),
+    ],
+)
+def test_parquet_of_another_form(table: pa.Table, code: str, match: str, tmp_path: Path) -> None:
+    refused(code, match, open_points, parquet(tmp_path, table))
+
+
+def test_parquet_without_bytes_in_a_row(tmp_path: Path) -> None:
+    batch = only(open_points(parquet(tmp_path, image_table([GOOD[0], None, GOOD[2]]))))
+    assert batch.status == (Status.OK, Status.DECODE_ERROR, Status.OK)
+    assert batch.detail[1] == "row 1 (001.png): the file is empty (0 bytes)"
+
+
+@pytest.mark.parametrize("kind", range(4))
+def test_a_damaged_parquet(kind: int, tmp_path: Path) -> None:
+    path = tmp_path / "test.parquet"
+    pq.write_table(image_table(GOOD, LABELS), path, write_page_checksum=True, compression="none")
+    path.write_bytes(damaged(path.read_bytes())[kind])
+    refused("corrupt", "test.parquet cannot be read as Parquet", lambda: list(open_points(path).batches(4)))
+
+
+def test_shards_must_be_complete_and_agree(tmp_path: Path) -> None:
+    table = image_table(GOOD, LABELS)
+    parquet(tmp_path, table, "test-00000-of-00002.parquet")
+    refused("shards_missing", "1 files of a split whose file names say 2", open_points, tmp_path)
+    assert len(open_points(tmp_path / "test-00000-of-00002.parquet")) == COUNT
+    parquet(tmp_path, table.drop_columns(["label"]), "test-00001-of-00002.parquet")
+    refused("columns_differ", "files of a split must agree", open_points, tmp_path)
+
+
+def test_splits_of_parquet_are_listed(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        parquet(tmp_path, image_table(GOOD), f"{split}.parquet")
+    refused("split_missing", "holds the splits test, train; no split was named", open_points, tmp_path)
+    refused("split_missing", "there is no split 'val'", open_points, tmp_path, split="val")
+    refused("split_missing", "is the split 'test', not 'train'", open_points, tmp_path / "test.parquet", split="train")

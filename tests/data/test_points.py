@@ -1,0 +1,141 @@
+"""Laws of points: the same ones come out of every format, in every batch size and part."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.data_files import (
+    CLASSES,
+    COUNT,
+    HEIGHT,
+    LABELS,
+    LEVELS,
+    READERS,
+    WIDTH,
+    Reader,
+    from_idx,
+    from_memory,
+    from_npz,
+    from_parquet,
+    inputs,
+    only,
+    refused,
+)
+from PIL import Image
+
+from brittle.data import FORMATS, Points
+from brittle.estimate import Status
+
+ON_DISK = READERS[1:]
+each = pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
+each_on_disk = pytest.mark.parametrize("reader", ON_DISK, ids=lambda reader: reader.__name__)
+
+
+@each
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 3.0)])
+def test_pixels_are_mapped_to_the_bounds(reader: Reader, bounds: tuple[float, float], tmp_path: Path) -> None:
+    found = inputs(reader(tmp_path, LEVELS, LABELS, bounds=bounds))
+    low, high = bounds
+    expected = (low + (high - low) * torch.from_numpy(LEVELS).double() / 255).float()
+    assert found.dtype == torch.float32
+    assert torch.equal(found, expected)
+
+
+@each
+def test_batches_begin_anew_and_do_not_depend_on_their_size(reader: Reader, tmp_path: Path) -> None:
+    points = reader(tmp_path, LEVELS, LABELS)
+    whole = only(points)
+    assert isinstance(points, Points)
+    assert len(points) == COUNT
+    for size in (1, 3, COUNT):
+        batches = list(points.batches(size))
+        assert [len(batch) for batch in batches] == [min(size, COUNT - start) for start in range(0, COUNT, size)]
+        assert torch.equal(torch.cat([batch.inputs for batch in batches]), whole.inputs)
+        for name in ("rows", "ids", "labels", "status", "detail", "images"):
+            assert sum((tuple(getattr(batch, name)) for batch in batches), ()) == tuple(getattr(whole, name))
+
+
+@each
+@pytest.mark.parametrize(("size", "start", "stop"), [(2, 0, 3), (3, 2, None), (1, 4, 6), (9, 1, 99), (2, 5, 5)])
+def test_a_part_is_that_part_of_the_whole(
+    reader: Reader, size: int, start: int, stop: int | None, tmp_path: Path
+) -> None:
+    points = reader(tmp_path, LEVELS, LABELS)
+    whole = only(points)
+    parts = list(points.batches(size, start, stop))
+    part = slice(start, stop)
+    assert [row for batch in parts for row in batch.rows] == list(range(COUNT))[part]
+    assert [point for batch in parts for point in batch.ids] == list(whole.ids)[part]
+    assert [label for batch in parts for label in batch.labels or ()] == list(whole.labels or ())[part]
+    if parts:
+        assert torch.equal(torch.cat([batch.inputs for batch in parts]), whole.inputs[part])
+        assert max(len(batch) for batch in parts) <= size
+
+
+@each
+def test_points_are_numbered_labelled_and_drawn(reader: Reader, tmp_path: Path) -> None:
+    points = reader(tmp_path, LEVELS, LABELS)
+    batch = only(points)
+    assert batch.rows == tuple(range(COUNT))
+    assert len(set(batch.ids)) == COUNT
+    assert batch.labels == points.labels == LABELS
+    assert points.class_names in (CLASSES, None)
+    assert (points.class_names is None) == (reader is from_idx)
+    assert set(batch.status) == {Status.OK}
+    assert set(batch.detail) == {None}
+    drawn = [np.asarray(Image.open(io.BytesIO(png or b""))) for png in batch.images or ()]
+    assert np.array_equal(np.stack(drawn), LEVELS[:, 0])
+
+
+@each
+def test_one_point_is_enough(reader: Reader, tmp_path: Path) -> None:
+    assert inputs(reader(tmp_path, LEVELS[:1], LABELS[:1])).shape == (1, 1, HEIGHT, WIDTH)
+
+
+@each
+def test_the_record_says_where_points_come_from(reader: Reader, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    first = reader(tmp_path / "a", LEVELS, LABELS).provenance
+    other = reader(tmp_path / "b", LEVELS[::-1], LABELS).provenance
+    assert json.loads(json.dumps(first, allow_nan=False)) == first
+    assert {"format", "path", "split", "sha256", "points", "limit"} <= set(first)
+    assert first["points"] == COUNT
+    assert len(first["sha256"]) == 64
+    assert first["sha256"] != other["sha256"]
+    assert first["format"] in {"memory", *(known.name for known in FORMATS)}
+
+
+@each_on_disk
+def test_a_limit_keeps_the_first(reader: Reader, tmp_path: Path) -> None:
+    points = reader(tmp_path, LEVELS, LABELS, limit=3)
+    batch = only(points)
+    assert len(points) == len(batch) == points.provenance["points"] == points.provenance["limit"] == 3
+    assert points.labels == LABELS[:3]
+    assert torch.equal(batch.inputs, inputs(reader(tmp_path, LEVELS, LABELS))[:3])
+
+
+@each_on_disk
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [({"limit": -1}, "limit"), ({"limit": 0}, "limit"), ({"bounds": (1.0, 1.0)}, "bounds")],
+)
+def test_parameters_out_of_range(reader: Reader, options: dict[str, Any], code: str, tmp_path: Path) -> None:
+    refused(code, "found", reader, tmp_path, LEVELS, LABELS, **options)
+
+
+@each
+def test_batch_size_zero(reader: Reader, tmp_path: Path) -> None:
+    points = reader(tmp_path, LEVELS, LABELS)
+    refused("batch_size", "at least 1; found 0", lambda: list(points.batches(0)))
+
+
+@pytest.mark.parametrize("reader", [from_memory, from_npz, from_parquet, from_idx], ids=lambda reader: reader.__name__)
+def test_no_points(reader: Reader, tmp_path: Path) -> None:
+    refused("empty_dataset", "holds no", reader, tmp_path, LEVELS[:0], ())

@@ -1,0 +1,289 @@
+"""The threshold: it is the lowest that keeps the rate, and what it achieves is counted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from helpers.calibrated import classifier, points, with_margins, without
+from scipy.stats import beta, betabinom, binom
+
+import brittle
+from brittle.detector import Counts, Detector, Rate, points_needed, steady_rate
+from brittle.detector.calibration import STEADY, flagged, threshold_of
+from brittle.errors import DataError, ModelError, ParameterError, UnknownNameError
+from brittle.scores import LogitMargin
+from brittle.scores.feature_margin import feature_margin
+from brittle.store.schemas import SCORES as SCHEMA
+from brittle.store.table import Table
+
+
+@pytest.mark.parametrize(("count", "tpr"), [(20, 0.95), (57, 0.9), (199, 0.95), (10, 0.5)])
+def test_true_positive_rate_over_draws_is_that_of_theory(count: int, tpr: float) -> None:
+    """The rate of one draw is Beta(k, n + 1 - k); its mean over 4,000 draws lies within 5 standard errors of its own.
+
+    False-fail rate below 1e-6; a threshold one rank lower is off by 30 standard errors or more.
+    """
+    rng, draws = np.random.default_rng(0), 4000
+    rank = math.ceil(round(tpr * (count + 1), 9))
+    rates = np.array([threshold_of(rng.random(count), tpr) for _ in range(draws)]).clip(0.0, 1.0)
+    law = beta(rank, count + 1 - rank)
+    assert law.mean() >= tpr - 1e-12
+    assert abs(rates.mean() - law.mean()) < 5.0 * law.std() / math.sqrt(draws)
+    one_lower = beta(rank - 1, count + 2 - rank)
+    assert law.mean() - one_lower.mean() > 10.0 * law.std() / math.sqrt(draws)
+
+
+def test_interval_of_the_rate_covers_it() -> None:
+    """2,000 draws of 120 brittle points at 90%: expect at most 200 misses; above 262 has probability 5e-6 or less."""
+    rng, misses, draws, confidence = np.random.default_rng(1), 0, 2000, 0.9
+    for _ in range(draws):
+        scores = rng.random(120)
+        threshold = threshold_of(scores[:60], 0.9)
+        rate = Rate.of(flagged(scores[60:], threshold), confidence)
+        misses += not rate.low <= min(threshold, 1.0) <= rate.high
+    assert misses <= 262
+    assert binom.sf(262, draws, 1 - confidence) < 1e-5
+    assert misses > 0
+
+
+def test_fresh_points_of_a_fitted_detector(table: Table) -> None:
+    """Of 20,000 fresh points of a linear problem at least 95% of the brittle ones are flagged, up to what the draw of
+    the calibration explains: k of n + 1 by beta-binomial law, false-fail rate 1e-6."""
+    found = Detector.fit(table, epsilon=0.15, tpr=0.95, score="feature_margin")
+    subject, fresh = classifier(), points(20_000, seed=9)
+    with torch.no_grad():
+        logits = subject(fresh)
+    margins = feature_margin(logits, subject.head.weight.double() / 0.3, "linf")
+    flags = found.flag(feature_margin(logits, subject.head.weight.double(), "linf"))
+    brittle_points = (margins <= 0.15).numpy()
+    count = found.counts.calibration
+    rank = math.ceil(0.95 * (count + 1))
+    least = betabinom(int(brittle_points.sum()), rank, count + 1 - rank).ppf(1e-6)
+    assert flags[brittle_points].sum() >= least
+    assert found.true_positives.low <= flags[brittle_points].mean() <= found.true_positives.high
+    assert not flags.all()
+
+
+def test_ties_are_flagged_together() -> None:
+    scores = np.array([1.0] * 15 + [2.0] * 10)
+    threshold = threshold_of(scores, 0.9)
+    assert threshold == np.nextafter(2.0, np.inf)
+    assert flagged(scores, threshold).all()
+    assert not flagged(np.array([np.nextafter(threshold, 3.0), threshold]), threshold).any()
+
+
+@pytest.mark.parametrize(("tpr", "needed"), [(0.95, 19), (0.9, 9), (0.8, 4), (0.99, 99), (0.5, 1), (0.3, 1)])
+def test_points_needed(tpr: float, needed: int) -> None:
+    assert points_needed(tpr) == needed
+    threshold_of(np.arange(float(needed)), tpr)
+    with pytest.raises(DataError, match=f"needs {needed} .*found {needed - 1}"):
+        threshold_of(np.arange(needed - 1.0), tpr)
+
+
+def test_too_few_brittle_points_are_refused(table: Table) -> None:
+    with pytest.raises(DataError, match=r"needs 38 brittle points.*found") as caught:
+        Detector.fit(without(table, 30), epsilon=0.15)
+    assert caught.value.code == "too_few_calibration_points"
+
+
+def test_an_epsilon_that_does_not_part_the_points_is_refused(table: Table) -> None:
+    """Such as 8 for 8/255: no point would be robust, and every score look poor."""
+    with pytest.raises(DataError, match="every margin is at most 8, so there is no robust point to tell apart") as many:
+        Detector.fit(table, epsilon=8)
+    with pytest.raises(DataError, match=r"every margin is larger than 1e-09, .* the smallest is") as few:
+        Detector.fit(table, epsilon=1e-9)
+    with pytest.raises(DataError, match="no other prediction was found at all"):
+        Detector.fit(with_margins(without_margins(table), [math.inf] * 400), epsilon=0.1)
+    assert (many.value.code, few.value.code) == ("no_robust_points", "no_brittle_points")
+    largest = float(table.long().query("score == 'input_margin'")["value"].max())
+    with pytest.raises(DataError, match="no robust point"):
+        Detector.fit(table, epsilon=largest)
+    assert Detector.fit(table, epsilon=math.nextafter(largest, 0.0)).counts.robust == 1
+
+
+@pytest.mark.parametrize("tpr", [0.5, 0.8, 0.9, 0.95, 0.99])
+def test_a_steady_number_of_points_is_steady(tpr: float) -> None:
+    """By the law of the rate, for every number from there on."""
+
+    def below(times: int) -> np.ndarray:
+        counts = np.arange(times * points_needed(tpr), times * points_needed(tpr) + 200)
+        ranks = np.array([math.ceil(round(tpr * (count + 1), 9)) for count in counts])
+        return beta.cdf(steady_rate(tpr), ranks, counts + 1 - ranks)
+
+    assert (below(STEADY) <= 0.05).all()
+    assert (below(STEADY // 2) > 0.05).any()
+
+
+def counted(counts: Counts, brittle_points: int) -> Counts:
+    """The counts with so many brittle points, an even number."""
+    half = brittle_points // 2
+    whole = counts.points - counts.brittle + brittle_points
+    return replace(counts, points=whole, brittle=brittle_points, calibration=half, held_out=half)
+
+
+def test_a_calibration_that_misses_says_so(detector: Detector) -> None:
+    """The verdict on the score does not speak for the threshold."""
+    rate = Rate.of(np.arange(52) < 44, 0.99)
+    counts = counted(detector.counts, 104)
+    missed = replace(detector, tpr=0.95, true_positives=rate, counts=counts)
+    assert not missed.holds
+    text = str(missed)
+    assert "flags of held-out brittle points: 84.6% [67.8%, 94.8%], 44 of 52 points" in text
+    assert "verdict on the score: trusted" in text
+    assert "verdict on the threshold: misses the rate of 0.95 asked for" in text
+    assert f"ends at {math.floor(1e4 * rate.high) / 1e4}" in text
+    assert "(here 104; 494 make the rate steady, at least 0.925 in 95% of calibrations)" in text
+    assert "another seed" in text
+    kept = replace(missed, true_positives=Rate.of(np.arange(52) < 49, 0.99))
+    assert kept.holds
+    assert "agrees with the rate of 0.95" in str(kept)
+    assert "with 104 brittle points the rate of one varies, 494 make" in str(kept)
+    many = replace(kept, true_positives=Rate.of(np.arange(247) < 235, 0.99), counts=counted(counts, 494))
+    assert str(many).count("varies") == 0
+
+
+def test_the_norm_is_that_of_the_run(table: Table) -> None:
+    assert Detector.fit(table, epsilon=0.15).norm == "linf"
+    single = with_margins(without_margins(table), np.linspace(0, 1, 400).tolist(), norm="l2")
+    assert Detector.fit(single, epsilon=0.15).norm == "l2"
+    both = with_margins(table, np.linspace(0, 1, 400).tolist(), norm="l2")
+    with pytest.raises(DataError, match="input_margin in linf and l2; say which is meant with --norm") as caught:
+        Detector.fit(both, epsilon=0.15)
+    assert caught.value.code == "several_norms"
+    assert Detector.fit(both, epsilon=0.15, norm="l2").norm == "l2"
+    assert Detector.fit(both, epsilon=0.15, margin="input_margin(norm=l2)").norm == "l2"
+
+
+@pytest.mark.parametrize(
+    ("norm", "hint"), [("linff", "did you mean linf"), ("Linf", "did you mean linf"), (2, "there")]
+)
+def test_an_unknown_norm_is_a_usage_error_with_a_suggestion(table: Table, norm: str, hint: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"no norm is called .*{hint}") as caught:
+        Detector.fit(table, epsilon=0.15, norm=norm)
+    assert (caught.value.code, caught.value.exit_code) == ("unknown_name", 2)
+    assert isinstance(caught.value, ParameterError)
+
+
+def test_what_is_no_run_no_classifier_and_no_score_is_named(table: Table, detector: Detector) -> None:
+    for wrong in ("run", Path("run"), table.long(), None):
+        with pytest.raises(ParameterError, match=rf"found {type(wrong).__name__}; .*brittle\.read_table"):
+            Detector.fit(wrong, epsilon=0.15)
+    with pytest.raises(ParameterError, match="scores: expected"):
+        Detector.fit(table, epsilon=0.15, scores="run")
+    with pytest.raises(ParameterError, match="numbers"):
+        detector.flag(["a"])
+    with pytest.raises(ParameterError, match=r"expected a brittle\.Classifier, found Linear"):
+        detector.apply(classifier().model, points(8))
+    with pytest.raises(ParameterError, match="did you mean logit_margin"):
+        Detector.fit(table, epsilon=0.15, score="logit_margins")
+
+
+def test_counts(table: Table) -> None:
+    margins = [0.1] * 200 + [0.15] * 50 + [math.nan] * 20 + [0.01] * 30 + [math.inf] * 100
+    status = ["ok"] * 250 + ["nonfinite_logits"] * 20 + ["masked"] * 30 + ["not_found"] * 100
+    run = with_margins(without_margins(table), margins, status)
+    found = Detector.fit(run, epsilon=0.15).counts
+    assert (found.points, found.brittle, found.robust) == (400, 250, 100)
+    assert (found.masked, found.without_margin, found.learned_from) == (30, 20, 0)
+    assert (found.calibration, found.held_out) == (125, 125)
+
+
+def without_margins(table: Table) -> Table:
+    entries = [entry for entry in table.provenance["scores"] if entry["score"] != "input_margin"]
+    mask = pa.array([score != "input_margin" for score in table.scores["score"].to_pylist()])
+    return replace(table, scores=table.scores.filter(mask), provenance=table.provenance | {"scores": entries})
+
+
+def test_a_brittle_point_without_a_score_counts_as_flagged(table: Table) -> None:
+    """As long as those that have one can tell a threshold."""
+    frame = table.long()
+    brittle_points = sorted(frame[(frame["score"] == "input_margin") & (frame["value"] <= 0.15)]["point"])
+
+    def without_score(points: list[str]) -> Table:
+        changed = frame.copy()
+        changed.loc[(frame["score"] == "logit_margin") & frame["point"].isin(points), "value"] = math.nan
+        return replace(table, scores=pa.Table.from_pandas(changed, schema=SCHEMA, preserve_index=False))
+
+    few = brittle_points[:: len(brittle_points) // 10]
+    found = Detector.fit(without_score(few), epsilon=0.15)
+    assert found.counts.without_score == len(few)
+    assert math.isfinite(found.threshold)
+    assert found.threshold > 0
+    with pytest.raises(DataError, match=r"have no score") as caught:
+        Detector.fit(without_score(brittle_points), epsilon=0.15)
+    assert caught.value.code == "too_many_without_score"
+    assert threshold_of(np.array([-math.inf, *range(9)]), 0.9) > 0
+    with pytest.raises(DataError, match=r"9 of 9 .*have no score"):
+        threshold_of(np.full(9, -math.inf), 0.9)
+
+
+def test_order_of_the_rows_does_not_matter(table: Table, detector: Detector) -> None:
+    order = np.random.default_rng(0).permutation(len(table.scores))
+    assert Detector.fit(replace(table, scores=table.scores.take(order)), epsilon=0.15, tpr=0.9, seed=1) == detector
+    assert Detector.fit(table, epsilon=0.15, tpr=0.9, seed=2) != detector
+
+
+def test_missing_and_ambiguous_scores(table: Table) -> None:
+    with pytest.raises(DataError, match=r"not hold input_margin in l2, only in linf; use --norm linf"):
+        Detector.fit(table, epsilon=0.1, norm="l2")
+    both = with_margins(with_margins(without_margins(table), [0.1] * 400, norm="l7"), [0.1] * 400, norm="l1")
+    with pytest.raises(DataError, match="does not hold input_margin with"):
+        Detector.fit(both, epsilon=0.1, norm="linf")
+    with pytest.raises(DataError, match="does not hold input_margin; its scores"):
+        Detector.fit(without_margins(table), epsilon=0.1)
+    with pytest.raises(DataError, match="does not hold entropy"):
+        Detector.fit(only(table, "logit_margin", "input_margin"), epsilon=0.15, score="entropy")
+    twice = with_margins(table, [0.1] * 400)
+    twice.provenance["scores"][-1]["label"] = "other"
+    with pytest.raises(DataError, match="2 times"):
+        Detector.fit(twice, epsilon=0.1)
+    with pytest.raises(ParameterError, match="reads one of"):
+        Detector.fit(table, epsilon=0.1, score="moments")
+    for wrong in ({"tpr": 1.0}, {"tpr": 0.0}, {"epsilon": 0.0}, {"epsilon": math.inf}, {"confidence": 1.0}):
+        with pytest.raises(ParameterError):
+            Detector.fit(table, **({"epsilon": 0.1} | wrong))
+
+
+def only(table: Table, *names: str) -> Table:
+    entries = [entry for entry in table.provenance["scores"] if entry["score"] in names]
+    return replace(table, provenance=table.provenance | {"scores": entries})
+
+
+def test_the_score_may_stand_in_another_run(table: Table, detector: Detector) -> None:
+    margins = only(table, "input_margin")
+    assert Detector.fit(margins, epsilon=0.15, tpr=0.9, seed=1, scores=only(table, "logit_margin")) == detector
+    other = brittle.score(classifier(seed=5), points(400), [LogitMargin()])
+    with pytest.raises(ModelError, match="state_sha256"):
+        Detector.fit(margins, epsilon=0.15, scores=other)
+
+
+def test_scores_of_other_points_are_refused(table: Table) -> None:
+    """An id alone is no more than a row number; the data must be the same, and hold every point with a margin."""
+    margins = only(table, "input_margin")
+    named = brittle.data.array_points(points(400), None, ids=[f"b{row}" for row in range(400)], bounds=(0, 1))
+    for data in (points(400, seed=8), named):
+        with pytest.raises(DataError, match=r"is of other data") as caught:
+            Detector.fit(margins, epsilon=0.15, scores=brittle.score(classifier(), data, [LogitMargin()]))
+        assert caught.value.code == "other_points"
+    with pytest.raises(DataError, match=r"100 of 400 points with a margin are not in the run") as caught:
+        Detector.fit(margins, epsilon=0.15, scores=without(only(table, "logit_margin"), 300))
+    assert caught.value.code == "other_points"
+    unknown = replace(table, provenance=table.provenance | {"data": table.provenance["data"] | {"sha256": None}})
+    with pytest.raises(DataError, match="other data"):
+        Detector.fit(unknown, epsilon=0.15, scores=unknown)
+
+
+def test_margins_beyond_the_bounds_are_not_held_to_them(table: Table) -> None:
+    """Where the attacks may leave the bounds, epsilon may be larger than they are wide."""
+    parameters = {"norm": "linf", "bounded": False}
+    margins = [0.1] * 300 + [9.0] * 100
+    run = with_margins(without_margins(table), margins, parameters=parameters)
+    assert Detector.fit(run, epsilon=3.0).epsilon == 3.0
+    with pytest.raises(ParameterError, match="found epsilon 3"):
+        Detector.fit(with_margins(without_margins(table), margins), epsilon=3.0)

@@ -1,0 +1,44 @@
+"""The model that a detector is tied to, and where its points came from."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from helpers.calibrated import classifier, points
+from helpers.problems import linear_network
+
+import brittle
+from brittle.detector import Detector, Source
+from brittle.errors import ModelError
+
+
+def test_sources() -> None:
+    one = Source("a", "test", "data/x")
+    assert one.same(Source("a", "test", "elsewhere"))
+    assert not one.same(Source("a", "train", "data/x"))
+    assert not one.same(Source("b", "test", "data/x"))
+    assert one.may_share(Source("b", "test", "data/x")), "the digest of a folder changes with the limit"
+    assert not one.may_share(Source("b", "train", "data/x"))
+    assert not Source(None, None, None).may_share(Source(None, None, None))
+    assert Source.of({"sha256": "a", "split": "test", "path": "a\nb"}) == Source("a", "test", None)
+
+
+def test_another_model_or_preprocessing_is_refused(detector: Detector) -> None:
+    weights = linear_network(3, 6, 0, torch.float32)
+    others = {
+        "state_sha256": classifier(seed=5),
+        "mean": brittle.Classifier(weights, mean=0.5, std=0.3),
+        "std": brittle.Classifier(weights, mean=0.4, std=0.2),
+        "bounds": brittle.Classifier(weights, bounds=(0, 2), mean=0.4, std=0.3),
+        "outputs": brittle.Classifier(weights, mean=0.4, std=0.3, outputs="probs"),
+    }
+    for name, other in others.items():
+        for use in (detector.wrap, lambda other: detector.apply(other, points(8))):
+            with pytest.raises(ModelError, match=f"{name} .* here ") as caught:
+                use(other)
+            assert caught.value.code == "detector_model"
+    with pytest.raises(ModelError, match="state_sha256"):
+        detector.wrap(linear_network(3, 6, 5, torch.float32))
+    with pytest.raises(ModelError, match=r"torch\.nn\.Module"):
+        detector.apply(brittle.Classifier(lambda x: x), points(8))
+    assert detector.wrap(weights).forced is False

@@ -1,0 +1,190 @@
+"""A network with its detector built in is the rule, and fails closed."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers.calibrated import FORWARD, SIMPLE, below_all, classifier, lenient, points, with_margins
+from helpers.problems import inputs, linear_network, small_network
+from torch import Tensor, nn
+
+import brittle
+from brittle.detector import SCORES, Detector
+from brittle.errors import ModelError, ParameterError
+from brittle.scores import FeatureMargin
+from brittle.store.table import Table
+
+
+@pytest.mark.parametrize("score", SIMPLE)
+def test_wrapped_network_is_the_rule(table: Table, score: str) -> None:
+    """Same numbers as the run, same flags as the rule, and the exported program agrees on all of 1,000 points."""
+    found = Detector.fit(table, epsilon=0.15, tpr=0.9, score=score)
+    subject = classifier()
+    wrapped = found.wrap(subject)
+    logits, values, flags = wrapped(points(400))
+    frame = table.long()
+    run = frame[frame["score"] == score]["value"].to_numpy() * SCORES[score].sign
+    assert np.array_equal(values.detach().numpy(), run)
+    assert values.dtype == torch.float64
+    with torch.no_grad():
+        assert torch.equal(logits, subject(points(400)))
+    fresh = points(1000, seed=3)
+    exported = torch.export.export(
+        wrapped, (points(4),), dynamic_shapes={"inputs": {0: torch.export.Dim("batch")}}, strict=False
+    ).module()
+    for network in (wrapped, exported):
+        values, flags = network(fresh)[1:]
+        assert np.array_equal(flags.numpy(), found.flag(values))
+    assert torch.equal(exported(fresh)[1], wrapped(fresh)[1])
+    assert 0 < int(flags.sum()) < 1000
+
+
+@pytest.mark.parametrize("score", ["logit_margin", "feature_margin"])
+def test_exported_programs_can_be_wrapped(tmp_path: Path, table: Table, score: str) -> None:
+    found = Detector.fit(table, epsilon=0.15, tpr=0.9, score=score)
+    program = torch.export.export(
+        linear_network(3, 6, 0, torch.float32).eval(), (points(4),), dynamic_shapes=({0: torch.export.Dim("batch")},)
+    )
+    torch.export.save(program, tmp_path / "model.pt2")
+    loaded = brittle.model.loading.load.load_model(tmp_path / "model.pt2").module
+    wrapped = found.wrap(loaded)
+    fresh = points(1000, seed=3)
+    expected = found.wrap(classifier())(fresh)
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(wrapped(fresh), expected, strict=True))
+    again = torch.export.export(
+        wrapped.eval(), (points(4),), dynamic_shapes={"inputs": {0: torch.export.Dim("batch")}}, strict=False
+    )
+    torch.export.save(again, tmp_path / "wrapped.pt2")
+    exported = torch.export.load(tmp_path / "wrapped.pt2").module()
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(exported(fresh), expected, strict=True))
+
+
+class TwoHeads(nn.Module):
+    """The last linear layer by definition is not the one that gives the logits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            self.body, self.head, self.projector = nn.Linear(6, 5), nn.Linear(5, 3), nn.Linear(5, 3)
+            self.head.weight.data.mul_(8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        features = self.body(x).relu()
+        self.projector(features)
+        return self.head(features)
+
+
+def test_features_are_those_of_the_layer_of_the_fit() -> None:
+    subject = brittle.Classifier(TwoHeads(), head="head")
+    run = brittle.score(subject, points(400), [FeatureMargin("linf")])
+    values = run.scores["value"].to_numpy()
+    run = with_margins(run, values.tolist())
+    found = Detector.fit(run, float(np.median(values)), score="feature_margin")
+    assert found.head == "head"
+    for network in (subject, subject.model, brittle.Classifier(subject.model)):
+        assert np.array_equal(found.wrap(network)(points(400))[1].detach().numpy(), values)
+        if isinstance(network, brittle.Classifier):
+            assert found.apply(network, points(400))["score"].to_pylist() == values.tolist()
+    with pytest.raises(ModelError, match=r"'head'.*names 'projector'"):
+        found.wrap(brittle.Classifier(subject.model, head="projector"))
+
+
+def test_a_layer_that_does_not_give_the_logits_is_refused(table: Table) -> None:
+    network = TwoHeads()
+    found = Detector.fit(table, epsilon=0.15, tpr=0.9, score="feature_margin")
+    wrapped = lenient(found, "feature_margin", network).wrap(network)
+    with pytest.raises(ModelError, match="'projector' gives"):
+        wrapped(points(4))
+    sound = found.wrap(classifier())
+    shapes = {"inputs": {0: torch.export.Dim("batch")}}
+    with pytest.raises(ModelError, match="run the network once"):
+        torch.export.export(sound, (points(4),), dynamic_shapes=shapes, strict=False)
+    sound(points(4))
+    torch.export.export(sound, (points(4),), dynamic_shapes=shapes, strict=False)
+
+
+def test_parametrised_last_layer() -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        last = nn.Linear(5, 3)
+        last.weight.data.mul_(8)
+        network = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.utils.parametrizations.weight_norm(last))
+    subject = brittle.Classifier(network)
+    run = brittle.score(subject, points(400), [FeatureMargin("linf")])
+    values = run.scores["value"].to_numpy()
+    found = Detector.fit(with_margins(run, values.tolist()), float(np.median(values)), score="feature_margin")
+    assert np.array_equal(found.wrap(network)(points(400))[1].detach().numpy(), values)
+
+
+@pytest.mark.parametrize("score", SIMPLE)
+def test_one_logit(score: str) -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 1))
+    subject = brittle.Classifier(network, outputs="binary-logit")
+    run = brittle.score(subject, points(400), FORWARD)
+    values = run.wide()[next(one["label"] for one in run.provenance["scores"] if one["score"] == score)].to_numpy()
+    values = values * SCORES[score].sign
+    table = with_margins(run, (values + 2.0).tolist(), parameters={"norm": "linf", "bounded": False})
+    found = Detector.fit(table, float(np.median(values)) + 2.0, score=score)
+    assert np.array_equal(found.wrap(network)(points(400))[1].detach().numpy(), values)
+
+
+def test_a_pseudo_margin_that_is_not_read_is_refused(table: Table, detector: Detector) -> None:
+    learned = brittle.PseudoMargin.fit(torch.rand(30, 6), torch.rand(30), layers=1, width=4, epochs=1)
+    for use in (
+        lambda: Detector.fit(table, 0.15, pseudo_margin=learned),
+        lambda: detector.wrap(classifier(), pseudo_margin=learned),
+        lambda: detector.apply(classifier(), points(8), pseudo_margin=learned),
+    ):
+        with pytest.raises(ParameterError, match="reads no pseudo-margin"):
+            use()
+
+
+def test_wrapped_convolutional_network_stays_in_evaluation_mode(detector: Detector) -> None:
+    network = nn.Sequential(nn.Dropout(), small_network()).train()
+    wrapped = lenient(detector, "logit_margin", network).wrap(network)
+    assert not network.training
+    assert torch.equal(wrapped(inputs(3))[0], wrapped(inputs(3))[0])
+    with pytest.raises(ModelError, match="evaluation mode"):
+        wrapped.train()
+
+
+def test_inputs_outside_the_bounds_are_brittle(detector: Detector) -> None:
+    """They are none that the detector was calibrated on, as 0..255 where 0..1 was declared; also in the export."""
+    network = linear_network(3, 6, 0, torch.float32)
+    wrapped = below_all(detector).wrap(network)
+    x = points(8)
+    exported = torch.export.export(
+        wrapped, (x,), dynamic_shapes={"inputs": {0: torch.export.Dim("batch")}}, strict=False
+    ).module()
+    assert not wrapped(x)[2].any()
+    edges = x.clone()
+    edges[0, 3], edges[1, 0], edges[2, 5] = 1.001, -0.001, math.nan
+    edges[3, 0], edges[4, 0], edges[5, 1], edges[6, 1] = 0.0, 1.0, 1.0 + 5e-7, -5e-7
+    for one in (wrapped, exported):
+        assert one(edges)[2].tolist() == [True] * 3 + [False] * 5
+        assert one(x * 255)[2].all()
+
+
+def test_inputs_that_a_wrapped_network_cannot_take_are_named(detector: Detector) -> None:
+    wrapped = detector.wrap(classifier())
+    for wrong in (points(4).numpy(), points(4).tolist(), None):
+        with pytest.raises(ParameterError, match=rf"\[B, \*shape\] is needed; found {type(wrong).__name__}"):
+            wrapped(wrong)
+    with pytest.raises(ParameterError, match=r"found shape \[6\]; give one input alone as inputs\[None\]"):
+        wrapped(points(4)[0])
+    with pytest.raises(ModelError, match=r"cannot be run on inputs of shape \[4, 5\]: RuntimeError"):
+        wrapped(points(4)[:, :5])
+    network = small_network()
+    images = lenient(detector, "logit_margin", network).wrap(network)
+    with pytest.raises(ModelError, match=r"inputs of shape \[1, 6, 6\].*one input alone as inputs\[None\]"):
+        images(inputs(4)[0])
+    merged = nn.Sequential(nn.Flatten(0), nn.Unflatten(0, (1, -1)), nn.Linear(24, 3))
+    with pytest.raises(ModelError, match=r"4 inputs gave a result of shape \[1, 3\]"):
+        lenient(detector, "logit_margin", merged).wrap(merged)(points(4))

@@ -1,0 +1,144 @@
+"""Rows that lean on each other are refused by name, before a run or in the middle of it; rounding is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from helpers.examined import COUNT, Recurrent, codes, subject_of
+from helpers.problems import Wrapped, inputs, small_network
+from torch import Tensor, nn
+
+import brittle
+from brittle.doctor.company import in_company
+from brittle.doctor.rounding import excess
+from brittle.errors import ModelError
+from brittle.scores import MonteCarlo, Score, Softmax
+
+
+def experts(x: Tensor, logits: Tensor) -> Tensor:
+    """Two experts, each of which takes so many rows of a batch and no more."""
+    chosen, capacity = (x.flatten(1)[:, 0] > 0.5).long(), int(0.6 * len(x)) + 1
+    out = torch.zeros_like(logits)
+    for expert in (0, 1):
+        taken = (chosen == expert).nonzero().flatten()[:capacity]
+        out[taken] = logits[taken] * (1 + expert)
+    return out
+
+
+def first_rows(count: int) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda x, z: torch.where(torch.arange(len(z))[:, None] < count, z, 0 * z)
+
+
+def where(condition: Callable[[Tensor], bool]) -> Callable[[Tensor, Tensor], Tensor]:
+    """The logits in reverse where something is so of the batch."""
+    return lambda x, z: z.flip(1) if condition(x) else z
+
+
+LEANING: dict[str, Callable[[], nn.Module]] = {
+    "an LSTM over the batch": lambda: Recurrent(nn.LSTM),
+    "a GRU over the batch": lambda: Recurrent(nn.GRU),
+    "attention across rows": lambda: Wrapped(lambda x, z: (z @ z.T).softmax(1) @ z),
+    "experts with a capacity": lambda: Wrapped(experts),
+    "logits relative to the row before": lambda: Wrapped(lambda x, z: z - 0.1 * z.roll(1, 0)),
+    "logits relative to the last row": lambda: Wrapped(lambda x, z: z - 0.1 * z[-1:]),
+    "logits relative to the mean": lambda: Wrapped(lambda x, z: z - 0.01 * z.mean(0)),
+    "a branch where the mean is high": lambda: Wrapped(where(lambda x: bool(x.mean() > 0.6))),
+    "a branch where the mean is low": lambda: Wrapped(where(lambda x: bool(x.mean() < 0.36))),
+    "a branch where the largest is high": lambda: Wrapped(where(lambda x: len(x) > 1 and bool(x.max() > 1.2))),
+    "batch norm without statistics": lambda: Wrapped(
+        lambda x, z: nn.functional.batch_norm(z, None, None, training=True)
+    ),
+    "right for the first 40 rows": lambda: Wrapped(first_rows(40)),
+    "another function of batches of 32": lambda: Wrapped(where(lambda x: len(x) == 32)),
+    "another function of one row": lambda: Wrapped(where(lambda x: len(x) == 1)),
+}
+
+
+@pytest.mark.parametrize("name", list(LEANING))
+def test_rows_that_lean_on_each_other_are_refused(name: str) -> None:
+    assert codes(subject_of(LEANING[name]()))["rows apart"] == "batch_dependent"
+
+
+@pytest.mark.parametrize(
+    ("rows", "change"),
+    [(256, where(lambda x: len(x) > 128)), (512, first_rows(500)), (65, where(lambda x: len(x) > 64))],
+    ids=["more than 128 rows", "the first 500 rows", "more than 64 rows"],
+)
+def test_batches_as_large_as_those_of_the_run_are_looked_at(
+    rows: int, change: Callable[[Tensor, Tensor], Tensor]
+) -> None:
+    assert codes(subject_of(Wrapped(change), rows))["rows apart"] == "batch_dependent"
+    assert codes(subject_of(Wrapped(change), COUNT)) == {}
+
+
+def test_every_row_and_every_noisy_copy_is_compared() -> None:
+    """A row alone is the slow and obvious way; what is compared is the batch of all of them, each in its place."""
+    subject = subject_of(small_network())
+    with torch.no_grad(), subject.classifier.evaluating():
+        companies = list(in_company(subject))
+        alone = [torch.cat([subject.classifier(row[None]) for row in each.inputs]) for each in companies]
+    assert {each.how.startswith("with noise") for each in companies} == {True, False}
+    for each, one in zip(companies, alone, strict=True):
+        assert each.inputs.shape == (COUNT, 1, 6, 6)
+        assert torch.allclose(each.first, one, rtol=0, atol=1e-5)
+        assert torch.allclose(each.logits, one, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 40, 64])
+@pytest.mark.parametrize("rows", [1, 2, 7, 64])
+def test_no_batch_is_larger_than_the_run_allows(rows: int, count: int) -> None:
+    seen: list[int] = []
+
+    def counted(x: Tensor) -> Tensor:
+        seen.append(len(x))
+        return network(x)
+
+    network = small_network()
+    assert codes(subject_of(counted, rows, count)) == {}
+    assert max(seen) == rows
+
+
+def test_a_recurrent_network_over_time_is_no_defect() -> None:
+    assert codes(subject_of(Recurrent(nn.LSTM, batch_first=True))) == {}
+
+
+def dark_rows_mix(x: Tensor, logits: Tensor) -> Tensor:
+    """Rows are mixed in batches that are dark, which the first of the data are not."""
+    return logits if float(x.mean()) > 0.2 else logits - logits.mean(0)
+
+
+def test_what_the_first_rows_do_not_show_stops_the_run() -> None:
+    x = inputs(600)
+    x[300:] *= 0.2
+    with pytest.raises(ModelError, match=r"row \d+ of shard 1 alone and in its batch of 32 differ by 0\.\d+") as caught:
+        brittle.score(brittle.Classifier(Wrapped(dark_rows_mix)), x, [Softmax()])
+    assert caught.value.code == "batch_dependent"
+
+
+def test_noisy_passes_are_looked_at_too() -> None:
+    """Rows are mixed where noise takes a value far out of the bounds, as it does in the second shard alone."""
+    change = where(lambda x: len(x) > 1 and bool((x[:, 0, 0, 0] > 1.6).any()))
+    x = inputs(260)
+    x[:256, 0, 0, 0], x[256:, 0, 0, 0] = 0.0, 1.0
+    scores: list[Score] = [MonteCarlo(0.3, draws=60)]
+    with pytest.raises(ModelError, match=r"a copy of one of the rows \d+ to \d+ of shard 1 alone") as caught:
+        brittle.score(brittle.Classifier(Wrapped(change)), x, scores)
+    assert caught.value.code == "batch_dependent"
+
+
+def test_the_passes_of_the_checks_are_counted_apart() -> None:
+    """8 reference rows, and one row of each of the passes 1, 2, 4 and 8, of which the clean ones count once."""
+    classifier = brittle.Classifier(small_network())
+    found = brittle.score(classifier, inputs(256), [Softmax()]).provenance
+    assert found["passes"] == found["account"]["passes"] == 256
+    assert found["account"]["check_passes"] == 8 + 8
+
+
+def test_a_network_that_is_random_is_not_excused() -> None:
+    generator = torch.Generator().manual_seed(0)
+    noisy = Wrapped(lambda x, z: z + 0.5 * torch.rand(z.shape, generator=generator))
+    classifier = brittle.Classifier(noisy)
+    with torch.no_grad(), classifier.evaluating():
+        assert excess(classifier, inputs(8), classifier(inputs(8)), classifier(inputs(8))) is not None

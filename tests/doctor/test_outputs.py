@@ -1,0 +1,156 @@
+"""What the outputs are is checked against every declaration, and a masked class hides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from helpers.examined import COUNT, codes
+from helpers.problems import Wrapped, inputs
+from torch import Tensor
+
+import brittle
+from brittle import doctor
+from brittle.data import array_points
+from brittle.errors import ModelError
+from brittle.scores import Score, Softmax, Taylor
+
+MASKS = (-1e2, -1e4, -1e6, -1e9, -1e20, -3e38)
+
+
+def subject_of(
+    change: Callable[[Tensor], Tensor], outputs: str = "logits", labels: Tensor | None = None, count: int = COUNT
+) -> doctor.Subject:
+    scores: list[Score] = [Softmax(), Taylor(0.2)]
+    points = array_points(inputs(count), labels)
+    batch = next(iter(points.batches(COUNT)))
+    classifier = brittle.Classifier(Wrapped(lambda x, z: change(z)), outputs=outputs)
+    return doctor.Subject(classifier, batch, points.labels, scores, 0, COUNT, points)
+
+
+def masked(value: float, *, filled: bool) -> Callable[[Tensor], Tensor]:
+    """The logits with two classes more, which are masked: their logits are replaced, or a number is added to them."""
+    if filled:
+        return lambda z: torch.cat((z, torch.full_like(z[:, :2], value)), dim=1)
+    return lambda z: torch.cat((z, z[:, :2].flip(1) + value), dim=1)
+
+
+DEFECTS: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
+    "dropout": ("nondeterministic_model", lambda z: torch.nn.functional.dropout(z, 0.1, training=True)),
+    "centred over the batch": ("batch_dependent", lambda z: z - 0.01 * z.mean(0)),
+    "a detached branch": ("masked_gradient", lambda z: z.detach() + 1e-3 * z),
+}
+
+
+@pytest.mark.parametrize("filled", [True, False], ids=["replaced", "added to"])
+@pytest.mark.parametrize("value", MASKS)
+def test_a_mask_is_no_defect_and_hides_none(value: float, filled: bool) -> None:
+    mask = masked(value, filled=filled)
+    assert codes(subject_of(mask)) == {}
+    for name, (code, change) in DEFECTS.items():
+        assert code in codes(subject_of(lambda z, change=change: mask(change(z)))).values(), name
+
+
+def test_saturated_gradients_are_seen_beside_a_mask() -> None:
+    """Rounded logits have no gradient and change all the same; the last digits of the mask are no change."""
+    found = codes(subject_of(lambda z: masked(-1e9, filled=True)(z.round())))
+    assert found["gradients"] == "masked_gradient"
+
+
+def test_a_mask_of_minus_infinity_is_named() -> None:
+    def mask(logits: Tensor) -> Tensor:
+        return logits.index_fill(1, torch.tensor([1, 3]), -torch.inf)
+
+    with pytest.raises(ModelError, match=r"class 1, 3 are -inf in all of the 64 rows looked at: a mask") as caught:
+        brittle.score(brittle.Classifier(Wrapped(lambda x, z: mask(z))), inputs(COUNT), [Softmax()])
+    assert caught.value.code == "nonfinite_logits"
+
+
+def one(z: Tensor) -> Tensor:
+    return z[:, :1] - z[:, 1:2]
+
+
+DECLARED: dict[str, tuple[str, Callable[[Tensor], Tensor], str | None]] = {
+    "logits as logits": ("logits", lambda z: z, None),
+    "probabilities as logits": ("logits", lambda z: z.softmax(1), "probabilities"),
+    "per cent as logits": ("logits", lambda z: 100 * z.softmax(1), "probabilities"),
+    "[1 - p, p] as logits": (
+        "logits",
+        lambda z: torch.cat((1 - one(z).sigmoid(), one(z).sigmoid()), 1),
+        "probabilities",
+    ),
+    "sigmoids as logits": ("logits", lambda z: z.sigmoid(), "sigmoid_outputs"),
+    "log-probabilities as logits": ("logits", lambda z: z.log_softmax(1), "log_softmax"),
+    "one logit as logits": ("logits", one, "num_classes"),
+    "probabilities as probs": ("probs", lambda z: z.softmax(1), None),
+    "logits as probs": ("probs", lambda z: z, "not_probabilities"),
+    "log-probabilities as probs": ("probs", lambda z: z.log_softmax(1), "not_probabilities"),
+    "sigmoids as probs": ("probs", lambda z: z.sigmoid(), "not_probabilities"),
+    "one probability as probs": ("probs", lambda z: one(z).sigmoid(), "num_classes"),
+    "one logit as binary-logit": ("binary-logit", one, None),
+    "one probability as binary-logit": ("binary-logit", lambda z: one(z).sigmoid(), "sigmoid_outputs"),
+    "its logarithm as binary-logit": ("binary-logit", lambda z: one(z).sigmoid().log(), "one_class"),
+    "logits as binary-logit": ("binary-logit", lambda z: z, "output_shape"),
+    "probabilities as binary-logit": ("binary-logit", lambda z: z.softmax(1), "output_shape"),
+}
+
+
+@pytest.mark.parametrize("name", list(DECLARED))
+def test_every_declaration_is_checked(name: str) -> None:
+    outputs, change, code = DECLARED[name]
+    found = set(codes(subject_of(change, outputs, torch.arange(COUNT) % 2)).values())
+    assert found == ({code} if code else set())
+
+
+@pytest.mark.parametrize("count", [1, 5, 20])
+def test_a_probability_is_seen_with_few_points(count: int) -> None:
+    assert (
+        codes(subject_of(lambda z: one(z).sigmoid(), "binary-logit", count=count))["class scores"] == "sigmoid_outputs"
+    )
+
+
+def test_a_number_added_to_all_logits_makes_no_probabilities() -> None:
+    assert codes(subject_of(lambda z: z + 1e6)) == {}
+
+
+NARROW = (torch.float16, torch.bfloat16)
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("offset", [0.0, 20.0, 100.0])
+def test_scores_in_16_bits_are_no_probabilities(dtype: torch.dtype, offset: float) -> None:
+    """Sums of positive scores that 16 bits cannot tell apart say nothing."""
+    refused = codes(subject_of(lambda z: (3 * z + offset).to(dtype)))
+    assert set(refused.values()) <= {"low_precision"}
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("whole", [1.0, 100.0])
+def test_probabilities_in_16_bits_are_refused(dtype: torch.dtype, whole: float) -> None:
+    refused = codes(subject_of(lambda z: (whole * (3 * z).softmax(1)).to(dtype)))
+    assert refused["class scores"] == "probabilities"
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+def test_dropout_shows_in_16_bits(dtype: torch.dtype, offset: float) -> None:
+    """A batch that is repeated gives the same logits, however coarse they are."""
+
+    def dropped(z: Tensor) -> Tensor:
+        return (torch.nn.functional.dropout(z, 0.3, training=True) + offset).to(dtype)
+
+    assert codes(subject_of(dropped))["repeatable"] == "nondeterministic_model"
+
+
+def test_sparse_scores_are_scores_and_complex_ones_are_not() -> None:
+    assert not codes(subject_of(lambda z: z.to_sparse()))
+    assert codes(subject_of(lambda z: z.to(torch.complex64)))["forward"] == "output_type"
+
+
+@pytest.mark.parametrize("error", [KeyError, AttributeError, ZeroDivisionError])
+def test_whatever_a_model_raises_is_told(error: type[Exception]) -> None:
+    def fails(z: Tensor) -> Tensor:
+        raise error("out of order")
+
+    assert codes(subject_of(fails))["forward"] == "model_failed"

@@ -1,0 +1,237 @@
+"""A network that remembers is told from one that does not: before a run, at the end of its shards, in its workers."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers.examined import codes, subject_of
+from helpers.problems import inputs, small_network
+from torch import Tensor, nn
+
+import brittle
+from brittle import doctor
+from brittle.doctor.reference import KEPT, REFERENCE, check_alike
+from brittle.errors import ModelError
+from brittle.run import make_job
+from brittle.run.workers.worker import Worker, environment_of
+from brittle.scores import Moments, MonteCarlo, Score, Softmax, Taylor
+
+SCORES: list[Score] = [Softmax(), MonteCarlo(0.2, draws=40)]
+
+
+class Remembers(nn.Module):
+    """The small network with a memory that is neither parameter nor buffer."""
+
+    def __init__(self, change: Callable[[Any, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.network, self.change, self.memory = small_network(), change, {}
+        self.eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.change(self, x)
+
+
+def reused(self: Any, x: Tensor) -> Tensor:
+    """One tensor for all outputs."""
+    with torch.no_grad():
+        out = self.memory.setdefault("out", torch.zeros(4096, 4))[: len(x)]
+        return out.copy_(self.network(x))
+
+
+def by_shape(self: Any, x: Tensor) -> Tensor:
+    if x.shape not in self.memory:
+        self.memory[x.shape] = self.network(x).detach()
+    return self.memory[x.shape]
+
+
+def after(calls: int) -> Callable[[Any, Tensor], Tensor]:
+    """Another function after so many calls."""
+
+    def change(self: Any, x: Tensor) -> Tensor:
+        self.memory["calls"] = self.memory.get("calls", 0) + 1
+        logits = self.network(x)
+        return logits if self.memory["calls"] < calls else logits.flip(1)
+
+    return change
+
+
+def first_batch(self: Any, x: Tensor) -> Tensor:
+    """Normalised by the first batch."""
+    mean, std = self.memory.setdefault("statistics", (x.mean(), x.std()))
+    return self.network((x - mean) / std)
+
+
+def moving(rate: float) -> Callable[[Any, Tensor], Tensor]:
+    """Centred by a moving average that begins with the first batch."""
+
+    def change(self: Any, x: Tensor) -> Tensor:
+        before = self.memory.get("mean", x.mean().detach())
+        self.memory["mean"] = (1 - rate) * before + rate * x.mean().detach()
+        return self.network(x - self.memory["mean"])
+
+    return change
+
+
+def closure(change: Callable[[Any, Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The same as a function, whose memory nobody sees."""
+    inside = Remembers(change)
+    return lambda x: inside(x)
+
+
+REFUSED = {
+    "a memo by shape": ("cached_output", by_shape, True),
+    "another function after 20 calls": ("model_changed", after(20), True),
+    "another function after 30 calls": ("model_changed", after(30), True),
+    "a moving average": ("model_changed", moving(0.01), True),
+    "a slow moving average": ("model_changed", moving(0.0005), True),
+    "statistics of the first batch": ("model_changed", first_batch, False),
+}
+"""Code, what is done, and whether it is seen in a function too, of which there is no copy."""
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_memory_is_seen_before_the_run(name: str) -> None:
+    code, change, in_functions = REFUSED[name]
+    assert code in codes(subject_of(Remembers(change))).values()
+    if in_functions:
+        assert code in codes(subject_of(closure(change))).values()
+
+
+def test_what_changes_while_the_checks_are_made_is_seen_at_their_end() -> None:
+    counted = Remembers(after(10**6))
+    sound = subject_of(lambda x: counted(x))
+    sound.scores = [Taylor(0.2)]
+    assert codes(sound) == {}
+    late = subject_of(Remembers(after(counted.memory["calls"])))
+    late.scores = [Taylor(0.2)]
+    assert codes(late)["at the end"] == "model_changed"
+
+
+@pytest.mark.parametrize(("calls", "wrapped"), [(80, Remembers), (300, closure)], ids=["a module", "a function"])
+def test_a_network_that_changes_in_mid_run_ends_it(calls: int, wrapped: Callable[..., Any], tmp_path: Path) -> None:
+    """No table, no finished record; the shards before the change are there, and no other."""
+    classifier = brittle.Classifier(wrapped(after(calls)))
+    with pytest.raises(ModelError, match=r"row \d gets other logits at the end of shard [01] than in the") as caught:
+        brittle.score(classifier, inputs(600), SCORES, out=tmp_path / "run")
+    assert caught.value.code == "model_changed"
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["finished"] is None
+    shard = 0 if calls == 80 else 1
+    assert len(list((tmp_path / "run").glob("scores-*.parquet"))) == shard
+
+
+def test_a_run_without_the_checks_is_looked_at_too() -> None:
+    with pytest.raises(ModelError, match="gets other logits at the end of shard 0") as caught:
+        brittle.score(brittle.Classifier(Remembers(after(30))), inputs(300), SCORES, skip_doctor=True)
+    assert caught.value.code == "model_changed"
+
+
+def test_an_output_that_is_reused_is_noted_and_costs_no_number() -> None:
+    scores: list[Score] = [Softmax(), Moments(0.2, draws=8)]
+    tables = [
+        brittle.score(brittle.Classifier(model), inputs(40), scores) for model in (Remembers(reused), small_network())
+    ]
+    assert tables[0].scores.to_pylist() == tables[1].scores.to_pylist()
+    assert [entry["code"] for entry in tables[0].provenance["warnings"]] == ["reuses_output"]
+
+
+def test_logits_and_features_are_the_callers_own() -> None:
+    classifier = brittle.Classifier(Remembers(reused))
+    with torch.no_grad():
+        before = classifier(inputs(4))
+        kept = before.clone()
+        classifier(inputs(4, seed=1))
+    assert torch.equal(before, kept)
+
+
+# Between processes.
+
+
+def told(change: Callable[[Any, Tensor], Tensor], *, driver: bool) -> dict[str, Any]:
+    """What a process says of the first points: the one that holds the run after its checks, a worker at its start.
+
+    There are no more points than these, so the first batch of both would be the same.
+    """
+    job = make_job(brittle.Classifier(closure(change)), inputs(KEPT), SCORES, 0, None, 0.99)
+    if not driver:
+        return json.loads(json.dumps(job.begin().content(job.classifier)))
+    with job.classifier.evaluating():
+        head = next(iter(job.points.batches(64)))
+        found = doctor.examine(job.classifier, head, None, SCORES, 0, job.rows, points=job.points)
+        assert found.reference is not None
+        return found.reference.checked(job.classifier, "now").content(job.classifier)
+
+
+def test_statistics_of_the_first_batch_differ_between_processes() -> None:
+    """The process that holds the run cannot see what a closure keeps; that a worker gets other logits can be seen."""
+    plain = lambda self, x: self.network(x)  # noqa: E731
+    check_alike(told(plain, driver=True), told(plain, driver=False), "in a worker of this machine")
+    with pytest.raises(ModelError, match=r"row \d gets other logits in a worker of this machine than in") as caught:
+        check_alike(told(first_batch, driver=True), told(first_batch, driver=False), "in a worker of this machine")
+    assert caught.value.code == "model_changed"
+
+
+@pytest.mark.parametrize("other", [None, {"rows": [5], "logits": [[0.0]], "explained": [[1.0]]}])
+def test_a_worker_that_says_nothing_of_its_logits_is_refused(other: dict[str, Any] | None) -> None:
+    own = told(lambda self, x: self.network(x), driver=False)
+    with pytest.raises(ModelError, match=r"logits of rows \[0, 1, 2, 3, 4, 5, 6, 7\] are compared") as caught:
+        check_alike(own, other, "in a worker")
+    assert caught.value.code == "worker_differs"
+
+
+def test_a_worker_that_gets_other_logits_is_refused() -> None:
+    own = {"rows": [0], "logits": [[1.0, 2.0]], "explained": [[0.1, 0.1]]}
+    for logits, refused in (([[1.05, 2.0]], False), ([[1.05, 2.2]], True)):
+        hello = {"hello": {"seed": 0, REFERENCE: own | {"logits": logits}}}
+        worker = Worker(
+            [sys.executable, "-S", "-c", f"print({json.dumps(hello)!r}, flush=True); input()"],
+            environment_of(),
+            {"seed": 0, REFERENCE: own},
+        )
+        try:
+            with pytest.raises(ModelError, match="row 0 gets other logits") if refused else nullcontext():
+                worker.start()
+        finally:
+            worker.close()
+
+
+def test_logits_that_are_no_numbers_are_compared_as_such() -> None:
+    own = {"rows": [0], "logits": [[float("nan"), float("inf"), 1.0]], "explained": [[0.1, 0.1, 0.1]]}
+    check_alike(own, json.loads(json.dumps(own)), "in a worker")
+    with pytest.raises(ModelError, match="row 0 gets other logits"):
+        check_alike(own, own | {"logits": [[0.0, float("inf"), 1.0]]}, "in a worker")
+
+
+def test_what_cannot_be_copied_is_said() -> None:
+    """A lock has no copy; the other checks are made."""
+    model = small_network()
+    model.lock = threading.Lock()  # type: ignore[assignment]
+    subject = subject_of(model)
+    said = {each.name: each.sentence for each in doctor.run_all(subject)}
+    assert said["history"].startswith("the model cannot be copied: TypeError: cannot pickle '_thread.lock'")
+    assert codes(subject_of(model)) == {}
+
+
+@pytest.mark.parametrize("error", [ValueError, AttributeError, KeyError, OSError, TypeError])
+def test_a_model_that_cannot_be_copied_is_looked_at_without_a_copy(error: type[Exception]) -> None:
+    class Single(Remembers):
+        def __deepcopy__(self, memo: object) -> Single:
+            raise error("there is one of me")
+
+    assert not codes(subject_of(Single(lambda m, x: m.network(x))))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 64])
+def test_a_network_that_asks_whether_gradients_are_recorded_stops_the_run(rows: int) -> None:
+    """Its clean passes, which gradients are taken from, and its noisy ones would be those of two networks."""
+    model = Remembers(lambda m, x: m.network(x) + torch.eye(4)[0] * (5.0 if x.requires_grad else 0.0))
+    scores = [Taylor(0.2), MonteCarlo(0.2, draws=4)]
+    with pytest.raises(ModelError, match="where gradients are recorded"):
+        brittle.score(brittle.Classifier(model), inputs(5), scores, batch_size=rows)

@@ -1,0 +1,78 @@
+"""Runs and files from somebody else: what is changed in them, and what reading them takes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+import subprocess
+import sys
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from helpers.artefacts import Canary
+from helpers.data_files import LEVELS, encode, image_table
+
+import brittle
+
+SOURCE = Path(brittle.__file__).parent
+
+
+def signed(run: Path, name: str, content: bytes) -> None:
+    """Put `content` in place of a shard file, with the size and digest in the manifest that belong to it."""
+    (run / name).write_bytes(content)
+    manifest = json.loads((run / "manifest.json").read_text())
+    for entry in manifest["shards"]:
+        for value in entry.values():
+            if isinstance(value, dict) and value.get("file") == name:
+                value |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    (run / "manifest.json").write_text(json.dumps(manifest))
+
+
+def parquet_bytes(table: pa.Table, **options: Any) -> bytes:
+    sink = BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def measured(script: str, place: Path) -> dict[str, Any]:
+    """Seconds and bytes that `attempt()`, which `script` defines, takes in a process of its own, imports left out."""
+    whole = (
+        "import json, resource, sys, time\n"
+        "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
+        f"{script}\n"
+        "before, start = peak(), time.perf_counter()\n"
+        "code = attempt()\n"
+        "print(json.dumps({'code': code, 'seconds': time.perf_counter() - start, 'bytes': peak() - before}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", whole], cwd=place, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+REFUSED_BY = """
+from brittle.errors import BrittleError
+def refused(function, *arguments, **options):
+    try:
+        function(*arguments, **options)
+    except BrittleError as error:
+        return error.exit_code
+"""
+
+
+def hostile_columns(canary: Path) -> dict[str, pa.Table]:
+    images = image_table([encode(one) for one in LEVELS])
+    payload = pickle.dumps(Canary(canary))
+    old = {b"ARROW:extension:name": b"arrow.py_extension_type", b"ARROW:extension:metadata": payload}
+    inner = pa.field("x", pa.struct([pa.field("y", pa.int64(), metadata=old)]))
+    uuids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16)] * len(LEVELS), pa.binary(16)))
+    return {
+        "pickled type": images.append_column(pa.field("x", pa.int64(), metadata=old), [range(len(LEVELS))]),
+        "nested": images.append_column(inner, pa.array([{"y": 1}] * len(LEVELS), inner.type)),
+        "known type": images.append_column("x", uuids),
+        "pickle of the file": images.replace_schema_metadata({"x": payload}),
+        "pickle of a column": images.append_column(pa.field("x", pa.int64(), metadata={"x": payload}), [range(7)]),
+    }

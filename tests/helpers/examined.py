@@ -1,0 +1,43 @@
+"""What the doctor looks at, and the codes of what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from helpers.problems import inputs
+from torch import Tensor, nn
+
+import brittle
+from brittle import doctor
+from brittle.data import array_points
+from brittle.scores import Moments, Score
+
+COUNT = 64
+SCORES: list[Score] = [Moments(0.2, draws=4)]
+
+
+def subject_of(model: Callable[[Tensor], Tensor], rows: int = COUNT, count: int = COUNT) -> doctor.Subject:
+    points = array_points(inputs(count), None)
+    batch = next(iter(points.batches(COUNT)))
+    return doctor.Subject(brittle.Classifier(model), batch, None, SCORES, 0, rows, points)
+
+
+def codes(subject: doctor.Subject) -> dict[str, str]:
+    """The code of every check that did not end well, by its name."""
+    with subject.classifier.evaluating():
+        return {each.name: each.code for each in doctor.run_all(subject) if each.code is not None}
+
+
+class Recurrent(nn.Module):
+    """A recurrent network over the rows of the images; the axes of batch and time are those of PyTorch's default."""
+
+    def __init__(self, cell: Callable[..., nn.Module], **options: bool) -> None:
+        super().__init__()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            self.cell, self.head = cell(6, 16, **options), nn.Linear(16, 4)
+        self.eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 3 * self.head(self.cell(x[:, 0])[0][:, -1])

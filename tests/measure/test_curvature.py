@@ -1,0 +1,125 @@
+"""Second derivatives: kinks and ties are told from smooth points, and what has none is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from helpers.curved import PIECEWISE_LINEAR, SHAPE, network, points, smooth
+from helpers.laws import estimate
+from helpers.problems import inputs, linear_network
+from torch import Tensor, nn
+
+import brittle
+from brittle.errors import ModelError, ParameterError
+from brittle.estimate import Status
+from brittle.measure import Curvature
+from brittle.scores import Laplacian
+
+
+def test_smooth_at_a_stationary_point_has_a_laplacian() -> None:
+    """Where every margin's gradient is 0 the second derivatives still are not."""
+
+    class Bowl(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            square = (x - 0.5).square().flatten(1).sum(dim=1)
+            return torch.stack((1.0 - square, square), dim=1)
+
+    x = torch.full((2, 3), 0.5, dtype=torch.float64)
+    found = estimate(brittle.Classifier(Bowl()), x, Laplacian())
+    p = torch.sigmoid(torch.tensor(1.0, dtype=torch.float64))
+    assert torch.allclose(found.value, (p * (1 - p) * -12.0).expand(2))
+    assert set(found.status.tolist()) == {int(Status.OK)}
+    alone = estimate(brittle.Classifier(Bowl()), x, Laplacian("gram"))
+    assert set(alone.status.tolist()) == {int(Status.ZERO_GRADIENT)}
+
+
+def test_ties_in_max_pooling_are_kinks() -> None:
+    """A constant background ties every window of a max-pooling over it; a generic point ties none."""
+    net = network(PIECEWISE_LINEAR["max pooling"])
+    x = torch.cat((torch.full((1, *SHAPE), 0.25, dtype=torch.float64), points(5)))
+    found = estimate(brittle.Classifier(net), x, Laplacian())
+    assert found.status.tolist() == [int(Status.KINK)] + [int(Status.OK)] * 5
+    assert bool(found.value.isfinite().all())
+    assert brittle.laplacian(brittle.Classifier(net), x).kink.tolist() == [True] + [False] * 5
+
+
+@smooth
+def test_smooth_networks_have_no_kinks_in_single_precision(body: Callable[[], list[nn.Module]]) -> None:
+    net, x = network(body).float(), points(40).float()
+    assert not bool(brittle.laplacian(brittle.Classifier(net), x, probes=2).kink.any())
+
+
+def test_unknown_measurement_and_choice_of_classes() -> None:
+    with pytest.raises(ParameterError, match="newton"):
+        Curvature("newton")
+    with pytest.raises(ParameterError, match="'some'"):
+        brittle.laplacian(brittle.Classifier(linear_network(2, 3)), torch.zeros(1, 3).double(), classes="some")  # type: ignore[arg-type]
+
+
+def test_no_second_derivative_is_one_sentence() -> None:
+    class Once(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x: Tensor) -> Tensor:
+            ctx.save_for_backward(x)
+            return x.sin()
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, *grad_outputs: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+            return grad_outputs[0] * ctx.saved_tensors[0].cos()
+
+    class Net(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return Once.apply(x)
+
+    with pytest.raises(ModelError, match="no second derivatives"):
+        estimate(brittle.Classifier(Net()), inputs(2, (3,)), Laplacian())
+    assert bool(estimate(brittle.Classifier(Net()), inputs(2, (3,)), Laplacian("gram")).value.isfinite().all())
+
+
+class Ridge(nn.Module):
+    """A logit `a (x_0 + x_1)^2`: its Hessian has rank one, and signs that differ see nothing of it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        ridge = 3.0 * (x.flatten(1)[:, 0] + x.flatten(1)[:, 1]).square()
+        return torch.stack((ridge, torch.zeros_like(ridge)), dim=1)
+
+
+@pytest.mark.parametrize("size", [2, 200])
+def test_a_ridge_is_not_flat(size: int) -> None:
+    x = inputs(400, (size,), dtype=torch.float64)
+    found = estimate(brittle.Classifier(Ridge()), x, Laplacian())
+    assert not any(detail is not None and "piecewise linear" in detail for detail in found.detail or ())
+
+
+@pytest.mark.parametrize("at", [0.1, 0.3, 0.7, 0.9])
+def test_a_stationary_point_of_a_smooth_network_is_no_kink(at: float) -> None:
+    class Bowl(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            square = (x - at).square().flatten(1).sum(dim=1)
+            return torch.stack((1.0 - square, square), dim=1)
+
+    x = torch.full((2, 12), at)
+    assert not bool(brittle.laplacian(brittle.Classifier(Bowl()), x).kink.any())
+
+
+def test_a_tie_at_a_stationary_point_stays_a_tie() -> None:
+    class Saddle(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            square = (x - 0.5).square().flatten(1).sum(dim=1)
+            return torch.stack((square, -square), dim=1)
+
+    found = estimate(brittle.Classifier(Saddle()), torch.full((1, 3), 0.5, dtype=torch.float64), Laplacian())
+    assert found.status.tolist() == [int(Status.TIE)]
+
+
+def test_an_operation_without_second_derivative_is_named() -> None:
+    class Distances(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return -torch.cdist(x, torch.eye(3, dtype=x.dtype))
+
+    with pytest.raises(ModelError, match=r"no second derivatives \(the derivative for .*cdist") as caught:
+        estimate(brittle.Classifier(Distances()), inputs(2, (3,)), Laplacian())
+    assert caught.value.code == "not_twice_differentiable"

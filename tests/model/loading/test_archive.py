@@ -1,0 +1,169 @@
+"""Exported archives: the network comes out, and nothing that an archive holds is run."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers.artefacts import Canary, Records, Small, edited, export, pickled, refused
+
+from brittle.errors import ArtefactError, ModelError, UsageError
+from brittle.model.loading.load import LoadedModel, load_model
+
+
+def test_an_archive_gives_the_network(archive: bytes, tmp_path: Path) -> None:
+    (tmp_path / "net.pt2").write_bytes(archive)
+    loaded = load_model(tmp_path / "net.pt2")
+    x = torch.rand(5, 1, 2, 2)
+    assert isinstance(loaded, LoadedModel)
+    assert torch.equal(loaded.module(x), Small().eval()(x))
+    assert not loaded.runs_code
+    assert loaded.fixed_batch is None
+    assert json.loads(json.dumps(loaded.provenance)) == loaded.provenance
+    assert loaded.provenance["format"] == "torch.export"
+    assert loaded.provenance["spec"] == str(tmp_path / "net.pt2")
+    assert len(loaded.provenance["sha256"]) == len(loaded.provenance["state_sha256"]) == 64
+
+
+def test_a_fixed_batch_is_known(tmp_path: Path) -> None:
+    (tmp_path / "net.pt2").write_bytes(export(dynamic=False))
+    loaded = load_model(tmp_path / "net.pt2")
+    assert loaded.fixed_batch == loaded.provenance["fixed_batch"] == 3
+    with pytest.raises(AssertionError, match="size"):
+        loaded.module(torch.rand(5, 1, 2, 2))
+
+
+def test_weights_for_an_archive(archive: bytes, tmp_path: Path) -> None:
+    (tmp_path / "net.pt2").write_bytes(archive)
+    error = refused("weights", "holds its own weights", load_model, tmp_path / "net.pt2", weights="w.safetensors")
+    assert isinstance(error, UsageError)
+
+
+@pytest.mark.parametrize("kind", range(5))
+def test_files_that_are_no_archive(archive: bytes, kind: int, tmp_path: Path) -> None:
+    checkpoint = io.BytesIO()
+    torch.save({"weight": torch.zeros(3)}, checkpoint)
+    middle = len(archive) // 3
+    contents = [b"", b"text", archive[:middle], archive[:middle] + bytes(99) + archive[middle + 99 :]]
+    (tmp_path / "net.pt2").write_bytes([*contents, checkpoint.getvalue()][kind])
+    refused("archive_refused" if kind == 4 else "archive_format", r"net\.pt2", load_model, tmp_path / "net.pt2")
+
+
+def hostile_sample(records: Records, canary: Path) -> None:
+    records["data/sample_inputs/model.pt"] = pickled(Canary(canary))
+
+
+def hostile_legacy_weights(records: Records, canary: Path) -> None:
+    records["data/weights/model.pt"] = pickled({"linear.weight": Canary(canary)})
+
+
+def hostile_object(records: Records, canary: Path) -> None:
+    records["data/constants/opaque_obj_0"] = pickle.dumps(Canary(canary))
+
+
+def hostile_weight(records: Records, canary: Path) -> None:
+    name = "data/weights/model_weights_config.json"
+    config = json.loads(records[name])
+    first = next(iter(config["config"].values()))
+    first["use_pickle"] = True
+    records[f"data/weights/{first['path_name']}"] = pickled(Canary(canary))
+    records[name] = json.dumps(config).encode()
+
+
+def hostile_library(records: Records, canary: Path) -> None:
+    records["data/aotinductor/model/model.so"] = b"\x7fELF"
+
+
+def hostile_operator(records: Records, canary: Path) -> None:
+    edit_program(records, lambda program: program["graph_module"]["graph"]["nodes"][0].update(target="torch.os.system"))
+
+
+def hostile_library_operator(records: Records, canary: Path) -> None:
+    target = "torch.ops.load_library"
+    edit_program(records, lambda program: program["graph_module"]["graph"]["nodes"][0].update(target=target))
+
+
+def hostile_size(records: Records, canary: Path) -> None:
+    text = records["models/model.json"].decode()
+    attack = f"__import__('os').system('touch {canary}')"
+    program = json.loads(text)
+    sizes = program["graph_module"]["graph"]["tensor_values"]["x"]["sizes"]
+    records["models/model.json"] = text.replace(sizes[0]["as_expr"]["expr_str"], attack).encode()
+
+
+def hostile_name(records: Records, canary: Path) -> None:
+    program = json.loads(records["models/model.json"])
+    name = program["graph_module"]["graph"]["nodes"][-1]["outputs"][0]["as_tensor"]["name"]
+    attack = f"y = 1; __import__('os').system('touch {canary}'); z"
+    text = json.dumps(program).replace(f'"{name}"', f'"{attack}"')
+    records["models/model.json"] = text.encode()
+
+
+def hostile_structure(records: Records, canary: Path) -> None:
+    context = json.dumps([{"__enum__": True, "fqn": "antigravity:X", "name": "a"}])
+    spec = json.dumps([1, {"type": "builtins.dict", "context": context, "children_spec": []}])
+    edit_program(
+        records, lambda program: program["graph_module"]["module_call_graph"][0]["signature"].update(in_spec=spec)
+    )
+
+
+def edit_program(records: Records, edit: Callable[[Any], None]) -> None:
+    program = json.loads(records["models/model.json"])
+    edit(program)
+    records["models/model.json"] = json.dumps(program).encode()
+
+
+HOSTILE = (
+    hostile_sample,
+    hostile_legacy_weights,
+    hostile_object,
+    hostile_weight,
+    hostile_library,
+    hostile_operator,
+    hostile_library_operator,
+    hostile_size,
+    hostile_name,
+    hostile_structure,
+)
+
+
+@pytest.mark.parametrize("attack", HOSTILE, ids=lambda attack: attack.__name__)
+def test_archives_that_could_run_code_are_refused(
+    archive: bytes, attack: Callable[[Records, Path], None], tmp_path: Path
+) -> None:
+    canary = tmp_path / "canary"
+    (tmp_path / "net.pt2").write_bytes(edited(archive, lambda records: attack(records, canary)))
+    error = refused("archive_refused", r"net\.pt2", load_model, tmp_path / "net.pt2")
+    assert isinstance(error, ArtefactError)
+    assert error.exit_code == 6
+    assert not canary.exists()
+    assert "antigravity" not in sys.modules
+
+
+def test_guards_in_an_archive_are_not_compiled(archive: bytes, tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    guards = [f"__import__('os').system('touch {canary}') == 0"]
+
+    def attack(records: Records) -> None:
+        edit_program(records, lambda program: program.update(guards_code=guards))
+
+    (tmp_path / "net.pt2").write_bytes(edited(archive, attack))
+    load_model(tmp_path / "net.pt2").module(torch.rand(2, 1, 2, 2))
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize("content", [b"[1]", b"{}", b'{"config": []}', b'{"config": {"a": 1}}', b"[" * 50_000])
+def test_malformed_lists_of_weights(archive: bytes, content: bytes, tmp_path: Path) -> None:
+    def edit(records: Records) -> None:
+        records["data/weights/model_weights_config.json"] = content
+
+    (tmp_path / "net.pt2").write_bytes(edited(archive, edit))
+    with pytest.raises(ModelError, match=r"net\.pt2"):
+        load_model(tmp_path / "net.pt2")

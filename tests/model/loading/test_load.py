@@ -1,0 +1,260 @@
+"""What the command line accepts as a model and as weights, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers.artefacts import FACTORY, Canary, pickled, refused
+from safetensors.torch import save_file
+from torch import nn
+
+from brittle.model.loading.load import load_model, state_digest
+
+
+@pytest.mark.parametrize(
+    ("spec", "code", "match"),
+    [
+        ("net.pth", "model_spec", r"\.pth file, which holds a pickle .* torch\.export\.save"),
+        ("net.safetensors", "model_spec", "weights without a network; give it with --weights"),
+        ("net.py", "model_spec", "names no function"),
+        ("resnet50", "model_spec", "neither FILE.pt2"),
+        ("absent.pt2", "model_missing", "absent.pt2 cannot be read: No such file"),
+        ("absent.py:make", "model_missing", "absent.py cannot be read"),
+        ("no_such_module:make", "model_missing", "no module no_such_module.* is it installed"),
+        ("os.no_such_part:make", "model_missing", "no module os.no_such_part"),
+    ],
+)
+def test_specs_of_another_form(spec: str, code: str, match: str) -> None:
+    refused(code, match, load_model, spec)
+
+
+def test_a_factory_in_a_file(code: Path) -> None:
+    loaded = load_model(f"{code}:make")
+    assert loaded.runs_code
+    assert loaded.fixed_batch is None
+    assert loaded.module(torch.rand(2, 4)).shape == (2, 3)
+    assert loaded.provenance["runs_code"] is True
+    assert loaded.provenance["file"] == str(code)
+    assert len(loaded.provenance["sha256"]) == 64
+    assert json.loads(json.dumps(loaded.provenance)) == loaded.provenance
+
+
+def test_a_network_in_a_file(code: Path) -> None:
+    assert load_model(f"{code}:network").module(torch.rand(2, 4)).shape == (2, 3)
+    assert load_model(f"{code}:Net").module(torch.rand(2, 4)).shape == (2, 3)
+
+
+def test_what_is_run_is_what_is_digested(code: Path) -> None:
+    before = load_model(f"{code}:make").provenance
+    stamp = code.stat()
+    code.write_text(FACTORY.replace("manual_seed(0)", "manual_seed(1)"), encoding="utf-8")
+    os.utime(code, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    after = load_model(f"{code}:make").provenance
+    assert before["sha256"] != after["sha256"]
+    assert before["state_sha256"] != after["state_sha256"]
+
+
+def test_a_factory_in_an_installed_module(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code.rename(code.with_name("installed_net.py"))
+    monkeypatch.syspath_prepend(code.parent)
+    loaded = load_model("installed_net:make")
+    assert loaded.provenance["file"] == str(code.with_name("installed_net.py"))
+    assert loaded.runs_code
+
+
+@pytest.mark.parametrize(
+    ("name", "code_", "match"),
+    [
+        ("wrong", "factory_type", r"net\.py, sha256 [0-9a-f]{64}\) returned an object of type builtins\.dict"),
+        ("number", "factory_type", r"is an object of type builtins\.int; a function"),
+        ("needs", "factory_type", "cannot be called without arguments .*'width'"),
+        ("fails", "factory_failed", "RuntimeError: no weights here"),
+        ("absent", "factory_missing", "absent .* does not exist; the file has .*make"),
+    ],
+)
+def test_factories_that_make_no_network(code: Path, name: str, code_: str, match: str) -> None:
+    refused(code_, match, load_model, f"{code}:{name}")
+
+
+def test_a_function_of_python_is_no_factory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is executed: `os.system` cannot be called without a command."""
+    monkeypatch.chdir(tmp_path)
+    refused("factory_type", r"os:system \(file .*os\.py, sha256 [0-9a-f]{64}\)", load_model, "os:system")
+    refused("factory_type", r"os:getcwd .* returned an object of type builtins\.str", load_model, "os:getcwd")
+
+
+@pytest.mark.parametrize(
+    ("source", "match"),
+    [
+        ("1 / 0", "running .*bad.py failed at line 1: ZeroDivisionError"),
+        ("def make(:", "failed: SyntaxError"),
+        ("import sys; sys.exit(0)", "failed at line 1: SystemExit"),
+        ("import layers", "no module named 'layers'|No module named 'layers'.*PYTHONPATH="),
+    ],
+)
+def test_files_that_cannot_be_run(source: str, match: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(source, encoding="utf-8")
+    (tmp_path / "layers.py").write_text("", encoding="utf-8")
+    refused("factory_failed", match, load_model, f"{tmp_path / 'bad.py'}:make")
+
+
+def test_an_installed_module_that_cannot_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "needs_more.py").write_text("import no_such_dependency", encoding="utf-8")
+    (tmp_path / "stops.py").write_text("raise SystemExit", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    refused("factory_failed", "no module no_such_dependency", load_model, "needs_more:make")
+    refused("factory_failed", "importing stops failed: SystemExit", load_model, "stops:make")
+
+
+def test_the_current_folder_is_not_searched(code: Path) -> None:
+    """As for an installed command: the first entry of `sys.path` is not the current folder."""
+    for name in ("torch.py", "sitecustomize.py", "safetensors.py"):
+        code.with_name(name).write_text("raise SystemExit('imported from the current folder')", encoding="utf-8")
+    script = (
+        "from brittle.errors import ArtefactError, ModelError\n"
+        "from brittle.model.loading.load import load_model\n"
+        "try: load_model('net:make')\n"
+        "except ModelError as error: print(error)\n"
+        "load_model('./net.py:make')\n"
+        "try: load_model('net:make')\n"
+        "except ModelError as error: print('still')\n"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", script], cwd=code.parent, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert "the current folder is not searched" in first
+    assert "write ./net.py:make" in first
+    assert second == "still"
+
+
+def weights_of(code: Path, **changes: torch.Tensor | None) -> Path:
+    """A `.safetensors` file for the network in `code`, with some tensors changed or left out."""
+    state = load_model(f"{code}:make").module.state_dict() | {
+        name.replace("__", "."): tensor for name, tensor in changes.items()
+    }
+    path = code.with_name("w.safetensors")
+    save_file({name: tensor.contiguous() for name, tensor in state.items() if tensor is not None}, path)
+    return path
+
+
+def test_weights_are_loaded(code: Path) -> None:
+    path = weights_of(code, linear__bias=torch.tensor([1.0, 2.0, 3.0]))
+    loaded = load_model(f"{code}:make", weights=path)
+    assert loaded.module.get_parameter("linear.bias").tolist() == [1.0, 2.0, 3.0]
+    assert loaded.provenance["weights"] == str(path)
+    assert len(loaded.provenance["weights_sha256"]) == 64
+    assert loaded.provenance["state_sha256"] != load_model(f"{code}:make").provenance["state_sha256"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"linear__bias": None}, r"1 missing: linear\.bias"),
+        ({"extra": torch.zeros(1)}, "1 unexpected: extra"),
+        ({f"extra{number}": torch.zeros(1) for number in range(7)}, "7 unexpected: extra0, .*, extra4\\)"),
+        ({"linear__bias": None, "extra": torch.zeros(1)}, r"1 missing: linear\.bias; 1 unexpected: extra"),
+        ({"linear__bias": torch.zeros(4)}, r"size mismatch for linear\.bias.*\[4\]"),
+    ],
+)
+def test_weights_must_fit(code: Path, changes: dict[str, torch.Tensor | None], match: str) -> None:
+    refused("state_dict", match, load_model, f"{code}:make", weights=weights_of(code, **changes))
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+def test_weights_must_be_finite(code: Path, value: float) -> None:
+    path = weights_of(code, linear__bias=torch.tensor([0.0, value, value]))
+    refused("weights_nonfinite", r"linear\.bias of .* holds 2 NaN or infinite values among 3", load_model,
+            f"{code}:make", weights=path)  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_buffers_must_be_finite_but_may_mask(code: Path, value: float) -> None:
+    path = weights_of(code, offset=torch.full((3,), value))
+    refused("weights_nonfinite", "offset of", load_model, f"{code}:make", weights=path)
+    assert load_model(f"{code}:make", weights=weights_of(code, offset=torch.full((3,), -torch.inf)))
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".pth", ".bin", ".ckpt", ".npz"])
+def test_other_weights_are_refused(code: Path, suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"w{suffix}"
+    path.write_bytes(pickled(Canary(tmp_path / "canary")))
+    refused("weights_format", "convert once with: python -c", load_model, f"{code}:make", weights=path)
+    assert not (tmp_path / "canary").exists()
+
+
+def test_the_conversion_that_the_message_gives_works(code: Path, tmp_path: Path) -> None:
+    torch.save(load_model(f"{code}:make").module.state_dict(), tmp_path / "w.pt")
+    error = refused("weights_format", "convert", load_model, f"{code}:make", weights=tmp_path / "w.pt")
+    command = str(error).partition('python -c "')[2].rpartition('"')[0]
+    exec(command, {})
+    assert load_model(f"{code}:make", weights=tmp_path / "w.safetensors")
+
+
+def entry(start: int, end: int) -> dict[str, Any]:
+    return {"dtype": "F32", "shape": [(end - start) // 4], "data_offsets": [start, end]}
+
+
+def safetensors_bytes(header: dict[str, Any], size: int) -> bytes:
+    return with_header(json.dumps(header).encode(), size)
+
+
+def with_header(header: bytes, size: int) -> bytes:
+    return struct.pack("<Q", len(header)) + header + bytes(size)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        struct.pack("<Q", 2**63) + b"{}",
+        safetensors_bytes({"a": entry(0, 8), "b": entry(4, 12)}, 12),
+        safetensors_bytes({"a": entry(0, 4), "b": entry(8, 12)}, 12),
+        safetensors_bytes({"a": entry(0, 400)}, 4),
+        safetensors_bytes({"a": entry(0, 4)}, 8),
+        safetensors_bytes({"a": entry(4, 8)}, 8),
+        with_header(
+            b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}, '
+            b'"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}',
+            8,
+        ),
+        b"",
+        b"text",
+    ],
+    ids=["length", "overlap", "hole", "short", "behind", "before", "twice", "empty", "text"],
+)
+def test_unsound_safetensors_are_refused(code: Path, content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "w.safetensors").write_bytes(content)
+    error = refused("weights_refused", "not a sound", load_model, f"{code}:make", weights=tmp_path / "w.safetensors")
+    assert error.exit_code == 6
+
+
+def test_absent_weights(code: Path) -> None:
+    refused("weights_missing", "cannot be read: No such file", load_model, f"{code}:make", weights="w.safetensors")
+
+
+def test_tied_weights_load(tmp_path: Path) -> None:
+    tied = FACTORY.replace(
+        "def make():\n    return Net()", "def make():\n    net = Net(); net.twin = net.linear; return net"
+    )
+    (tmp_path / "net.py").write_text(tied, encoding="utf-8")
+    module = load_model(f"{tmp_path / 'net.py'}:make").module
+    save_file({"linear.weight": torch.ones(3, 4), "linear.bias": torch.ones(3), "offset": torch.zeros(3)},
+              tmp_path / "w.safetensors")  # fmt: skip
+    loaded = load_model(f"{tmp_path / 'net.py'}:make", weights=tmp_path / "w.safetensors")
+    assert not torch.equal(loaded.module.get_parameter("twin.weight"), module.get_parameter("twin.weight"))
+    assert loaded.module.get_parameter("twin.weight").eq(1).all()
+
+
+def test_the_state_digest_knows_names_types_and_values() -> None:
+    plain, named, half = nn.Linear(3, 2), nn.Sequential(nn.Linear(3, 2)), nn.Linear(3, 2).bfloat16()
+    named[0].load_state_dict(plain.state_dict())
+    half.load_state_dict(plain.state_dict())
+    assert len({state_digest(module) for module in (plain, named, half, nn.Linear(3, 2))}) == 4
+    assert state_digest(plain) == state_digest(plain)

@@ -1,0 +1,159 @@
+"""One batch: rows that cannot be evaluated get no number and disturb nobody."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from helpers.inputs import SIGMA
+from helpers.laws import estimate
+from helpers.problems import Wrapped, inputs, nan_under_noise, small_classifier
+from helpers.small_runs import COUNT, SCORES, labels, run
+
+import brittle
+from brittle.estimate import Status, parameters_json
+from brittle.scores import MMSE, LogitMargin, Moments, MonteCarlo, Score, Softmax, Taylor
+
+
+def without(table: brittle.Table, point: str) -> list[dict]:
+    return [row for row in table.scores.to_pylist() if row["point"] != point]
+
+
+def broken_at(position: int, value: float) -> torch.Tensor:
+    x = inputs(COUNT)
+    x[position, 0, 2, 3] = value
+    return x
+
+
+@pytest.mark.parametrize(
+    ("value", "seen"),
+    [
+        (float("nan"), "row 17: 1 NaN of 36"),
+        (float("inf"), "row 17: 1 infinite of 36"),
+        (float("-inf"), "row 17: 1 infinite of 36"),
+    ],
+)
+def test_a_nonfinite_pixel_costs_its_row_alone(value: float, seen: str) -> None:
+    table = run(broken_at(17, value), labels())
+    bad = [row for row in table.scores.to_pylist() if row["point"] == "17"]
+    assert len(bad) == len(SCORES)
+    assert {(row["status"], row["value"], row["passes"], row["detail"]) for row in bad} == {
+        ("nonfinite_input", None, 0, seen)
+    }
+    assert table.provenance["failed_points"] == 1
+    left_out = torch.arange(COUNT) != 17
+    clean = brittle.score(
+        small_classifier(),
+        brittle.data.array_points(inputs(COUNT)[left_out], ids=np.flatnonzero(left_out).astype(str)),
+        SCORES,
+    )
+    for row, expected in zip(without(table, "17"), clean.scores.to_pylist(), strict=True):
+        assert row["point"] == expected["point"]
+        assert row["value"] == pytest.approx(expected["value"], abs=1e-5)
+
+
+def test_the_other_rows_keep_their_bytes() -> None:
+    sound, broken = run(inputs(COUNT), labels()), run(broken_at(3, float("nan")), labels())
+    assert without(sound, "3") == without(broken, "3")
+
+
+@pytest.mark.parametrize("label", [-1, 4])
+def test_a_label_out_of_range_costs_its_row(label: int) -> None:
+    y = labels()
+    y[5] = label
+    table = run(inputs(COUNT), y)
+    bad = [row for row in table.scores.to_pylist() if row["value"] is None]
+    assert {(row["point"], row["status"], row["detail"]) for row in bad} == {
+        ("5", "label_range", f"row 5: label {label}, the model has 0..3")
+    }
+
+
+def nan_at_dark_corners(x: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+    return torch.where((x[:, 0, 0, 0] < 0.1)[:, None], torch.nan, logits)
+
+
+def test_nan_logits_at_one_clean_point() -> None:
+    x = inputs(COUNT).clamp_min(0.2)
+    x[7, 0, 0, 0] = 0.05
+    table = run(x, labels(), brittle.Classifier(Wrapped(nan_at_dark_corners)), scores=[Softmax(), LogitMargin()])
+    bad = [row for row in table.scores.to_pylist() if row["value"] is None]
+    assert {(row["point"], row["status"], row["detail"]) for row in bad} == {
+        ("7", "nonfinite_logits", "row 7: 4 of 4 logits are NaN or infinite")
+    }
+    assert table.points.column("predicted").to_pylist()[7] is None
+
+
+def test_nan_logits_under_noise_never_count_as_agreement() -> None:
+    scores = [MonteCarlo(SIGMA, draws=50), Moments(SIGMA, draws=50), MMSE(SIGMA, draws=50), Softmax()]
+    table = run(inputs(5), labels(5), brittle.Classifier(Wrapped(nan_under_noise)), scores=scores)
+    for row in table.scores.to_pylist():
+        if row["score"] == "softmax":
+            assert row["value"] is not None
+        else:
+            assert row["value"] is None
+            assert row["status"] == "nonfinite_logits"
+            assert row["detail"].endswith("of 50 noisy copies gave NaN or infinite logits")
+
+
+def test_nan_gradient_is_said() -> None:
+    """The square root of 0 has no derivative, and 0 times it is NaN."""
+    root = brittle.Classifier(Wrapped(lambda x, z: z + 0.0 * x.flatten(1)[:, :1].sqrt()))
+    x = inputs(6)
+    x[2, 0, 0, 0] = 0.0
+    table = run(x, labels(6), root, scores=[Taylor(SIGMA), LogitMargin()])
+    for row in table.scores.to_pylist():
+        failed = (row["point"], row["score"]) == ("2", "taylor")
+        assert row["status"] == ("nonfinite_gradient" if failed else "ok")
+        assert row["detail"] == ("16 of 16 entries of the Gram matrix are NaN or infinite" if failed else None)
+        assert (row["value"] is None) == failed
+
+
+def test_margins_that_noise_does_not_change() -> None:
+    """Logits that add up in another order under noise, and are the same but for rounding."""
+
+    def constant(x: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+        tenths = torch.full((len(x), 7), 0.1, dtype=torch.float64)
+        shuffled = torch.where(x.flatten(1)[:, :1] > 0.5, tenths.cumsum(1)[:, -1:], 7 * tenths[:, :1])
+        return shuffled * torch.tensor([3.1, 1.7, -0.4, 2.2], dtype=torch.float64)
+
+    for score, status in ((Moments(SIGMA, draws=40), "no_variation"), (MonteCarlo(SIGMA, draws=8), "ok")):
+        found = estimate(brittle.Classifier(Wrapped(constant)), inputs(6), score)
+        assert {Status(code).slug for code in found.status.tolist()} == {status}
+
+
+def test_linearisations_with_different_competitors_beside_each_other() -> None:
+    scores = [Taylor(SIGMA), Taylor(SIGMA, classes=2), MMSE(SIGMA, draws=4)]
+    together = run(inputs(4), labels(4), scores=scores)
+    for score in scores:
+        alone = run(inputs(4), labels(4), scores=[score])
+        expected = [row["value"] for row in together.scores.to_pylist() if row["parameters"] == parameters_of(score)
+                    and row["score"] == score.name]  # fmt: skip
+        assert [row["value"] for row in alone.scores.to_pylist()] == pytest.approx(expected, abs=1e-6)
+
+
+def parameters_of(score: Score) -> str:
+    return parameters_json(score.parameters)
+
+
+def test_zero_gradient_is_said_and_monte_carlo_still_counts() -> None:
+    step = brittle.Classifier(Wrapped(lambda x, z: (z * 3).round() + 0.0 * z.detach() + 0.0 * x.flatten(1)[:, :4]))
+    scores = [Taylor(SIGMA), MonteCarlo(SIGMA, draws=20)]
+    table = run(inputs(6), labels(6), step, scores=scores, skip_doctor=True)
+    for row in table.scores.to_pylist():
+        expected = {"taylor": {"zero_gradient", "tie"}, "monte_carlo": {"ok", "noisy_ties", "tie"}}[row["score"]]
+        assert row["status"] in expected
+        assert (row["value"] is None) == (row["status"] == "zero_gradient")
+    ties = [row for row in table.scores.to_pylist() if row["status"] == "noisy_ties"]
+    assert ties
+    assert all("of 20 noisy copies tie" in row["detail"] for row in ties)
+
+
+def test_passes_are_shared_between_scores() -> None:
+    scores = [Taylor(SIGMA), Taylor(2 * SIGMA), MonteCarlo(SIGMA, draws=30), Moments(SIGMA, draws=30)]
+    table = run(inputs(COUNT), labels(), scores=scores)
+    assert set(table.points.column("passes").to_pylist()) == {1 + 4 + 30}
+    assert {row["score"]: row["passes"] for row in table.scores.to_pylist()} == {
+        "taylor": 5,
+        "monte_carlo": 31,
+        "moments": 31,
+    }

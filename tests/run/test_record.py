@@ -1,0 +1,55 @@
+"""The record of a run tells everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from helpers.problems import Wrapped, inputs, small_classifier, small_network
+from helpers.small_runs import COUNT, labels, run
+
+import brittle
+from brittle.model.loading.load import state_digest
+
+
+def test_the_record_tells_everything() -> None:
+    classifier = small_classifier()
+    seen = []
+    table = run(inputs(COUNT), labels(), classifier, progress=lambda *counts: seen.append(counts), command=["a", "b"])
+    record = table.provenance
+    assert record["model"]["classes"] == 4
+    assert record["model"]["state_sha256"] == state_digest(small_network())
+    assert record["data"]["points"] == COUNT
+    assert record["data"]["input_shape"] == [1, 6, 6]
+    assert record["command"] == ["a", "b"]
+    assert record["passes"] == sum(table.points.column("passes").to_pylist())
+    assert seen[-1] == (COUNT, COUNT, record["passes"])
+    assert record["finished"] is not None
+    assert {"torch", "numpy", "python"} <= set(record["versions"])
+
+
+@pytest.mark.parametrize("skip_doctor", [False, True])
+@pytest.mark.parametrize(
+    ("change", "taken"),
+    [
+        (lambda x, z: z, None),
+        (lambda x, z: {"logits": z}, 'output["logits"]'),
+        (lambda x, z: SimpleNamespace(logits=z), "output.logits"),
+    ],
+    ids=["tensor", "mapping", "object"],
+)
+def test_the_record_says_what_of_the_output_was_taken(
+    change: Callable, taken: str | None, skip_doctor: bool, tmp_path: Path
+) -> None:
+    """It is seen in the passes that are made anyway, and a run that goes on says the same."""
+    plain, classifier = brittle.Classifier(Wrapped(lambda x, z: z)), brittle.Classifier(Wrapped(change))
+    expected = run(inputs(COUNT), labels(), plain, skip_doctor=skip_doctor)
+    options = {"out": tmp_path / "run", "resume": True, "skip_doctor": skip_doctor}
+    table = run(inputs(COUNT), labels(), classifier, **options)
+    assert table.provenance["model"]["taken"] == taken
+    assert table.scores.equals(expected.scores)
+    assert classifier.passes == plain.passes
+    (tmp_path / "run" / "points-00000.parquet").unlink()
+    assert run(inputs(COUNT), labels(), classifier, **options).provenance["model"] == table.provenance["model"]

@@ -1,0 +1,397 @@
+"""Runs on a Ray cluster: the same bytes as without it, whoever dies, and nobody lets strangers in."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from checks.cluster_faults import NETWORK, NODES, SLEEP, Runs, Tally, kill_worker, node_killer, survive, undisturbed
+from checks.faults import contents
+from helpers.documents import blocks
+from helpers.processes import LIMIT
+from helpers.ray_nodes import TOKEN, Nodes, family, nodes
+
+import brittle
+from brittle.cli import main
+from brittle.errors import BrittleError
+from brittle.run.workers.cluster import Cluster
+from brittle.store.reading import verify
+
+pytestmark = pytest.mark.xdist_group("ray")  # one cluster after the other
+
+
+@pytest.fixture
+def no_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A home without a token, and no settings of Ray."""
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def cluster(address: str, **options: Any) -> Cluster:
+    return Cluster(address, [], print, **options)
+
+
+def refused(address: str, **options: Any) -> BrittleError:
+    with pytest.raises(BrittleError) as caught:
+        list(cluster(address, **options).shards([0]))
+    return caught.value
+
+
+@pytest.mark.parametrize("address", ["auto", "10.0.0.1:6379", "[::1]:6379"])
+def test_an_address_without_a_token_is_refused(address: str, no_token: Path) -> None:
+    error = refused(address)
+    assert error.code == "insecure_cluster"
+    assert address in error.args[0]
+    assert "--insecure-cluster" in error.args[0]
+    cluster(address, insecure=True)
+    cluster("local")
+
+
+def test_where_a_token_may_lie(no_token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
+    cluster("auto")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    assert refused("auto").code == "insecure_cluster"
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.delenv("RAY_AUTH_TOKEN")
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(no_token / "token"))
+    assert refused("auto").code == "insecure_cluster"
+    (no_token / "token").write_text("secret")
+    cluster("auto")
+    monkeypatch.delenv("RAY_AUTH_TOKEN_PATH")
+    assert refused("auto").code == "insecure_cluster"
+    (no_token / ".ray").mkdir()
+    (no_token / ".ray" / "auth_token").write_text("")
+    assert refused("auto").code == "insecure_cluster"
+    (no_token / ".ray" / "auth_token").write_text("secret")
+    cluster("auto")
+
+
+@pytest.mark.parametrize(
+    "address", ["", "ray://head:10001", "head", "head:", ":6379", "head:port", "http://head:80", "head:99999", "head:²"]
+)
+def test_what_is_no_address(address: str) -> None:
+    assert refused(address, insecure=True).code == "cluster_address"
+
+
+@pytest.mark.parametrize("size", [0, -1, 5000])
+def test_how_many(size: int) -> None:
+    assert refused("local", size=size).code == "workers"
+
+
+@pytest.mark.parametrize("gpus", [-0.5, 1.5, float("nan"), float("inf")])
+def test_shares_of_gpus(gpus: float) -> None:
+    assert refused("local", gpus=gpus).code == "gpus_per_worker"
+
+
+def test_nobody_listens() -> None:
+    """Ray alone waits for a quarter of an hour."""
+    code = (
+        "from brittle.run.workers.cluster import Cluster\n"
+        "next(Cluster('127.0.0.1:9', [], print, insecure=True).shards([0]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "ClusterError: cluster_unreachable: the cluster at 127.0.0.1:9 cannot be joined" in done.stderr
+
+
+def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    error = refused("local")
+    assert error.code == "no_ray"
+    assert "pip install 'brittle[ray]'" in error.args[0]
+
+
+def test_a_ray_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    monkeypatch.setattr(ray, "__version__", "2.51.2")
+    assert "found 2.51.2" in refused("local").args[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--insecure-cluster"], "are for --cluster"),
+        (["--gpus-per-worker", "1"], "are for --cluster"),
+        (["--cluster", "local", "--device", "cuda:1"], "give --device cuda"),
+        (["--cluster", "head:6379"], "no token is set here"),
+    ],
+)
+def test_options_that_do_not_fit(
+    options: list[str], said: str, no_token: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are refused before the model is opened: there is none."""
+    code = main(["score", "no.py:make", "no.npz", "--out", str(no_token / "run"), *options])
+    assert code in (2, 3)
+    assert said in capsys.readouterr().err
+    assert not (no_token / "run").exists()
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[Nodes]:
+    with nodes(NODES) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def runs(started: Nodes, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return Runs.prepare(tmp_path_factory.mktemp("runs"), started, 9)
+
+
+@pytest.fixture(scope="module")
+def quick(runs: Runs) -> Runs:
+    """The same job with a network that does not sleep."""
+    place = runs.place / "quick"
+    place.mkdir()
+    (place / "net.py").write_text("import ray\n" + NETWORK.replace(SLEEP, ""))
+    shutil.copy(runs.place / "data.npz", place)
+    return replace(runs, place=place, environment={})
+
+
+@pytest.fixture(scope="module")
+def expected(quick: Runs) -> Path:
+    """What this process computes, without a cluster."""
+    assert main(quick.line("alone")) == 0
+    return quick.place / "alone"
+
+
+@pytest.mark.parametrize("kind", ["worker", "silent node", pytest.param("node", marks=pytest.mark.slow)])
+def test_whoever_dies(kind: str, runs: Runs, started: Nodes, expected: Path) -> None:
+    """A worker or a node is killed, or falls silent, once in a run; `make test-cluster` kills more, and drivers."""
+    kill = kill_worker if kind == "worker" else node_killer(started, silent=kind != "node")
+    tally = Tally()
+    survive(runs, kind, 0, kill, contents(expected), tally)
+    started.renew(NODES)
+    assert tally.kills == 1
+    assert tally.faults == 0, tally
+
+
+def test_what_is_otherwise_on_a_node_is_refused(started: Nodes, tmp_path: Path) -> None:
+    """Another model there; or none, and then it says so with its own code and names the node."""
+    seed = "torch.manual_seed(int('--as-worker' in open('/proc/self/cmdline').read()))"
+    fails = "def make():\n    if '--as-worker' in open('/proc/self/cmdline').read():\n        return None\n"
+    changes = {"another": ("torch.manual_seed(0)", seed), "none": ("def make():\n", fails)}
+    found: dict[str, Runs] = {}
+    for name, change in changes.items():
+        (tmp_path / name).mkdir()
+        found[name] = Runs.prepare(tmp_path / name, started, 1, NETWORK.replace(*change))
+    both = [runs.start("run") for runs in found.values()]
+    assert [run.wait(LIMIT) for run in both] == [3, 3]
+    another, none = (runs.said("run") for runs in found.values())
+    assert "worker_differs" in another
+    assert re.search(r"model.state_sha256 \w+… in the run, \w+… in a worker on the node", another)
+    assert "factory_type: the node " in none
+    assert not list(tmp_path.glob("*/run/*.parquet"))
+
+
+STRANGER = """
+import sys
+from ray._raylet import GcsClient
+try:
+    print("answer", GcsClient(address=sys.argv[1]).internal_kv_keys(b"", namespace=None)[:1])
+except Exception as error:
+    print("refused", error)
+"""
+"""Asks the head of a cluster for what it keeps."""
+
+
+def test_a_cluster_of_this_machine(runs: Runs, expected: Path) -> None:
+    """The same bytes; its processes listen on the loopback address alone, and answer nobody without the token."""
+    name = "local"
+    run = runs.start(name, "--cluster", "local", "--workers", "2")
+    runs.wait_for(name, 1, run)
+    run.send_signal(signal.SIGSTOP)  # so that the cluster is there as long as it is asked
+    try:
+        check_closed([process for process in family(run.pid) if Path(f"/proc/{process}").exists()])
+    finally:
+        run.send_signal(signal.SIGCONT)
+        assert run.wait(60) == 0, runs.said(name)
+    assert contents(runs.place / name) == contents(expected)
+
+
+def check_closed(processes: list[int]) -> None:
+    """Where these processes of a cluster listen, and whom its head answers."""
+    ports = listening(processes)
+    assert len(ports) >= 5
+    assert {address for address, _ in ports} == {"127.0.0.1"}
+    (head,) = (process for process in processes if Path(f"/proc/{process}/comm").read_text() == "gcs_server\n")
+    ((_, port),) = listening([head])
+    for stranger in ({"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}):
+        assert asked(port, stranger).startswith("refused RPC error: InvalidAuthToken")
+    token = next(own for own in environment_of(head) if own.startswith("RAY_AUTH_TOKEN=")).partition("=")[2]
+    assert asked(port, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}).startswith("answer [b'")
+
+
+def asked(port: int, environment: dict[str, str]) -> str:
+    """What the head of a cluster of this machine says to somebody with these variables."""
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    command = [sys.executable, "-c", STRANGER, f"127.0.0.1:{port}"]
+    done = subprocess.run(command, env=bare | environment, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.strip()
+
+
+def environment_of(process: int) -> list[str]:
+    return Path(f"/proc/{process}/environ").read_bytes().decode(errors="replace").split("\0")
+
+
+def listening(processes: list[int]) -> set[tuple[str, int]]:
+    """Address and port of every socket that one of these processes listens at."""
+    ours = set()
+    for process in processes:
+        with suppress(OSError):
+            ours |= {link.readlink().name for link in Path(f"/proc/{process}/fd").iterdir() if link.is_symlink()}
+    found = set()
+    for kind in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]:
+            _, local, _, state, *rest = line.split()
+            if state == "0A" and f"socket:[{rest[5]}]" in ours:
+                address, _, port = local.partition(":")
+                words = b"".join(bytes.fromhex(address[start : start + 8])[::-1] for start in range(0, len(address), 8))
+                shown = ipaddress.ip_address(words)
+                found.add((str(getattr(shown, "ipv4_mapped", None) or shown), int(port, 16)))
+    return found
+
+
+def test_a_cluster_of_this_machine_is_told_so() -> None:
+    """Before Ray is imported: it reads the variable then."""
+    code = (
+        "from brittle.run.workers.cluster import Cluster\n"
+        "Cluster('local', [], print).prepare()\n"
+        "import ray\n"
+        "print(ray._private.services.get_node_ip_address())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "127.0.0.1\n"
+
+
+def test_a_cluster_that_others_reach_is_refused() -> None:
+    """Where a version of Ray does not bind to the address that it is told."""
+    ray = SimpleNamespace(__version__="9.9", get_runtime_context=lambda: SimpleNamespace(gcs_address="192.0.2.2:6379"))
+    with pytest.raises(
+        BrittleError, match=r"Ray 9\.9 listens at 192\.0\.2\.2:6379, where other machines reach it"
+    ) as caught:
+        cluster("local")._check_at_home(ray)
+    assert caught.value.code == "cluster_open"
+    cluster("10.0.0.1:6379", insecure=True)._check_at_home(ray)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
+)
+def test_a_signal_ends_a_run(number: signal.Signals, code: int, runs: Runs) -> None:
+    """With the exit code of the signal, one sentence, and a folder that is whole; Ray meddles with SIGTERM."""
+    name = f"signal-{number}"
+    run = runs.start(name)
+    runs.wait_for(name, 2, run)
+    run.send_signal(number)
+    assert run.wait(60) == code, runs.said(name)
+    assert "go on with it by --resume" in runs.said(name)
+    assert "Traceback" not in runs.said(name)
+    assert verify(runs.place / name) == []
+
+
+def test_threads_of_workers_are_cpus_of_the_cluster(
+    quick: Runs, expected: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster of this machine has room for its workers, however many threads they have; the model may import Ray.
+
+    The numbers are those of one process, to the rounding that threads may change.
+    """
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    undisturbed(quick, "threads", "--cluster", "local", "--workers", "2")
+    here, there = (brittle.read_table(place).scores for place in (expected, quick.place / "threads"))
+    assert there["point"].equals(here["point"])
+    np.testing.assert_allclose(there["value"].to_numpy(), here["value"].to_numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def open_to_all() -> Iterator[Nodes]:
+    """A cluster that asks nobody for a token."""
+    with nodes(1, token=False) as found:
+        yield found
+
+
+def test_a_cluster_that_asks_nobody_for_a_token(open_to_all: Nodes, tmp_path: Path) -> None:
+    """Who has a token gets no workers where the nodes ask for none, and --insecure-cluster gets no GPUs that none has.
+
+    That it joins without a token shows below.
+    """
+    runs = Runs.prepare(tmp_path, open_to_all, 1)
+    insecure = ("--cluster", open_to_all.address, "--insecure-cluster", "--gpus-per-worker", "1", "--workers", "1")
+    careful, no_room = replace(runs, environment=TOKEN).start("careful"), runs.start("no-room", *insecure)
+    assert careful.wait(LIMIT) == 3
+    assert "workers did not start" in runs.said("careful")
+    assert not (tmp_path / "careful").exists()
+    assert no_room.wait(LIMIT) == 3
+    assert "none of the 2 nodes" in runs.said("no-room")
+
+
+def test_a_head_that_dies_is_told(open_to_all: Nodes, tmp_path: Path) -> None:
+    """Long before Ray ends the process; the run goes on without the cluster. Nothing uses this cluster afterwards."""
+    runs = Runs.prepare(tmp_path, open_to_all, 120)
+    run = runs.start("run", "--cluster", open_to_all.address, "--insecure-cluster")
+    runs.wait_for("run", 2, run)
+    open_to_all.kill_head()
+    began = time.monotonic()
+    assert run.wait(LIMIT) == 7, runs.said("run")
+    assert time.monotonic() - began < 45
+    assert "cluster_lost" in runs.said("run")
+    assert 2 <= runs.done("run") < 120
+    assert verify(tmp_path / "run") == []
+
+
+def test_the_example_of_three_machines(tmp_path: Path) -> None:
+    """The commands of docs/cluster.md as they stand, but for the name and the port of the first machine."""
+    runs = Runs(tmp_path, "", {}, 3)
+    first, others, run = blocks("docs/cluster.md", "console")[1:]
+    (tmp_path / "mynet.py").write_text(NETWORK)
+    x = np.random.default_rng(0).random((600, 12), dtype=np.float32)
+    np.savez(tmp_path / "mydata.npz", x=x, y=np.arange(600) % 3)
+    with tempfile.TemporaryDirectory(prefix="ray-") as short:
+        home = {"HOME": str(tmp_path), "RAY_TMPDIR": short, "RAY_USAGE_STATS_ENABLED": "0"}
+        bare = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+        environment = bare | home | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        port = str(free_port())
+        lines = (first + others + others + run).replace("6379", port).replace("first:", "127.0.0.1:")
+        try:
+            done = subprocess.run(
+                ["bash", "-euc", lines], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+            )
+        finally:
+            end_all_with(str(tmp_path))
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (tmp_path / "myrun" / "report.html").is_file()
+    assert (tmp_path / ".ray" / "auth_token").stat().st_mode & 0o077 == 0
+    assert runs.done("myrun") == 3
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("", 0))
+        return one.getsockname()[1]
+
+
+def end_all_with(home: str) -> None:
+    """Kill what has this home: `ray stop` would end every cluster of this machine."""
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"HOME={home}" in (place / "environ").read_bytes().decode(errors="replace").split("\0"):
+                os.kill(int(place.name), signal.SIGKILL)

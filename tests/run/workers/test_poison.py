@@ -1,0 +1,57 @@
+"""Rows that kill workers are left out, and no row is blamed for a kill from outside."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.crews import COUNT, run
+
+import brittle
+from brittle.run.workers.crew import Crew
+
+
+def test_a_row_that_kills_its_worker_is_left_out(alone: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row kills whoever computes it; all others get the numbers that they have without it."""
+    monkeypatch.setenv("POISON", "1")
+    assert run(project, "run", monkeypatch, "--workers", "2", "--batch-size", "32") == 4
+    found, whole = (brittle.read_table(place) for place in (project / "run", alone))
+    dead = [row for row in found.points.to_pylist() if row["status"] == "worker_died"]
+    assert [row["row"] for row in dead] == [300]
+    assert "signal 11" in dead[0]["detail"]
+    names = {row["point"] for row in dead}
+    mine, theirs = ([row for row in table.scores.to_pylist() if row["point"] not in names] for table in (found, whole))
+    assert len(mine) == 2 * (COUNT - 1)
+    for own, other in zip(mine, theirs, strict=True):
+        assert own["value"] == pytest.approx(other["value"], rel=1e-5, abs=1e-12)
+
+
+SCRIPTED = """
+import json, os, signal, sys
+from pathlib import Path
+
+asked = Path(sys.argv[1])
+print(json.dumps({"hello": {}}), flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    with asked.open("a") as log:
+        log.write(line)
+    print(json.dumps({"begun": [0, 1, 2, 3]}), flush=True)
+    count = len(asked.read_text().splitlines())
+    if count <= 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    shard = {"number": request["shard"], "account": request["lost"], "files": {}}
+    print(json.dumps({"done": shard}), flush=True)
+    if count == 6:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_no_row_is_blamed_for_a_kill_from_outside(tmp_path: Path) -> None:
+    """A worker killed twice at one batch and healthy afterwards loses no row; nor does one that dies between shards."""
+    (tmp_path / "worker.py").write_text(SCRIPTED)
+    workers = Crew([sys.executable, str(tmp_path / "worker.py"), str(tmp_path / "asked")], 1)
+    shards = list(workers.shards([0, 1, 2]))
+    assert [shard.number for shard in shards] == [0, 1, 2]
+    assert all(shard.account == {} for shard in shards)

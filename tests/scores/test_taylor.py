@@ -1,0 +1,90 @@
+"""Taylor: exact on linear networks of two classes, within its error with more."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from helpers.laws import estimate
+from helpers.linear_truth import SIGMA, SIZE, margin_problem
+from helpers.problems import inputs, linear_network
+from scipy import stats
+
+import brittle
+from brittle.estimate import Status
+from brittle.noise import DiagonalGaussian, FactorGaussian, FunctionGaussian, Noise
+from brittle.scores import MMSE, MMSEMargin, MonteCarlo, Taylor
+
+
+def exact_two_class_flip(network: torch.nn.Linear, x: torch.Tensor, sigma: float) -> float:
+    margin, gradient = margin_problem(network, x)
+    return float(stats.norm.sf(float(margin[0]) / (sigma * float(gradient[0].norm()))))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_two_classes_taylor_is_exact(seed: int) -> None:
+    """200 random cases, error at most 1e-12, also relative to the flip probability."""
+    network = linear_network(2, SIZE, seed)
+    x = inputs(10, (SIZE,), seed, torch.float64)
+    found = estimate(brittle.Classifier(network), x, Taylor(SIGMA)).value
+    exact = torch.tensor([exact_two_class_flip(network, point, SIGMA) for point in x], dtype=torch.float64)
+    assert float((found - exact).abs().max()) <= 1e-12
+    assert float(((found - exact) / exact).abs().max()) <= 1e-10
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ten_classes_taylor_within_its_error(seed: int) -> None:
+    network = linear_network(10, SIZE, seed)
+    x = inputs(8, (SIZE,), seed, torch.float64)
+    found = estimate(brittle.Classifier(network), x, Taylor(SIGMA))
+    for number, point in enumerate(x):
+        margin, gradient = margin_problem(network, point)
+        covariance = (SIGMA**2 * gradient @ gradient.T).numpy()
+        # With so many points SciPy's own error is below 5e-5 here.
+        survives = stats.multivariate_normal(
+            cov=covariance, allow_singular=True, maxpts=200_000, abseps=1e-5, seed=0
+        ).cdf(margin.numpy())
+        assert float(found.low[number]) - 5e-5 <= 1 - survives <= float(found.high[number]) + 5e-5
+
+
+def colours() -> list[Noise]:
+    a = torch.randn(SIZE, SIZE, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    return [
+        DiagonalGaussian(SIGMA, torch.linspace(0.1, 2.0, SIZE, dtype=torch.float64)),
+        FactorGaussian(SIGMA, a[:, :4]),
+        FunctionGaussian(SIGMA, lambda v: v @ (a @ a.T).to(v), lambda u: a.to(u) @ u),
+    ]
+
+
+@pytest.mark.parametrize("noise", colours(), ids=lambda noise: noise.name)
+def test_coloured_noise_two_classes(noise: Noise) -> None:
+    network = linear_network(2, SIZE)
+    x = inputs(6, (SIZE,), dtype=torch.float64)
+    classifier = brittle.Classifier(network)
+    covariance = noise.sigma**2 * noise.covariance(torch.eye(SIZE, dtype=torch.float64))
+    exact = []
+    for point in x:
+        margin, gradient = margin_problem(network, point)
+        exact.append(stats.norm.sf(float(margin[0]) / float(gradient[0] @ covariance @ gradient[0]) ** 0.5))
+    for score in (Taylor(noise=noise), MMSE(noise=noise, draws=4), MMSEMargin(noise=noise, draws=4)):
+        assert estimate(classifier, x, score).value.tolist() == pytest.approx(exact, abs=1e-10)
+    sampled = estimate(classifier, x, MonteCarlo(noise=noise, draws=4000))
+    inside = [low <= truth <= high for low, truth, high in zip(sampled.low, exact, sampled.high, strict=True)]
+    assert all(inside)
+
+
+def test_margins_that_are_almost_dependent_are_flagged_and_still_right() -> None:
+    """Two competitors whose gradients differ by 3e-7 of their length: as good as one competitor, and said so."""
+    network = linear_network(3, SIZE)
+    with torch.no_grad():
+        network.weight[1] = network.weight[0] + 1.0
+        network.weight[2] = network.weight[1]
+        network.weight[2, 0] += 3e-7
+        network.bias.copy_(torch.tensor([9.0, 0.0, 0.0], dtype=torch.float64))
+    x = inputs(4, (SIZE,), dtype=torch.float64)
+    found = estimate(brittle.Classifier(network), x, Taylor(SIGMA))
+    assert {Status(code) for code in found.status.tolist()} == {Status.ILL_CONDITIONED}
+    for number, point in enumerate(x):
+        margin, gradient = margin_problem(network, point)
+        exact = stats.norm.sf(float(margin.min()) / (SIGMA * float(gradient[0].norm())))
+        assert float(found.value[number]) == pytest.approx(exact, abs=1e-6)
+        assert float(found.low[number]) < float(found.high[number])

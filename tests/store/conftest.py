@@ -1,0 +1,23 @@
+"""Fixtures that several files of this room share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers.tables import make_table
+
+from brittle.store.folder import RunFolder
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run of three shards."""
+    table = make_table(points=20, scores=("moments", "input_margin"), sigmas=(0.1,), budgets=(10,))
+    with RunFolder.open(tmp_path / "run") as folder:
+        folder.begin(table.provenance)
+        for number in range(3):
+            tables = {"points": table.points, "scores": table.scores, "counterexamples": table.counterexamples}
+            folder.commit(number, tables)
+        folder.finish(table.provenance)
+    return tmp_path / "run"

@@ -1,0 +1,71 @@
+"""Texts in CSV: harmless in a spreadsheet and a terminal, and they come back."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as csv
+from helpers.damaged import SOURCE
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brittle.detector.flags import FLAGS, write_flags
+from brittle.store.files.csv_text import cell, text_of
+
+
+def test_every_writer_of_csv_guards_its_texts() -> None:
+    """Whoever writes CSV writes its texts by one function."""
+    writers = [
+        path for path in SOURCE.rglob("*.py") if re.search(r"\.to_csv\(|write_csv\(|csv\.writer", path.read_text())
+    ]
+    assert {path.name for path in writers} == {"compare.py", "flags.py"}
+    for path in writers:
+        assert "from brittle.store.files.csv_text import cell" in path.read_text()
+
+
+CELLS = [
+    *("=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "\uff1d1", "'=1", "'", "plain", "", "caf\u00e9", "\U0001f4a5"),
+    *(
+        "\x1b[31mred",
+        "a\\x1b",
+        "a\x1b",
+        "\\",
+        "\\\\",
+        "\u202egnp",
+        "\u2066",
+        "\u2028",
+        "\x9b1m",
+        "\0",
+        "\x7f",
+        "a\u00a0b",
+    ),
+]
+"""Texts that a terminal or a spreadsheet would obey, and some that look like the escapes of others."""
+
+
+def flags_named(names: list[str]) -> pa.Table:
+    """A row of flags for each name."""
+    rows, count = range(len(names)), len(names)
+    columns = {"point": names, "row": rows, "name": names, "label": rows, "predicted": rows, "score": [0.5] * count}
+    others = {"brittle": [True] * count, "status": ["ok"] * count, "forced": [False] * count}
+    return pa.table(columns | others, schema=FLAGS)
+
+
+def test_texts_in_csv_are_harmless_and_come_back(tmp_path: Path) -> None:
+    path = write_flags(flags_named(CELLS), tmp_path / "flags.csv")
+    lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    assert len(lines) == 1 + len(CELLS)
+    assert all(line.isprintable() for line in lines)
+    options = csv.ConvertOptions(column_types=FLAGS, strings_can_be_null=False)
+    cells = csv.read_csv(path, convert_options=options)["point"].to_pylist()
+    assert not any(one.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d")) for one in cells)
+    assert [text_of(one) for one in cells] == CELLS
+    assert len(set(cells)) == len(CELLS)
+
+
+@given(st.text())
+def test_any_text_comes_back_from_csv(text: str) -> None:
+    assert cell(text).isprintable()
+    assert text_of(cell(text)) == text

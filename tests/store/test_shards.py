@@ -1,0 +1,167 @@
+"""The files of a run folder, read without trust: what a disk did to them is named, and none leads elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from helpers.damaged import parquet_bytes, signed
+
+from brittle.cli import main
+from brittle.errors import ArtefactError, StorageError
+from brittle.store.reading import read_table, verify
+
+
+def test_a_sound_run_has_no_faults(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert verify(run) == []
+    assert main(["verify", str(run)]) == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", f"brittle: every shard of {run} is what was written\n")
+
+
+def test_a_run_that_has_not_finished_is_told_from_one_that_has(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(record | {"finished": None}))
+    assert main(["verify", str(run)]) == 0
+    assert "what was written; the run has not finished, score --resume goes on with it\n" in capsys.readouterr().err
+
+
+def test_two_hundred_flipped_bits_are_all_named(run: Path) -> None:
+    """A bit of any shard file, drawn by its size; the file that holds it is named, and no other."""
+    rng = np.random.default_rng(0)
+    files = sorted(run.glob("*.parquet"))
+    sizes = np.array([path.stat().st_size for path in files])
+    assert len(files) == 9
+    for which in rng.choice(len(files), 200, p=sizes / sizes.sum()):
+        path, place = files[which], rng.integers(sizes[which])
+        content = path.read_bytes()
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << rng.integers(8)
+        path.write_bytes(damaged)
+        (fault,) = verify(run)
+        assert (fault.file, fault.stray) == (path.name, False)
+        assert "its sha256 differs" in fault.problem
+        path.write_bytes(content)
+    assert verify(run) == []
+
+
+def test_page_checksums_are_verified_behind_the_digest(run: Path) -> None:
+    """A flip in a page whose digest was set right again: 60 of 60 are named by the checksum of the page."""
+    rng = np.random.default_rng(1)
+    name = "scores-00001.parquet"
+    content = (run / name).read_bytes()
+    column = pq.ParquetFile(BytesIO(content)).metadata.row_group(0).column(3)  # the values
+    assert column.path_in_schema == "value"
+    first, last = column.dictionary_page_offset + 40, column.data_page_offset - 8  # inside the page of all values
+    assert last - first > 100
+    for place in rng.integers(first, last, 60):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << rng.integers(8)
+        signed(run, name, bytes(damaged))
+        (fault,) = verify(run)
+        assert fault.file == name
+        assert "cannot be read as Parquet" in fault.problem
+
+
+def test_verify_says_what_is_wrong(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run / "points-00000.parquet").unlink()
+    (run / "scores-00001.parquet").write_bytes((run / "scores-00001.parquet").read_bytes()[:-1])
+    signed(run, "points-00002.parquet", parquet_bytes(pa.table({"x": [1]})))
+    signed(run, "scores-00002.parquet", b"no table at all")
+    for stray in ("points-00007.parquet", ".manifest.json.tmp", ".run.json.a\nb.tmp"):
+        (run / stray).write_bytes(b"half")
+    (run / "report.html").write_text("a report is no stray")
+    assert main(["verify", str(run)]) == StorageError.exit_code
+    said = capsys.readouterr()
+    first, *rest = said.out.splitlines()
+    assert first == "points-00000.parquet: is missing"
+    assert re.fullmatch(r"scores-00001.parquet: has \d+ bytes, not the \d+ of the manifest", rest[0])
+    assert rest[1].startswith("points-00002.parquet: has other columns than a run writes ('x: int64")
+    assert rest[2].startswith("scores-00002.parquet: cannot be read as Parquet")
+    assert len(rest) == 3
+    strays = [line.partition(":")[0] for line in said.err.splitlines()[:3]]
+    assert strays == [".manifest.json.tmp", ".run.json.a\\nb.tmp", "points-00007.parquet"]
+    assert "4 shard files" in said.err
+
+
+def test_strays_alone_are_no_damage(run: Path) -> None:
+    (run / "scores-00009.parquet").write_bytes(b"")
+    assert [fault.stray for fault in verify(run)] == [True]
+    assert main(["verify", str(run)]) == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["../../secret.parquet", "/etc/passwd", "..", "deeper/points-00000.parquet", "..\\x.parquet", "a\0b"]
+)
+@pytest.mark.parametrize("reader", [read_table, verify])
+def test_a_manifest_cannot_lead_out_of_its_folder(reader: Callable[[Path], Any], name: str, run: Path) -> None:
+    """Not even to a file that is just what the manifest says."""
+    if name.startswith("../"):
+        (run.parent.parent / "secret.parquet").write_bytes((run / "points-00000.parquet").read_bytes())
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["shards"][0]["points"]["file"] = name
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ArtefactError, match="which is not in the run folder") as caught:
+        reader(run)
+    assert (caught.value.code, caught.value.exit_code) == ("path_escape", 6)
+
+
+@pytest.mark.parametrize("name", ["points-00000.parquet", "run.json", "manifest.json"])
+def test_a_link_cannot_lead_out_of_its_folder(name: str, run: Path) -> None:
+    (run / name).rename(run.parent / name)
+    (run / name).symlink_to(run.parent / name)
+    with pytest.raises(ArtefactError, match=f"{name} is a link to .*, out of the run folder") as caught:
+        read_table(run)
+    assert caught.value.code == "path_escape"
+
+
+def test_shards_have_their_own_names(run: Path) -> None:
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["shards"][0]["points"]["file"] = "points-00001.parquet"
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(StorageError, match=r"where points-00000\.parquet is written"):
+        read_table(run)
+
+
+@pytest.mark.parametrize("name", ["run.json", "manifest.json", "points-00000.parquet"])
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_what_is_no_file_is_not_waited_for(name: str, kind: str, run: Path) -> None:
+    (run / name).unlink()
+    os.mkfifo(run / name) if kind == "pipe" else (run / name).mkdir()
+    with pytest.raises(StorageError, match=f"{name} is missing"):
+        read_table(run)
+
+
+RECORDS = (
+    ("scores", "x"), ("scores", [1]), ("scores", [{"score": "moments"}]), ("model", None), ("data", []),
+    ("confidence", "high"), ("confidence", 1.0), ("warnings", [{"code": 1}]), ("command", "rm"), ("seconds", []),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "value"), RECORDS)
+def test_a_record_of_another_form_is_refused(key: str, value: Any, run: Path) -> None:
+    record = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(record | {key: value}))
+    with pytest.raises(StorageError, match=rf"{key}.* in .*run\.json must be .*; found ") as caught:
+        read_table(run)
+    assert caught.value.code == "run_damaged"
+
+
+@pytest.mark.parametrize("name", ["run.json", "manifest.json"])
+@pytest.mark.parametrize(
+    "content", [b"[]", b"1", b"[" * 100_000, b"\xff", b'{"x": NaN}', b'{"x": ' + b"9" * 9999 + b"}"]
+)
+def test_records_that_are_no_object_are_refused(name: str, content: bytes, run: Path) -> None:
+    (run / name).write_bytes(content)
+    with pytest.raises(StorageError, match=name) as caught:
+        read_table(run)
+    assert caught.value.code == "run_damaged"
