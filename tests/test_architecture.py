@@ -119,7 +119,10 @@ def test_nothing_that_they_import_leads_to_torch(room: str) -> None:
     for module, tree in trees().items():
         if room_of(module) == room:
             for target in reach(eager(), module):
-                assert "torch" not in {place.partition(".")[0] for place, _ in at_once(trees()[target])}, (module, target)
+                assert "torch" not in {place.partition(".")[0] for place, _ in at_once(trees()[target])}, (
+                    module,
+                    target,
+                )
             assert "torch" not in {place.partition(".")[0] for place, _ in at_once(tree)}
 
 

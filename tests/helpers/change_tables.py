@@ -30,7 +30,7 @@ def with_score(
 ) -> Table:
     """`table` with one more score; NaN is a row without a number."""
     given = parameters or {}
-    entry = score_record(score, given, **({} if quantity is None else {"quantity": quantity}))
+    entry = score_record(score, given, quantity=quantity or score)
     numbers = [None if math.isnan(value) else float(value) for value in values]
     missing = Status.NONFINITE_LOGITS.slug
     rows = {

@@ -12,9 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from helpers.change_tables import LAPLACIAN, change, with_score
+from brittle.report.charts import EXPECTED_CHANGE
+from brittle.report.charts_expected_change import KINDS
+from brittle.report.expected_change import DROPS_LISTED, DROPS_SHOWN, KINK, OPEN, OTHER, SAME
+from brittle.report.summary import ExpectedChange, OtherRuns
 from helpers.pages import Page, assert_inert, page_of, storable
 from helpers.tables import HOSTILE, make_table
+from test_expected_change_analysis import LAPLACIAN, change, with_score
 
 from brittle.analysis import (
     Setting,
@@ -32,11 +36,7 @@ from brittle.analysis.location import skewed_mean
 from brittle.cli import main
 from brittle.errors import DataError
 from brittle.report import render, summarize, write_report
-from brittle.report.charts import EXPECTED_CHANGE
-from brittle.report.charts_expected_change import KINDS
 from brittle.report.charts_symlog import DECADES, TICKS, symlog
-from brittle.report.expected_change import DROPS_LISTED, DROPS_SHOWN, KINK, OPEN, OTHER, SAME
-from brittle.report.summary import ExpectedChange, OtherRuns
 from brittle.report.wording import reach, short, signed, small_percent
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table
