@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from helpers.change_tables import LAPLACIAN, change, with_score
+from helpers.pages import result_of
 from helpers.tables import make_table
 
+from brittle.report.chapters.expected_change import ExpectedChangeChapter
+from brittle.report.chapters.expected_change.result import ExpectedChange
+from brittle.report.chapters.other_runs import OtherRunsChapter
+from brittle.report.chapters.other_runs.result import OtherRuns
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table
 
@@ -55,3 +61,13 @@ def without(table: Table, score: str) -> Table:
 def another(table: Table, **model: Any) -> Table:
     """`table` as another model would have recorded it."""
     return replace(table, record=replace(table.record, model=replace(table.record.model, **model)))
+
+
+def expected_change(table: Table) -> ExpectedChange:
+    """What the chapter on the expected change says of a run."""
+    return result_of(ExpectedChangeChapter(), table)
+
+
+def beside(table: Table, against: Mapping[str, Table]) -> OtherRuns:
+    """What the chapter on other runs says of a run."""
+    return result_of(OtherRunsChapter(), table, against=against)

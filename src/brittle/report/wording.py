@@ -108,7 +108,7 @@ def extrapolated(flip: float, high: float, model: str | None) -> str:
         high: upper end of its interval.
         model: what says it, such as `the normal model`.
     """
-    model = model or "its model"
+    model = shown(model or "its model", 40)
     if flip < NEAR_ONE:
         return f"below {at_most(max(high, SMALLEST))}, by {model}"
     return f"{short(flip, 3)}, by {model}"

@@ -84,7 +84,7 @@ def _note(chosen: Column, scores: Sequence[Column]) -> str:
     return (
         f"p_robust is that of {shown(chosen.label)}. Of more than {MAX_DOTS:,} points a regular selection is "
         "drawn; tau is over all, its interval approximate."
-        + (f" Smaller where safer, so that tau is negative: {', '.join(lower)}." if lower else "")
+        + (f" Smaller where safer, and in tau taken with the other sign: {', '.join(lower)}." if lower else "")
     )
 
 
