@@ -181,7 +181,8 @@ class Column:
         """
         if not self.is_probability:
             raise DataError(
-                "no_such_score", f"p_robust is 1 minus a flip probability; the value of {self.label} is a {self.quantity}"
+                "no_such_score",
+                f"p_robust is 1 minus a flip probability, and the value of {self.label} is a {self.quantity}",
             )
         return 1.0 - self.value
 
