@@ -45,19 +45,20 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
 @pytest.fixture(scope="session")
 def figures_drawn_once() -> Iterator[Callable[..., str]]:
     """A figure of the same name and numbers is drawn once for all pages of a process; gives what draws it."""
-    from brittle.report import charts
+    from brittle.report import figure
 
     drawn: dict[bytes, str] = {}
-    draw = charts.draw
+    draw = figure.draw
 
-    def once(name: str, frame: Any, identity: str | None = None) -> str:
-        key = pickle.dumps((name, identity, frame.to_dict("list"), frame.index.tolist()))
+    def once(one: figure.Figure, identity: str) -> str:
+        frame = one.frame
+        key = pickle.dumps((one.chart.__qualname__, identity, frame.to_dict("list"), frame.index.tolist()))
         if key not in drawn:
-            drawn[key] = draw(name, frame, identity)
+            drawn[key] = draw(one, identity)
         return drawn[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(charts, "draw", once)
+        patch.setattr(figure, "draw", once)
         yield draw
 
 

@@ -204,5 +204,5 @@ def test_files_of_others_in_the_folder_of_a_run_stay(tmp_path: Path) -> None:
     others = ["notes.txt", ".notes.tmp", "points-of-view.parquet", "scores-1.parquet", ".report.html.tmp"]
     for name in others:
         (tmp_path / name).write_bytes(VICTIM)
-    known_run().to_parquet(tmp_path)
+    known_run().save(tmp_path)
     assert all((tmp_path / name).read_bytes() == VICTIM for name in others)

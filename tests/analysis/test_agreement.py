@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 from helpers.frames import TWO_SIGMAS, column
-from helpers.tables import make_table, with_value
+from helpers.tables import make_table, with_scores, with_value
 from scipy.stats import kendalltau
 
 from brittle.analysis import agreement, format_agreement
@@ -67,8 +65,8 @@ def test_too_few_draws_left_or_votes_unknown_share_the_reference() -> None:
         ("moments", 60): True,
         ("moments", 100): True,
     }
-    kept = [entry for entry in table.provenance["scores"] if entry["label"] != "monte_carlo(draws=10, sigma=0.1)"]
-    unknown = agreement(replace(table, provenance=table.provenance | {"scores": kept}))
+    kept = [entry for entry in table.record.scores if entry.label != "monte_carlo(draws=10, sigma=0.1)"]
+    unknown = agreement(with_scores(table, kept))
     assert row(unknown, estimator="moments", budget=10)["shares_draws"]
 
 

@@ -9,20 +9,19 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from helpers.frames import column
-from helpers.tables import make_table, with_value
+from helpers.tables import make_table, score_record, with_scores, with_value
 
 from brittle.analysis import columns
 from brittle.analysis.columns import Setting, preferred, settings, typical
-from brittle.estimate import parameters_json, score_label
+from brittle.estimate import parameters_json
 from brittle.store.schemas import SCORES
-from brittle.store.table import Table
 
 
-def test_columns_keep_the_order_of_the_provenance_and_of_the_data() -> None:
+def test_columns_keep_the_order_of_the_record_and_of_the_data() -> None:
     table = make_table(points=7, seed=3)
     shuffled = replace(table, scores=table.scores.take(np.random.default_rng(0).permutation(len(table.scores))))
     found = columns(shuffled)
-    assert [c.label for c in found] == [entry["label"] for entry in table.provenance["scores"]]
+    assert [c.label for c in found] == [entry.label for entry in table.record.scores]
     for one, other in zip(found, columns(table), strict=True):
         pd.testing.assert_frame_equal(one.rows, other.rows)
         assert one.rows.index.tolist() == table.points["point"].to_pylist()
@@ -48,9 +47,8 @@ def test_a_score_without_rows_is_a_column_without_values() -> None:
 
 def test_variants_are_told_apart_only_where_there_are_several() -> None:
     table = make_table(points=3, scores=("softmax", "taylor"), sigmas=(0.1, 0.2))
-    entries = [dict(entry) for entry in table.provenance["scores"]]
-    entries.append(entries[0] | {"parameters": {"temperature": 2.0}, "label": "softmax(temperature=2.0)"})
-    found = columns(replace(table, provenance=table.provenance | {"scores": entries}))
+    other = score_record("softmax", {"temperature": 2.0})
+    found = with_scores(table, [*table.record.scores, other]).columns
     assert [c.variant for c in found] == ["softmax(temperature=1.0)", "taylor", "taylor", "softmax(temperature=2.0)"]
 
 
@@ -83,11 +81,10 @@ def test_the_typical_column_is_nearest_to_the_typical_robustness() -> None:
 
 def test_noise_families_are_settings_of_their_own() -> None:
     table = make_table(points=3, scores=("taylor",), sigmas=(0.1,))
-    entry = dict(table.provenance["scores"][0])
     parameters = {"noise": "uniform", "sigma": 0.1}
-    other = entry | {"parameters": parameters, "label": score_label("taylor", parameters)}
+    other = score_record("taylor", parameters)
     rows = table.long().assign(parameters=parameters_json(parameters))
     scores = pa.concat_tables([table.scores, pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)])
-    both = Table(table.points, scores, table.provenance | {"scores": [entry, other]})
+    both = replace(with_scores(table, [*table.record.scores, other]), scores=scores)
     assert settings(columns(both)) == (Setting(0.1, "gaussian"), Setting(0.1, "uniform"))
     assert [str(setting) for setting in settings(columns(both))] == ["sigma 0.1", "sigma 0.1, uniform"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.tables import make_table, with_value
+from helpers.tables import make_table, with_model, with_value
 from helpers.two_runs import POINTS_MADE, first_points, renamed, run, two_runs, values, with_column, with_laplacian
 from scipy.stats import binomtest, ttest_rel, wilcoxon
 
@@ -178,9 +178,8 @@ def test_what_cannot_be_paired_is_refused() -> None:
     other = replace(second, points=with_column(second, "label", [9 - labels[0], 9 - labels[1], *labels[2:]]))
     with pytest.raises(DataError, match="2 of 60 paired points have another label"):
         compare(first, other)
-    model = second.provenance["model"] | {"bounds": [0, 255]}
-    with pytest.raises(DataError, match=r"lie in \[0\.0, 1\.0\], those of the second in \[0, 255\]"):
-        compare(first, replace(second, provenance=second.provenance | {"model": model}))
+    with pytest.raises(DataError, match=r"lie in \[0\.0, 1\.0\], those of the second in \[0\.0, 255\.0\]"):
+        compare(first, with_model(second, bounds=(0.0, 255.0)))
 
 
 @pytest.mark.parametrize("points", [0, 1, 2])
@@ -216,7 +215,7 @@ def test_scores_of_other_parameters_are_not_compared() -> None:
 
 def test_the_larger_confidence_is_used() -> None:
     first, second = two_runs()
-    lower = replace(second, provenance=second.provenance | {"confidence": 0.9})
+    lower = replace(second, record=replace(second.record, confidence=0.9))
     assert set(compare(lower, first)["confidence"]) == {0.99}
     assert set(compare(lower, lower)["confidence"]) == {0.9}
 

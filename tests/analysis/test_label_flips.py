@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from helpers.change_tables import flipping_run, shuffled, with_score
+from helpers.tables import without_score
 from scipy.stats import mannwhitneyu, ttest_ind
 
 from brittle.analysis import format_expected_change, label_flips
@@ -70,11 +70,10 @@ def test_a_group_is_at_most_half() -> None:
 
 def test_without_confidences_there_are_no_groups_and_a_reason() -> None:
     table, known = flipping_run()
-    entries = [entry for entry in table.provenance["scores"] if entry["score"] != "max_probability"]
-    row = label_flips(replace(table, provenance=table.provenance | {"scores": entries})).iloc[1]
+    row = label_flips(without_score(table, "max_probability")).iloc[1]
     assert (row["reason"], row["points"], row["group"], row["dropped"]) == (NO_MAX_PROBABILITY, 0, 0, 200)
     assert row["flipped"] == (known["flips"] > 0).sum()
-    frame = label_flips(replace(table, provenance=table.provenance | {"scores": entries}))
+    frame = label_flips(without_score(table, "max_probability"))
     assert NO_MAX_PROBABILITY in format_expected_change(pd.DataFrame(), frame)
 
 

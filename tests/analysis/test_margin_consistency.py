@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brittle.analysis import equidistance, isometry, kendall_tau, margin_consistency
-from brittle.analysis.margin_consistency import row_sums
+from brittle.analysis.kendall import row_sums
 from brittle.errors import ParameterError
 
 REPLICATES, MOST_MISSES = 2000, 52

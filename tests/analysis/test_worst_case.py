@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from helpers.tables import make_table, with_value
+from helpers.tables import make_table, score_record, with_value
 
 from brittle.analysis import columns, detection, format_worst_case, margin_columns, margin_consistency, worst_case_table
-from brittle.analysis.worst_case import ORIENTATION, safer
+from brittle.analysis.worst_case import safer
 from brittle.errors import ParameterError
-from brittle.estimate import FLIP_PROBABILITY, INPUT_MARGIN, Status, parameters_json, score_label
-from brittle.scores import CATALOGUE
+from brittle.estimate import INPUT_MARGIN, Status, parameters_json
 from brittle.store.schemas import POINTS, SCORES
 from brittle.store.table import Table
 
@@ -32,7 +31,6 @@ def with_score(
 ) -> Table:
     """`table` with one more score."""
     given = dict(parameters or {})
-    entry = {"score": score, "parameters": given, "label": score_label(score, given), "quantity": score}
     count = len(values)
     rows = {
         "point": table.points["point"].to_pylist(),
@@ -49,7 +47,7 @@ def with_score(
     return Table(
         points=table.points,
         scores=pa.concat_tables([table.scores, pa.table(rows, schema=SCORES)]),
-        provenance=table.provenance | {"scores": [*table.provenance["scores"], entry]},
+        record=replace(table.record, scores=(*table.record.scores, score_record(score, given))),
     )
 
 
@@ -64,11 +62,6 @@ def worst_case_run(points: int = 60, seed: int = 0) -> tuple[Table, np.ndarray]:
     table = with_score(table, "max_probability", generator.random(points).tolist())
     table = with_score(table, "bystander", margin.tolist())
     return with_score(table, INPUT_MARGIN, margin.tolist(), {"norm": "linf"}), margin
-
-
-def test_every_score_of_the_catalogue_has_an_orientation() -> None:
-    known = {*ORIENTATION, INPUT_MARGIN, "feature_distance"}  # the last two need the attacks themselves
-    assert {score.name for score in CATALOGUE.values() if score.quantity != FLIP_PROBABILITY} <= known
 
 
 def test_rows_are_oriented_and_sorted() -> None:

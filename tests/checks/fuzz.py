@@ -29,7 +29,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -242,13 +242,12 @@ def mutated_json(rng: random.Random, content: bytes) -> bytes:
 
 
 def detector_target() -> Target:
-    from helpers.tables import make_table
+    from helpers.tables import make_table, with_model
 
     from brittle.detector import Detector
 
     table = make_table(points=400, scores=("logit_margin", "input_margin"))
-    model = table.provenance["model"] | {"state_sha256": "0" * 64}
-    known = replace(table, provenance=table.provenance | {"model": model})
+    known = with_model(table, state_sha256="0" * 64)
     with tempfile.TemporaryDirectory() as place:
         content = Detector.fit(known, epsilon=0.02).save(Path(place) / "detector.json").read_bytes()
 
@@ -327,7 +326,7 @@ def run_target() -> Target:
 
     table = make_table(points=12, scores=("moments", "softmax", "input_margin"), sigmas=(0.1,), budgets=(10,))
     with tempfile.TemporaryDirectory() as place:
-        table.to_parquet(Path(place) / "run")
+        table.save(Path(place) / "run")
         files = {path.name: path.read_bytes() for path in (Path(place) / "run").iterdir() if path.is_file()}
 
     def mutate(rng: random.Random, files: Files) -> Files:

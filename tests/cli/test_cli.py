@@ -56,19 +56,19 @@ def test_score_then_report(place: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert said.out.rstrip().endswith("run/report.html")
     table = brittle.read_table("run")
     assert {row["score"] for row in table.scores.to_pylist()} == set(CATALOGUE)
-    assert table.provenance["command"][0] == "brittle"
+    assert (table.record.command or ())[0] == "brittle"
 
 
 def test_the_defaults(place: Path) -> None:
     assert score("--quiet", "--bounds", "0", "2") == 0
-    labels = [entry["label"] for entry in brittle.read_table("run").provenance["scores"]]
+    labels = [entry.label for entry in brittle.read_table("run").record.scores]
     assert labels == ["moments(draws=100, sigma=0.2)", "softmax", "logit_margin"]
 
 
 def test_budgets_are_compared_when_monte_carlo_is_among_the_scores(place: Path) -> None:
     assert score("--scores", "monte_carlo", "mmse_margin", "--sigma", "0.1", "--draws", "60") == 0
-    entries = brittle.read_table("run").provenance["scores"]
-    budgets = [(entry["score"], entry["parameters"]["draws"]) for entry in entries]
+    entries = brittle.read_table("run").record.scores
+    budgets = [(entry.score, entry.parameters["draws"]) for entry in entries]
     assert budgets == [
         *(("monte_carlo", draws) for draws in (6, 10, 20, 50, 60)),
         *(("mmse_margin", draws) for draws in (6, 10, 20)),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow.csv as csv
 import pytest
+from helpers.tables import with_scores
 from helpers.two_runs import first_points, renamed, two_runs
 
 from brittle.analysis import compare, format_comparison
@@ -18,7 +19,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two run folders, `one` and `two`."""
     monkeypatch.chdir(tmp_path)
     for table, name in zip(two_runs(), ("one", "two"), strict=True):
-        table.to_parquet(name)
+        table.save(name)
 
 
 @pytest.mark.usefixtures("folders")
@@ -39,8 +40,8 @@ def test_the_command_prints_and_writes(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_spreadsheet_runs_nothing_of_what_the_command_wrote() -> None:
     first, _ = two_runs()
     hostile = '=HYPERLINK("https://evil.example")'
-    entries = [entry | {"label": hostile, "title": "@x"} for entry in first.provenance["scores"]]
-    replace(first, provenance=first.provenance | {"scores": entries}).to_parquet("hostile")
+    scores = [replace(entry, label=hostile, title="@x") for entry in first.record.scores]
+    with_scores(first, scores).save("hostile")
     assert main(["compare", "hostile", "two", "--out", "safe.csv"]) == 0
     written = csv.read_csv("safe.csv").to_pandas()
     assert set(written["score"]) == {"accuracy", f"'{hostile}"}
@@ -56,7 +57,7 @@ def test_what_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
     ):
         assert main(["compare", *arguments]) == code
         assert named in capsys.readouterr().err
-    first_points(renamed(two_runs()[1]), 50).to_parquet("other")
+    first_points(renamed(two_runs()[1]), 50).save("other")
     assert main(["compare", "one", "other"]) == 3
     assert "unpaired_runs" in capsys.readouterr().err
 

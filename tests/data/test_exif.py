@@ -301,7 +301,7 @@ def run(path: Path, numbers: Sequence[int] = SAYS, reader: Reader = folder, **op
 
 
 def notes(table: brittle.Table) -> list[str]:
-    return [one["sentence"] for one in table.provenance["warnings"] if one["code"] == "exif_orientation"]
+    return [one.sentence for one in table.record.warnings if one.code == "exif_orientation"]
 
 
 @each
@@ -316,8 +316,8 @@ def test_a_run_counts_the_images_that_are_turned(reader: Reader, exif: str, done
     kept = run(tmp_path, reader=reader, exif=exif)
     written = run(tmp_path, reader=reader, exif=exif, out=tmp_path / "run")
     for table in (kept, written):
-        assert table.provenance["account"]["turned"] == MARKED
-        assert table.provenance["data"]["exif"] == exif
+        assert table.record.account.turned == MARKED
+        assert table.record.data.exif == exif
         assert notes(table) == [
             f"{MARKED} of {COUNT} images say in their EXIF data that they are turned or mirrored; {done}"
         ]
@@ -337,7 +337,7 @@ def test_the_doctor_says_so_before_a_run(tmp_path: Path) -> None:
 
 def test_a_run_of_upright_images_says_nothing(tmp_path: Path) -> None:
     table = run(tmp_path, [1] * COUNT)
-    assert table.provenance["account"]["turned"] == 0
+    assert table.record.account.turned == 0
     assert notes(table) == []
 
 
@@ -357,7 +357,7 @@ def test_a_run_that_goes_on_counts_all(tmp_path: Path) -> None:
     whole = run(tmp_path, out=tmp_path / "run")
     (tmp_path / "run" / "points-00001.parquet").unlink()
     again = run(tmp_path, out=tmp_path / "run", resume=True)
-    assert again.provenance["account"] == whole.provenance["account"]
+    assert again.record.account == whole.record.account
     assert notes(again) == notes(whole) != []
 
 
@@ -369,7 +369,7 @@ def test_shards_without_a_count_count_as_none(tmp_path: Path) -> None:
     (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
     (tmp_path / "run" / "points-00002.parquet").unlink()
     again = run(tmp_path, out=tmp_path / "run", resume=True)
-    assert again.provenance["account"]["turned"] == MARKED - first
+    assert again.record.account.turned == MARKED - first
     assert Account.read({"points": 3, "failures": []}) == Account(points=3)
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 import torch
 from helpers.calibrated import classifier, points, with_margins, without
+from helpers.tables import with_scores, without_score
 from scipy.stats import beta, betabinom, binom
 
 import brittle
@@ -228,9 +229,8 @@ def test_counts(table: Table) -> None:
 
 
 def without_margins(table: Table) -> Table:
-    entries = [entry for entry in table.provenance["scores"] if entry["score"] != "input_margin"]
     mask = pa.array([score != "input_margin" for score in table.scores["score"].to_pylist()])
-    return replace(table, scores=table.scores.filter(mask), provenance=table.provenance | {"scores": entries})
+    return replace(without_score(table, "input_margin"), scores=table.scores.filter(mask))
 
 
 def test_a_brittle_point_without_a_score_counts_as_flagged(table: Table) -> None:
@@ -273,7 +273,8 @@ def test_missing_and_ambiguous_scores(table: Table) -> None:
     with pytest.raises(DataError, match="does not hold entropy"):
         Detector.fit(only(table, "logit_margin", "input_margin"), epsilon=0.15, score="entropy")
     twice = with_margins(table, [0.1] * 400)
-    twice.provenance["scores"][-1]["label"] = "other"
+    *others, last = twice.record.scores
+    twice = with_scores(twice, [*others, replace(last, label="other")])
     with pytest.raises(DataError, match="2 times"):
         Detector.fit(twice, epsilon=0.1)
     with pytest.raises(ParameterError, match="reads one of"):
@@ -284,8 +285,7 @@ def test_missing_and_ambiguous_scores(table: Table) -> None:
 
 
 def only(table: Table, *names: str) -> Table:
-    entries = [entry for entry in table.provenance["scores"] if entry["score"] in names]
-    return replace(table, provenance=table.provenance | {"scores": entries})
+    return with_scores(table, (one for one in table.record.scores if one.score in names))
 
 
 def test_the_score_may_stand_in_another_run(table: Table, detector: Detector) -> None:
@@ -307,7 +307,7 @@ def test_scores_of_other_points_are_refused(table: Table) -> None:
     with pytest.raises(DataError, match=r"100 of 400 points with a margin are not in the run") as caught:
         Detector.fit(margins, epsilon=0.15, scores=without(only(table, "logit_margin"), 300))
     assert caught.value.code == "other_points"
-    unknown = replace(table, provenance=table.provenance | {"data": table.provenance["data"] | {"sha256": None}})
+    unknown = replace(table, record=replace(table.record, data=replace(table.record.data, sha256=None)))
     with pytest.raises(DataError, match="other data"):
         Detector.fit(unknown, epsilon=0.15, scores=unknown)
 

@@ -128,7 +128,7 @@ def test_one_logit(score: str) -> None:
         network = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 1))
     subject = brittle.Classifier(network, outputs="binary-logit")
     run = brittle.score(subject, points(400), FORWARD)
-    values = run.wide()[next(one["label"] for one in run.provenance["scores"] if one["score"] == score)].to_numpy()
+    values = run.wide()[next(one.label for one in run.record.scores if one.score == score)].to_numpy()
     values = values * SCORES[score].sign
     table = with_margins(run, (values + 2.0).tolist(), parameters={"norm": "linf", "bounded": False})
     found = Detector.fit(table, float(np.median(values)) + 2.0, score=score)

@@ -152,7 +152,7 @@ NOTED = [
 @pytest.mark.parametrize("defect", NOTED, ids=lambda defect: defect.code)
 def test_noted(defect: Defect) -> None:
     table = run(defect)
-    found = {entry["code"]: entry["sentence"] for entry in table.provenance["warnings"]}
+    found = {entry.code: entry.sentence for entry in table.record.warnings}
     assert defect.code in found
     assert defect.sentence in found[defect.code]
     assert table.scores.column("value").null_count == 0
@@ -182,4 +182,4 @@ FINE = [
 def test_no_false_alarm(defect: Defect) -> None:
     table = run(defect)
     assert table.scores.column("value").null_count == 0
-    assert table.provenance["warnings"] == []
+    assert table.record.warnings == ()

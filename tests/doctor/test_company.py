@@ -131,9 +131,9 @@ def test_noisy_passes_are_looked_at_too() -> None:
 def test_the_passes_of_the_checks_are_counted_apart() -> None:
     """8 reference rows, and one row of each of the passes 1, 2, 4 and 8, of which the clean ones count once."""
     classifier = brittle.Classifier(small_network())
-    found = brittle.score(classifier, inputs(256), [Softmax()]).provenance
-    assert found["passes"] == found["account"]["passes"] == 256
-    assert found["account"]["check_passes"] == 8 + 8
+    found = brittle.score(classifier, inputs(256), [Softmax()]).record
+    assert found.account.passes == 256
+    assert found.account.check_passes == 8 + 8
 
 
 def test_a_network_that_is_random_is_not_excused() -> None:

@@ -27,8 +27,8 @@ PASSES = [
 def test_the_passes_of_the_estimate_are_those_of_a_run(scores: list[Score], expected: tuple[int, int]) -> None:
     found = facts.passes_per_point(subject(small_network(), scores))
     assert (found.forward, found.backward) == expected
-    record = brittle.score(brittle.Classifier(small_network()), (inputs(16), None), scores).provenance
-    assert record["passes"] / 16 == pytest.approx(found.forward + found.backward, rel=0.1)
+    record = brittle.score(brittle.Classifier(small_network()), (inputs(16), None), scores).record
+    assert record.account.passes / 16 == pytest.approx(found.forward + found.backward, rel=0.1)
 
 
 def test_smooth_networks_are_told_from_piecewise_linear_ones() -> None:

@@ -261,7 +261,7 @@ def test_a_defect_is_named_and_nothing_is_scored(defect: Defect) -> None:
 
 @pytest.mark.parametrize("defect", NOTED, ids=lambda defect: defect.name)
 def test_what_does_not_stop_a_run_is_noted(defect: Defect) -> None:
-    found = {entry["code"]: entry["sentence"] for entry in score(defect).provenance["warnings"]}
+    found = {entry.code: entry.sentence for entry in score(defect).record.warnings}
     assert set(found) == {defect.code}
     assert re.search(defect.sentence, found[defect.code])
 
@@ -275,7 +275,7 @@ GRADIENT_CODES = ("masked_gradient", "zero_gradient", "not_differentiable")
 def test_scores_without_gradients_are_offered_and_work(defect: Defect) -> None:
     table = brittle.score(brittle.Classifier(defect.model(), **defect.declared), (defect.x(), defect.y()), SAMPLED)
     assert table.scores["value"].null_count == 0
-    assert {entry["code"] for entry in table.provenance["warnings"]} <= {"low_precision", "duplicate_classes"}
+    assert {entry.code for entry in table.record.warnings} <= {"low_precision", "duplicate_classes"}
 
 
 def points_for(dtype: torch.dtype) -> Tensor:
@@ -365,11 +365,11 @@ def test_the_probabilities_of_a_low_precision_model_are_near_those_of_its_twin()
 def test_skipping_the_checks_is_recorded() -> None:
     defect = next(defect for defect in REFUSED if defect.name == "sign activations")
     skipped = score(defect, skip_doctor=True, most_failures=None)
-    assert skipped.provenance["doctor"] == "skipped"
-    assert skipped.provenance["warnings"] == []
+    assert skipped.record.doctor == "skipped"
+    assert skipped.record.warnings == ()
     assert set(skipped.scores.to_pandas().query("score == 'taylor'")["status"]) == {"zero_gradient"}
     sound = score(Defect("none", "", ""))
-    assert sound.provenance["doctor"] == "passed"
+    assert sound.record.doctor == "passed"
 
 
 def test_every_check_is_made_whatever_the_others_find() -> None:

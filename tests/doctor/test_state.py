@@ -14,15 +14,18 @@ import pytest
 import torch
 from helpers.examined import codes, subject_of
 from helpers.problems import inputs, small_network
+from helpers.tables import make_table
 from torch import Tensor, nn
 
 import brittle
 from brittle import doctor
-from brittle.doctor.reference import KEPT, REFERENCE, check_alike
+from brittle.doctor.reference import KEPT, check_alike
 from brittle.errors import ModelError
 from brittle.run import make_job
+from brittle.run.workers import Expected
 from brittle.run.workers.worker import Worker, environment_of
 from brittle.scores import Moments, MonteCarlo, Score, Softmax, Taylor
+from brittle.store.record import plain
 
 SCORES: list[Score] = [Softmax(), MonteCarlo(0.2, draws=40)]
 
@@ -139,7 +142,7 @@ def test_an_output_that_is_reused_is_noted_and_costs_no_number() -> None:
         brittle.score(brittle.Classifier(model), inputs(40), scores) for model in (Remembers(reused), small_network())
     ]
     assert tables[0].scores.to_pylist() == tables[1].scores.to_pylist()
-    assert [entry["code"] for entry in tables[0].provenance["warnings"]] == ["reuses_output"]
+    assert [entry.code for entry in tables[0].record.warnings] == ["reuses_output"]
 
 
 def test_logits_and_features_are_the_callers_own() -> None:
@@ -187,13 +190,14 @@ def test_a_worker_that_says_nothing_of_its_logits_is_refused(other: dict[str, An
 
 
 def test_a_worker_that_gets_other_logits_is_refused() -> None:
+    record = make_table(points=2).record
     own = {"rows": [0], "logits": [[1.0, 2.0]], "explained": [[0.1, 0.1]]}
     for logits, refused in (([[1.05, 2.0]], False), ([[1.05, 2.2]], True)):
-        hello = {"hello": {"seed": 0, REFERENCE: own | {"logits": logits}}}
+        hello = {"hello": {"record": plain(record), "reference": own | {"logits": logits}}}
         worker = Worker(
             [sys.executable, "-S", "-c", f"print({json.dumps(hello)!r}, flush=True); input()"],
             environment_of(),
-            {"seed": 0, REFERENCE: own},
+            Expected(record, own),
         )
         try:
             with pytest.raises(ModelError, match="row 0 gets other logits") if refused else nullcontext():

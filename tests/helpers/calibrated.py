@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 import torch
 from helpers.problems import inputs, linear_network
+from helpers.tables import score_record
 from torch import Tensor, nn
 
 import brittle
@@ -41,12 +42,12 @@ def with_margins(table: Table, margins, status=None, norm: str = "linf", paramet
         "passes": [100] * len(margins),
         **dict.fromkeys(("evidence", "counted_low", "counted_high"), [None] * len(margins)),
     }
-    entry = {"score": "input_margin", "parameters": parameters, "label": f"input_margin(norm={norm})"}
-    entries = [*table.provenance["scores"], entry]
+    entry = score_record("input_margin", {}, parameters=parameters, label=f"input_margin(norm={norm})")
+    record = replace(table.record, scores=(*table.record.scores, entry))
     return replace(
         table,
         scores=pa.concat_tables([table.scores, pa.table(rows, schema=SCHEMA)]),
-        provenance=table.provenance | {"scores": entries},
+        record=record,
     )
 
 

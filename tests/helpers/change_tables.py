@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from helpers.tables import make_table
+from helpers.tables import make_table, score_record
 
-from brittle.estimate import Status, parameters_json, score_label
+from brittle.estimate import Status, parameters_json
 from brittle.store.schemas import SCORES
 from brittle.store.table import Table
 
@@ -30,7 +30,7 @@ def with_score(
 ) -> Table:
     """`table` with one more score; NaN is a row without a number."""
     given = parameters or {}
-    entry = {"score": score, "parameters": given, "label": score_label(score, given), "quantity": quantity or score}
+    entry = score_record(score, given, quantity=quantity or score)
     numbers = [None if math.isnan(value) else float(value) for value in values]
     missing = Status.NONFINITE_LOGITS.slug
     rows = {
@@ -48,7 +48,7 @@ def with_score(
     return replace(
         table,
         scores=pa.concat_tables([table.scores, pa.table(rows, schema=SCORES)]),
-        provenance=table.provenance | {"scores": [*table.provenance["scores"], entry]},
+        record=replace(table.record, scores=(*table.record.scores, entry)),
     )
 
 

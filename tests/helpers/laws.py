@@ -111,7 +111,7 @@ def check_passes_of_points(classifier: brittle.Classifier, inputs: Tensor, score
     table = brittle.score(classifier, inputs, scores)
     total = torch.tensor(table.points["passes"].to_pylist())
     each = torch.tensor(table.scores["passes"].to_pylist()).view(len(inputs), len(scores))
-    assert int(total.sum()) == table.provenance["passes"]
+    assert int(total.sum()) == table.record.account.passes
     assert bool((each.amax(dim=1) <= total).all())
     assert bool((total <= each.sum(dim=1)).all())
 

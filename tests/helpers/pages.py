@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
+from typing import Any, TypeVar
 
-from brittle.report import render, summarize
+from brittle.report import CHAPTERS, Chapter, open_contents, render
 from brittle.store.table import Table
+
+Result = TypeVar("Result")
+
+EVERY_SCORE = (
+    "softmax", "taylor", "taylor_mvs", "mmse", "mmse_mvs", "mmse_margin", "moments", "monte_carlo", "logit_margin",
+    "first_order_margin", "feature_margin", "input_margin", "max_probability", "probability_margin", "entropy",
+)  # fmt: skip
+EVERY_CHANGE = ("laplacian", "smoothed_laplacian", "probability_change", "first_order_change", "change_bound")
 
 VOID = {"meta", "link", "img", "br", "hr", "input", "rect", "path", "line", "circle"}
 PAGE = {
@@ -59,8 +69,36 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-def page_of(table: Table) -> Page:
-    return Page(render(summarize(table)))
+def text_of(
+    table: Table,
+    epsilon: float | None = None,
+    against: Mapping[str, Table] | None = None,
+    chapters: Sequence[Chapter[Any]] = CHAPTERS,
+) -> str:
+    """The page of `table` as text."""
+    return render(open_contents(table, epsilon, against), chapters)
+
+
+def page_of(
+    table: Table,
+    epsilon: float | None = None,
+    against: Mapping[str, Table] | None = None,
+    chapters: Sequence[Chapter[Any]] = CHAPTERS,
+) -> Page:
+    """The page of `table`, parsed."""
+    return Page(text_of(table, epsilon, against, chapters))
+
+
+def result_of(
+    chapter: Chapter[Result],
+    table: Table,
+    epsilon: float | None = None,
+    against: Mapping[str, Table] | None = None,
+) -> Result:
+    """What a chapter says of `table`, which must hold something for it."""
+    found = chapter.summarize(open_contents(table, epsilon, against))
+    assert found is not None
+    return found
 
 
 def assert_inert(page: Page) -> None:
@@ -78,7 +116,7 @@ def assert_inert(page: Page) -> None:
             if name == "style":
                 assert re.fullmatch(r"background: #[0-9a-f]{6}", value or "")
             elif "url(" in (value or "").lower() and name not in {"aria-label", "title", "alt"}:
-                assert re.fullmatch(r"url\(#[a-z_]+(-\d)?-\d+\)", value or "")
+                assert re.fullmatch(r"url\(#[a-z][\w-]*-\d+\)", value or "")
 
 
 def storable(text: str) -> str:

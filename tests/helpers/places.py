@@ -19,12 +19,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import torch
-from helpers.tables import make_table
+from helpers.tables import make_table, with_model
 
 from brittle.cli import main
 from brittle.cli.digits import prepare
@@ -67,7 +67,7 @@ def known_run() -> Table:
 
 
 def run_in(folder: Path) -> None:
-    known_run().to_parquet(folder / "run")
+    known_run().save(folder / "run")
 
 
 def report_in(folder: Path) -> None:
@@ -77,9 +77,7 @@ def report_in(folder: Path) -> None:
 @functools.cache
 def known_detector() -> Detector:
     table = make_table(points=120, scores=("logit_margin", "input_margin"))
-    model = table.provenance["model"] | {"state_sha256": "0" * 64}
-    known = replace(table, provenance=table.provenance | {"model": model})
-    return Detector.fit(known, epsilon=0.02, tpr=0.5)
+    return Detector.fit(with_model(table, state_sha256="0" * 64), epsilon=0.02, tpr=0.5)
 
 
 def detector_in(folder: Path) -> None:
@@ -111,7 +109,7 @@ def command(*arguments: str) -> Callable[[Path], object]:
     def call(folder: Path) -> None:
         run = folder.parent / "known"
         if "RUN" in arguments and not run.exists():
-            known_run().to_parquet(run)
+            known_run().save(run)
         filled = [one.replace("FOLDER", str(folder)).replace("RUN", str(run)) for one in arguments]
         said = io.StringIO()
         with redirect_stderr(said), redirect_stdout(io.StringIO()):

@@ -7,7 +7,7 @@ The sampled scores of one sigma read one stream of votes, as those of a run do.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from typing import Any
@@ -309,12 +309,30 @@ def thumbnail(number: int, rng: np.random.Generator) -> bytes:
     return sink.getvalue()
 
 
-def score_record(score: str, parameters: Mapping[str, Any], **changes: Any) -> ScoreRecord:
+def score_record(score: str, parameters: Mapping[str, Any], /, **changes: Any) -> ScoreRecord:
     """What a run records of a score of the catalogue, under the given parameters, with some fields changed."""
-    kind = CATALOGUE[score]
-    known = {one.name for one in fields(kind)}
+    kind, label = CATALOGUE.get(score), score_label(score, parameters)
+    if kind is None:
+        made = {"score": score, "parameters": dict(parameters), "label": label, "quantity": score}
+        return ScoreRecord(**(made | {"title": score, "reference": ""} | changes))
+    known = {one.name for one in fields(kind)} - {"noise"}
     found = describe_score(kind(**{name: value for name, value in parameters.items() if name in known}))
-    return replace(found, parameters=dict(parameters), label=score_label(score, parameters), **changes)
+    return replace(found, **({"parameters": dict(parameters), "label": label} | changes))
+
+
+def with_scores(table: Table, scores: Iterable[ScoreRecord]) -> Table:
+    """`table` with other scores on its record."""
+    return replace(table, record=replace(table.record, scores=tuple(scores)))
+
+
+def without_score(table: Table, *names: str) -> Table:
+    """`table` whose record does not name some scores."""
+    return with_scores(table, (one for one in table.record.scores if one.score not in names))
+
+
+def with_model(table: Table, **changes: Any) -> Table:
+    """`table` with some facts of its model changed."""
+    return replace(table, record=replace(table.record, model=replace(table.record.model, **changes)))
 
 
 def _record(recipe: Recipe, scores: Sequence[ScoreRecord], points: dict[str, list[Any]]) -> RunRecord:

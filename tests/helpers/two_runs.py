@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from helpers.tables import make_table, with_value
+from helpers.tables import make_table, score_record, with_value
 
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table
@@ -42,16 +42,15 @@ def values(table: Table, label: str) -> np.ndarray:
 
 def with_laplacian(table: Table, seed: int) -> Table:
     """`table` with its logit margins copied as Laplacians of either sign."""
-    entry = {"score": "laplacian", "parameters": {"method": "auto"}, "label": "laplacian(method=auto)"}
     long = table.long()
     rows = long[long["score"] == "logit_margin"].assign(score="laplacian", parameters='{"method":"auto"}')
     rows["value"] = noise(seed, len(rows)) * (1.0 + seed)
     added = pa.Table.from_pandas(rows, schema=table.scores.schema, preserve_index=False)
-    entries = [*table.provenance["scores"], entry | {"quantity": "laplacian", "title": "Laplacian", "reference": ""}]
+    scores = (*table.record.scores, score_record("laplacian", {"method": "auto"}))
     return replace(
         table,
         scores=pa.concat_tables([table.scores, added]),
-        provenance=table.provenance | {"scores": entries},
+        record=replace(table.record, scores=scores),
     )
 
 

@@ -68,7 +68,7 @@ def test_two_runs_at_once_say_what_each_spent(workers: list[Worker]) -> None:
     scores = [Laplacian("probes", probes=8), MonteCarlo(0.2, draws=20)]
 
     def spent() -> int:
-        return brittle.score(brittle.Classifier(network), (inputs(4), None), scores).provenance["passes"]
+        return brittle.score(brittle.Classifier(network), (inputs(4), None), scores).record.account.passes
 
     alone = spent()
     assert [one.result(LIMIT) for one in [worker.submit(spent) for worker in workers]] == [alone] * 3

@@ -40,7 +40,7 @@ def test_a_nonfinite_pixel_costs_its_row_alone(value: float, seen: str) -> None:
     assert {(row["status"], row["value"], row["passes"], row["detail"]) for row in bad} == {
         ("nonfinite_input", None, 0, seen)
     }
-    assert table.provenance["failed_points"] == 1
+    assert table.record.account.failed == 1
     left_out = torch.arange(COUNT) != 17
     clean = brittle.score(
         small_classifier(),

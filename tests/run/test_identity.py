@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,16 @@ import torch
 from checks.faults import contents
 from helpers.problems import inputs, small_network
 from helpers.resumed import classifier, run
+from helpers.tables import make_table, score_record
 
 import brittle
 from brittle.data import open_points
-from brittle.errors import ResumeError
+from brittle.errors import ParameterError, ResumeError
 from brittle.model.loading.load import load_model
 from brittle.run import execute, identity, make_job
 from brittle.run.record import describe
 from brittle.scores import LogitMargin, Moments, Softmax
-from brittle.store.account import Account
+from brittle.store.record import SAME, checked, plain
 
 
 def other_weights() -> brittle.Classifier:
@@ -56,53 +58,96 @@ def test_another_experiment_is_refused_by_name(name: str, tmp_path: Path) -> Non
     assert contents(tmp_path / "run") == before
 
 
-@pytest.mark.parametrize("name", sorted(identity.IDENTITY))
+RECORD = make_table(points=2).record
+OTHER_FIELDS = {
+    *("command", "doctor", "created", "finished", "seconds", "account", "warnings"),
+    *("model.file", "model.runs_code", "model.written_by_torch", "model.classes", "model.taken", "model.weights"),
+    *("data.path", "data.files", "data.other_files", "data.input_shape"),
+    *("versions.python", "machine.threads", "machine.platform"),
+}
+"""Fields that make no run another one. One that is not compared lets rows of another experiment into a run, so whoever
+adds one says it here, too."""
+
+
+def places(record: Any, inside: str = "") -> Iterator[str]:
+    """The dotted names of the fields of a record; the account is one."""
+    for one in fields(record):
+        value = getattr(record, one.name)
+        if is_dataclass(value) and one.name != "account":
+            yield from places(value, f"{inside}{one.name}.")
+        else:
+            yield f"{inside}{one.name}"
+
+
+def changed(record: Any, place: str, value: Any) -> Any:
+    """`record` with the field of a dotted name set to `value`."""
+    name, _, rest = place.partition(".")
+    return replace(record, **{name: changed(getattr(record, name), rest, value) if rest else value})
+
+
+PLACES = tuple(places(RECORD))
+
+
+@pytest.mark.parametrize("name", sorted({*PLACES} - OTHER_FIELDS - {"scores"}))
 def test_every_field_of_the_identity_is_compared(name: str) -> None:
     """Each field changed alone is refused, and named with both values."""
-    room, _, key = name.partition(".")
-    record = {room: {key: "old", "other": 1} if key else "old"}
-    changed = {room: {key: "new", "other": 1} if key else "new"}
+    old, new = changed(RECORD, name, "old"), changed(RECORD, name, "new")
     with pytest.raises(ResumeError, match=rf"{name} old there, new now"):
-        identity.check_same(record, changed, "run")
-    identity.check_same(record, dict(record), "run")
+        identity.check_same(old, new, "run")
+    identity.check_same(old, changed(RECORD, name, "old"), "run")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ([0.5, 0.4, 0.5], [0.5, 0.5, 0.5], "[0.5, 0.4, 0.5] there, [0.5, 0.5, 0.5] now"),
-        ([{"label": "a"}, {"label": "b"}], [{"label": "b"}, {"label": "c"}], "a only there, c only now"),
-        ([{"label": str(draws)} for draws in range(5)], [], "4, 3, 2 and 2 more only there, nothing only now"),
-        ([{"label": "a", "k": 1}], [{"label": "a", "k": 2}], "[{'label': 'a', 'k': 1}] there"),
+        ((0.5, 0.4, 0.5), (0.5, 0.5, 0.5), "[0.5, 0.4, 0.5] there, [0.5, 0.5, 0.5] now"),
         ("0" * 100 + "1", "0" * 100 + "2", f"…{'0' * 20}1 there, …{'0' * 20}2 now"),
         ("1" + "0" * 100, "2" + "0" * 100, f"1{'0' * 59}… there, 2{'0' * 59}… now"),
     ],
 )
 def test_how_a_difference_is_told(old: Any, new: Any, said: str) -> None:
+    with pytest.raises(ResumeError, match=re.escape(f": model.mean {said}")):
+        identity.check_same(changed(RECORD, "model.mean", old), changed(RECORD, "model.mean", new), "run")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("ab", "bc", "a only there, c only now"),
+        ("01234", "", "4, 3, 2 and 2 more only there, nothing only now"),
+    ],
+)
+def test_how_other_scores_are_told(old: str, new: str, said: str) -> None:
+    one, other = (replace(RECORD, scores=tuple(score_record(name, {}) for name in names)) for names in (old, new))
     with pytest.raises(ResumeError, match=re.escape(f": scores {said}")):
-        identity.check_same({"scores": old}, {"scores": new}, "run")
+        identity.check_same(one, other, "run")
 
 
-@pytest.mark.parametrize("name", sorted(identity.RUN_TIME))
-def test_no_field_of_the_run_time_is(name: str) -> None:
-    room, _, key = name.partition(".")
-    identity.check_same({room: {key: 1} if key else 1}, {room: {key: 2} if key else 2}, "run")
+@pytest.mark.parametrize(("field", "same"), [("quantity", False), ("title", True), ("explanation", True)])
+def test_of_a_score_only_what_it_computes_makes_the_run(field: str, same: bool) -> None:
+    one, other = (replace(RECORD, scores=(score_record("a", {}, **{field: text}),)) for text in ("x", "y"))
+    with nullcontext() if same else pytest.raises(ResumeError, match=r": scores .*'x'"):
+        identity.check_same(one, other, "run")
 
 
-def test_nothing_else_is_left_out_of_the_identity() -> None:
-    """A field that is not compared lets rows of another experiment into a run, so whoever adds one says it twice."""
-    expected = {
-        *("command", "doctor", "created", "finished", "seconds", "passes", "failed_points", "warnings"),
-        *(f"account.{field.name}" for field in dataclasses.fields(Account)),
-        *("model.file", "model.runs_code", "model.written_by_torch", "model.classes", "model.taken", "model.weights"),
-        *("data.path", "data.files", "data.other_files", "data.input_shape"),
-        *("versions.python", "machine.threads", "machine.platform"),
-    }
-    assert expected == identity.RUN_TIME
+@pytest.mark.parametrize("name", sorted(OTHER_FIELDS))
+def test_no_other_field_is_compared(name: str) -> None:
+    assert name in PLACES
+    identity.check_same(changed(RECORD, name, "old"), changed(RECORD, name, "new"), "run")
 
 
-def test_every_field_of_a_record_is_classed(tmp_path: Path) -> None:
-    """A new field of a run's record, of a data format's or of a model's must be put on one of the two lists."""
+def test_a_field_that_is_of_no_kind_cannot_be_made() -> None:
+    @dataclass(frozen=True)
+    class Odd:
+        known: int = field(metadata=SAME)
+        unknown: int = 0
+
+    with pytest.raises(TypeError, match="unknown"):
+        checked(Odd)
+
+
+def test_what_every_reader_and_loader_says_of_itself_is_recorded(tmp_path: Path) -> None:
+    """A new fact of a data format or of a model must be a field of its record, or no run of it can begin."""
     from helpers.data_files import LABELS, LEVELS, READERS
 
     (tmp_path / "net.py").write_text("import torch\n\n\ndef make():\n    return torch.nn.Flatten()\n")
@@ -113,17 +158,20 @@ def test_every_field_of_a_record_is_classed(tmp_path: Path) -> None:
     torch.export.save(program, tmp_path / "net.pt2")
     loaded = load_model(tmp_path / "net.pt2")
     models += [brittle.Classifier(loaded.module, source=loaded.provenance), classifier()]
-    seen = set()
     for place, reader in enumerate(READERS):
         folder = tmp_path / str(place)
         folder.mkdir()
         for model in models:
             job = make_job(model, reader(folder, LEVELS, LABELS), [Softmax()], 0, 2, 0.9)
-            seen |= {name for name, _ in identity.fields(describe(job, None))}
-    seen |= {name for name, _ in identity.fields(run(tmp_path / "run").provenance)}
-    assert seen <= identity.IDENTITY | identity.RUN_TIME, seen - identity.IDENTITY - identity.RUN_TIME
-    assert not identity.IDENTITY & identity.RUN_TIME
-    assert seen >= identity.IDENTITY, identity.IDENTITY - seen
+            record, found = describe(job), job.points.provenance
+            assert {name: plain(record.data)[name] for name in found} == found
+            assert {name: plain(record.model)[name] for name in model.source} == model.source
+
+
+def test_a_fact_that_no_record_knows_is_refused() -> None:
+    odd = brittle.Classifier(small_network(), source={"colour": "red"})
+    with pytest.raises(ParameterError, match=r"source of the model .* unknown key 'colour'"):
+        brittle.score(odd, inputs(3), [LogitMargin()])
 
 
 def test_a_run_of_a_moved_data_set_is_the_same_run(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,16 +19,16 @@ def test_the_record_tells_everything() -> None:
     classifier = small_classifier()
     seen = []
     table = run(inputs(COUNT), labels(), classifier, progress=lambda *counts: seen.append(counts), command=["a", "b"])
-    record = table.provenance
-    assert record["model"]["classes"] == 4
-    assert record["model"]["state_sha256"] == state_digest(small_network())
-    assert record["data"]["points"] == COUNT
-    assert record["data"]["input_shape"] == [1, 6, 6]
-    assert record["command"] == ["a", "b"]
-    assert record["passes"] == sum(table.points.column("passes").to_pylist())
-    assert seen[-1] == (COUNT, COUNT, record["passes"])
-    assert record["finished"] is not None
-    assert {"torch", "numpy", "python"} <= set(record["versions"])
+    record = table.record
+    assert record.model.classes == 4
+    assert record.model.state_sha256 == state_digest(small_network())
+    assert record.data.points == COUNT
+    assert record.data.input_shape == (1, 6, 6)
+    assert record.command == ("a", "b")
+    assert record.account.passes == sum(table.points.column("passes").to_pylist())
+    assert seen[-1] == (COUNT, COUNT, record.account.passes)
+    assert record.finished is not None
+    assert record.versions.torch == version("torch")
 
 
 @pytest.mark.parametrize("skip_doctor", [False, True])
@@ -48,8 +49,8 @@ def test_the_record_says_what_of_the_output_was_taken(
     expected = run(inputs(COUNT), labels(), plain, skip_doctor=skip_doctor)
     options = {"out": tmp_path / "run", "resume": True, "skip_doctor": skip_doctor}
     table = run(inputs(COUNT), labels(), classifier, **options)
-    assert table.provenance["model"]["taken"] == taken
+    assert table.record.model.taken == taken
     assert table.scores.equals(expected.scores)
     assert classifier.passes == plain.passes
     (tmp_path / "run" / "points-00000.parquet").unlink()
-    assert run(inputs(COUNT), labels(), classifier, **options).provenance["model"] == table.provenance["model"]
+    assert run(inputs(COUNT), labels(), classifier, **options).record.model == table.record.model

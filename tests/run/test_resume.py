@@ -45,7 +45,7 @@ def test_a_finished_run_costs_no_pass(tmp_path: Path) -> None:
     again = run(tmp_path / "run", model=model)
     assert model.passes == 0
     assert again.scores.equals(first.scores)
-    assert again.provenance == first.provenance
+    assert again.record == first.record
 
 
 def test_only_what_is_missing_is_computed(tmp_path: Path) -> None:
@@ -61,20 +61,19 @@ def test_only_what_is_missing_is_computed(tmp_path: Path) -> None:
     again = run(tmp_path / "run", model=model)
     assert again.scores.equals(whole.scores)
     assert contents(tmp_path / "run") == before
-    account = whole.provenance["account"]
-    examination = first.passes - account["passes"] - account["check_passes"]
+    account = whole.record.account
+    examination = first.passes - account.passes - account.check_passes
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     checks = manifest["shards"][1]["account"]["check_passes"]
     assert model.passes == examination + SHARD * 5 + checks
 
 
 def test_the_account_of_a_resumed_run_is_that_of_all(tmp_path: Path) -> None:
-    whole = run(tmp_path / "whole").provenance
+    whole = run(tmp_path / "whole").record
     run(tmp_path / "run")
     (tmp_path / "run" / "points-00002.parquet").unlink()
-    again = run(tmp_path / "run").provenance
-    assert again["account"] == whole["account"]
-    assert again["passes"] == whole["passes"]
+    again = run(tmp_path / "run").record
+    assert again.account == whole.account
 
 
 def test_a_run_is_not_resumed_unasked(tmp_path: Path) -> None:
@@ -129,4 +128,4 @@ def test_a_resumed_run_keeps_the_day_it_began(tmp_path: Path) -> None:
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     (tmp_path / "run" / "run.json").write_text(json.dumps(record | {"created": "1999-12-31T00:00:00+00:00"}))
     (tmp_path / "run" / "points-00001.parquet").unlink()
-    assert run(tmp_path / "run").provenance["created"] == "1999-12-31T00:00:00+00:00"
+    assert run(tmp_path / "run").record.created == "1999-12-31T00:00:00+00:00"

@@ -97,12 +97,12 @@ def test_passes_of_a_point_are_its_own() -> None:
     table = brittle.score(classifier, inputs(COUNT), [InputMargin(effort="fast"), Taylor(0.1)])
     passes = table.points["passes"].to_pylist()
     assert len(set(passes)) > 1
-    assert sum(passes) == table.provenance["passes"]
+    assert sum(passes) == table.record.account.passes
 
 
 def test_counterexamples_have_another_prediction(tmp_path: Path) -> None:
     table = brittle.score(small_classifier(), inputs(COUNT), [InputMargin("linf", effort="fast"), LogitMargin()])
-    table.to_parquet(tmp_path / "run")
+    table.save(tmp_path / "run")
     again = brittle.read_table(tmp_path / "run")
     assert again.counterexamples.equals(table.counterexamples)
     predicted = dict(zip(again.points["point"].to_pylist(), again.points["predicted"].to_pylist(), strict=True))

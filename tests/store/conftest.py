@@ -15,9 +15,9 @@ def run(tmp_path: Path) -> Path:
     """A run of three shards."""
     table = make_table(points=20, scores=("moments", "input_margin"), sigmas=(0.1,), budgets=(10,))
     with RunFolder.open(tmp_path / "run") as folder:
-        folder.begin(table.provenance)
+        folder.begin(table.record)
         for number in range(3):
             tables = {"points": table.points, "scores": table.scores, "counterexamples": table.counterexamples}
             folder.commit(number, tables)
-        folder.finish(table.provenance)
+        folder.finish(table.record)
     return tmp_path / "run"

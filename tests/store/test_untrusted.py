@@ -25,7 +25,7 @@ from helpers.artefacts import FACTORY, Canary, edited, export, pickled
 from helpers.damaged import REFUSED_BY, SOURCE, hostile_columns, measured, parquet_bytes
 from helpers.data_files import BAD_IMAGES, LABELS, LEVELS, encode, from_folder, from_idx, from_npz, from_parquet
 from helpers.pages import Page, assert_inert, storable
-from helpers.tables import HOSTILE, make_table
+from helpers.tables import HOSTILE, make_table, with_model, with_scores
 
 import brittle
 from brittle.cli import main
@@ -35,7 +35,10 @@ from brittle.errors import ArtefactError, DataError, DetectorFormatError, Storag
 from brittle.report import write_report
 from brittle.scores import LogitMargin
 from brittle.store.files.csv_text import text_of
+from brittle.store.files.records import MOST_TEXT
+from brittle.store.files.strict_json import convert
 from brittle.store.reading import read_table
+from brittle.store.record import RunRecord, plain
 
 
 def bomb(size: int) -> bytes:
@@ -143,7 +146,7 @@ def test_the_run_record_holds_file_and_digest_of_the_factory(tmp_path: Path, mon
     Path("net.py").write_text(FACTORY, encoding="utf-8")
     np.savez("x.npz", x=np.random.default_rng(0).random((8, 1, 2, 2), dtype=np.float32))
     assert main(["score", "./net.py:make", "x.npz", "--scores", "logit_margin", "--out", "run", "--quiet"]) == 0
-    model = read_table("run").provenance["model"]
+    model = plain(read_table("run").record)["model"]
     assert model["runs_code"] is True
     assert Path(model["file"]).resolve() == Path("net.py").resolve()
     assert model["sha256"] == hashlib.sha256(Path("net.py").read_bytes()).hexdigest()
@@ -208,7 +211,7 @@ def test_reading_starts_nothing_writes_nothing_and_calls_nobody(run: Path, tmp_p
     np.savez(place / "pickles.npz", x=np.array([Canary(tmp_path / "canary")] * 4, dtype=object))
     (place / "types.parquet").write_bytes(parquet_bytes(hostile_columns(tmp_path / "canary")["pickled type"]))
     run.rename(place / "run")
-    make_table().to_parquet(place / "bad_run")
+    make_table().save(place / "bad_run")
     (place / "bad_run" / "scores-00000.parquet").write_bytes(b"PAR1" * 9)
     done = subprocess.run([sys.executable, "-c", WATCH], cwd=place, capture_output=True, text=True, check=False)
     assert done.stdout == "done\n", done.stderr
@@ -337,21 +340,21 @@ def hostile_run(folder: Path) -> Path:
         return part
 
     def deep(value: Any, key: str = "") -> Any:
-        if isinstance(value, str) and key not in ("score", "quantity", "label", "noise"):
+        if isinstance(value, str) and key not in ("score", "quantity", "label", "safer"):
             return HOSTILE[(len(value) + len(key)) % len(HOSTILE)]
         if isinstance(value, dict):
             return {own: inner if own == "parameters" else deep(inner, own) for own, inner in value.items()}
         return [deep(inner, key) for inner in value] if isinstance(value, list) else value
 
-    provenance = deep(table.provenance) | {"confidence": 0.99, "format": 1}
-    provenance["data"]["class_names"] = list(HOSTILE)
+    content = deep(plain(table.record))
+    content["data"]["class_names"] = list(HOSTILE)
     replace(
         table,
         points=poisoned(table.points, "name", "detail"),
         scores=poisoned(table.scores, "detail"),
         counterexamples=poisoned(table.counterexamples),
-        provenance=provenance,
-    ).to_parquet(folder)
+        record=convert(RunRecord, content, MOST_TEXT),
+    ).save(folder)
     return folder
 
 
@@ -377,10 +380,9 @@ def test_the_command_line_survives_hostile_text(tmp_path: Path, capsys: pytest.C
 def test_no_command_says_what_a_terminal_would_obey(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Texts of a run by somebody else, and names of files, in what goes to a terminal."""
     table = make_table(points=150, scores=("logit_margin", "input_margin"))
-    model = table.provenance["model"] | {"state_sha256": "0" * 64}
-    entries = [entry | {"label": f"{entry['label']}\x1b[31m\u202e"} for entry in table.provenance["scores"]]
-    hostile = replace(table, provenance=table.provenance | {"model": model, "scores": entries})
-    hostile.to_parquet(tmp_path / "run\x1b[2J")
+    scores = [replace(one, label=f"{one.label}\x1b[31m\u202e") for one in table.record.scores]
+    hostile = with_scores(with_model(table, state_sha256="0" * 64), scores)
+    hostile.save(tmp_path / "run\x1b[2J")
     run, out = str(tmp_path / "run\x1b[2J"), str(tmp_path / "d.json")
     main(["report", run, "--out", str(tmp_path / "r.html")])
     main(["compare", run, run])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast
 
@@ -322,3 +322,20 @@ def _remarks(rows: list[dict[str, Any]]) -> list[str]:
         alike = sum(row["reason"] == ALIKE for row in rows)
         remarks.append(f"{alike} of {len(rows)} rows hold the same value in both runs at every point")
     return remarks
+
+
+def most_drawn(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
+    """The rows of `compare` without those of fewer draws than another that differs by nothing else.
+
+    Args:
+        frame: a comparison.
+        columns: those of the first run.
+    """
+    best: dict[tuple[str, str], Column] = {}
+    compared = set(frame["score"])
+    for column in columns:
+        key = column.score, parameters_json({k: v for k, v in column.parameters.items() if k != "draws"})
+        if column.label in compared and (key not in best or (column.draws or 0) > (best[key].draws or 0)):
+            best[key] = column
+    kept = {ACCURACY, *(column.label for column in best.values())}
+    return pd.DataFrame(frame[frame["score"].isin(list(kept))].reset_index(drop=True))

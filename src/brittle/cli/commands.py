@@ -125,11 +125,9 @@ def report(
     against
         Other runs over the same points to compare with: of other models, or of the same one on corrupted copies.
     """
-    from brittle.analysis import agreement, format_agreement, format_worst_case, margin_columns
-    from brittle.analysis.columns import probability_columns
-    from brittle.cli.printed import change_texts, comparison_texts, named
-    from brittle.norms import parse_epsilon
-    from brittle.report import worst_cases, write_report
+    from brittle.analysis import margin_columns
+    from brittle.cli.printed import named, texts
+    from brittle.report import open_contents, write_page
     from brittle.store.reading import read_table
 
     page = out or run_folder / "report.html"
@@ -137,13 +135,9 @@ def report(
     table = read_table(run_folder)
     if epsilon is not None and not margin_columns(table):
         raise UsageError("unused_option", "--epsilon is for runs with input_margin; this one has none")
-    reach = None if epsilon is None else parse_epsilon(epsilon)
-    others = named(against)
-    path = write_report(table, page, reach, others)
-    worst = [format_worst_case(frame) for frame in worst_cases(table, reach)]
-    change = change_texts(table)
-    average = [] if (worst or change) and not probability_columns(table) else [format_agreement(agreement(table))]
-    for text in (*average, *worst, *change, *comparison_texts(table, others)):
+    contents = open_contents(table, epsilon, named(against))
+    path = write_page(contents, page)
+    for text in texts(contents):
         show(text)
     print(path)
     return 0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from brittle.report import Contents
     from brittle.store.table import Table
 
 
@@ -20,19 +21,42 @@ def named(folders: Sequence[Path]) -> dict[str, Table]:
     return {name if times[name] == 1 else str(folder): read_table(folder) for folder, name in names.items()}
 
 
-def change_texts(table: Table) -> list[str]:
+def texts(contents: Contents) -> list[str]:
+    """The comparisons of the page as plain text: of estimators, of scores with margins and changes, of other runs."""
+    worst, change = _worst_case_texts(contents), _change_texts(contents)
+    return [*_agreement_texts(contents, alone=not (worst or change)), *worst, *change, *_comparison_texts(contents)]
+
+
+def _agreement_texts(contents: Contents, alone: bool) -> list[str]:
+    """How the estimators agree with Monte Carlo; empty for a run without any, unless it has nothing else to say."""
+    from brittle.analysis import agreement, format_agreement
+
+    if not alone and not any(column.is_probability for column in contents.columns):
+        return []
+    return [format_agreement(agreement(contents))]
+
+
+def _worst_case_texts(contents: Contents) -> list[str]:
+    """How well scores tell the points within reach, at the size of the page, for each norm."""
+    from brittle.analysis import format_worst_case
+    from brittle.report.chapters.worst_case import compare_scores, open_cases
+
+    return [format_worst_case(compare_scores(case)) for case in open_cases(contents)]
+
+
+def _change_texts(contents: Contents) -> list[str]:
     """How well the Laplacian predicts the sampled change and the flips; empty where it is compared with nothing."""
     from brittle.analysis import expected_change_table, format_expected_change, label_flips
 
-    frames = expected_change_table(table), label_flips(table)
+    frames = expected_change_table(contents), label_flips(contents)
     return [format_expected_change(*frames)] if any(len(frame) for frame in frames) else []
 
 
-def comparison_texts(table: Table, others: Mapping[str, Table]) -> list[str]:
-    """The comparison with each of `others`, under its name."""
-    from brittle.analysis import columns, compare, format_comparison
-    from brittle.report.comparison import most_drawn
+def _comparison_texts(contents: Contents) -> list[str]:
+    """The comparison with each other run, under its name."""
+    from brittle.analysis import compare, format_comparison
+    from brittle.analysis.comparison import most_drawn
     from brittle.report.wording import shown
 
-    frames = {name: most_drawn(compare(table, other), columns(table)) for name, other in others.items()}
+    frames = {name: most_drawn(compare(contents, other), contents.columns) for name, other in contents.others.items()}
     return [f"Against {shown(name)}: {format_comparison(frame)}" for name, frame in frames.items()]

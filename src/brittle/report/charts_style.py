@@ -8,33 +8,11 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-COLOURS = {
-    "monte_carlo": "#1c2530",
-    "moments": "#0072b2",
-    "mmse": "#d55e00",
-    "mmse_mvs": "#e69f00",
-    "mmse_margin": "#cc79a7",
-    "taylor": "#009e73",
-    "taylor_mvs": "#7cc6ae",
-    "softmax": "#8a94a0",
-    "logit_margin": "#56b4e9",
-    "first_order_margin": "#7a6fb0",
-    "feature_margin": "#b2576f",
-    "input_margin": "#35507a",
-    "max_probability": "#4d9aa5",
-    "probability_margin": "#8c6d4f",
-    "entropy": "#5f6b2f",
-    "laplacian": "#8f3b76",
-    "smoothed_laplacian": "#c08bb0",
-    "probability_change": "#b5452c",
-    "first_order_change": "#d79a86",
-    "change_bound": "#a9a08f",
-}
-"""One colour per score on the whole page, after the palette of Okabe and Ito, safe for colour-blind readers."""
+from brittle.report import palette
 
 ACCENT = "#0072b2"
-OTHER = "#b0a56a"
-"""Colour of a score that is not in `COLOURS`."""
+FRAGILE = "#d55e00"
+"""Colour of what a perturbation can flip."""
 
 WIDTH = 960
 """Width of a figure, in pixels; the page's column is a little wider."""
@@ -48,7 +26,6 @@ GAP = 26
 WIDEST = 460
 LABEL_LIMIT = 190
 LOG = alt.Scale(type="log", nice=False, padding=8)
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 
 
 def panel_width(panels: Sequence[str], taken: int) -> int:
@@ -62,16 +39,18 @@ def text_width(names: Sequence[str]) -> int:
     return min(7 * max(len(name) for name in names), LABEL_LIMIT) + 10
 
 
-def domain_of(frame: pd.DataFrame, field: str) -> dict[str, str]:
-    """The score of each estimator, in the order of the frame."""
-    return dict(zip(frame[field], frame["score"], strict=True))
-
-
 def colour(frame: pd.DataFrame, legend: Any, field: str = "estimator") -> alt.Color:
-    """The colour of each score, under the names that `field` gives them."""
-    domain = domain_of(frame, field)
-    colours = [COLOURS.get(score, OTHER) for score in domain.values()]
-    return alt.Color(f"{field}:N", scale=alt.Scale(domain=list(domain), range=colours), legend=legend)
+    """The colour of each score, by its `place`, under the names that `field` gives them."""
+    places = dict(zip(frame[field], frame["place"], strict=True))
+    colours = [palette.colour(place) for place in places.values()]
+    return alt.Color(f"{field}:N", scale=alt.Scale(domain=list(places), range=colours), legend=legend)
+
+
+def shape(frame: pd.DataFrame, legend: Any, field: str = "estimator") -> alt.Shape:
+    """The mark of each score, as `colour` gives the colours."""
+    places = dict(zip(frame[field], frame["place"], strict=True))
+    shapes = [palette.shape(place) for place in places.values()]
+    return alt.Shape(f"{field}:N", scale=alt.Scale(domain=list(places), range=shapes), legend=legend)
 
 
 def by_setting(header: alt.Header | None = None) -> alt.Column:

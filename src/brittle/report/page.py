@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from brittle.norms import parse_epsilon
-from brittle.report import charts
-from brittle.report.case import open_cases
-from brittle.report.stand_in import compare_scores
-from brittle.report.subject import open_table
-from brittle.report.summarize import summarize
-from brittle.report.summary import ExpectedChange, OtherRuns, Panel, Summary, WorstCase
+from brittle.report import figure
+from brittle.report.chapter import Brief, Chapter, check_names, text_of
+from brittle.report.chapters.all import CHAPTERS
+from brittle.report.contents import Contents
+from brittle.report.parts import Entry
+from brittle.report.wording import shown
 from brittle.store.files.writing import check_target, write
 from brittle.store.table import Table
 
@@ -28,11 +27,24 @@ MARK = '<meta name="generator" content="brittle '
 """What every page holds near its start, before the version that wrote it."""
 
 
+@dataclass(frozen=True)
+class _Section:
+    """A chapter, set: what the start of the page says of it, and the rest."""
+
+    name: str
+    title: str
+    begins_part: bool
+    terms: Markup
+    brief: Brief
+    body: Markup
+
+
 def write_report(
     table: Table,
     path: str | os.PathLike[str],
     epsilon: float | str | None = None,
     against: Mapping[str, Table] | None = None,
+    chapters: Sequence[Chapter[Any]] = CHAPTERS,
 ) -> Path:
     """Write the report of `table` to the file `path`: one page, with its figures and images inside.
 
@@ -44,38 +56,58 @@ def write_report(
         epsilon: perturbation size of the worst-case chapter, in pixel units, such as `"8/255"`; by default one that
             suits the margins.
         against: other runs over the same points, by the names that the page gives them.
+        chapters: what the page says, in this order; your own are `(*brittle.report.CHAPTERS, MyChapter())`.
 
     Returns:
         The path written.
 
     Raises:
         StorageError: `path` cannot be written, or is a link, a pipe, a device or a folder.
-        ParameterError: `epsilon` is neither a positive number nor a fraction of two.
+        ParameterError: `epsilon` is neither a positive number nor a fraction of two, or two chapters share a name.
         DataError: the points of another run cannot be paired with those of `table`.
     """
     path = Path(path)
     check_target(path)
-    page = render(summarize(table, None if epsilon is None else parse_epsilon(epsilon), against))
-    write(path, page.encode("utf-8"))
-    return path
+    return write_page(open_contents(table, epsilon, against), path, chapters)
 
 
-def worst_cases(table: Table, epsilon: float | str | None = None) -> tuple[pd.DataFrame, ...]:
-    """For each norm of the worst-case chapter the frame of `brittle.analysis.worst_case_table`, at the same size.
-
-    Args:
-        table: a run.
-        epsilon: perturbation size, in pixel units, as in `write_report`; by default the one that the chapter judges at.
+def open_contents(
+    table: Table, epsilon: float | str | None = None, against: Mapping[str, Table] | None = None
+) -> Contents:
+    """What the page of `table` is made from; arguments as in `write_report`.
 
     Raises:
         ParameterError: `epsilon` is neither a positive number nor a fraction of two.
     """
-    reach = None if epsilon is None else parse_epsilon(epsilon)
-    return tuple(compare_scores(case) for case in open_cases(open_table(table), reach))
+    return Contents(
+        points=table.points,
+        counterexamples=table.counterexamples,
+        columns=table.columns,
+        record=table.record,
+        epsilon=None if epsilon is None else parse_epsilon(epsilon),
+        others={name: open_contents(other) for name, other in (against or {}).items()},
+    )
 
 
-def render(summary: Summary) -> str:
-    """The page of `summary` as text."""
+def write_page(contents: Contents, path: Path, chapters: Sequence[Chapter[Any]] = CHAPTERS) -> Path:
+    """Write the page of `contents` to the file `path`, and return the path.
+
+    Raises:
+        StorageError: `path` cannot be written, or is a link, a pipe, a device or a folder.
+        DataError: the points of another run cannot be paired with those of this one.
+    """
+    check_target(path)
+    write(path, render(contents, chapters).encode("utf-8"))
+    return path
+
+
+def render(contents: Contents, chapters: Sequence[Chapter[Any]] = CHAPTERS) -> str:
+    """The page of `contents` as text.
+
+    Raises:
+        ParameterError: two chapters share a name, or one is no anchor.
+    """
+    check_names(chapters)
     environment = Environment(
         loader=PackageLoader("brittle.report", "."),
         autoescape=True,
@@ -83,48 +115,45 @@ def render(summary: Summary) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    figures = {name: Markup(charts.draw(name, getattr(summary, name).frame)) for name in charts.AVERAGE_CASE}
-    worst_case = [_worst_case_figures(case, number) for number, case in enumerate(summary.worst_case)]
-    style = Markup(resources.files("brittle.report").joinpath("style.css").read_text(encoding="utf-8"))
-    template = environment.get_template("page.html.jinja")
-    return template.render(
+    found = [_set(environment, chapter, contents) for chapter in chapters]
+    sections = [section for section in found if section is not None]
+    return environment.get_template("page.html.jinja").render(
         generator=Markup(f'{MARK}{version("brittle")}">'),
-        summary=summary,
-        figures=figures,
-        worst_case_figures=worst_case,
-        expected_change_figures=_expected_change_figures(summary.expected_change),
-        other_runs_figures=_other_runs_figures(summary.other_runs),
-        style=style,
-        colours=charts.COLOURS,
-        other=charts.OTHER,
+        style=_style(chapters),
+        title=_title(contents),
+        subtitle=_subtitle(contents),
+        warnings=[Entry(shown(one.code), shown(one.sentence)) for one in contents.record.warnings],
+        headline=[number for section in sections for number in section.brief.numbers],
+        sections=sections,
     )
 
 
-def _worst_case_figures(case: WorstCase, number: int) -> dict[str, Markup]:
-    """The figures of the chapter on one norm, their identifiers told apart by its number."""
-    frames = {"nearest": case.nearest.frame, "stand_in": case.stand_in.scatter, "detection": case.stand_in.detection}
-    return {name: Markup(charts.draw(name, frame, f"{name}-{number}")) for name, frame in frames.items()}
+def _set(environment: Environment, chapter: Chapter[Any], contents: Contents) -> _Section | None:
+    """The chapter as the page holds it; None where it has nothing to say."""
+    result = chapter.summarize(contents)
+    if result is None:
+        return None
+    drawn = {name: Markup(figure.draw(one, f"{chapter.name}-{name}")) for name, one in chapter.figures(result).items()}
+    terms, body = (
+        Markup(environment.from_string(text_of(text)).render(result=result, figures=drawn))
+        for text in (chapter.terms, chapter.template)
+    )
+    return _Section(chapter.name, chapter.title, chapter.begins_part, terms, chapter.brief(result), body)
 
 
-def _expected_change_figures(change: ExpectedChange | None) -> dict[str, Markup]:
-    """The figures of the chapter on the expected change."""
-    if change is None:
-        return {}
-    frames = {"change": change.prediction.frame, "shares": change.flips.shares, "means": change.flips.means}
-    return {name: Markup(charts.draw(name, frame)) for name, frame in frames.items()}
+def _style(chapters: Sequence[Chapter[Any]]) -> Markup:
+    """The rules of the page, then those of its chapters."""
+    own = resources.files("brittle.report").joinpath("style.css")
+    return Markup("\n".join(rules for rules in map(text_of, (own, *(one.style for one in chapters))) if rules))
 
 
-def _other_runs_figures(others: OtherRuns | None) -> dict[str, list[Any]]:
-    """The figures of the chapter on other runs: those of the series, and for each run its differences and spreads."""
-    if others is None:
-        return {"series": [], "differences": [], "spreads": []}
-    count = itertools.count()
+def _title(contents: Contents) -> str:
+    spec = contents.record.model.spec or "the model"
+    return f"How easily do the predictions of {shown(spec.rpartition('/')[2] or spec, 48)} break?"
 
-    def drawn(name: str, panels: Iterable[Panel]) -> list[Markup]:
-        return [Markup(charts.draw(name, panel.frame, f"{name}-{next(count)}")) for panel in panels]
 
-    return {
-        "series": drawn("series", others.series),
-        "differences": drawn("difference", [Panel(run.name, run.differences) for run in others.runs]),
-        "spreads": [drawn("spread", run.spreads) for run in others.runs],
-    }
+def _subtitle(contents: Contents) -> str:
+    record = contents.record
+    created = shown(record.created, 60)[:16].replace("T", " ")
+    state = "" if record.finished else " The run had not finished: the page shows what it had."
+    return f"Scored {created} with brittle {shown(record.brittle)}.{state}"

@@ -12,39 +12,6 @@ MISSING = "–"
 NEAR_ONE = 5e-4
 """A flip probability below this would round `p_robust` to 1; it is then written as its complement."""
 
-EXPLANATIONS = {
-    "monte_carlo": "The share of noisy copies that keep the prediction. Unbiased, and its interval is exact; it needs "
-    "many passes and cannot tell points apart that no draw flips.",
-    "moments": "Fits a normal distribution to the decision margins of a few noisy copies and integrates it. No "
-    "gradients; resolves probabilities very near 1.",
-    "taylor": "Replaces the model by its tangent at the point, for which the probability is known. Cheap; only as good "
-    "as the tangent.",
-    "taylor_mvs": "As taylor, with a logistic formula in place of the normal integral.",
-    "mmse": "Averages the tangents at noisy copies of the point (SmoothGrad), then integrates as taylor does.",
-    "mmse_mvs": "As mmse, with a logistic formula in place of the normal integral.",
-    "mmse_margin": "Averages only the nearest margin (to one other class) and its gradient; one backward pass a draw.",
-    "softmax": "The model's own confidence in its prediction. It knows nothing of the noise.",
-    "logit_margin": "The gap between the largest logit and the second.",
-    "first_order_margin": "The distance to the nearest decision boundary if the model were its tangent.",
-    "feature_margin": "The distance to the nearest decision boundary of the last layer, among its features.",
-    "feature_distance": "How far the features move on the way to the nearest input found with another prediction; a "
-    "fixed multiple of the input margin where features keep distances.",
-    "input_margin": "The distance to the nearest input found with another prediction: an upper bound, as attacks may "
-    "miss a nearer one. Many passes.",
-    "pseudo_margin": "A stand-in for the input margin, learned from the features of other points.",
-    "max_probability": "The model's own confidence: the largest probability.",
-    "probability_margin": "The gap between the largest probability and the second.",
-    "entropy": "How widely the model spreads its probabilities; smaller is surer.",
-    "laplacian": "The trace of the second derivatives of the predicted probability: which way small noise moves it on "
-    "average. Blind to kinks around the point.",
-    "smoothed_laplacian": "The Laplacian of the probability averaged over noise: the sampled change, in the "
-    "Laplacian's unit.",
-    "probability_change": "How noise changes the predicted probability, sampled: its mean, variance and mean size.",
-    "first_order_change": "Variance and mean size of that change if the probability were its tangent.",
-    "change_bound": "An upper bound on the mean size of that change, for the second-order model of the probability.",
-}
-"""One plain sentence or two for each score."""
-
 
 def shown(value: Any, limit: int | None = None) -> str:
     """`value` as text that can be read: control, bidirectional and invalid characters as escapes, long text cut."""
@@ -129,24 +96,19 @@ def p_robust(flip: float, bound: float | None = None) -> str:
     return f"1 − {short(flip)}" if 0.0 < flip < NEAR_ONE else fixed(1.0 - flip)
 
 
-MODELS = {
-    "moments": "the normal model",
-    "taylor": "the linear model",
-    "taylor_mvs": "the linear model",
-    "mmse": "the linear model",
-    "mmse_mvs": "the linear model",
-    "mmse_margin": "the linear model",
-    "softmax": "the softmax",
-}
-"""What an estimator says a flip probability by that no noisy copy showed."""
-
 SMALLEST = 1e-12
 """The smallest bound that is written: below it a number says more of a model's tail than of a network."""
 
 
-def extrapolated(flip: float, high: float, score: str) -> str:
-    """A flip probability that was not seen: the bound that the model gives, where it is small, and which model."""
-    model = MODELS.get(score, "its model")
+def extrapolated(flip: float, high: float, model: str | None) -> str:
+    """A flip probability that no noisy copy showed: the bound that the model gives, where it is small, and which model.
+
+    Args:
+        flip: the flip probability.
+        high: upper end of its interval.
+        model: what says it, such as `the normal model`.
+    """
+    model = shown(model or "its model", 40)
     if flip < NEAR_ONE:
         return f"below {at_most(max(high, SMALLEST))}, by {model}"
     return f"{short(flip, 3)}, by {model}"

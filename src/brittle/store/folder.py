@@ -151,9 +151,9 @@ class RunFolder:
 
     def _is_whole(self, entry: ShardEntry) -> bool:
         """Whether every file of a shard is what was written."""
-        for file in entry.files.values():
+        for kind, file in entry.files.items():
             path = self.path / file.file
-            if path.is_symlink() or not path.is_file():
+            if file.file != file_name(kind, entry.number) or path.is_symlink() or not path.is_file():
                 return False
             if hashlib.sha256(path.read_bytes()).hexdigest() != file.sha256:
                 return False

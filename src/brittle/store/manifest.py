@@ -79,20 +79,32 @@ class Manifest:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest in the file `path` of a run folder, which may come from anybody.
+    """The manifest in the file `path` of a run folder, which may come from anybody; `check_files` checks its names.
 
     Raises:
-        ArtefactError: it is a link out of the folder, or a name in it leads out of the folder.
+        ArtefactError: it is a link out of the folder.
         StorageError: it is missing, of another format, or not what a run writes.
     """
-    manifest = read_object(path, Manifest, check_format)
+    return read_object(path, Manifest, check_format)
+
+
+def check_files(manifest: Manifest, path: Path) -> None:
+    """Raise unless the files that a manifest names are those of its shards.
+
+    Args:
+        manifest: what the file holds.
+        path: of the file, for messages.
+
+    Raises:
+        ArtefactError: a name leads out of the folder.
+        StorageError: a shard stands there twice, or a name, a size or a digest is none that a run writes.
+    """
     numbers = [entry.number for entry in manifest.shards]
     if min(numbers, default=0) < 0 or len(set(numbers)) < len(numbers):
         raise StorageError("run_damaged", f"{path} does not number its shards one by one; score again")
     for entry in manifest.shards:
         for kind, file in entry.files.items():
             _check_file(file, kind, entry.number, path)
-    return manifest
 
 
 def file_name(kind: str, number: int) -> str:

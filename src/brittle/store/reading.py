@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from brittle.errors import ArtefactError, StorageError
 from brittle.store.files.records import check_present
-from brittle.store.manifest import MANIFEST, RECORD, Manifest, read_manifest
+from brittle.store.manifest import MANIFEST, RECORD, Manifest, check_files, read_manifest
 from brittle.store.record import RunRecord, read_record
 from brittle.store.schemas import KINDS
 from brittle.store.shards import Fault, ShardError, decode, read_bytes, strays
@@ -69,4 +69,5 @@ def _open_run(folder: Path) -> tuple[RunRecord, Manifest]:
     for name in (RECORD, MANIFEST):
         check_present(folder / name)
     manifest = read_manifest(folder / MANIFEST)
+    check_files(manifest, folder / MANIFEST)
     return read_record(folder / RECORD), manifest

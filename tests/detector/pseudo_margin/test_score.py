@@ -22,4 +22,4 @@ def test_it_is_a_score(classifier: brittle.Classifier, learned: PseudoMargin) ->
         features = classifier.observe(x)[1]
     expected = learned.predict(features)
     assert np.allclose([v for v in values if v is not None], expected[~expected.isnan()], rtol=1e-5)
-    assert run.provenance["scores"][0]["parameters"] == {"sha256": learned.digest, "norm": "linf"}
+    assert run.record.scores[0].parameters == {"sha256": learned.digest, "norm": "linf"}

@@ -34,16 +34,16 @@ def test_three_workers_write_the_bytes_of_one(alone: Path, project: Path, monkey
     assert run(project, "three", monkeypatch, "--workers", "3") == 0
     assert same(alone, project / "three")
     assert len(brittle.read_table(project / "three").points) == COUNT
-    one, three = (brittle.read_table(place).provenance for place in (alone, project / "three"))
-    assert one["account"] == three["account"]
+    one, three = (brittle.read_table(place).record for place in (alone, project / "three"))
+    assert one.account == three.account
 
 
 def test_any_order_of_the_shards(alone: Path, project: Path) -> None:
     workers = Crew(command_of(line(project, "parts")), 1)
     with RunFolder.open(project / "parts") as folder:
         entries = [folder.enter(shard) for shard in workers.shards([2, 0, 1])]
-        folder.begin({})
-    assert [entry["number"] for entry in entries] == [2, 0, 1]
+        folder.begin(brittle.read_table(alone).record)
+    assert [entry.number for entry in entries] == [2, 0, 1]
     assert same(alone, project / "parts")
 
 

@@ -1,0 +1,150 @@
+"""Robustness by class."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from brittle.analysis.class_bias import MIN_POINTS, ClassBias, class_name
+from brittle.report.chapter import Brief, Chapter, Text
+from brittle.report.chapters.classes.charts import classes_chart
+from brittle.report.contents import Contents, ends
+from brittle.report.figure import Figure
+from brittle.report.parts import Grid, Number
+from brittle.report.wording import fixed, interval, plural, range_text, short, shown
+
+MAX_CLASSES = 30
+"""Classes drawn; of more, the least and the most robust."""
+
+FILES = files(__package__)
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Robustness by class.
+
+    Attributes:
+        frame: means under each noise setting: `setting`, `name`, `order`, `mean`, `low`, `high`, `overall`.
+        grid: the same as a table, at the setting that speaks for the run.
+        note: what the figure shows, and a test of the differences.
+        ends: the least and the most robust class.
+    """
+
+    frame: pd.DataFrame
+    grid: Grid
+    note: str
+    ends: tuple[Number, ...]
+
+
+class ClassesChapter(Chapter[Classes]):
+    """Robustness by class."""
+
+    name: ClassVar[str] = "classes"
+    title: ClassVar[str] = "Robustness by class"
+    template: ClassVar[Text] = FILES / "chapter.html.jinja"
+    begins_part: ClassVar[bool] = False
+
+    def summarize(self, contents: Contents) -> Classes | None:
+        """Means by class; None where the page does not speak of robustness under noise."""
+        if not contents.tells_robustness:
+            return None
+        bias = contents.bias
+        return Classes(_frame(contents, bias), _grid(contents, bias), _note(bias), _ends(contents, bias))
+
+    def figures(self, result: Classes) -> Mapping[str, Figure]:
+        """The means."""
+        return {"classes": Figure(classes_chart, result.frame)}
+
+    def brief(self, result: Classes) -> Brief:
+        """The least and the most robust class."""
+        return Brief(result.ends)
+
+
+def _ends(contents: Contents, bias: ClassBias | None) -> tuple[Number, ...]:
+    if bias is None or len(bias.classes) < 2:
+        return ()
+    found = (("Least robust class", bias.classes.iloc[0]), ("Most robust class", bias.classes.iloc[-1]))
+    return tuple(
+        Number(
+            f"{title}, {shown(str(bias.column.setting))}",
+            contents.class_text(row["class"]),
+            f"Mean p_robust {fixed(row['mean'])} ({interval(row['low'], row['high'])}) over "
+            f"{plural(int(row['points']), 'point')}.",
+        )
+        for title, row in found
+    )
+
+
+def _frame(contents: Contents, bias: ClassBias | None) -> pd.DataFrame:
+    """The classes under each setting, in the order of `bias`."""
+    if bias is None:
+        return pd.DataFrame(columns=["setting", "name", "order", "mean", "low", "high", "overall"])
+    kept = ends(bias.classes["class"].tolist(), MAX_CLASSES)
+    names = _distinct({number: shown(class_name(contents, number), 28) for number in kept})
+    rows = [
+        {name: row[name] for name in ("mean", "low", "high")}
+        | {"setting": shown(str(setting)), "name": names[row["class"]], "order": kept.index(row["class"])}
+        | {"overall": one.column.p_robust.mean()}
+        for setting, one in contents.biases.items()
+        for row in one.classes.to_dict("records")
+        if row["class"] in names
+    ]
+    return pd.DataFrame(rows)
+
+
+def _distinct(names: dict[Any, str]) -> dict[Any, str]:
+    """Names made distinct by the class's number where two classes share one."""
+    times = Counter(names.values())
+    return {number: f"{name} ({number})" if times[name] > 1 else name for number, name in names.items()}
+
+
+def _grid(contents: Contents, bias: ClassBias | None) -> Grid:
+    records = bias.classes.to_dict("records") if bias is not None else []
+    rows = tuple(
+        (
+            contents.class_text(row["class"]),
+            f"{row['points']:,}",
+            fixed(row["mean"]),
+            interval(row["low"], row["high"]),
+            fixed(row["median"]),
+        )
+        for row in records
+    )
+    return Grid(("Class", "Points", "Mean p_robust", "Interval", "Median"), (False, True, True, True, True), rows)
+
+
+def _note(bias: ClassBias | None) -> str:
+    if bias is None:
+        return "No point has both a robustness and a class."
+    by = "true class" if bias.by == "label" else "predicted class, as the data carry no labels"
+    if len(bias.classes) < 2:
+        return f"Points by {by}. All belong to one class, so there is nothing to compare."
+    sizes = bias.classes["points"]
+    left = len(bias.classes) - MAX_CLASSES
+    return " ".join(
+        part
+        for part in (
+            f"Points by {by}, {range_text([f'{sizes.min():,}', f'{sizes.max():,}'])} to a class; order and test at "
+            f"{shown(str(bias.column.setting))}, where the class means differ by up to {fixed(bias.spread)}.",
+            _test_text(bias),
+            "Each interval is for its class alone and for the mean over all points that might have been drawn from it.",
+            f"{plural(left, 'class')} in the middle not drawn." if left > 0 else "",
+        )
+        if part
+    )
+
+
+def _test_text(bias: ClassBias) -> str:
+    if pd.isna(bias.p_value):
+        return f"Fewer than two classes have the {MIN_POINTS} points that a test of the difference needs."
+    value = "below 1e-16" if bias.p_value < 1e-16 else short(bias.p_value)
+    verdict = "chance alone hardly explains them" if bias.p_value < 0.01 else "chance alone may explain them"
+    return (
+        f"If p_robust had one distribution in all {bias.tested} classes of at least {MIN_POINTS} points, differences "
+        f"as clear would arise with probability {value} (Kruskal–Wallis test): {verdict}."
+    )

@@ -1,0 +1,5 @@
+"""How robustness is distributed."""
+
+from brittle.report.chapters.distribution.chapter import DistributionChapter
+
+__all__ = ["DistributionChapter"]

@@ -1,0 +1,174 @@
+"""This run beside another one: what differs, score by score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from brittle.analysis.change_columns import LAPLACIAN
+from brittle.analysis.comparison import ACCURACY, BOUNDED, MEAN_ABSOLUTE, MEDIAN, compare, most_drawn
+from brittle.analysis.label_flips import FLIPS
+from brittle.report.chapters.other_runs.drawn import differences, spreads
+from brittle.report.chapters.other_runs.result import OtherRun
+from brittle.report.contents import Contents
+from brittle.report.parts import Entry, Grid, Number
+from brittle.report.wording import MISSING, fixed, p_value, percent, plural, reach, shown, signed, small_percent
+from brittle.store.columns import Column, Setting
+
+_HEAD = ("Score", "Points", "This run", "The other", "This − other", "This larger", "p")
+
+
+def summarize_pair(contents: Contents, name: str, other: Contents, flips: Setting | None, drawn: bool) -> OtherRun:
+    """This run beside another one.
+
+    Args:
+        contents: this run.
+        name: of the other run.
+        other: the other run.
+        flips: the noise setting whose flips are shown.
+        drawn: whether it gets figures of its own.
+
+    Raises:
+        DataError: the points of the runs cannot be paired.
+    """
+    frame = compare(contents, other)
+    known = {column.label: column for column in contents.columns}
+    rows = most_drawn(frame, contents.columns).to_dict("records")
+    names = {row["score"]: _score_name(contents, known.get(row["score"]), row) for row in rows}
+    return OtherRun(
+        name=name,
+        entries=_entries(contents, other, rows),
+        numbers=_numbers(contents, rows, known, flips),
+        differences=differences(rows, names) if drawn else differences((), names),
+        spreads=spreads(contents, name, other, flips) if drawn else (),
+        grid=Grid(_HEAD, (False, *[True] * 6), tuple(_row(row, names[row["score"]]) for row in rows)),
+        note=_note(rows, len(frame) - len(rows)),
+    )
+
+
+def _score_name(contents: Contents, column: Column | None, row: dict[Any, Any]) -> tuple[str, str]:
+    """The score as the table writes it, and its noise."""
+    if column is None:
+        return "accuracy", ""
+    marks = {MEAN_ABSOLUTE: "|{}|", MEDIAN: "{} *"}
+    name = marks.get(row["statistic"], "{}").format(shown(column.variant, 40))
+    if column.setting.sigma is None:
+        return name, ""
+    draws = f", {plural(column.draws, 'draw')}" if column.draws is not None else ""
+    return name, f"{contents.noise_text(column.setting)}{draws}"
+
+
+def _entries(contents: Contents, other: Contents, rows: Sequence[dict[Any, Any]]) -> tuple[Entry, ...]:
+    this, that = contents.record, other.record
+    models = this.model.sha256, that.model.sha256
+    if this.model.state_sha256 is not None and that.model.state_sha256 is not None:
+        models = this.model.state_sha256, that.model.state_sha256
+    return (
+        Entry("Model", _difference_text(*models, that.model.spec)),
+        Entry("Data", _difference_text(this.data.sha256, that.data.sha256, that.data.path)),
+        Entry("Points", _pairing_text(rows)),
+    )
+
+
+def _difference_text(here: str | None, there: str | None, name: str | None) -> str:
+    """Whether a part of the two runs is the same by its digests, and what the other one is called."""
+    called = shown(name, 80)
+    if here is None or there is None:
+        return f"{called}; no digest tells whether it is the same."
+    if here == there:
+        return f"The same, {called} ({shown(there, 12)})."
+    return f"Another one, {called} ({shown(there, 12)}; here {shown(here, 12)})."
+
+
+def _pairing_text(rows: Sequence[dict[Any, Any]]) -> str:
+    if not rows:
+        return "The two runs share no score, so there is nothing to compare."
+    row = rows[0]
+    by = "id" if row["pairing"] == "point" else "row, as their ids differ"
+    alone = [f"{row[f'only_{key}']:,} only {where}" for key, where in (("first", "here"), ("second", "there"))
+             if row[f"only_{key}"]]  # fmt: skip
+    return "; ".join([f"{plural(row['points'] + row['dropped'], 'point')} in both, paired by {by}", *alone]) + "."
+
+
+def _numbers(
+    contents: Contents, rows: Sequence[dict[Any, Any]], known: Mapping[str, Column], flips: Setting | None
+) -> tuple[Number, ...]:
+    """Accuracy, Laplacian and flips of both runs, as far as they share them."""
+    spoken = {
+        "Accuracy": next((row for row in rows if row["score"] == ACCURACY), None),
+        "Mean |Laplacian|": next((row for row in rows if row["quantity"] == LAPLACIAN and _is(known, row, None)), None),
+        f"Mean flip probability, {contents.noise_text(flips)}" if flips else "": next(
+            (row for row in rows if flips is not None and _is(known, row, flips)), None
+        ),
+    }
+    return tuple(_number(title, row) for title, row in spoken.items() if row is not None and row["points"])
+
+
+def _is(known: Mapping[str, Column], row: dict[Any, Any], flips: Setting | None) -> bool:
+    """Whether a row is of the plain Laplacian, or of the flips at a noise setting."""
+    column = known.get(row["score"])
+    if column is None:
+        return False
+    if flips is None:
+        return column.score == LAPLACIAN
+    return column.score == FLIPS and column.setting == flips and not column.parameters.get("clip")
+
+
+def _number(title: str, row: dict[Any, Any]) -> Number:
+    bounded = row["quantity"] in BOUNDED
+    first, second = (small_percent(row[end]) if bounded else signed(row[end]) for end in ("first", "second"))
+    note = f"Difference {_difference(row)}, p {_p_text(row)}."
+    return Number(f"{title}, here vs there", f"{first} vs {second}", note)
+
+
+def _difference(row: dict[Any, Any]) -> str:
+    low, high = row["difference_low"], row["difference_high"]
+    return f"{signed(row['difference'])} ({reach(low, high)})"
+
+
+def _p_text(row: dict[Any, Any]) -> str:
+    value = row["p_mcnemar"] if row["quantity"] == ACCURACY else row["p_wilcoxon"]
+    return MISSING if math.isnan(value) else p_value(value)
+
+
+def _row(row: dict[Any, Any], name: tuple[str, str]) -> tuple[str, ...]:
+    return (
+        "\n".join(part for part in name if part),
+        f"{row['points']:,}",
+        _centre(row, "first"),
+        _centre(row, "second"),
+        _centre(row, "difference"),
+        MISSING if math.isnan(row["first_larger"]) else percent(row["first_larger"]),
+        _p_text(row),
+    )
+
+
+def _centre(row: dict[Any, Any], name: str) -> str:
+    value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
+    if math.isnan(value):
+        return MISSING
+    if row["quantity"] in BOUNDED and name != "difference":
+        return f"{fixed(value)}\n{fixed(low)} to {fixed(high)}"
+    return f"{signed(value)}\n{reach(low, high)}"
+
+
+def _note(rows: Sequence[dict[Any, Any]], left: int) -> str:
+    if not rows:
+        return ""
+    dropped = max(row["dropped"] for row in rows)
+    infinite = max(max(row["first_infinite"], row["second_infinite"]) for row in rows)
+    return " ".join(
+        part
+        for part in (
+            "Means over the paired points, of the absolute value where bars stand around the score, with intervals "
+            f"at {percent(rows[0]['confidence'])}. p: of no difference, by McNemar's test of the accuracy and "
+            "Wilcoxon's of the others, each for itself.",
+            f"* medians, as up to {plural(infinite, 'distance')} in a run are infinite."
+            if any(row["statistic"] == MEDIAN for row in rows)
+            else "",
+            f"Up to {plural(dropped, 'point')} left out for lack of a value in either run." if dropped else "",
+            f"{plural(left, 'row')} with fewer draws left out." if left else "",
+        )
+        if part
+    )

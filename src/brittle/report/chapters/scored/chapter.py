@@ -1,0 +1,235 @@
+"""What was scored: model, data, noise and cost, and what became of the points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from brittle.analysis.outcomes import outcomes
+from brittle.analysis.worst_case import margin_columns
+from brittle.intervals import clopper_pearson
+from brittle.report import wording
+from brittle.report.chapter import Chapter, Text
+from brittle.report.contents import Contents
+from brittle.report.parts import Entry, Grid
+from brittle.report.wording import MISSING, percent, plural, range_text, shown
+from brittle.store.columns import Column, Setting
+from brittle.store.record import DataRecord, ModelRecord
+
+NOISES = {
+    "gaussian": "Normal, drawn for every input value independently",
+    "uniform": "Uniform, drawn for every input value independently",
+    "laplace": "Laplace, drawn for every input value independently",
+    "sphere": "Uniform on a sphere around the point",
+    "ball": "Uniform in a ball around the point",
+}
+"""Noise families in words; another one is called by its name."""
+
+FILES = files(__package__)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What was scored.
+
+    Attributes:
+        entries: model, data, noise and cost.
+        scores: the scores and what they cost.
+        estimators: whether robustness under noise is among what they say.
+        outcomes: statuses other than `ok`.
+        note: what these mean for the page.
+    """
+
+    entries: tuple[Entry, ...]
+    scores: Grid
+    estimators: bool
+    outcomes: Grid
+    note: str
+
+
+class ScoredChapter(Chapter[Scored]):
+    """What was scored."""
+
+    name: ClassVar[str] = "scored"
+    title: ClassVar[str] = "What was scored"
+    template: ClassVar[Text] = FILES / "chapter.html.jinja"
+    begins_part: ClassVar[bool] = False
+
+    def summarize(self, contents: Contents) -> Scored:
+        """The record of the run, its scores and its statuses."""
+        found = _outcomes(contents)
+        return Scored(_entries(contents), _scores(contents), contents.tells_robustness, found, _note(contents, found))
+
+
+def _entries(contents: Contents) -> tuple[Entry, ...]:
+    return (
+        Entry("Model", _model_text(contents.record.model)),
+        Entry("Data", _data_text(contents.record.data)),
+        Entry("Points", _points_text(contents)),
+        Entry("Accuracy", _accuracy_text(contents)),
+        *(
+            (Entry("Noise", _noise_text(contents)), Entry("Noise level", _sigma_text(contents)))
+            if _noises(contents)
+            else ()
+        ),
+        Entry("Cost", _cost_text(contents)),
+        Entry("Intervals", f"{percent(contents.confidence)} confidence, each for itself."),
+    )
+
+
+def _model_text(model: ModelRecord) -> str:
+    known = (
+        (model.classes, "{} classes"),
+        (model.parameters, "{} parameters"),
+        (model.dtype, "{}"),
+        (model.outputs, "output read as {}"),
+    )
+    parts = [text.format(shown(value)) for value, text in known if value is not None]
+    return ", ".join([shown(model.spec), *parts])
+
+
+def _data_text(data: DataRecord) -> str:
+    parts = [shown(data.path or data.format)]
+    parts += [f"split {shown(data.split)}"] if data.split is not None else []
+    parts += [f"inputs of shape {' × '.join(map(shown, data.input_shape))}"] if data.input_shape is not None else []
+    return ", ".join(parts)
+
+
+def _points_text(contents: Contents) -> str:
+    count = contents.points.num_rows
+    spoken, what = _spoken_of(contents)
+    valued = 0 if spoken is None else int(spoken.value.notna().sum())
+    return f"{plural(count, 'point')}, of which {valued:,} got {what}."
+
+
+def _spoken_of(contents: Contents) -> tuple[Column | None, str]:
+    """The column whose points are counted, and what it gives them: that of the first chapter that the page has."""
+    if contents.chosen is not None:
+        return contents.chosen, "a robustness"
+    margins, sampled = margin_columns(contents), list(contents.changes.values())
+    if margins:
+        return margins[0], "an input margin"
+    if contents.laplacian is not None:
+        return contents.laplacian, "a Laplacian"
+    return (sampled[-1], "a sampled change") if sampled else (None, "a robustness")
+
+
+def _accuracy_text(contents: Contents) -> str:
+    correct = contents.points["correct"].drop_null().to_pandas()
+    if correct.empty:
+        return "Unknown: no point carries a label. Robustness is that of the predicted class and needs none."
+    low, high = clopper_pearson(int(correct.sum()), len(correct), contents.confidence)
+    return (
+        f"{percent(correct.mean())} of {plural(len(correct), 'labelled point')} predicted right "
+        f"({percent(float(low))} to {percent(float(high))})."
+    )
+
+
+def _noises(contents: Contents) -> tuple[Setting, ...]:
+    """The noise of the robustness, or else of the scores that know any; empty for a run of margins alone."""
+    leveled = {column.setting for column in contents.columns if column.setting.sigma is not None}
+    return contents.settings or tuple(sorted(leveled, key=str))
+
+
+def _noise_text(contents: Contents) -> str:
+    families = dict.fromkeys(setting.noise for setting in _noises(contents))
+    names = "; ".join(NOISES.get(family, shown(family)) for family in families)
+    clipped = (
+        "Sampled scores clip noisy inputs to the range, which the linear ones do not know of."
+        if any(column.parameters.get("clip") for column in contents.columns)
+        else "Noisy inputs are not clipped to the range."
+    )
+    return f"{names}. {clipped}" if names else MISSING
+
+
+def _sigma_text(contents: Contents) -> str:
+    sigmas = list(dict.fromkeys(setting.sigma for setting in _noises(contents) if setting.sigma is not None))
+    if not sigmas:
+        return "None: no score of this run depends on noise."
+    values = ", ".join(f"{sigma:g}" for sigma in sigmas)
+    low, high = contents.record.model.bounds
+    shares = ", ".join(f"{100.0 * sigma / (high - low):.3g}%" for sigma in sigmas)
+    return (
+        f"Standard deviation sigma = {values} in pixel units, with inputs from {low:g} to {high:g}; that is {shares} "
+        "of this range."
+    )
+
+
+def _cost_text(contents: Contents) -> str:
+    total, seconds, count = contents.record.account.passes, contents.record.seconds, contents.points.num_rows
+    each = f", {total / count:,.0f} per point" if count else ""
+    time = f" in {wording.duration(seconds)}" if seconds is not None else ""
+    return (
+        f"{shown(total)} passes through the network{each}{time}. Forward and backward passes count one each; scores "
+        "that need the same passes share them."
+    )
+
+
+def _scores(contents: Contents) -> Grid:
+    groups: dict[str, list[Column]] = {}
+    for column in contents.columns:
+        groups.setdefault(column.variant, []).append(column)
+    return Grid(
+        head=("Score", "What it is", "Draws", "Passes per point"),
+        numeric=(False, False, True, True),
+        rows=tuple(_score_row(variant, group) for variant, group in groups.items()),
+        colours=tuple(contents.colour(group[0].score) for group in groups.values()),
+    )
+
+
+def _score_row(variant: str, group: Sequence[Column]) -> tuple[str, ...]:
+    draws = sorted({column.draws for column in group if column.draws is not None})
+    costs = sorted(column.cost for column in group if column.value.notna().any())
+    return (
+        shown(variant, 60),
+        shown(group[0].explanation or group[0].title),
+        range_text([f"{count:,}" for count in draws]),
+        range_text([f"{cost:,.0f}" for cost in costs]),
+    )
+
+
+def _outcomes(contents: Contents) -> Grid:
+    return Grid(
+        head=("What", "Status", "Meaning", "Number given", "Points", "The first of them"),
+        numeric=(False, False, False, False, True, False),
+        rows=tuple(_outcome_row(row) for row in outcomes(contents).to_dict("records")),
+    )
+
+
+def _outcome_row(row: dict[Any, Any]) -> tuple[str, ...]:
+    more = " …" if row["points"] > len(row["first"]) else ""
+    return (
+        _labels_text(row["labels"]),
+        shown(row["status"]),
+        shown(row["sentence"]),
+        "yes" if row["has_value"] else "no",
+        f"{row['points']:,}",
+        "; ".join(_first_text(*entry) for entry in row["first"]) + more,
+    )
+
+
+def _labels_text(labels: Sequence[str]) -> str:
+    if not labels:
+        return "the point itself"
+    more = f" and {plural(len(labels) - 1, 'other score')}" if len(labels) > 1 else ""
+    return shown(labels[0], 60) + more
+
+
+def _first_text(row: int, name: Any, detail: Any) -> str:
+    point = f"row {row}" if pd.isna(name) else f"{shown(name, 60)} (row {row})"
+    return point if pd.isna(detail) else f"{point}: {shown(str(detail).removeprefix(f'row {row}: '), 80)}"
+
+
+def _note(contents: Contents, grid: Grid) -> str:
+    if not contents.points.num_rows:
+        return "The run holds no points."
+    if not grid.rows:
+        return "Every point got a number from every score."
+    return (
+        "Where nothing can be said there is no number, and the point is left out of what follows; a status beside a "
+        "number says what to keep in mind."
+    )

@@ -1,0 +1,64 @@
+"""The most fragile correct predictions, beside what breaks them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from brittle.estimate import parameters_json
+from brittle.report.chapters.worst_case.case import Case
+from brittle.report.chapters.worst_case.result import Counterexample, Counterexamples
+from brittle.report.thumbnails import embedded
+from brittle.report.wording import short, shown
+
+FRAGILE_SHOWN = 12
+"""Counter-examples in the gallery."""
+
+
+def summarize_counterexamples(case: Case) -> Counterexamples:
+    """The most fragile correct predictions, with what breaks them."""
+    found = _fragile(case)
+    points = tuple(_counterexample(case, row) for row in found.head(FRAGILE_SHOWN).to_dict("records"))
+    return Counterexamples(points, _note(case, points, len(found)))
+
+
+def _fragile(case: Case) -> pd.DataFrame:
+    """The points predicted right, or all without labels, that have a counter-example, the nearest first."""
+    points = case.contents.points.select(["point", "row", "name", "predicted", "correct", "image"]).to_pandas()
+    points["distance"] = case.margin.value.to_numpy()
+    found = case.contents.counterexamples.to_pandas()
+    own = (found["score"] == case.margin.score) & (found["parameters"] == parameters_json(case.margin.parameters))
+    found = found.loc[own, ["point", "predicted", "image", "difference"]].drop_duplicates("point")
+    both = points.merge(found, on="point", suffixes=("", "_found"))
+    both = both[np.isfinite(both["distance"])]
+    if case.labelled:
+        both = both[both["correct"].eq(True)]
+    return both.sort_values(["distance", "row"], ignore_index=True)
+
+
+def _counterexample(case: Case, row: dict[Any, Any]) -> Counterexample:
+    images = (row["image"], row["image_found"], row["difference"])
+    return Counterexample(
+        name=shown(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
+        predicted=case.contents.class_text(row["predicted"]),
+        found=case.contents.class_text(row["predicted_found"]),
+        distance=short(row["distance"], 3),
+        images=(embedded(images[0]), embedded(images[1]), embedded(images[2])),
+    )
+
+
+def _note(case: Case, points: tuple[Counterexample, ...], count: int) -> str:
+    if not points:
+        return "This run holds no counter-example of a prediction that was right."
+    which = "correct predictions" if case.labelled else "predictions, as the data carry no labels,"
+    drawn = any(any(point.images) for point in points)
+    return " ".join(
+        part
+        for part in (
+            f"The {len(points):,} nearest of {count:,} {which} with a counter-example.",
+            "" if drawn else "The run holds no images, so the points are named.",
+        )
+        if part
+    )

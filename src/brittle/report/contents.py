@@ -1,0 +1,162 @@
+"""What a page is made from: one run, with what several chapters ask of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+import pandas as pd
+import pyarrow as pa
+
+from brittle.analysis.change_columns import laplacian_column, sampled_columns
+from brittle.analysis.class_bias import ClassBias, class_bias, class_name
+from brittle.analysis.columns import preferred, settings, typical
+from brittle.analysis.expected_change import CHANGE
+from brittle.analysis.extremes import tie_breaker
+from brittle.analysis.worst_case import margin_columns
+from brittle.norms import DUAL_ORDER
+from brittle.report import palette
+from brittle.report.wording import MISSING, shown
+from brittle.store.columns import Column, Setting
+from brittle.store.record import RunRecord
+
+T = TypeVar("T")
+
+MAX_PANELS = 4
+"""Noise levels shown side by side."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """One run, as every chapter reads it.
+
+    Attributes:
+        points: the points of the run, one row each, in the order of the data.
+        counterexamples: the nearest inputs with another prediction, as the run holds them.
+        columns: its scores, each with a row per point.
+        record: how the run was made.
+        epsilon: perturbation size that was asked for, in pixel units; None where a chapter is to choose.
+        others: other runs over the same points, by the names that the page gives them.
+    """
+
+    points: pa.Table
+    counterexamples: pa.Table
+    columns: tuple[Column, ...]
+    record: RunRecord
+    epsilon: float | None = None
+    others: Mapping[str, Contents] = field(default_factory=dict)
+
+    @property
+    def confidence(self) -> float:
+        """Of all intervals."""
+        return self.record.confidence
+
+    @cached_property
+    def chosen(self) -> Column | None:
+        """The column that speaks for a point where one number is wanted, if any has a value."""
+        return typical(self.columns)
+
+    @cached_property
+    def settings(self) -> tuple[Setting, ...]:
+        """The noise settings that have a robustness."""
+        return settings(self.columns)
+
+    @cached_property
+    def panels(self) -> tuple[Setting, ...]:
+        """Those of them that are shown side by side."""
+        return spread(self.settings, self.chosen.setting if self.chosen is not None else None)
+
+    @cached_property
+    def margins(self) -> Mapping[str, Column]:
+        """The first input margins with a value in each norm."""
+        found: dict[str, Column] = {}
+        for column in margin_columns(self):
+            norm = column.parameters.get("norm")
+            if norm in DUAL_ORDER:
+                found.setdefault(str(norm), column)
+        return {norm: column for norm, column in found.items() if column.value.notna().any()}
+
+    @cached_property
+    def laplacian(self) -> Column | None:
+        """The Laplacian that speaks for the run, if any has a value."""
+        return laplacian_column(self.columns)
+
+    @cached_property
+    def changes(self) -> Mapping[Setting, Column]:
+        """The sampled change at each noise setting, by sigma."""
+        return sampled_columns(self.columns, CHANGE)
+
+    @cached_property
+    def tells_robustness(self) -> bool:
+        """Whether the page speaks of robustness under noise: the run holds some, or nothing else to speak of."""
+        return self.chosen is not None or not (self.margins or self.changes or self.laplacian is not None)
+
+    @cached_property
+    def biases(self) -> Mapping[Setting, ClassBias]:
+        """Robustness by class under each setting that is shown."""
+        found = {setting: preferred(self.columns, setting) for setting in self.panels}
+        biases = {setting: class_bias(self, column) for setting, column in found.items() if column is not None}
+        return {setting: bias for setting, bias in biases.items() if bias is not None}
+
+    @property
+    def bias(self) -> ClassBias | None:
+        """Robustness by class under the setting that speaks for the run."""
+        return self.biases.get(self.chosen.setting) if self.chosen is not None else None
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return palette.places(self.columns)
+
+    def place(self, score: str) -> int:
+        """The place of a score of the run among the colours and marks."""
+        return self._places[score]
+
+    def colour(self, score: str) -> str:
+        """The colour of a score of the run."""
+        return palette.colour(self._places[score])
+
+    def class_text(self, number: float | None) -> str:
+        """The name of a class as the page shows it."""
+        return MISSING if number is None or pd.isna(number) else shown(class_name(self, int(number)), 40)
+
+    def noise_text(self, setting: Setting) -> str:
+        """A noise setting with three digits, as far as these tell the settings of the run apart."""
+        sigmas = {column.setting.sigma for column in self.columns if column.setting.sigma is not None}
+        rounded = None if setting.sigma is None else float(f"{setting.sigma:.3g}")
+        alone = sum(f"{sigma:.3g}" == f"{setting.sigma:.3g}" for sigma in sigmas) <= 1 if sigmas and rounded else False
+        return shown(str(setting._replace(sigma=rounded) if alone else setting), 60)
+
+    def radius_text(self, setting: Setting) -> str:
+        """The radius of noise on a sphere in brackets, where the shape of the inputs is known; else empty."""
+        sides = self.record.data.input_shape
+        if setting.noise != "sphere" or setting.sigma is None or not sides:
+            return ""
+        return f" (radius {setting.sigma * math.sqrt(math.prod(sides)):.3g})"
+
+    def ties_text(self, column: Column) -> str:
+        """How points that tie in `column` are ordered; empty where none do."""
+        if not column.value.dropna().duplicated().any():
+            return ""
+        second = tie_breaker(self.columns, column)
+        by = f"{shown(second.label)}, then by " if second is not None else ""
+        return f"Points that tie are ordered by {by}their place in the data."
+
+
+def spread(available: Sequence[Setting], chosen: Setting | None) -> tuple[Setting, ...]:
+    """At most `MAX_PANELS` of the settings, evenly spread, the ends and `chosen` among them."""
+    if len(available) <= MAX_PANELS:
+        return tuple(available)
+    last = len(available) - 1
+    wanted = {round(step * last / (MAX_PANELS - 1)) for step in range(MAX_PANELS)}
+    if chosen in available and (place := available.index(chosen)) not in wanted:
+        wanted.remove(min(wanted - {0, last}, key=lambda kept: abs(kept - place)))
+        wanted.add(place)
+    return tuple(available[place] for place in sorted(wanted))
+
+
+def ends(items: Sequence[T], limit: int) -> list[T]:
+    """All items, or of more than `limit` the first and the last."""
+    return list(items) if len(items) <= limit else [*items[: limit // 2], *items[len(items) - limit // 2 :]]

@@ -1,0 +1,72 @@
+"""What the report's command prints beside the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers.change_runs import change_run, other_run
+from helpers.tables import make_table
+
+from brittle.analysis import (
+    compare,
+    expected_change_table,
+    format_comparison,
+    format_expected_change,
+    label_flips,
+)
+from brittle.cli import main
+from brittle.errors import DataError
+from brittle.store.table import Table
+
+pytestmark = pytest.mark.usefixtures("figures_drawn_once")
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: Table) -> None:
+    """Run folders `clean`, `a/run` and `b/run`."""
+    monkeypatch.chdir(tmp_path)
+    table.to_parquet("clean")
+    for seed, name in enumerate(("a/run", "b/run"), 1):
+        other_run(seed).to_parquet(name)
+
+
+@pytest.mark.usefixtures("folders")
+def test_the_command_prints_what_the_page_shows(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "clean"]) == 0
+    said = capsys.readouterr().out
+    assert format_expected_change(expected_change_table(table), label_flips(table)) in said
+    assert "Against" not in said
+    assert 'id="expected-change"' in Path("clean/report.html").read_text(encoding="utf-8")
+    assert main(["report", "clean", "--against", "a/run"]) == 0
+    comparison = format_comparison(compare(table, other_run()))
+    assert f"Against run: {comparison}" in capsys.readouterr().out
+    assert main(["report", "clean", "--against", "a/run", "b/run"]) == 0
+    said = capsys.readouterr().out
+    assert "Against a/run: " in said
+    assert "Against b/run: " in said
+    assert "All runs at a glance" in Path("clean/report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("folders")
+def test_what_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "clean", "--against", "nowhere"]) == 7
+    assert "nowhere" in capsys.readouterr().err
+    change_run(seed=1).to_parquet("others")
+    assert main(["report", "clean", "--against", "others"]) == DataError.exit_code
+    assert "labels_differ" in capsys.readouterr().err
+    assert not Path("clean/report.html").exists()
+
+
+def test_a_run_without_the_scores_prints_nothing_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_table(points=12, scores=("moments",)).to_parquet("plain")
+    assert main(["report", "plain"]) == 0
+    assert "aplacian" not in capsys.readouterr().out
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--help"]) == 0
+    assert "--against" in capsys.readouterr().out

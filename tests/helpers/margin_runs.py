@@ -1,0 +1,41 @@
+"""Runs with input margins, as the worst-case chapter reads them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from helpers.pages import result_of
+
+from brittle.report.chapters.worst_case import WorstCaseChapter
+from brittle.report.chapters.worst_case.result import WorstCase
+from brittle.store.schemas import SCORES
+from brittle.store.table import Table
+
+SCORED = ("logit_margin", "entropy", "input_margin")
+LABEL = "input_margin(norm=linf)"
+
+
+def worst_case(table: Table, epsilon: float | None = None) -> WorstCase:
+    """What the chapter says of a run with one norm."""
+    (case,) = result_of(WorstCaseChapter(), table, epsilon=epsilon)
+    return case
+
+
+def first_case(table: Table) -> WorstCase:
+    """What the chapter says of the first norm of a run."""
+    return result_of(WorstCaseChapter(), table)[0]
+
+
+def margins(table: Table) -> np.ndarray:
+    """The input margins of `table`, NaN where there is none."""
+    rows = table.long()
+    return rows.loc[rows["score"] == "input_margin", "value"].to_numpy(dtype=np.float64)
+
+
+def with_status(table: Table, status: str) -> Table:
+    """`table` with the status of every input margin replaced."""
+    rows = table.long()
+    rows.loc[rows["score"] == "input_margin", "status"] = status
+    return replace(table, scores=pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False))

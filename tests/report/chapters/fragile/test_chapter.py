@@ -1,0 +1,23 @@
+"""The most fragile predictions."""
+
+from __future__ import annotations
+
+import re
+
+from helpers.pages import result_of
+from helpers.tables import make_table
+
+from brittle.report.chapters.fragile import FragileChapter
+
+
+def test_a_number_that_was_not_seen_is_a_bound() -> None:
+    """Of 8 points that hardly ever flip, the normal model of 50 copies says numbers that no copy showed."""
+    table = make_table(points=8, scores=("moments",), budgets=(50,), sigmas=(0.02,))
+    rows = result_of(FragileChapter(), table).grid.rows
+    column = table.wide()["moments(draws=50, sigma=0.02).evidence"]
+    assert (column == "extrapolated").any()
+    shown = [row for row in rows if "extrapolated" in row]
+    assert len(shown) == (column == "extrapolated").sum()
+    assert all(row[6].endswith(", by the normal model") for row in shown)
+    assert any(row[5].startswith("above ") and row[6].startswith("below ") for row in shown)
+    assert not any(re.search(r"e-[2-9]\d", cell) for row in shown for cell in (row[5], row[6]))

@@ -1,0 +1,238 @@
+"""The page: inert, self-contained, the same for the same table, and honest about what a run does not hold."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pytest
+from helpers.pages import EVERY_SCORE, Page, assert_inert, page_of, storable, text_of
+from helpers.tables import HOSTILE, make_table, with_value
+
+from brittle.errors import StorageError
+from brittle.estimate import parameters_json
+from brittle.report import figure, wording, write_report
+from brittle.store.record import RunRecord
+from brittle.store.schemas import POINTS, SCORES
+from brittle.store.table import Table
+
+T = TypeVar("T")
+
+pytestmark = pytest.mark.usefixtures("figures_drawn_once")
+
+
+@pytest.fixture(scope="module")
+def full() -> Table:
+    return make_table(points=120, scores=EVERY_SCORE, budgets=(10, 400), broken=3)
+
+
+@pytest.fixture(scope="module")
+def text(full: Table) -> str:
+    return text_of(full)
+
+
+@pytest.fixture(scope="module")
+def page(text: str) -> Page:
+    return Page(text)
+
+
+def test_the_page_is_well_formed_and_inert(page: Page) -> None:
+    assert_inert(page)
+    assert sum(tag == "svg" for tag, _ in page.elements) == 7
+    assert [a.get("content") for tag, a in page.elements if tag == "meta" and "http-equiv" in a] == [
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    ]
+
+
+def test_the_page_names_no_address(text: str) -> None:
+    text = re.sub(r"base64,[\w+/=]+", "", text.replace('xmlns="http://www.w3.org/2000/svg"', ""))
+    assert re.findall(r"(?i)(?:https?:|ftp:|//[a-z]|@import|@font-face|javascript:|<script)", text) == []
+
+
+def test_the_page_tells_its_story(page: Page) -> None:
+    for words in (
+        "How easily do the predictions of models:cnn break?",
+        "The weights are float16; sums were taken in float32.",
+        "sigma = 0.05, 0.1, 0.25 in pixel units, with inputs from 0 to 1; that is 5%, 10%, 25% of this range",
+        "120 points, of which 117 got a robustness",
+        "1,234,567 passes through the network",
+        "Mean p_robust, sigma 0.1",
+        "Least robust class",
+        "this page reads monte_carlo(draws=400, sigma=0.1)",
+        "The input holds NaN or infinite values.",
+        "test/00000.png (row 0): 1 NaN of 3072",
+        "Kruskal–Wallis",
+        "its own expected error",
+        "moments *",
+        "Kendall's tau",
+        "brittle score --model models:cnn",
+        "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "99% confidence",
+    ):
+        assert words in page.text, words
+
+
+def test_identifiers_are_unique(page: Page) -> None:
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_same_table_gives_the_same_bytes(
+    full: Table, text: str, tmp_path: Path, figures_drawn_once: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figure, "draw", figures_drawn_once)  # every figure is drawn again
+    shuffled = replace(full, scores=full.scores.take(list(reversed(range(len(full.scores))))))
+    written = write_report(shuffled, tmp_path / "report.html")
+    assert written == tmp_path / "report.html"
+    assert written.read_bytes() == text.encode()
+
+
+def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"unwritable.*none.*report\.html"):
+        write_report(make_table(points=3, scores=("softmax",)), tmp_path / "none" / "report.html")
+
+
+def test_there_are_forty_hostile_strings() -> None:
+    assert len(set(HOSTILE)) >= 40
+
+
+def poisoned(value: Any, texts: Iterator[str]) -> Any:
+    """`value` with every text in it replaced by the next of `texts`."""
+    if isinstance(value, str):
+        return next(texts)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{one.name: poisoned(getattr(value, one.name), texts) for one in fields(value)})
+    if isinstance(value, Mapping):
+        return {key: poisoned(inner, texts) for key, inner in value.items()}
+    return tuple(poisoned(inner, texts) for inner in value) if isinstance(value, tuple) else value
+
+
+def poisoned_record(record: RunRecord, start: int) -> RunRecord:
+    """A record with hostile text in every field, but for what says which scores these are."""
+    found = poisoned(record, itertools.cycle(HOSTILE[start:] + HOSTILE[:start]))
+    scores = tuple(
+        replace(entry, score=own.score, parameters=own.parameters, quantity=own.quantity, safer=own.safer)
+        for own, entry in zip(record.scores, found.scores, strict=True)
+    )
+    return replace(found, scores=scores, data=replace(found.data, class_names=HOSTILE[start : start + 20]))
+
+
+def poisoned_points(points: pa.Table, start: int) -> pa.Table:
+    """Points with a hostile name and detail each; hostile image bytes for some."""
+    rows = points.to_pylist()
+    for number, row in enumerate(rows):
+        row["name"] = storable(HOSTILE[(start + number) % len(HOSTILE)])
+        row["detail"] = storable(HOSTILE[(start + 2 * number) % len(HOSTILE)])
+        if number % 7 == 0:
+            row["image"] = b"<svg onload=alert(1)>"
+        if number % 11 == 0:
+            row["status"] = "tie"
+    return pa.Table.from_pylist(rows, schema=POINTS)
+
+
+@pytest.mark.parametrize("start", [0, 20])
+def test_hostile_text_in_every_field_is_shown_as_text(start: int) -> None:
+    """Names, details, class names and every text of the record; the scores keep theirs, so that all is drawn."""
+    recipe = {"points": 120, "scores": EVERY_SCORE, "sigmas": (0.05, 0.1), "budgets": (10, 20)}
+    table = make_table(classes=20, broken=2, class_names=HOSTILE[start : start + 20], **recipe)
+    page = page_of(Table(poisoned_points(table.points, start), table.scores, poisoned_record(table.record, start)))
+    assert_inert(page)
+    assert sum(tag == "svg" for tag, _ in page.elements) == 7
+    for name in HOSTILE[start : start + 20]:
+        assert " ".join(wording.shown(name, 28).split()) in page.text
+
+
+def test_hostile_scores_statuses_and_noises_are_shown_as_text() -> None:
+    """Names of scores, of noise families and of statuses reach legends, heads of panels and tables."""
+    table = make_table(points=30, scores=("moments", "softmax", "monte_carlo"), sigmas=(0.1,), budgets=(10, 20))
+    rows, entries = table.long(), []
+    for number, entry in enumerate(table.record.scores):
+        hostile = storable(HOSTILE[number])
+        parameters = {**entry.parameters, "noise": storable(HOSTILE[number + 3]), HOSTILE[0]: HOSTILE[number]}
+        own = (rows["score"] == entry.score) & (rows["parameters"] == parameters_json(entry.parameters))
+        score = entry.score if entry.score == "monte_carlo" else hostile
+        rows.loc[own, "score"] = score
+        rows.loc[own, "parameters"] = parameters_json(parameters)
+        entries.append(replace(entry, score=score, parameters=parameters, label=hostile, title=hostile))
+    rows.loc[::5, "status"] = "<script>"
+    scores = pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)
+    page = page_of(Table(table.points, scores, replace(table.record, scores=tuple(entries))))
+    assert_inert(page)
+    assert "svg" in page.tags
+    assert "Status <script>, which this version does not know." in page.text
+
+
+def bare(record: T) -> T:
+    """`record` with the defaults of all fields that have any."""
+    kept = {
+        one.name: bare(value) if is_dataclass(value := getattr(record, one.name)) else value
+        for one in fields(record)  # type: ignore[arg-type]
+        if one.default is MISSING and one.default_factory is MISSING
+    }
+    return type(record)(**kept)
+
+
+def test_a_record_of_little_is_read() -> None:
+    table = make_table(points=12, scores=("moments", "monte_carlo"), sigmas=(0.1,))
+    page = page_of(replace(table, record=bare(table.record)))
+    assert_inert(page)
+    assert "Not recorded" in page.text
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        (
+            {"labels": False, "images": False},
+            "no point carries a label",
+            "Points by predicted class",
+            "holds no images",
+        ),
+        ({"scores": ("moments", "softmax")}, "This run holds no Monte Carlo"),
+        ({"scores": ("softmax",)}, "None: no score of this run depends on noise"),
+        ({"scores": ("logit_margin",)}, "No point of this run has a robustness"),
+        ({"scores": ()}, "No point of this run has a robustness"),
+        ({"scores": ("moments", "monte_carlo")}, "This run holds no softmax or margin"),
+        ({"sigmas": (0.1,)}, "of the points flip with a probability above 1%"),
+        ({"classes": 1}, "All belong to one class"),
+        ({"classes": 2}, "Kruskal–Wallis"),
+        ({"points": 1}, "1 point, of which 1 got a robustness"),
+        ({"points": 0}, "The run holds no points"),
+        ({"points": 6, "broken": 6}, "6 points, of which 0 got a robustness"),
+        ({"budgets": (10,)}, "in this order: moments with 10 draws, mmse with 10 draws"),
+        (
+            {"classes": 40, "points": 600, "scores": ("moments",), "sigmas": (0.1,)},
+            "10 classes in the middle not drawn",
+            "28 classes between them left out",
+        ),
+        (
+            {"sigmas": (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3), "scores": ("taylor",)},
+            "3 further noise levels of the run not drawn here",
+        ),
+    ],
+)
+def test_what_a_run_lacks_is_said(recipe: tuple[Any, ...]) -> None:
+    page = page_of(make_table(**recipe[0]))
+    assert_inert(page)
+    assert all(words in page.text for words in recipe[1:])
+
+
+def test_a_run_that_stopped_early_says_so() -> None:
+    table = make_table(points=5, scores=("softmax",))
+    page = page_of(replace(table, record=replace(table.record, finished=None, command=None)))
+    assert "The run had not finished" in page.text
+    assert "Not recorded" in page.text
+
+
+def test_all_points_alike_are_drawn() -> None:
+    table = make_table(points=10, scores=("monte_carlo", "moments", "softmax"), sigmas=(0.1,), budgets=(200,))
+    for entry in table.record.scores:
+        table = with_value(table, entry.label, [0.0] * 10)
+    page = page_of(table)
+    assert_inert(page)
+    assert "flip &lt;" in text_of(table)
