@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.estimate import Direction, Estimate, Status
-from brittle.measure import Features, Measurement, Observed
+from brittle.measure import Features, HeadInputs, Measurement
 from brittle.norms import DUAL_ORDER, check_norm
 from brittle.scores.base import Score, clean_status, finish, mark
 
@@ -60,7 +60,7 @@ class FeatureMargin(Score):
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""
-        observed: Observed = measured[Features()]
+        observed: HeadInputs = measured[Features()]
         clean = observed.clean
         margin = feature_margin(clean.logits, observed.weight, self.norm)
         status = mark(clean_status(clean), margin.isinf(), Status.ZERO_GRADIENT)

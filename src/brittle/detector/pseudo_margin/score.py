@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from brittle.estimate import Direction, Estimate, Status
-from brittle.measure import Features, Measurement, Observed
+from brittle.measure import Features, HeadInputs, Measurement
 from brittle.scores.base import Score, clean_status, finish, mark
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class PseudoMarginScore(Score):
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""
-        observed: Observed = measured[Features()]
+        observed: HeadInputs = measured[Features()]
         margin = self.learned.predict(observed.features).to(observed.features.device)
         status = mark(clean_status(observed.clean), ~margin.isfinite(), Status.NONFINITE_LOGITS)
         return finish(margin, margin, margin, status, observed.clean.passes)
