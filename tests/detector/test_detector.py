@@ -29,7 +29,8 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.detector import FLAGS, SCORES, Counts, Detector, Rate, Source, points_needed, steady_rate, write_flags
-from brittle.detector.calibration import STEADY, flagged, judge, threshold_of
+from brittle.detector.calibration import judge
+from brittle.detector.threshold import STEADY, flagged, threshold_of
 from brittle.errors import (
     BrittleError,
     DataError,
@@ -271,6 +272,39 @@ def test_what_is_no_run_no_classifier_and_no_score_is_named(table: Table, detect
 
 
 # What is counted.
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tpr", "high"),
+        ("tpr", None),
+        ("tpr", [0.9]),
+        ("tpr", math.nan),
+        ("confidence", "high"),
+        ("confidence", None),
+        ("confidence", 1),
+        ("seed", "first"),
+        ("seed", 1.5),
+        ("seed", None),
+        ("seed", -1),
+        ("seed", 2**63),
+        ("margin", 3),
+        ("margin", []),
+        ("pseudo_margin", "margins.safetensors"),
+        ("epsilon", None),
+    ],
+)
+def test_what_a_parameter_cannot_be_is_named(table: Table, name: str, value: object) -> None:
+    with pytest.raises(ParameterError, match="found") as caught:
+        Detector.fit(table, **({"epsilon": 0.15} | {name: value}))  # type: ignore[arg-type]
+    assert caught.value.code == name
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path, table: Table) -> None:
+    given = Detector.fit(table, 0.15, tpr=np.float32(0.5), confidence=np.float32(0.75), seed=np.int64(3))
+    assert Detector.load(given.save(tmp_path / "detector.json")) == given
+    assert given == Detector.fit(table, 0.15, tpr=0.5, confidence=0.75, seed=3)
 
 
 def test_counts(table: Table) -> None:

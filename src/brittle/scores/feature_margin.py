@@ -60,7 +60,6 @@ class FeatureMargin(OnePassScore):
         return mark(status, value.isinf(), Status.ZERO_GRADIENT)
 
 
-
 def feature_margin(logits: Tensor, weight: Tensor, norm: str) -> Tensor:
     """The score of `FeatureMargin` for `logits` `[B, C]` and a head of `weight` `[C, d]`: `[B]`, float64.
 
