@@ -28,7 +28,7 @@ from scipy.stats import beta, betabinom, binom
 from torch import Tensor, nn
 
 import brittle
-from brittle.detector import FLAGS, SCORES, Counts, Detector, Rate, Source, points_needed, steady_rate, write_flags
+from brittle.detector import FLAGS, READINGS, Counts, Detector, Rate, Source, points_needed, steady_rate, write_flags
 from brittle.detector.calibration import judge
 from brittle.detector.threshold import STEADY, flagged, threshold_of
 from brittle.errors import (
@@ -47,7 +47,7 @@ from brittle.scores.feature_margin import feature_margin
 from brittle.store.table import SCORES as SCHEMA
 from brittle.store.table import Table, parameters_json
 
-SIMPLE = [name for name in SCORES if name != "pseudo_margin"]
+SIMPLE = [name for name in READINGS if name != "pseudo_margin"]
 FORWARD = [LogitMargin(), MaxProbability(), ProbabilityMargin(), Entropy(), FeatureMargin("linf")]
 
 
@@ -523,7 +523,7 @@ def test_wrapped_network_is_the_rule(table: Table, score: str) -> None:
     wrapped = found.wrap(subject)
     logits, values, flags = wrapped(points(400))
     frame = table.long()
-    run = frame[frame["score"] == score]["value"].to_numpy() * SCORES[score].sign
+    run = READINGS[score].oriented(frame[frame["score"] == score]["value"].to_numpy())
     assert np.array_equal(values.detach().numpy(), run)
     assert values.dtype == torch.float64
     with torch.no_grad():
@@ -625,7 +625,7 @@ def test_one_logit(score: str) -> None:
     subject = brittle.Classifier(network, outputs="binary-logit")
     run = brittle.score(subject, points(400), FORWARD)
     values = run.wide()[next(one["label"] for one in run.provenance["scores"] if one["score"] == score)].to_numpy()
-    values = values * SCORES[score].sign
+    values = READINGS[score].oriented(values)
     table = with_margins(run, (values + 2.0).tolist(), parameters={"norm": "linf", "bounded": False})
     found = Detector.fit(table, float(np.median(values)) + 2.0, score=score)
     assert np.array_equal(found.wrap(network)(points(400))[1].detach().numpy(), values)
