@@ -306,7 +306,7 @@ def safetensors_target() -> Target:
     import torch
     from torch import nn
 
-    from brittle.model.loading.load import _load_weights, check_weights
+    from brittle.model.loading.weights import check_weights, load_weights
 
     network = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))
     content = safetensors.torch.save(network.state_dict(), {"format": "pt"})
@@ -314,7 +314,7 @@ def safetensors_target() -> Target:
     def read(folder: Path) -> None:
         with torch.random.fork_rng(devices=[]):
             fresh = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))
-        _load_weights(fresh, folder / "w.safetensors")
+        load_weights(fresh, folder / "w.safetensors")
         check_weights(fresh, "w")
 
     return Target([{"w.safetensors": content}], mutate_tensors, read)

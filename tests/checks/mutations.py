@@ -338,7 +338,7 @@ MUTATIONS = (
     ),
     mutation(
         "operations that differentiate once are seen", "model/classifier.py",
-        "        if differentiable and _differentiates_once(gradient):\n", "        if False:\n",
+        "        if differentiable and differentiates_once(gradient):\n", "        if False:\n",
         "scores/test_laplacian.py::test_no_second_derivative_is_one_sentence",
     ),
     mutation(
@@ -355,7 +355,7 @@ MUTATIONS = (
     ),
     mutation(
         "a model that is trained during a pass", "model/classifier.py",
-        "            output = call(seen)\n        check_mode(self.model)\n", "            output = call(seen)\n",
+        "            output = call(ready)\n        check_mode(self.model)\n", "            output = call(ready)\n",
         f"{THREADS}training_in_the_middle_of_a_pass_stops_it",
     ),
     mutation(
@@ -444,7 +444,7 @@ MUTATIONS = (
         f"{CALLER}every_score_has_the_same_bytes[float64]",
     ),
     mutation(
-        "lazy layers", "model/classifier.py",
+        "lazy layers", "model/placement.py",
         "    if lazy:\n", "    if False:\n",
         f"{CALLER}lazy_layers_that_have_seen_no_input",
     ),
@@ -613,8 +613,8 @@ MUTATIONS = (
         "doctor/test_doctor_state.py::test_what_changes_while_the_checks_are_made_is_seen_at_their_end",
     ),
     mutation(
-        "logits are copied from what the model returns", "model/classifier.py",
-        'if self.outputs == "probs" else scores.clone()\n', 'if self.outputs == "probs" else scores\n',
+        "logits are copied from what the model returns", "model/outputs.py",
+        'if outputs == "probs" else scores.clone()\n', 'if outputs == "probs" else scores\n',
         "doctor/test_doctor_state.py::test_logits_and_features_are_the_callers_own",
     ),
     mutation(
@@ -736,7 +736,7 @@ MUTATIONS = (
     ),
     # Archives.
     mutation(
-        "every byte of an archive is of a record", "model/loading/archive.py",
+        "every byte of an archive is of a record", "model/loading/archive_records.py",
         "            check_layout(content, archive)\n", "",
         "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused",
     ),
@@ -766,12 +766,12 @@ MUTATIONS = (
         "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[a tensor that nobody reads]",
     ),
     mutation(
-        "records that no checkpoint reads", "model/loading/archive.py",
+        "records that no checkpoint reads", "model/loading/archive_records.py",
         "    if not all(names) or held != read:\n", "    if False:\n",
         "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused",
     ),
     mutation(
-        "one program in an archive", "model/loading/archive.py",
+        "one program in an archive", "model/loading/archive_records.py",
         "    if len(roots) > 1:\n", "    if False:\n",
         "model/loading/test_models.py::test_surplus_bytes_in_an_archive_are_refused[another program]",
     ),
@@ -864,7 +864,7 @@ MUTATIONS = (
         "doctor/test_doctor_state.py::test_a_model_that_cannot_be_copied_is_looked_at_without_a_copy",
     ),
     mutation(
-        "what a model may raise", "model/classifier.py",
+        "what a model may raise", "model/failures.py",
         "AssertionError, LookupError, ArithmeticError, AttributeError)", "AssertionError, IndexError)",
         "doctor/test_doctor_outputs.py::test_whatever_a_model_raises_is_told",
     ),

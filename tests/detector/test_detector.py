@@ -42,13 +42,13 @@ from brittle.errors import (
 )
 from brittle.estimate import Status
 from brittle.norms import parse_epsilon
-from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin
+from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin, Softmax
 from brittle.scores.feature_margin import feature_margin
 from brittle.store.table import SCORES as SCHEMA
 from brittle.store.table import Table, parameters_json
 
 SIMPLE = [name for name in READINGS if name != "pseudo_margin"]
-FORWARD = [LogitMargin(), MaxProbability(), ProbabilityMargin(), Entropy(), FeatureMargin("linf")]
+FORWARD = [LogitMargin(), MaxProbability(), ProbabilityMargin(), Entropy(), Softmax(), FeatureMargin("linf")]
 
 
 def with_margins(table: Table, margins, status=None, norm: str = "linf", parameters=None) -> Table:

@@ -16,7 +16,7 @@ from helpers.problems import Wrapped, inputs, nan_under_noise, small_classifier,
 import brittle
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
-from brittle.model.loading.load import state_digest
+from brittle.model.loading.weights import state_digest
 from brittle.run import make_job
 from brittle.scores import MMSE, LogitMargin, Moments, MonteCarlo, Score, Softmax, Taylor
 from brittle.store.table import parameters_json

@@ -12,8 +12,9 @@ from torch import nn
 from brittle.detector.ranges import check_input_numbers
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.model.bounds import check_bounds
-from brittle.model.classifier import OUTPUTS, Classifier
-from brittle.model.loading.load import state_digest
+from brittle.model.classifier import Classifier
+from brittle.model.loading.weights import state_digest
+from brittle.model.outputs import OUTPUTS
 from brittle.store.files.strict_json import MOST_CHARACTERS
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -30,7 +31,7 @@ class Identity:
         bounds: smallest and largest value of an input.
         mean: subtracted from the input, one number or one per channel, or None.
         std: what the difference is divided by, likewise.
-        outputs: what the network returns, one of `brittle.model.classifier.OUTPUTS`.
+        outputs: what the network returns, one of `brittle.model.outputs.OUTPUTS`.
 
     Raises:
         ParameterError: a field has no such value.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -13,9 +12,9 @@ from brittle.errors import BrittleError, ModelError, ParameterError
 from brittle.model.bounds import allowed_range
 from brittle.model.classifier import Classifier
 from brittle.model.head import Head, check_head, find_head
+from brittle.model.outputs import LARGEST_PROBABILITY, class_scores, log_probabilities, scores_of
+from brittle.model.preprocessing import normalise
 from brittle.scores.one_pass import OnePass, OnePassScore
-
-_PRECISE = (torch.float32, torch.float64)
 
 
 class DetectorNetwork(nn.Module):
@@ -81,7 +80,7 @@ class DetectorNetwork(nn.Module):
         return self
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """See the class.
+        """Logits, score and flag of each of `inputs`, `[B, *shape]`.
 
         Raises:
             ModelError: the network cannot be run on inputs of that shape, or its result is not one row of logits each.
@@ -116,10 +115,7 @@ class DetectorNetwork(nn.Module):
     def _as_seen(self, inputs: Tensor) -> Tensor:
         """The inputs as the network sees them; without preprocessing the caller's own, as it gets them bare."""
         moved = inputs if inputs.dtype == self._dtype else inputs.to(self._dtype or inputs.dtype)
-        if not self._scaled:
-            return moved
-        shape = (1, -1) + (1,) * (inputs.dim() - 2)
-        return (moved - self.mean.to(moved.dtype).view(shape)) / self.std.to(moved.dtype).view(shape)
+        return normalise(moved, self.mean, self.std) if self._scaled else moved
 
     def _observe(self, seen: Tensor) -> tuple[Any, Tensor | None, Head | None]:
         """What the network returns, and where they are needed the features and the last layer."""
@@ -146,19 +142,11 @@ class DetectorNetwork(nn.Module):
         self._head_agrees = bool(logits.isfinite().all())
 
     def _logits(self, output: Any, rows: int) -> Tensor:
-        """Logits `[B, C]`, in single precision or better, as `Classifier` makes them."""
-        scores = output if isinstance(output, Tensor) else _named(output)
-        if self._outputs == "binary-logit" and scores.numel() == rows:
-            scores = scores.reshape(rows, 1)
-            scores = torch.cat((torch.zeros_like(scores), scores), dim=1)
-        if scores.dim() != 2 or scores.shape[0] != rows or scores.shape[1] < 2:
-            raise ModelError(
-                "output_shape",
-                f"{rows} inputs gave a result of shape {list(scores.shape)}; [{rows}, classes] is needed, for 2 "
-                f"classes or more",
-            )
-        scores = scores if scores.dtype in _PRECISE else scores.float()
-        return _log_probabilities(scores) if self._outputs == "probs" else scores
+        """Logits `[B, C]`, as `Classifier` makes them; NaN for what is no probability where these are declared."""
+        scores = class_scores(scores_of(output)[0], rows, self._outputs)
+        if self._outputs != "probs":
+            return scores
+        return torch.where((scores >= 0) & (scores <= LARGEST_PROBABILITY), log_probabilities(scores), torch.nan)
 
 
 def _check_inputs(inputs: Any, channels: int) -> None:
@@ -194,13 +182,3 @@ def _evaluate(part: nn.Module) -> None:
     """Evaluation mode; an exported program refuses to change its own, which was fixed when it was exported."""
     if not isinstance(part, fx.GraphModule):
         part.eval()
-
-
-def _named(output: Any) -> Tensor:
-    return output["logits"] if isinstance(output, Mapping) else output.logits
-
-
-def _log_probabilities(scores: Tensor) -> Tensor:
-    """Logarithms of probabilities, NaN for what is none; one that underflowed counts as the smallest number."""
-    logarithms = scores.clamp_min(torch.finfo(scores.dtype).tiny).log()
-    return torch.where((scores >= 0) & (scores <= 1 + 1e-2), logarithms, torch.nan)

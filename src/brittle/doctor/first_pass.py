@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn.parameter import is_lazy
 
-from brittle.model.classifier import Classifier, scores_of
+from brittle.model.classifier import Classifier
+from brittle.model.outputs import scores_of
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from brittle.doctor.finding import Finding
 from brittle.doctor.rounding import allowed_again, excess, largest_difference
 from brittle.doctor.subject import NOW, OTHERS, REPEATS, Subject
 from brittle.errors import ModelError, listed
-from brittle.model.loading.load import check_weights as check_finite_weights
+from brittle.model.loading.weights import check_weights as check_finite_weights
 
 NAMED = 3
 """Tensors that a message names."""

@@ -10,24 +10,21 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
 
 from brittle.errors import ModelError, ParameterError
 from brittle.model.bounds import check_bounds
 from brittle.model.caller_modes import standard_modes
 from brittle.model.evaluation_mode import check_mode, evaluation_mode
+from brittle.model.failures import NO_SECOND, WITHOUT_SECOND, differentiates_once, failures_in_one_sentence
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.in_use import check_not_in_use, in_use
+from brittle.model.outputs import OUTPUTS, logits_of, scores_of
+from brittle.model.placement import place
+from brittle.model.preprocessing import channel_numbers, normalise
 from brittle.model.turns import PASSES
 
-OUTPUTS = ("logits", "probs", "binary-logit")
-"""What a model may return: class scores, class probabilities (their logarithm is taken), or one logit for class 1."""
-
 WATCHER: ContextVar[Callable[[Classifier, Tensor, Tensor], None] | None] = ContextVar("watcher", default=None)
-"""Called with the classifier, the inputs and the logits of every pass that this thread makes; None for nobody."""
-
-_NO_SECOND = "an operation of the model has a gradient, but no second derivatives"
-_WITHOUT_SECOND = "use scores without them (probability_change, or laplacian by the method gram)"
+"""Called with the classifier, the inputs and the logits of every pass that this thread makes; None for no watcher."""
 
 
 class Classifier:
@@ -42,7 +39,7 @@ class Classifier:
         bounds: smallest and largest value of an input.
         mean: subtracted from the input, one number or one per channel (axis 1), in input units.
         std: what the difference is divided by, likewise.
-        outputs: one of `OUTPUTS`.
+        outputs: what the model returns, one of `brittle.model.outputs.OUTPUTS`.
         device: where the model and its inputs are moved; where the model's parameters are by default.
         source: where the model comes from (JSON values), for the record of a run.
         head: name of the last linear layer, for the scores that need features; found where it is not named.
@@ -77,13 +74,13 @@ class Classifier:
             raise ParameterError("outputs", f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
         self.model = model
         self.bounds = check_bounds(bounds)
-        self.mean = _channel_numbers("mean", mean)
-        self.std = _channel_numbers("std", std)
+        self.mean = channel_numbers("mean", mean)
+        self.std = channel_numbers("std", std)
         if self.std is not None and min(self.std) <= 0:
             raise ParameterError("std", f"every std must be positive; found {list(self.std)}")
         self.outputs = outputs
         self.source = dict(source or {})
-        self.device, self.dtype = _place(model, device)
+        self.device, self.dtype = place(model, device)
         self.forward_passes = 0
         self.backward_passes = 0
         self.output_dtype = self.dtype or torch.float32
@@ -103,7 +100,7 @@ class Classifier:
             ModelError: the model fails on this batch, or what it returns are not class scores.
         """
         logits = self._logits(self._run(self.model, inputs), len(inputs))
-        self._tell(inputs, logits)
+        self._notify(inputs, logits)
         return logits
 
     def with_head(self, name: str | None) -> Classifier:
@@ -137,7 +134,7 @@ class Classifier:
         """
         output, features = self._run(self.head.observe, inputs)
         logits, features = self._logits(output, len(inputs)), features.clone()
-        self._tell(inputs, logits)
+        self._notify(inputs, logits)
         if not self._head_agrees:
             check_head(self.head, features, logits)
             self._head_agrees = bool(logits.isfinite().all())
@@ -162,10 +159,10 @@ class Classifier:
                 "the model's output does not depend on its input through operations that PyTorch can differentiate; "
                 "use scores without gradients (moments, monte_carlo, softmax)",
             )
-        if differentiable and _differentiates_once(gradient):
+        if differentiable and differentiates_once(gradient):
             raise ModelError(
                 "not_twice_differentiable",
-                f"{_NO_SECOND} (it is marked as differentiable once); {_WITHOUT_SECOND}",
+                f"{NO_SECOND} (it is marked as differentiable once); {WITHOUT_SECOND}",
             )
         return gradient
 
@@ -190,7 +187,7 @@ class Classifier:
             if error.code != "model_failed":
                 raise
             reason = str(error.__cause__).partition("\n")[0].rstrip(".")
-            raise ModelError("not_twice_differentiable", f"{_NO_SECOND} ({reason}); {_WITHOUT_SECOND}") from error
+            raise ModelError("not_twice_differentiable", f"{NO_SECOND} ({reason}); {WITHOUT_SECOND}") from error
         return torch.zeros_like(inputs) if product is None else product
 
     def _derivative(self, what: str, values: Tensor, inputs: Tensor, keep: bool, differentiable: bool) -> Tensor | None:
@@ -201,7 +198,7 @@ class Classifier:
             return None
         # Seeds that require gradients make operations that differentiate once show up in the graph of the gradient.
         seeds = torch.ones_like(values, requires_grad=differentiable)
-        with PASSES.together(), _failures(what, inputs, self.device):
+        with PASSES.together(), failures_in_one_sentence(what, inputs, self.device):
             return torch.autograd.grad(
                 values, inputs, seeds, retain_graph=keep, create_graph=differentiable, allow_unused=True
             )[0]
@@ -237,15 +234,14 @@ class Classifier:
         self.forward_passes += len(inputs)
         moved = inputs.to(self.device, self.dtype or inputs.dtype)
         # A copy, so that a model that works in place cannot change the caller's data.
-        seen = self._normalise(moved) if self.mean or self.std else moved.clone()
+        ready = self._normalise(moved) if self.mean or self.std else moved.clone()
         check_mode(self.model)
-        with PASSES.together(), _failures("run on", inputs, self.device):
-            output = call(seen)
+        with PASSES.together(), failures_in_one_sentence("run on", inputs, self.device):
+            output = call(ready)
         check_mode(self.model)
         return output
 
     def _normalise(self, inputs: Tensor) -> Tensor:
-        shape = (1, -1) + (1,) * (inputs.dim() - 2)
         channels = inputs.shape[1] if inputs.dim() > 1 else 1
         for name, numbers in (("mean", self.mean), ("std", self.std)):
             if numbers is not None and len(numbers) not in (1, channels):
@@ -253,177 +249,17 @@ class Classifier:
                     name,
                     f"{len(numbers)} numbers for {name}, inputs of shape {list(inputs.shape)}; give 1 or one a channel",
                 )
-        mean = inputs.new_tensor(self.mean or (0.0,)).view(shape)
-        std = inputs.new_tensor(self.std or (1.0,)).view(shape)
-        return (inputs - mean) / std
+        return normalise(inputs, inputs.new_tensor(self.mean or (0.0,)), inputs.new_tensor(self.std or (1.0,)))
 
     def _logits(self, output: Any, rows: int) -> Tensor:
+        """Logits `[B, C]` of what the model returned; remembers in which form and precision it did."""
         scores, self.taken = scores_of(output)
-        if self.outputs == "binary-logit":
-            scores = scores.reshape(rows, -1) if scores.numel() == rows else scores
-        if scores.dim() == 1 and rows == 1 and scores.numel() > 1:
-            raise ModelError(
-                "batch_dim",
-                f"one input gave a result of shape {list(scores.shape)}; the model drops the batch axis at batch size "
-                f"one, write squeeze(dim) instead of squeeze()",
-            )
-        if scores.dim() != 2 or len(scores) != rows:
-            raise ModelError(
-                "output_shape",
-                f"{rows} inputs gave a result of shape {list(scores.shape)}; [{rows}, classes] is needed",
-            )
-        if self.outputs == "binary-logit":
-            if scores.shape[1] != 1:
-                raise ModelError("output_shape", f"outputs=binary-logit needs one column; found {scores.shape[1]}")
-            scores = torch.cat((torch.zeros_like(scores), scores), dim=1)
-        if scores.shape[1] < 2:
-            raise ModelError(
-                "num_classes",
-                "the model returns 1 number per input, but a classifier has at least 2 classes; for the logit of a "
-                "two-class model use --outputs binary-logit (outputs='binary-logit'), for its probability p return "
-                "[1 - p, p] and use --outputs probs (outputs='probs')",
-            )
+        logits = logits_of(scores, rows, self.outputs)
         self.output_dtype = scores.dtype if scores.is_floating_point() else torch.float32
-        scores = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
-        # A copy, so that a model that writes its next output over this one cannot change it.
-        return _log_probabilities(scores) if self.outputs == "probs" else scores.clone()
+        return logits
 
-    def _tell(self, inputs: Tensor, logits: Tensor) -> None:
-        """Tell whoever watches the passes of this thread."""
+    def _notify(self, inputs: Tensor, logits: Tensor) -> None:
+        """Call the watcher of the passes of this thread."""
         watcher = WATCHER.get()
         if watcher is not None:
             watcher(self, inputs, logits)
-
-
-def _differentiates_once(gradient: Tensor) -> bool:
-    """Whether the graph behind a gradient was cut by an operation that PyTorch differentiates once only.
-
-    Derivatives of such a gradient would lack that operation's part without an error.
-    """
-    waiting, seen = [gradient.grad_fn], set()
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        if node.name().endswith("autograd::Error"):
-            return True
-        seen.add(node)
-        waiting += [after for after, _ in node.next_functions]
-    return False
-
-
-@contextmanager
-def _failures(what: str, inputs: Tensor, device: torch.device) -> Iterator[None]:
-    """Turn what a model raises into one sentence."""
-    try:
-        yield
-    except torch.OutOfMemoryError as error:
-        raise ModelError(
-            "out_of_memory", f"{len(inputs)} rows do not fit on {device}; use a smaller --batch-size (batch_size=)"
-        ) from error
-    except (RuntimeError, ValueError, TypeError, AssertionError, LookupError, ArithmeticError, AttributeError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        if reason.startswith("Inference tensors cannot be saved for backward"):
-            raise ModelError(
-                "inference_tensors",
-                "the model's weights were created under torch.inference_mode(), so PyTorch cannot differentiate it; "
-                "build or load it outside of that, or give a copy made outside (copy.deepcopy(model))",
-            ) from error
-        raise ModelError(
-            "model_failed",
-            f"the model cannot be {what} inputs of shape {list(inputs.shape)}: {type(error).__name__}: {reason}; give "
-            f"inputs of the shape that it takes, or wrap it in a module that reshapes them",
-        ) from error
-
-
-def _channel_numbers(name: str, numbers: float | Sequence[float] | None) -> tuple[float, ...] | None:
-    if numbers is None:
-        return None
-    values = (numbers,) if isinstance(numbers, int | float) else tuple(float(number) for number in numbers)
-    if not values or not torch.tensor(values).isfinite().all():
-        raise ParameterError(name, f"{name} must be finite numbers; found {list(values)}")
-    return tuple(float(value) for value in values)
-
-
-def _place(
-    model: Callable[[Tensor], Any], device: str | torch.device | None
-) -> tuple[torch.device, torch.dtype | None]:
-    """Where the model is and in which precision it computes; moved if `device` names one."""
-    if isinstance(model, nn.Module):
-        _check_initialized(model)
-    parameters = [*model.parameters(), *model.buffers()] if isinstance(model, nn.Module) else []
-    if isinstance(model, nn.Module) and device is not None:
-        try:
-            model.to(device)
-        except (RuntimeError, AssertionError) as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise ModelError("device", f"the model cannot be moved to {device}: {reason}") from error
-        parameters = [*model.parameters(), *model.buffers()]
-    devices = sorted({str(parameter.device) for parameter in parameters})
-    if len(devices) > 1:
-        raise ModelError("devices", f"the weights are on several devices: {', '.join(devices)}; name one with device")
-    floating = [parameter.dtype for parameter in parameters if parameter.is_floating_point()]
-    found = devices[0] if devices else str(device or "cpu")
-    return torch.device(found), floating[0] if floating else None
-
-
-def _check_initialized(model: nn.Module) -> None:
-    """Raise where a lazy layer does not know the shape of its weights yet."""
-    lazy = [name for name, tensor in (*model.named_parameters(), *model.named_buffers()) if is_lazy(tensor)]
-    if lazy:
-        raise ModelError(
-            "uninitialized",
-            f"{', '.join(lazy[:5])} of the model are still uninitialized, because its lazy layers have seen no input "
-            f"yet; call the model once on a batch of inputs, or load its weights, before it is scored",
-        )
-
-
-def scores_of(output: Any) -> tuple[Tensor, str | None]:
-    """The class scores in what a model returned, and what of it they are; None where they are all of it."""
-    if isinstance(output, Tensor):
-        return _dense(output), None
-    if isinstance(output, Mapping):
-        found, taken = output.get("logits"), 'output["logits"]'
-    else:
-        found, taken = getattr(output, "logits", None), "output.logits"
-    if isinstance(found, Tensor):
-        return _dense(found), taken
-    raise ModelError(
-        "output_type",
-        f"the model returned {_describe(output)}; a tensor of class scores, or `logits` in a mapping or object, is "
-        f"needed: wrap the model in a function that picks it",
-    )
-
-
-def _dense(scores: Tensor) -> Tensor:
-    """Class scores in a plain tensor of real numbers, from a sparse or a quantised one as well."""
-    if scores.is_complex():
-        raise ModelError(
-            "output_type",
-            "the model returned complex numbers, which have no order; return real class scores, such as output.abs()",
-        )
-    scores = scores.dequantize() if scores.is_quantized else scores
-    return scores if scores.layout == torch.strided else scores.to_dense()
-
-
-def _log_probabilities(scores: Tensor) -> Tensor:
-    """Logarithms of probabilities; one that underflowed to 0 counts as the smallest number of its precision."""
-    smallest, largest = float(scores.detach().min()), float(scores.detach().max())
-    if smallest < 0 or largest > 1 + 1e-2:
-        raise ModelError(
-            "not_probabilities",
-            f"the outputs were declared as probabilities, but hold values from {smallest:.4g} to {largest:.4g}; leave "
-            f"out --outputs probs (outputs='probs') if they are class scores",
-        )
-    return scores.clamp_min(torch.finfo(scores.dtype).tiny).log()
-
-
-def _describe(output: Any) -> str:
-    if isinstance(output, Mapping):
-        inside = ", ".join(f"{key!r}: {_describe(value)}" for key, value in output.items())
-        return f"a mapping {{{inside}}}"
-    if isinstance(output, tuple | list):
-        return f"a {type(output).__name__} ({', '.join(_describe(value) for value in output)})"
-    if isinstance(output, Tensor):
-        return f"tensor {list(output.shape)}"
-    return f"an object of type {type(output).__name__}"

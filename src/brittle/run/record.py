@@ -15,7 +15,7 @@ from torch import nn
 
 from brittle.doctor import Diagnosis, Finding, about_accuracy, about_orientation
 from brittle.model.classifier import Classifier
-from brittle.model.loading.load import state_digest
+from brittle.model.loading.weights import state_digest
 from brittle.run.job import Job
 from brittle.scores import Score
 from brittle.store.account import Account

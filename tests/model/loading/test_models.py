@@ -20,7 +20,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from brittle.errors import ArtefactError, BrittleError, ModelError, UsageError
-from brittle.model.loading.load import LoadedModel, load_model, state_digest
+from brittle.model.loading.load import LoadedModel, load_model
+from brittle.model.loading.weights import state_digest
 
 FACTORY = """
 import torch

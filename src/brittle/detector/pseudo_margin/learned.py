@@ -16,7 +16,7 @@ from brittle.detector.identity import Source
 from brittle.detector.pseudo_margin.recipe import Recipe
 from brittle.detector.pseudo_margin.regressor import Regressor
 from brittle.errors import ModelError, ParameterError
-from brittle.model.loading.load import state_digest
+from brittle.model.loading.weights import state_digest
 
 
 @dataclass(frozen=True, eq=False, repr=False)

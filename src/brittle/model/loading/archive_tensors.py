@@ -73,15 +73,15 @@ def _claimed(size: int, tensors: Iterable[Tensor]) -> int:
     tensors = list(tensors)
     if any(tensor.numel() * tensor.element_size() == size and tensor.is_contiguous() for tensor in tensors):
         return size
-    seen = torch.zeros(size, dtype=torch.bool)
+    claimed = torch.zeros(size, dtype=torch.bool)
     for tensor in tensors:
         width = tensor.element_size()
         strides = [*(width * stride for stride in tensor.stride()), 1]
-        seen.as_strided((*tensor.shape, width), strides, width * tensor.storage_offset()).fill_(True)
-    return int(seen.sum())
+        claimed.as_strided((*tensor.shape, width), strides, width * tensor.storage_offset()).fill_(True)
+    return int(claimed.sum())
 
 
-def _surplus(name: str, seen: str) -> ArtefactError:
+def _surplus(name: str, found: str) -> ArtefactError:
     return ArtefactError(
-        "archive_surplus", f"{name} holds {seen}; export the network again, from tensors of their own (tensor.clone())"
+        "archive_surplus", f"{name} holds {found}; export the network again, from tensors of their own (tensor.clone())"
     )

@@ -13,24 +13,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import safetensors
-import torch
-from safetensors.torch import load_model as load_safetensors
-from torch import Tensor, nn
+from torch import nn
 
 from brittle.errors import ArtefactError, ModelError, UsageError
 from brittle.model.loading.archive import load_archive
+from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content, state_digest
 
-NAMED = 5
-"""How many missing or unexpected weights a message names."""
-
-PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
-"""Endings of files that hold a pickle, which could run code; none is opened."""
-
-_CONVERT = (
-    'convert once with: python -c "import torch; from safetensors.torch import save_file; '
-    "save_file(torch.load('{path}', weights_only=True), '{stem}.safetensors')\""
-)
 _EXPORT = (
     "export the network with torch.export.save(torch.export.export(model, (inputs,), dynamic_shapes=...), "
     "'model.pt2'), or name a factory: FILE.py:FUNCTION"
@@ -59,7 +47,7 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
 
     - `FILE.pt2`: an archive of `torch.export.save`; loading it runs no code.
     - `FILE.py:FACTORY`: a function in a file, called without arguments, that returns the network.
-    - `PACKAGE.MODULE:FACTORY`: the same in an module that Python can import. The current folder is
+    - `PACKAGE.MODULE:FACTORY`: the same in a module that Python can import. The current folder is
       not searched for it.
 
     A factory may also be a network itself.
@@ -80,27 +68,18 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
     names_code = ":" in spec and not Path(spec).is_file()
     loaded = _load_code(spec) if names_code else _load_file(spec, weights)
     if weights is not None:
-        loaded = replace(loaded, provenance=loaded.provenance | _load_weights(loaded.module, Path(weights)))
+        loaded = replace(loaded, provenance=loaded.provenance | load_weights(loaded.module, Path(weights)))
     check_weights(loaded.module, spec)
     return replace(loaded, provenance=loaded.provenance | {"state_sha256": state_digest(loaded.module)})
-
-
-def state_digest(module: nn.Module) -> str:
-    """The sha256 over names, types, shapes and bytes of all parameters and buffers."""
-    digest = hashlib.sha256()
-    for name, tensor in _tensors(module):
-        digest.update(repr((name, str(tensor.dtype), tuple(tensor.shape))).encode())
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _load_file(spec: str, weights: str | os.PathLike[str] | None) -> LoadedModel:
     path = Path(spec)
     if path.suffix != ".pt2":
-        raise _unknown(spec, path)
+        raise _spec_error(spec, path)
     if weights is not None:
         raise UsageError("weights", f"{spec} holds its own weights; leave out --weights")
-    content = _read(path, "model")
+    content = read_content(path, "model")
     exported = load_archive(content, spec)
     provenance = {
         "spec": spec,
@@ -114,17 +93,17 @@ def _load_file(spec: str, weights: str | os.PathLike[str] | None) -> LoadedModel
     return LoadedModel(exported.module, provenance, runs_code=False, fixed_batch=exported.fixed_batch)
 
 
-def _unknown(spec: str, path: Path) -> UsageError | ArtefactError:
+def _spec_error(spec: str, path: Path) -> UsageError | ArtefactError:
     if path.suffix in PICKLED:
-        seen = f"{spec} is a {path.suffix} file, which holds a pickle that could run code and is not read"
-        return ArtefactError("model_spec", f"{seen}; {_EXPORT}")
+        found = f"{spec} is a {path.suffix} file, which holds a pickle that could run code and is not read"
+        return ArtefactError("model_spec", f"{found}; {_EXPORT}")
     if path.suffix == ".safetensors":
-        seen = f"{spec} holds weights without a network; give it with --weights"
+        found = f"{spec} holds weights without a network; give it with --weights"
     elif path.suffix == ".py":
-        seen = f"{spec} names no function in the file"
+        found = f"{spec} names no function in the file"
     else:
-        seen = f"{spec!r} is neither FILE.pt2, FILE.py:FACTORY nor PACKAGE.MODULE:FACTORY"
-    return UsageError("model_spec", f"{seen}; {_EXPORT}")
+        found = f"{spec!r} is neither FILE.pt2, FILE.py:FACTORY nor PACKAGE.MODULE:FACTORY"
+    return UsageError("model_spec", f"{found}; {_EXPORT}")
 
 
 def _load_code(spec: str) -> LoadedModel:
@@ -147,7 +126,7 @@ def _load_code(spec: str) -> LoadedModel:
 
 def _run_file(path: Path) -> tuple[ModuleType, bytes]:
     """Run a file as a module; what is run is what is digested, so no compiled copy is looked for."""
-    source = _read(path, "model")
+    source = read_content(path, "model")
     module = ModuleType(f"brittle_model_{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]}")
     module.__file__ = os.fspath(path)
     sys.modules[module.__name__] = module
@@ -235,64 +214,3 @@ def _check_callable(factory: Any, where: str) -> None:
 
 def _kind(value: Any) -> str:
     return f"an object of type {type(value).__module__}.{type(value).__qualname__}"
-
-
-def _load_weights(module: nn.Module, path: Path) -> dict[str, Any]:
-    """Load weights into `module` strictly; gives their provenance."""
-    if path.suffix != ".safetensors":
-        advice = _CONVERT.format(path=path, stem=path.with_suffix(""))
-        seen = f"{path} is not a .safetensors file, the only form that is read"
-        kind = ArtefactError if path.suffix in PICKLED else ModelError
-        raise kind("weights_format", f"{seen}; {advice}")
-    content = _read(path, "weights")
-    try:
-        missing, unexpected = load_safetensors(module, path, strict=False)
-    except safetensors.SafetensorError as error:
-        raise ArtefactError("weights_refused", f"{path} is not a sound .safetensors file: {error}") from error
-    except (LookupError, TypeError, ValueError, OverflowError) as error:
-        reason = str(error).partition("\n")[0]
-        seen = f"{path} holds types or shapes that PyTorch does not know ({reason})"
-        raise ArtefactError("weights_refused", f"{seen}; save it again") from error
-    except RuntimeError as error:
-        lines = [line.strip() for line in str(error).splitlines()[1:]]
-        raise ModelError("state_dict", f"{path} does not fit the network: {' '.join(lines[:NAMED])}") from error
-    if missing or unexpected:
-        found = ((keys, kind) for keys, kind in ((missing, "missing"), (unexpected, "unexpected")) if keys)
-        seen = "; ".join(f"{len(keys)} {kind}: {', '.join(sorted(keys)[:NAMED])}" for keys, kind in found)
-        raise ModelError("state_dict", f"{path} does not fit the network ({seen}); all names must agree")
-    return {"weights": os.fspath(path), "weights_sha256": hashlib.sha256(content).hexdigest()}
-
-
-def check_weights(module: nn.Module, name: str) -> None:
-    """Raise where a parameter or buffer of `module` holds NaN or infinite values (minus infinity may mask in a buffer).
-
-    Raises:
-        ModelError: one does; the tensor is named.
-    """
-    parameters = {own for own, _ in module.named_parameters()}
-    for tensor_name, tensor in _tensors(module):
-        if not (tensor.is_floating_point() or tensor.is_complex()):
-            continue
-        bad = ~tensor.detach().isfinite()
-        if tensor_name not in parameters:
-            # Attention masks are buffers that hold -inf on purpose.
-            bad &= tensor != -torch.inf
-        if count := int(bad.sum()):
-            raise ModelError(
-                "weights_nonfinite",
-                f"{tensor_name} of {name} holds {count} NaN or infinite values among {tensor.numel()}; the "
-                f"training has diverged or the file is damaged",
-            )
-
-
-def _tensors(module: nn.Module) -> list[tuple[str, Tensor]]:
-    return [*module.named_parameters(), *module.named_buffers()]
-
-
-def _read(path: Path, what: str) -> bytes:
-    if path.exists() and not path.is_file():
-        raise ModelError(f"{what}_missing", f"{path} is no regular file; name the file itself")
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"{what}_missing", f"{path} cannot be read: {error.strerror or error}") from error

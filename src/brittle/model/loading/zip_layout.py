@@ -42,7 +42,7 @@ def check_layout(content: bytes, archive: zipfile.ZipFile) -> None:
 
 
 def _end_of(content: bytes, member: zipfile.ZipInfo) -> int:
-    """The first byte behind a record and what is told of it there."""
+    """The first byte behind a record and behind its data descriptor, where it has one."""
     start = member.header_offset
     *_, name, extra = _LOCAL.unpack_from(content, start)
     begin = start + _LOCAL.size + name
@@ -51,16 +51,16 @@ def _end_of(content: bytes, member: zipfile.ZipInfo) -> int:
     end = begin + extra + member.compress_size
     if not member.flag_bits & 8:
         return end
-    told = (b"PK\x07\x08", member.CRC, member.compress_size, member.file_size)
+    descriptor = (b"PK\x07\x08", member.CRC, member.compress_size, member.file_size)
     for form in _DESCRIPTORS:
-        if content[end : end + form.size] == _packed(form, told):
+        if content[end : end + form.size] == _pack(form, descriptor):
             return end + form.size
     raise SurplusBytesError(f"{member.filename!r:.80} is not followed by its size")
 
 
-def _packed(form: struct.Struct, told: tuple[bytes, int, int, int]) -> bytes:
+def _pack(form: struct.Struct, descriptor: tuple[bytes, int, int, int]) -> bytes:
     try:
-        return form.pack(*told)
+        return form.pack(*descriptor)
     except struct.error:  # a size of more than 32 bits
         return b"?"
 

@@ -1,0 +1,64 @@
+"""What a model raises, and what it cannot do, in one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from brittle.errors import ModelError
+
+NO_SECOND = "an operation of the model has a gradient, but no second derivatives"
+WITHOUT_SECOND = "use scores without them (probability_change, or laplacian by the method gram)"
+
+
+@contextmanager
+def failures_in_one_sentence(what: str, inputs: Tensor, device: torch.device) -> Iterator[None]:
+    """Turn whatever a model raises inside the block into a `ModelError` of one sentence.
+
+    Args:
+        what: what was done to the inputs, such as "run on".
+        inputs: of the model.
+        device: where it is.
+
+    Raises:
+        ModelError: the model raised something.
+    """
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise ModelError(
+            "out_of_memory", f"{len(inputs)} rows do not fit on {device}; use a smaller --batch-size (batch_size=)"
+        ) from error
+    except (RuntimeError, ValueError, TypeError, AssertionError, LookupError, ArithmeticError, AttributeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        if reason.startswith("Inference tensors cannot be saved for backward"):
+            raise ModelError(
+                "inference_tensors",
+                "the model's weights were created under torch.inference_mode(), so PyTorch cannot differentiate it; "
+                "build or load it outside of that, or give a copy made outside (copy.deepcopy(model))",
+            ) from error
+        raise ModelError(
+            "model_failed",
+            f"the model cannot be {what} inputs of shape {list(inputs.shape)}: {type(error).__name__}: {reason}; give "
+            f"inputs of the shape that it takes, or wrap it in a module that reshapes them",
+        ) from error
+
+
+def differentiates_once(gradient: Tensor) -> bool:
+    """Whether the graph behind a gradient was cut by an operation that PyTorch differentiates once only.
+
+    Derivatives of such a gradient would lack that operation's part without an error.
+    """
+    waiting, visited = [gradient.grad_fn], set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in visited:
+            continue
+        if node.name().endswith("autograd::Error"):
+            return True
+        visited.add(node)
+        waiting += [after for after, _ in node.next_functions]
+    return False

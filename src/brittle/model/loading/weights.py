@@ -1,0 +1,107 @@
+"""The weights of a network: loaded from a `.safetensors` file, checked to be finite, and their digest."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import torch
+from safetensors.torch import load_model as load_safetensors
+from torch import Tensor, nn
+
+from brittle.errors import ArtefactError, ModelError
+
+NAMED = 5
+"""How many missing or unexpected weights a message names."""
+
+PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
+"""Endings of files that hold a pickle, which could run code; none is opened."""
+
+
+_CONVERT = (
+    'convert once with: python -c "import torch; from safetensors.torch import save_file; '
+    "save_file(torch.load('{path}', weights_only=True), '{stem}.safetensors')\""
+)
+
+
+def load_weights(module: nn.Module, path: Path) -> dict[str, Any]:
+    """Load a `.safetensors` file into `module`, and give the path and the sha256 of the file for the record.
+
+    Raises:
+        ArtefactError: the file is not sound, or could run code.
+        ModelError: it is of another format, or its names are not those of the module.
+    """
+    if path.suffix != ".safetensors":
+        advice = _CONVERT.format(path=path, stem=path.with_suffix(""))
+        found = f"{path} is not a .safetensors file, the only form that is read"
+        kind = ArtefactError if path.suffix in PICKLED else ModelError
+        raise kind("weights_format", f"{found}; {advice}")
+    content = read_content(path, "weights")
+    try:
+        missing, unexpected = load_safetensors(module, path, strict=False)
+    except safetensors.SafetensorError as error:
+        raise ArtefactError("weights_refused", f"{path} is not a sound .safetensors file: {error}") from error
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
+        reason = str(error).partition("\n")[0]
+        found = f"{path} holds types or shapes that PyTorch does not know ({reason})"
+        raise ArtefactError("weights_refused", f"{found}; save it again") from error
+    except RuntimeError as error:
+        lines = [line.strip() for line in str(error).splitlines()[1:]]
+        raise ModelError("state_dict", f"{path} does not fit the network: {' '.join(lines[:NAMED])}") from error
+    if missing or unexpected:
+        kinds = ((missing, "missing"), (unexpected, "unexpected"))
+        found = "; ".join(f"{len(keys)} {kind}: {', '.join(sorted(keys)[:NAMED])}" for keys, kind in kinds if keys)
+        raise ModelError("state_dict", f"{path} does not fit the network ({found}); all names must agree")
+    return {"weights": os.fspath(path), "weights_sha256": hashlib.sha256(content).hexdigest()}
+
+
+def state_digest(module: nn.Module) -> str:
+    """The sha256 over names, types, shapes and bytes of all parameters and buffers."""
+    digest = hashlib.sha256()
+    for name, tensor in _tensors(module):
+        digest.update(repr((name, str(tensor.dtype), tuple(tensor.shape))).encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def check_weights(module: nn.Module, name: str) -> None:
+    """Raise where a parameter or buffer of `module` holds NaN or infinite values (minus infinity may mask in a buffer).
+
+    Raises:
+        ModelError: one does; the tensor is named.
+    """
+    parameters = {own for own, _ in module.named_parameters()}
+    for tensor_name, tensor in _tensors(module):
+        if not (tensor.is_floating_point() or tensor.is_complex()):
+            continue
+        bad = ~tensor.detach().isfinite()
+        if tensor_name not in parameters:
+            # Attention masks are buffers that hold -inf on purpose.
+            bad &= tensor != -torch.inf
+        if count := int(bad.sum()):
+            raise ModelError(
+                "weights_nonfinite",
+                f"{tensor_name} of {name} holds {count} NaN or infinite values among {tensor.numel()}; the "
+                f"training has diverged or the file is damaged",
+            )
+
+
+def _tensors(module: nn.Module) -> list[tuple[str, Tensor]]:
+    return [*module.named_parameters(), *module.named_buffers()]
+
+
+def read_content(path: Path, what: str) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        ModelError: it cannot be read; its code is `what` with `_missing`.
+    """
+    if path.exists() and not path.is_file():
+        raise ModelError(f"{what}_missing", f"{path} is no regular file; name the file itself")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"{what}_missing", f"{path} cannot be read: {error.strerror or error}") from error

@@ -1,0 +1,143 @@
+"""Logits out of what a model returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from brittle.errors import ModelError
+
+OUTPUTS = ("logits", "probs", "binary-logit")
+"""What a model may return: class scores, class probabilities (their logarithm is taken), or one logit for class 1."""
+
+LARGEST_PROBABILITY = 1 + 1e-2
+"""The largest number that counts as a probability: those of a softmax in half precision are rounded up to it."""
+
+
+def logits_of(scores: Tensor, rows: int, outputs: str) -> Tensor:
+    """Logits `[B, C]`, in single precision or better, of the class scores that a model returned.
+
+    The result shares no memory with `scores`, so that a model that writes its next output over this one cannot change
+    it.
+
+    Args:
+        scores: as the model returned them.
+        rows: number of inputs, `B`.
+        outputs: what they are, one of `OUTPUTS`.
+
+    Raises:
+        ModelError: they are not one row of class scores for each input, or no probabilities where they are declared
+            as such.
+    """
+    scores = class_scores(scores, rows, outputs)
+    if outputs == "probs":
+        _check_probabilities(scores)
+    return log_probabilities(scores) if outputs == "probs" else scores.clone()
+
+
+def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
+    """Class scores `[B, C]` of two classes or more, in single precision or better; arguments as for `logits_of`.
+
+    It asks for no number, so that a network with it inside can be exported.
+
+    Raises:
+        ModelError: they are not one row of class scores for each input.
+    """
+    if outputs == "binary-logit":
+        scores = _two_classes(scores, rows)
+    _check_shape(scores, rows)
+    return scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
+
+
+def log_probabilities(scores: Tensor) -> Tensor:
+    """Logarithms of probabilities; one that underflowed to 0 counts as the smallest number of its precision."""
+    return scores.clamp_min(torch.finfo(scores.dtype).tiny).log()
+
+
+def _two_classes(scores: Tensor, rows: int) -> Tensor:
+    """The logit of class 1 beside the one of class 0, which is 0."""
+    scores = scores.reshape(rows, -1) if scores.numel() == rows else scores
+    _check_rows(scores, rows)
+    if scores.shape[1] != 1:
+        raise ModelError("output_shape", f"outputs=binary-logit needs one column; found {scores.shape[1]}")
+    return torch.cat((torch.zeros_like(scores), scores), dim=1)
+
+
+def _check_shape(scores: Tensor, rows: int) -> None:
+    """Raise unless there is a row for each input, of two classes or more."""
+    _check_rows(scores, rows)
+    if scores.shape[1] < 2:
+        raise ModelError(
+            "num_classes",
+            "the model returns 1 number per input, but a classifier has at least 2 classes; for the logit of a "
+            "two-class model use --outputs binary-logit (outputs='binary-logit'), for its probability p return "
+            "[1 - p, p] and use --outputs probs (outputs='probs')",
+        )
+
+
+def _check_rows(scores: Tensor, rows: int) -> None:
+    """Raise unless there is a row for each input."""
+    if scores.dim() == 1 and rows == 1 and scores.numel() > 1:
+        raise ModelError(
+            "batch_dim",
+            f"one input gave a result of shape {list(scores.shape)}; the model drops the batch axis at batch size "
+            f"one, write squeeze(dim) instead of squeeze()",
+        )
+    if scores.dim() != 2 or scores.shape[0] != rows:
+        raise ModelError(
+            "output_shape",
+            f"{rows} inputs gave a result of shape {list(scores.shape)}; [{rows}, classes] is needed",
+        )
+
+
+def scores_of(output: Any) -> tuple[Tensor, str | None]:
+    """The class scores in what a model returned, and what of it they are; None where they are all of it."""
+    if isinstance(output, Tensor):
+        return _dense(output), None
+    if isinstance(output, Mapping):
+        found, taken = output.get("logits"), 'output["logits"]'
+    else:
+        found, taken = getattr(output, "logits", None), "output.logits"
+    if isinstance(found, Tensor):
+        return _dense(found), taken
+    raise ModelError(
+        "output_type",
+        f"the model returned {_describe(output)}; a tensor of class scores, or `logits` in a mapping or object, is "
+        f"needed: wrap the model in a function that picks it",
+    )
+
+
+def _dense(scores: Tensor) -> Tensor:
+    """Class scores in a plain tensor of real numbers, from a sparse or a quantised one as well."""
+    if scores.is_complex():
+        raise ModelError(
+            "output_type",
+            "the model returned complex numbers, which have no order; return real class scores, such as output.abs()",
+        )
+    scores = scores.dequantize() if scores.is_quantized else scores
+    return scores if scores.layout == torch.strided else scores.to_dense()
+
+
+def _check_probabilities(scores: Tensor) -> None:
+    """Raise where a score is no probability."""
+    smallest, largest = float(scores.detach().min()), float(scores.detach().max())
+    if smallest < 0 or largest > LARGEST_PROBABILITY:
+        raise ModelError(
+            "not_probabilities",
+            f"the outputs were declared as probabilities, but hold values from {smallest:.4g} to {largest:.4g}; leave "
+            f"out --outputs probs (outputs='probs') if they are class scores",
+        )
+
+
+def _describe(output: Any) -> str:
+    if isinstance(output, Mapping):
+        inside = ", ".join(f"{key!r}: {_describe(value)}" for key, value in output.items())
+        return f"a mapping {{{inside}}}"
+    if isinstance(output, tuple | list):
+        return f"a {type(output).__name__} ({', '.join(_describe(value) for value in output)})"
+    if isinstance(output, Tensor):
+        return f"tensor {list(output.shape)}"
+    return f"an object of type {type(output).__name__}"
