@@ -41,6 +41,8 @@ from brittle.errors import (
     UnknownNameError,
 )
 from brittle.estimate import Status
+from brittle.model.loading.load import load_model
+from brittle.model.loading.weights import state_digest
 from brittle.norms import parse_epsilon
 from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin, Softmax
 from brittle.scores.feature_margin import feature_margin
@@ -461,9 +463,7 @@ class Given(nn.Module):
 
 def lenient(detector: Detector, score: str, network: nn.Module, outputs: str = "logits") -> Detector:
     """A detector of `network` that calls nothing brittle but what it must."""
-    known = brittle.detector.Identity(
-        brittle.model.loading.load.state_digest(network), (-2.0, 2.0), None, None, outputs
-    )
+    known = brittle.detector.Identity(state_digest(network), (-2.0, 2.0), None, None, outputs)
     return below_all(replace(detector, model=known), score)
 
 
@@ -546,7 +546,7 @@ def test_exported_programs_can_be_wrapped(tmp_path: Path, table: Table, score: s
         linear_network(3, 6, 0, torch.float32).eval(), (points(4),), dynamic_shapes=({0: torch.export.Dim("batch")},)
     )
     torch.export.save(program, tmp_path / "model.pt2")
-    loaded = brittle.model.loading.load.load_model(tmp_path / "model.pt2").module
+    loaded = load_model(tmp_path / "model.pt2").module
     wrapped = found.wrap(loaded)
     fresh = points(1000, seed=3)
     expected = found.wrap(classifier())(fresh)
@@ -624,8 +624,8 @@ def test_one_logit(score: str) -> None:
         network = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 1))
     subject = brittle.Classifier(network, outputs="binary-logit")
     run = brittle.score(subject, points(400), FORWARD)
-    values = run.wide()[next(one["label"] for one in run.provenance["scores"] if one["score"] == score)].to_numpy()
-    values = READINGS[score].oriented(values)
+    rows = run.long()
+    values = READINGS[score].oriented(rows[rows["score"] == score]["value"].to_numpy())
     table = with_margins(run, (values + 2.0).tolist(), parameters={"norm": "linf", "bounded": False})
     found = Detector.fit(table, float(np.median(values)) + 2.0, score=score)
     assert np.array_equal(found.wrap(network)(points(400))[1].detach().numpy(), values)
