@@ -1,6 +1,6 @@
 """What is wrong with this model, these data, these settings, before anything is scored.
 
-Each check looks at a few of the points and either raises, with what was seen and what to do, or notes a finding that
+Each check looks at a few of the points and either raises, with what was found and what to do, or notes a finding that
 goes into the run record and onto the report. One question a file; `docs/doctor.md` explains every code.
 """
 

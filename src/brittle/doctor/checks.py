@@ -20,7 +20,7 @@ class Check:
 
     Attributes:
         name: what it is called in a list.
-        run: raises a `BrittleError` where the subject cannot be scored; yields findings, and what was seen.
+        run: raises a `BrittleError` where the subject cannot be scored; yields findings, and what was found.
         after: names of the checks without whose success it cannot be made.
     """
 
@@ -37,7 +37,7 @@ class Outcome:
         name: the check.
         state: `ok`, `note`, `failed` or `skipped`.
         code: short name of what was found, or None.
-        sentence: what was seen.
+        sentence: what was found.
     """
 
     name: str

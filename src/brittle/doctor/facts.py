@@ -23,7 +23,7 @@ class Fact:
 
     Attributes:
         name: what it is about.
-        sentence: what was seen.
+        sentence: what was found.
     """
 
     name: str

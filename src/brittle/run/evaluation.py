@@ -47,7 +47,7 @@ class _Evaluated:
         batch: the points.
         predicted: class index of each point, or None.
         status: how each point ended before any score.
-        detail: what was seen where it failed.
+        detail: what was found where it failed.
         passes: all passes spent on each point and, where it failed, on what stood in its place.
         estimates: one per score, over all points of the batch.
         nearest: for each score, the inputs with another prediction that it found, or None.
@@ -63,10 +63,10 @@ class _Evaluated:
     nearest: list[NearestPoint | None]
     measured: list[int]
 
-    def fail(self, position: int, status: Status, seen: str) -> None:
+    def fail(self, position: int, status: Status, found: str) -> None:
         """Say why a point is not measured."""
         self.status[position] = status
-        self.detail[position] = f"row {self.batch.rows[position]}: {seen}"
+        self.detail[position] = f"row {self.batch.rows[position]}: {found}"
 
 
 def _evaluate(
@@ -110,8 +110,8 @@ def _mark_nonfinite_inputs(found: _Evaluated) -> None:
         inputs = found.batch.inputs[position].flatten()
         nan, total = int(inputs.isnan().sum()), inputs.numel()
         infinite = total - nan - int(inputs.isfinite().sum())
-        seen = [f"{number} {what}" for number, what in ((nan, "NaN"), (infinite, "infinite")) if number]
-        found.fail(position, Status.NONFINITE_INPUT, f"{' and '.join(seen)} of {total}")
+        counts = [f"{number} {what}" for number, what in ((nan, "NaN"), (infinite, "infinite")) if number]
+        found.fail(position, Status.NONFINITE_INPUT, f"{' and '.join(counts)} of {total}")
 
 
 def _look(

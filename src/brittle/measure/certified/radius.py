@@ -124,8 +124,8 @@ def _usable(clean: Clean) -> Tensor:
 def _check_agreement(network: Network, clean: Clean, usable: Tensor) -> None:
     """Refuse layers that do not compute what the classifier does, or whose rows depend on each other."""
     for rows in (usable[:1], *usable.split(clean.rows)) if len(usable) else ():
-        seen, exact = clean.logits[rows].double(), network(clean.inputs[rows])
-        if seen.shape != exact.shape or ((seen - exact).abs() > AGREEMENT * (1 + seen.abs())).any():
+        given, exact = clean.logits[rows].double(), network(clean.inputs[rows])
+        if given.shape != exact.shape or ((given - exact).abs() > AGREEMENT * (1 + given.abs())).any():
             raise UnsupportedLayer("layers that do not reproduce the classifier's scores")
 
 
