@@ -94,18 +94,42 @@ class Sample(NoisyPasses[Sampled]):
         """A forward pass a copy."""
         return Passes(self.draws)
 
-    def sums(self, classifier: Classifier, clean: Clean) -> SampleSums:
+    def sums(self, classifier: Classifier, clean: Clean) -> SamplePasses:
         """Of votes, margins and changes of the probability."""
-        return SampleSums.start(classifier, clean, self.clip)
+        return SamplePasses(classifier, self.clip, SampleSums.start(clean))
+
+
+@dataclass(frozen=True)
+class SamplePasses:
+    """Forward passes of noisy copies, and the sums over them.
+
+    Attributes:
+        classifier: what the copies go through.
+        clip: whether they are clipped to its bounds.
+        sums: over their logits.
+    """
+
+    classifier: Classifier
+    clip: bool
+    sums: SampleSums
+
+    def add(self, chunk: Chunk) -> None:
+        """Send the copies of some pairs through the network."""
+        copies = chunk.inputs.clamp(*self.classifier.bounds) if self.clip else chunk.inputs
+        with torch.no_grad():
+            logits = self.classifier(copies)
+        self.sums.add(chunk.unfold(logits.double()))
+
+    def read(self, units: int) -> Sampled:
+        """What the pairs so far showed."""
+        return self.sums.read(units)
 
 
 @dataclass
 class SampleSums:
     """Running sums over pairs."""
 
-    classifier: Classifier
     clean: Clean
-    clip: bool
     margins: MarginSums
     all_margins: Tensor
     all_squares: Tensor
@@ -115,8 +139,8 @@ class SampleSums:
     change_products: Tensor
 
     @classmethod
-    def start(cls, classifier: Classifier, clean: Clean, clip: bool) -> SampleSums:
-        """No pairs yet; `clip` keeps their copies inside the bounds."""
+    def start(cls, clean: Clean) -> SampleSums:
+        """No pairs yet."""
         points, classes = clean.logits.shape
 
         def zeros(*shape: int) -> Tensor:
@@ -126,16 +150,9 @@ class SampleSums:
         margins = MarginSums.start(clean, clean.competitors(), members=2, more=1)
         soft = soft_margin(logits, clean.predicted)
         changes = (torch.sigmoid(-soft), soft, zeros(3), zeros(3, 3))
-        return cls(classifier, clean, clip, margins, zeros(classes), zeros(classes), *changes)
+        return cls(clean, margins, zeros(classes), zeros(classes), *changes)
 
-    def add(self, chunk: Chunk) -> None:
-        """Send the copies of some pairs through the network."""
-        copies = chunk.inputs.clamp(*self.classifier.bounds) if self.clip else chunk.inputs
-        with torch.no_grad():
-            logits = self.classifier(copies)
-        self.add_logits(chunk.unfold(logits.double()))
-
-    def add_logits(self, logits: Tensor) -> None:
+    def add(self, logits: Tensor) -> None:
         """Add the logits `[B, units, 2, C]` of some pairs."""
         predicted = self.margins.predicted[:, None, None]
         soft = soft_margin(logits, predicted)
