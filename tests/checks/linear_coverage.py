@@ -94,14 +94,14 @@ def sampled(problem: Problem, slope: float, draws: int, replicates: int, seed: i
     clean_logits = logits(problem, slope, torch.zeros(replicates, problem.classes, dtype=torch.float64))
     ids = tuple(map(str, range(replicates)))
     clean = Clean(torch.zeros(replicates, 1), ids, 0, clean_logits, replicates)
-    sums = SampleSums.start(clean, clean.competitors())
+    sums = SampleSums.start(clean)
     left = draws // 2
     while left:
         units = min(left, max(1, 2**22 // (replicates * problem.classes)))
         noise = torch.randn(replicates, units, problem.classes, generator=generator, dtype=torch.float64)
         sums.add(torch.stack([logits(problem, slope, sign * noise) for sign in (1.0, -1.0)], dim=2))
         left -= units
-    return sums.read(draws // 2, clean)
+    return sums.read(draws // 2)
 
 
 @cache

@@ -302,8 +302,8 @@ MUTATIONS = (
         "scores/test_evidence.py::test_few_pairs_do_not_vouch_for_a_normal_model",
     ),
     mutation(
-        "networks that bend have wider intervals", "scores/linear.py",
-        "    return interval.hull(by_model, bends).hull(by_votes, doubt | by_votes.excludes(value))\n",
+        "networks that bend have wider intervals", "scores/by_copies.py",
+        "    return interval.hull(copies.by_model, bends).hull(by_votes, doubt | by_votes.excludes(value))\n",
         "    return interval\n",
         "scores/test_evidence.py::test_an_interval_of_no_width_has_a_reason",
     ),
@@ -315,8 +315,7 @@ MUTATIONS = (
     ),
     mutation(
         "one margin for several competitors is a status", "scores/mmse.py",
-        "        status = mark(status, torch.full_like(found.tied, found.classes > 2), Status.NEAREST_MARGIN)\n",
-        "",
+        "torch.full_like(found.tied, found.classes > 2)", "torch.zeros_like(found.tied)",
         "scores/test_evidence.py::test_the_nearest_margin_says_what_it_leaves_out",
     ),
     mutation(
@@ -833,17 +832,17 @@ MUTATIONS = (
     ),
     mutation(
         "noise that is not normal, in linear models", "scores/linear.py",
-        "exact=exact, normal=noise.is_normal", "exact=exact, normal=True",
+        "normal=noise.is_normal", "normal=True",
         "scores/test_evidence.py::test_no_normal_model_is_trusted_where_the_noise_is_not_normal",
     ),
     mutation(
         "noise that is not normal, in the nearest margin", "scores/mmse.py",
-        "exact=True, normal=self.noise.is_normal", "exact=True, normal=True",
+        "normal=self.noise.is_normal", "normal=True",
         "scores/test_evidence.py::test_no_normal_model_is_trusted_where_the_noise_is_not_normal",
     ),
     mutation(
         "the error of the multivariate sigmoid", "scores/linear.py",
-        "exact=exact, normal=noise.is_normal", "exact=True, normal=noise.is_normal",
+        "exact=False", "exact=True",
         "scores/test_evidence.py::test_the_formula_of_the_multivariate_sigmoid_has_an_error",
     ),
     mutation(
@@ -868,7 +867,7 @@ MUTATIONS = (
         "doctor/test_rounding.py::test_no_unit_of_the_inputs_makes_every_difference_a_step",
     ),
     mutation(
-        "models that cannot be copied", "doctor/subject.py",
+        "models that cannot be copied", "doctor/first_pass.py",
         "except Exception as error:", "except (RuntimeError, TypeError) as error:",
         "doctor/test_state.py::test_a_model_that_cannot_be_copied_is_looked_at_without_a_copy",
     ),

@@ -13,7 +13,7 @@ from helpers.problems import inputs, linear_network, small_network
 from torch import Tensor, nn
 
 import brittle
-from brittle.detector import SCORES, Detector
+from brittle.detector import READINGS, Detector
 from brittle.errors import ModelError, ParameterError
 from brittle.scores import FeatureMargin
 from brittle.store.table import Table
@@ -27,7 +27,7 @@ def test_wrapped_network_is_the_rule(table: Table, score: str) -> None:
     wrapped = found.wrap(subject)
     logits, values, flags = wrapped(points(400))
     frame = table.long()
-    run = frame[frame["score"] == score]["value"].to_numpy() * SCORES[score].sign
+    run = READINGS[score].oriented(frame[frame["score"] == score]["value"].to_numpy())
     assert np.array_equal(values.detach().numpy(), run)
     assert values.dtype == torch.float64
     with torch.no_grad():
@@ -129,7 +129,7 @@ def test_one_logit(score: str) -> None:
     subject = brittle.Classifier(network, outputs="binary-logit")
     run = brittle.score(subject, points(400), FORWARD)
     values = run.wide()[next(one.label for one in run.record.scores if one.score == score)].to_numpy()
-    values = values * SCORES[score].sign
+    values = READINGS[score].oriented(values)
     table = with_margins(run, (values + 2.0).tolist(), parameters={"norm": "linf", "bounded": False})
     found = Detector.fit(table, float(np.median(values)) + 2.0, score=score)
     assert np.array_equal(found.wrap(network)(points(400))[1].detach().numpy(), values)

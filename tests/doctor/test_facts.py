@@ -9,7 +9,7 @@ from helpers.problems import inputs, linear_network, small_network
 from torch import nn
 
 import brittle
-from brittle.doctor import facts
+from brittle.doctor import cost, facts
 from brittle.scores import MMSE, Laplacian, Moments, MonteCarlo, Score, SmoothedLaplacian, Softmax, Taylor
 
 PASSES = [
@@ -25,7 +25,7 @@ PASSES = [
 
 @pytest.mark.parametrize(("scores", "expected"), PASSES, ids=lambda value: str(value))
 def test_the_passes_of_the_estimate_are_those_of_a_run(scores: list[Score], expected: tuple[int, int]) -> None:
-    found = facts.passes_per_point(subject(small_network(), scores))
+    found = cost.passes_per_point(subject(small_network(), scores))
     assert (found.forward, found.backward) == expected
     record = brittle.score(brittle.Classifier(small_network()), (inputs(16), None), scores).record
     assert record.account.passes / 16 == pytest.approx(found.forward + found.backward, rel=0.1)

@@ -15,14 +15,14 @@ from helpers.tables import score_record
 from torch import Tensor, nn
 
 import brittle
-from brittle.detector import SCORES, Detector
+from brittle.detector import READINGS, Detector
 from brittle.errors import DetectorFormatError
 from brittle.estimate import parameters_json
 from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin
 from brittle.store.schemas import SCORES as SCHEMA
 from brittle.store.table import Table
 
-SIMPLE = [name for name in SCORES if name != "pseudo_margin"]
+SIMPLE = [name for name in READINGS if name != "pseudo_margin"]
 FORWARD = [LogitMargin(), MaxProbability(), ProbabilityMargin(), Entropy(), FeatureMargin("linf")]
 
 

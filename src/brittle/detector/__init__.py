@@ -2,15 +2,15 @@
 
 from brittle.detector.detector import Detector
 from brittle.detector.flags import FLAGS, check_out, write_flags
-from brittle.detector.formulas import SCORES
 from brittle.detector.identity import Identity, Source
 from brittle.detector.network import DetectorNetwork
 from brittle.detector.results import Counts, Rate, Verdict
+from brittle.detector.scoring import READINGS
 from brittle.detector.threshold import points_needed, steady_rate
 
 __all__ = [
     "FLAGS",
-    "SCORES",
+    "READINGS",
     "Counts",
     "Detector",
     "DetectorNetwork",

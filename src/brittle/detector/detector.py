@@ -29,12 +29,19 @@ from brittle.detector.calibration import (
 from brittle.detector.consistency import check_consistent
 from brittle.detector.fields import FORMAT, DetectorFields
 from brittle.detector.flags import flag_table
-from brittle.detector.formulas import SCORES
 from brittle.detector.identity import Identity, Source, check_same_run
 from brittle.detector.network import DetectorNetwork
 from brittle.detector.pseudo_margin.pseudo_margin import PseudoMargin, check_pseudo_margin
 from brittle.detector.results import left_out_sentence
-from brittle.detector.scoring import check_learned, check_score, check_use, parameters_of, regressor_of, score_of
+from brittle.detector.scoring import (
+    READINGS,
+    check_learned,
+    check_read,
+    check_score,
+    check_use,
+    parameters_of,
+    score_of,
+)
 from brittle.detector.threshold import about_threshold, flagged
 from brittle.errors import DetectorFormatError, ModelError, ParameterError
 from brittle.estimate import Status
@@ -102,7 +109,7 @@ class Detector(DetectorFields):
             epsilon: margins up to this are brittle, in the declared pixel units; a number, or a fraction as `8/255`.
             norm: of the margins, `l2` or `linf`; by default the one that the run holds them in.
             tpr: true positive rate to hold, between 0 and 1.
-            score: name of the score, one of `SCORES`.
+            score: name of the score, one of `READINGS`.
             confidence: of every interval.
             seed: of the split.
             margin: label of the margins, where the run holds several in this norm.
@@ -131,7 +138,7 @@ class Detector(DetectorFields):
         score_record = score_entry(scored, score, parameters_of(score, goal.norm, pseudo_margin))
         learned_from = () if pseudo_margin is None else pseudo_margin.learned_from(Source.of_run(table.record))
         points = known_points(
-            rows_of(table, margin_record), rows_of(scored, score_record), SCORES[score].sign, learned_from
+            rows_of(table, margin_record), rows_of(scored, score_record), READINGS[score].oriented(1.0), learned_from
         )
         return cls(
             format=FORMAT,
@@ -139,7 +146,7 @@ class Detector(DetectorFields):
             model=identity,
             score=score,
             parameters=_scalars(score_record),
-            head=scored.record.model.head if SCORES[score].uses_features else None,
+            head=scored.record.model.head if READINGS[score].uses_features else None,
             margin=_scalars(margin_record),
             **vars(goal),
             **vars(calibrate(points, goal)),
@@ -219,12 +226,11 @@ class Detector(DetectorFields):
             ParameterError: a pseudo-margin is given that the score does not read.
         """
         check_pseudo_margin(pseudo_margin)
-        regressor = regressor_of(self.score, self.parameters, pseudo_margin)
+        check_read(self.score, self.parameters, pseudo_margin)
         classifier = network if isinstance(network, Classifier) else self._classifier(network)
         forced = self.model.check(Identity.of_classifier(classifier), force=force)
-        return DetectorNetwork(
-            self._with_head(classifier), SCORES[self.score], self.norm, self.threshold, regressor, forced
-        )
+        score = score_of(self.score, self.norm, pseudo_margin)
+        return DetectorNetwork(self._with_head(classifier), score, self.threshold, forced)
 
     def apply(
         self,
@@ -257,7 +263,7 @@ class Detector(DetectorFields):
         from brittle.run import score
 
         check_pseudo_margin(pseudo_margin)
-        regressor_of(self.score, self.parameters, pseudo_margin)
+        check_read(self.score, self.parameters, pseudo_margin)
         forced = self.model.check(Identity.of_classifier(classifier), force=force)
         run = score(
             self._with_head(classifier),
@@ -268,13 +274,13 @@ class Detector(DetectorFields):
             progress=progress,
             most_failures=None,
         )
-        values = SCORES[self.score].sign * run.scores["value"].to_pandas().to_numpy(np.float64)
+        values = READINGS[self.score].oriented(run.scores["value"].to_pandas().to_numpy(np.float64))
         tied = [status == Status.TIE.slug for status in run.scores["status"].to_pylist()]
         return flag_table(run, values, self.flag(values) | np.array(tied, dtype=bool), forced)
 
     def __str__(self) -> str:
         counts = self.counts
-        score = SCORES[self.score].named(self.score)
+        score = READINGS[self.score].name
         return "\n".join(
             (
                 f"flagged as brittle when {score} < {self.threshold!r}, or it is not finite, or the two largest logits "
@@ -300,7 +306,7 @@ class Detector(DetectorFields):
         Raises:
             ModelError: there is no such layer, or the classifier names another one.
         """
-        if not SCORES[self.score].uses_features:
+        if not READINGS[self.score].uses_features:
             return classifier
         wanted, named = find_head(classifier.model, self.head).name, classifier.head_name
         if named not in (None, wanted):

@@ -22,7 +22,7 @@ class DetectorFields:
         model: the model it belongs to.
         epsilon: margins up to this are brittle, in the declared pixel units.
         norm: of the margins, `l2` or `linf`.
-        score: name of the score, one of `SCORES`; larger is safer.
+        score: name of the score, one of `READINGS`; larger is safer.
         parameters: of the score.
         head: name of the last linear layer that its features are of, or None where that is found or not needed.
         threshold: a score below it is brittle.

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 
-from brittle.detector.formulas import Formula, Seen
+from brittle.detector.scoring import Reading
 from brittle.errors import BrittleError, ModelError, ParameterError
 from brittle.model.bounds import allowed_range
 from brittle.model.classifier import Classifier
 from brittle.model.head import Head, check_head, find_head
-
-_PRECISE = (torch.float32, torch.float64)
+from brittle.model.outputs import LARGEST_PROBABILITY, class_scores, log_probabilities, scores_of
+from brittle.model.preprocessing import normalise
+from brittle.scores.one_pass import OnePass, OnePassScore
 
 
 class DetectorNetwork(nn.Module):
@@ -39,22 +39,20 @@ class DetectorNetwork(nn.Module):
     def __init__(
         self,
         classifier: Classifier,
-        formula: Formula,
-        norm: str,
+        score: OnePassScore,
         threshold: float,
-        regressor: nn.Module | None,
         forced: bool,
     ) -> None:
         super().__init__()
-        head = find_head(classifier.model, classifier.head_name) if formula.uses_features else None
+        head = find_head(classifier.model, classifier.head_name) if score.uses_features else None
         exported = isinstance(classifier.model, fx.GraphModule)
         self.network = head.observe if head is not None and exported else classifier.model
-        self.regressor = regressor
+        self.regressor = score.network
         self.forced = forced
         self._head = None if head is None else head.name if exported else _path(self.network, head)
         self._weight, self._bias = (head.weight, head.bias) if head is not None and exported else (None, None)
         self._head_agrees = head is None
-        self._formula, self._norm, self._threshold = formula, norm, threshold
+        self._score, self._reading, self._threshold = score, Reading(type(score)), threshold
         self._least, self._most = allowed_range(classifier.bounds)
         self._dtype, self._outputs = classifier.dtype, classifier.outputs
         self._scaled = bool(classifier.mean or classifier.std)
@@ -82,7 +80,7 @@ class DetectorNetwork(nn.Module):
         return self
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """See the class.
+        """Logits, score and flag of each of `inputs`, `[B, *shape]`.
 
         Raises:
             ModelError: the network cannot be run on inputs of that shape, or its result is not one row of logits each.
@@ -100,9 +98,9 @@ class DetectorNetwork(nn.Module):
         logits = self._logits(output, inputs.shape[0])
         if head is not None and features is not None and not self._head_agrees:
             self._check_head(head, features, logits)
-        seen = Seen(logits, self._norm, features, None if head is None else head.weight, self.regressor)
-        score = self._formula.value(seen)
-        first, second = seen.top
+        shown = OnePass(logits, features, None if head is None else head.weight)
+        score = self._reading.oriented(self._score.value(shown))
+        first, second = shown.top
         # NaN where a logit or the score is NaN or infinite, and nothing reaches NaN: few kernels, which small networks
         # notice. The sum of single precision logits does not overflow in double precision.
         total = logits.sum(dim=1, dtype=torch.float64) + score
@@ -117,10 +115,7 @@ class DetectorNetwork(nn.Module):
     def _as_seen(self, inputs: Tensor) -> Tensor:
         """The inputs as the network sees them; without preprocessing the caller's own, as it gets them bare."""
         moved = inputs if inputs.dtype == self._dtype else inputs.to(self._dtype or inputs.dtype)
-        if not self._scaled:
-            return moved
-        shape = (1, -1) + (1,) * (inputs.dim() - 2)
-        return (moved - self.mean.to(moved.dtype).view(shape)) / self.std.to(moved.dtype).view(shape)
+        return normalise(moved, self.mean, self.std) if self._scaled else moved
 
     def _observe(self, seen: Tensor) -> tuple[Any, Tensor | None, Head | None]:
         """What the network returns, and where they are needed the features and the last layer."""
@@ -147,19 +142,11 @@ class DetectorNetwork(nn.Module):
         self._head_agrees = bool(logits.isfinite().all())
 
     def _logits(self, output: Any, rows: int) -> Tensor:
-        """Logits `[B, C]`, in single precision or better, as `Classifier` makes them."""
-        scores = output if isinstance(output, Tensor) else _named(output)
-        if self._outputs == "binary-logit" and scores.numel() == rows:
-            scores = scores.reshape(rows, 1)
-            scores = torch.cat((torch.zeros_like(scores), scores), dim=1)
-        if scores.dim() != 2 or scores.shape[0] != rows or scores.shape[1] < 2:
-            raise ModelError(
-                "output_shape",
-                f"{rows} inputs gave a result of shape {list(scores.shape)}; [{rows}, classes] is needed, for 2 "
-                f"classes or more",
-            )
-        scores = scores if scores.dtype in _PRECISE else scores.float()
-        return _log_probabilities(scores) if self._outputs == "probs" else scores
+        """Logits `[B, C]`, as `Classifier` makes them; NaN for what is no probability where these are declared."""
+        scores = class_scores(scores_of(output)[0], rows, self._outputs)
+        if self._outputs != "probs":
+            return scores
+        return torch.where((scores >= 0) & (scores <= LARGEST_PROBABILITY), log_probabilities(scores), torch.nan)
 
 
 def _check_inputs(inputs: Any, channels: int) -> None:
@@ -195,13 +182,3 @@ def _evaluate(part: nn.Module) -> None:
     """Evaluation mode; an exported program refuses to change its own, which was fixed when it was exported."""
     if not isinstance(part, fx.GraphModule):
         part.eval()
-
-
-def _named(output: Any) -> Tensor:
-    return output["logits"] if isinstance(output, Mapping) else output.logits
-
-
-def _log_probabilities(scores: Tensor) -> Tensor:
-    """Logarithms of probabilities, NaN for what is none; one that underflowed counts as the smallest number."""
-    logarithms = scores.clamp_min(torch.finfo(scores.dtype).tiny).log()
-    return torch.where((scores >= 0) & (scores <= 1 + 1e-2), logarithms, torch.nan)

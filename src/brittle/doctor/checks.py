@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from brittle.doctor import company, data, gradients, labels, outputs, parameters, state
-from brittle.doctor.subject import Finding, Subject
+from brittle.doctor.finding import Finding
+from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError
 
 OK, NOTE, FAILED, SKIPPED = "ok", "note", "failed", "skipped"
@@ -19,7 +20,7 @@ class Check:
 
     Attributes:
         name: what it is called in a list.
-        run: raises a `BrittleError` where the subject cannot be scored; yields findings, and what was seen.
+        run: raises a `BrittleError` where the subject cannot be scored; yields findings, and what was found.
         after: names of the checks without whose success it cannot be made.
     """
 
@@ -36,7 +37,7 @@ class Outcome:
         name: the check.
         state: `ok`, `note`, `failed` or `skipped`.
         code: short name of what was found, or None.
-        sentence: what was seen.
+        sentence: what was found.
     """
 
     name: str

@@ -12,7 +12,8 @@ from torch import Tensor
 from brittle.data.files import changed_error, file_digest
 from brittle.data.points import Batch, Points
 from brittle.data.values import check_values
-from brittle.doctor.subject import LOOKED_AT, Finding, Subject
+from brittle.doctor.finding import Finding
+from brittle.doctor.subject import LOOKED_AT, Subject
 from brittle.errors import DataError
 
 NARROW = 0.05

@@ -1,6 +1,6 @@
 """What is wrong with this model, these data, these settings, before anything is scored.
 
-Each check looks at a few of the points and either raises, with what was seen and what to do, or notes a finding that
+Each check looks at a few of the points and either raises, with what was found and what to do, or notes a finding that
 goes into the run record and onto the report. One question a file; `docs/doctor.md` explains every code.
 """
 
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from brittle.data.points import Batch, Points
 from brittle.doctor.checks import raise_or_note
 from brittle.doctor.data import digest
+from brittle.doctor.finding import Finding
 from brittle.doctor.reference import Reference
-from brittle.doctor.subject import Finding, Subject
+from brittle.doctor.subject import Subject
 from brittle.model.classifier import Classifier
 from brittle.scores import Score
 
@@ -72,7 +73,7 @@ def examine(
         skip: leave out all checks; one forward pass tells the number of classes.
 
     Returns:
-        what was seen.
+        what was found.
 
     Raises:
         DataError: the values or labels do not fit the declaration, or change from one reading to the next.

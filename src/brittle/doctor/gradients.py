@@ -12,15 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.doctor.subject import Finding, Subject
+from brittle.doctor.finding import Finding
+from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError, ModelError
-from brittle.measure import Certified, Features, Forward, Nearest, Sample
-
-WITHOUT_GRADIENTS = (Certified, Features, Forward, Sample)
-"""Measurements that send nothing backward through the model; every other one is taken to differentiate."""
-
-SEARCHES = (Nearest,)
-"""Measurements that go on without gradients, and mark their points where these mislead."""
 
 ZERO_SHARE = 0.05
 """Share of the rows whose gradients may vanish."""
@@ -70,37 +64,37 @@ OFFER = "use scores without gradients (moments, monte_carlo, softmax)"
 
 @dataclass(frozen=True)
 class Slopes:
-    """Changes of the nearest margin along random directions, `[D, V]` each: by the gradient, and seen.
+    """Changes of the nearest margin along random directions, `[D, V]` each: by the gradient, and measured.
 
     Attributes:
         predicted: the change that the gradient says.
-        seen: the difference of the margins at the two ends of the step.
+        measured: the difference of the margins at the two ends of the step.
         floor: what rounding explains of it.
     """
 
     predicted: Tensor
-    seen: Tensor
+    measured: Tensor
     floor: Tensor
 
     @property
     def clear(self) -> Tensor:
         """Where either change is far above what rounding explains, `[D, V]`."""
-        return torch.maximum(self.predicted.abs(), self.seen.abs()) > SIGNAL * self.floor
+        return torch.maximum(self.predicted.abs(), self.measured.abs()) > SIGNAL * self.floor
 
     def disagreement(self, sizes_only: bool) -> float | None:
         """Share of the change that the gradient misses, 0 to 2; None where rounding hides the change."""
         clear = self.clear
         if int(clear.sum()) < ENOUGH:
             return None
-        predicted, seen = self.predicted[clear], self.seen[clear]
+        predicted, measured = self.predicted[clear], self.measured[clear]
         if sizes_only:
-            return max(0.0, 1.0 - float(predicted.abs().sum() / seen.abs().sum().clamp_min(1e-300)))
-        return float((predicted - seen).abs().sum() / torch.maximum(predicted.abs(), seen.abs()).sum())
+            return max(0.0, 1.0 - float(predicted.abs().sum() / measured.abs().sum().clamp_min(1e-300)))
+        return float((predicted - measured).abs().sum() / torch.maximum(predicted.abs(), measured.abs()).sum())
 
 
 def differentiates(subject: Subject) -> bool:
     """Whether a chosen score sends anything backward through the model."""
-    return any(not isinstance(need, WITHOUT_GRADIENTS) for need in subject.needs)
+    return any(need.differentiates for need in subject.needs)
 
 
 def check_gradients(subject: Subject) -> Iterator[Finding | str]:
@@ -108,7 +102,7 @@ def check_gradients(subject: Subject) -> Iterator[Finding | str]:
     if not differentiates(subject):
         yield "no chosen score differentiates"
         return
-    needed = any(not isinstance(need, (*WITHOUT_GRADIENTS, *SEARCHES)) for need in subject.needs)
+    needed = any(need.differentiates and need.needs_gradients for need in subject.needs)
     try:
         yield from _look(subject)
     except BrittleError as error:
@@ -144,7 +138,7 @@ def _look(subject: Subject) -> Iterator[str]:
 
 def _refuse_masked(found: Slopes, disagreement: float, allowed: float) -> None:
     clear = found.clear
-    gradient, quotient = (float(part.abs()[clear].mean()) for part in (found.predicted, found.seen))
+    gradient, quotient = (float(part.abs()[clear].mean()) for part in (found.predicted, found.measured))
     raise ModelError(
         "masked_gradient",
         f"along random directions the nearest margin changes by {quotient:.3g} on average, by its gradient it would "
@@ -167,12 +161,12 @@ def slopes(subject: Subject) -> list[Slopes]:
     count = min(MOST_DIRECTIONS, max(DIRECTIONS, -(-4 * ENOUGH // len(base))))
     both = torch.cat((own, other), dim=1)
     signs = torch.randint(0, 2, (count, *base.shape), generator=generator).to(base) * 2 - 1
-    seen_as = classifier.dtype or base.dtype
+    precision = classifier.dtype or base.dtype
 
     def along(width: float) -> Slopes:
         rows = []
         for direction in signs:
-            ends = [(base + sign * width * direction).to(seen_as) for sign in (1, -1)]
+            ends = [(base + sign * width * direction).to(precision) for sign in (1, -1)]
             with torch.no_grad():
                 logits = [classifier(end.to(subject.inputs.dtype)) for end in ends]
             above, below = (part.gather(1, own)[:, 0] - part.gather(1, other)[:, 0] for part in logits)
@@ -184,9 +178,9 @@ def slopes(subject: Subject) -> list[Slopes]:
         return Slopes(*(torch.stack(part) for part in zip(*rows, strict=True)))
 
     found = [along(step * (high - low)) for step in tolerance(subject).steps]
-    finite = [torch.isfinite(part.seen) & torch.isfinite(part.predicted) for part in found]
+    finite = [torch.isfinite(part.measured) & torch.isfinite(part.predicted) for part in found]
     return [
-        Slopes(*(torch.where(sound, numbers, 0.0) for numbers in (part.predicted, part.seen, part.floor)))
+        Slopes(*(torch.where(sound, numbers, 0.0) for numbers in (part.predicted, part.measured, part.floor)))
         for part, sound in zip(found, finite, strict=True)
     ]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from brittle.doctor.subject import Finding, Subject
+from brittle.doctor.finding import Finding
+from brittle.doctor.subject import Subject
 from brittle.errors import ParameterError
-from brittle.measure import Linearize
 from brittle.noise import Noise, Stream
 from brittle.scores import NoiseScore
 
@@ -46,9 +46,9 @@ def check_cost(subject: Subject) -> Iterator[Finding | str]:
     """No integral has so many dimensions that it takes seconds per point."""
     competitors = subject.logits.shape[1] - 1
     for need in subject.needs:
-        if not isinstance(need, Linearize) or need.classes is None:
+        if need.kept_competitors is None:
             continue
-        kept = min(need.classes, competitors)
+        kept = min(need.kept_competitors, competitors)
         if kept > MOST_DIMENSIONS:
             seconds = REFERENCE_SECONDS * (kept / REFERENCE_DIMENSIONS) ** GROWTH
             raise ParameterError(
@@ -63,13 +63,13 @@ def _check_not_absorbed(subject: Subject, noise: Noise) -> None:
     """Raise where adding the noise leaves inputs as they are, because it is below their spacing."""
     if noise.name == "function_gaussian":
         return
-    seen = subject.inputs[:8].to(subject.classifier.dtype or subject.inputs.dtype)
-    ids = [f"probe {number}" for number in range(len(seen))]
-    draw = Stream(noise, seen, ids, subject.seed, "doctor").draw(1)[:, 0]
-    absorbed = float(((seen + draw == seen) & (draw != 0)).double().mean())
-    if absorbed > (ABSORBED_SHARE if seen.dtype.itemsize >= 4 else ABSORBED_SHARE_NARROW):
+    inputs = subject.inputs[:8].to(subject.classifier.dtype or subject.inputs.dtype)
+    ids = [f"probe {number}" for number in range(len(inputs))]
+    draw = Stream(noise, inputs, ids, subject.seed, "doctor").draw(1)[:, 0]
+    absorbed = float(((inputs + draw == inputs) & (draw != 0)).double().mean())
+    if absorbed > (ABSORBED_SHARE if inputs.dtype.itemsize >= 4 else ABSORBED_SHARE_NARROW):
         raise ParameterError(
             "sigma_too_small",
             f"noise of sigma {noise.sigma:g} changes nothing in {absorbed:.0%} of the input numbers, because "
-            f"{str(seen.dtype).removeprefix('torch.')} cannot tell them apart; use a larger sigma",
+            f"{str(inputs.dtype).removeprefix('torch.')} cannot tell them apart; use a larger sigma",
         )

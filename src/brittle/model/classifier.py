@@ -20,7 +20,7 @@ from brittle.model.head import Head, check_head, find_head
 from brittle.model.in_use import check_not_in_use, in_use
 from brittle.model.outputs import OUTPUTS, logits_of, scores_of
 from brittle.model.placement import place
-from brittle.model.preprocessing import channel_numbers
+from brittle.model.preprocessing import channel_numbers, normalise
 from brittle.model.turns import PASSES
 
 WATCHER: ContextVar[Callable[[Classifier, Tensor, Tensor], None] | None] = ContextVar("watcher", default=None)
@@ -242,7 +242,6 @@ class Classifier:
         return output
 
     def _normalise(self, inputs: Tensor) -> Tensor:
-        shape = (1, -1) + (1,) * (inputs.dim() - 2)
         channels = inputs.shape[1] if inputs.dim() > 1 else 1
         for name, numbers in (("mean", self.mean), ("std", self.std)):
             if numbers is not None and len(numbers) not in (1, channels):
@@ -250,9 +249,7 @@ class Classifier:
                     name,
                     f"{len(numbers)} numbers for {name}, inputs of shape {list(inputs.shape)}; give 1 or one a channel",
                 )
-        mean = inputs.new_tensor(self.mean or (0.0,)).view(shape)
-        std = inputs.new_tensor(self.std or (1.0,)).view(shape)
-        return (inputs - mean) / std
+        return normalise(inputs, inputs.new_tensor(self.mean or (0.0,)), inputs.new_tensor(self.std or (1.0,)))
 
     def _logits(self, output: Any, rows: int) -> Tensor:
         """Logits `[B, C]` of what the model returned; remembers in which form and precision it did."""

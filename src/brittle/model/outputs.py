@@ -13,6 +13,9 @@ from brittle.errors import ModelError
 OUTPUTS = ("logits", "probs", "binary-logit")
 """What a model may return: class scores, class probabilities (their logarithm is taken), or one logit for class 1."""
 
+LARGEST_PROBABILITY = 1 + 1e-2
+"""The largest number that counts as a probability: those of a softmax in half precision are rounded up to it."""
+
 
 def logits_of(scores: Tensor, rows: int, outputs: str) -> Tensor:
     """Logits `[B, C]`, in single precision or better, of the class scores that a model returned.
@@ -29,11 +32,29 @@ def logits_of(scores: Tensor, rows: int, outputs: str) -> Tensor:
         ModelError: they are not one row of class scores for each input, or no probabilities where they are declared
             as such.
     """
+    scores = class_scores(scores, rows, outputs)
+    if outputs == "probs":
+        _check_probabilities(scores)
+    return log_probabilities(scores) if outputs == "probs" else scores.clone()
+
+
+def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
+    """Class scores `[B, C]` of two classes or more, in single precision or better; arguments as for `logits_of`.
+
+    It asks for no number, so that a network with it inside can be exported.
+
+    Raises:
+        ModelError: they are not one row of class scores for each input.
+    """
     if outputs == "binary-logit":
         scores = _two_classes(scores, rows)
     _check_shape(scores, rows)
-    scores = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
-    return _log_probabilities(scores) if outputs == "probs" else scores.clone()
+    return scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
+
+
+def log_probabilities(scores: Tensor) -> Tensor:
+    """Logarithms of probabilities; one that underflowed to 0 counts as the smallest number of its precision."""
+    return scores.clamp_min(torch.finfo(scores.dtype).tiny).log()
 
 
 def _two_classes(scores: Tensor, rows: int) -> Tensor:
@@ -65,7 +86,7 @@ def _check_rows(scores: Tensor, rows: int) -> None:
             f"one input gave a result of shape {list(scores.shape)}; the model drops the batch axis at batch size "
             f"one, write squeeze(dim) instead of squeeze()",
         )
-    if scores.dim() != 2 or len(scores) != rows:
+    if scores.dim() != 2 or scores.shape[0] != rows:
         raise ModelError(
             "output_shape",
             f"{rows} inputs gave a result of shape {list(scores.shape)}; expected [{rows}, classes]",
@@ -106,16 +127,15 @@ def _dense(scores: Tensor) -> Tensor:
     return scores if scores.layout == torch.strided else scores.to_dense()
 
 
-def _log_probabilities(scores: Tensor) -> Tensor:
-    """Logarithms of probabilities; one that underflowed to 0 counts as the smallest number of its precision."""
+def _check_probabilities(scores: Tensor) -> None:
+    """Raise where a score is no probability."""
     smallest, largest = float(scores.detach().min()), float(scores.detach().max())
-    if smallest < 0 or largest > 1 + 1e-2:
+    if smallest < 0 or largest > LARGEST_PROBABILITY:
         raise ModelError(
             "not_probabilities",
             f"the outputs were declared as probabilities, but hold values from {smallest:.4g} to {largest:.4g}; leave "
             f"out --outputs probs (outputs='probs') if they are class scores",
         )
-    return scores.clamp_min(torch.finfo(scores.dtype).tiny).log()
 
 
 def _describe(output: Any) -> str:

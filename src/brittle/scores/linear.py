@@ -8,27 +8,15 @@ import torch
 from torch import Tensor
 
 from brittle.estimate import Estimate, Status
-from brittle.measure import Linearization, Spread, Votes
+from brittle.measure import Linearization
 from brittle.noise import Noise
 from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability, without_rounding
-from brittle.scores.base import finish, initial_status, mark, nonfinite_detail, probit, sampling_interval
-from brittle.scores.evidence import (
-    FEWEST_UNITS,
-    Interval,
-    counted,
-    doubtful,
-    evidence_of,
-    judge,
-    modelled,
-    no_copies,
-    vote_detail,
-)
+from brittle.scores.base import initial_status, mark, nonfinite_detail, probit, sampling_interval
+from brittle.scores.by_copies import Copies, Draft, conclude
+from brittle.scores.evidence import Interval, modelled
 
 REPLICATE_TOLERANCE = 0.03
 """Relative error asked of the orthant probabilities that only measure spread; they share their nodes."""
-
-LINEAR_SHARE = 1e-4
-"""Share of the margins' variance that tangents at the noisy copies may miss where a network passes as linear."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +95,8 @@ def orthant_flips(linear: Linearization, noise: Noise, confidence: float) -> Est
     """Probability that a margin of the linear model turns negative: `1 - P(g > 0)`, `g ~ N(D z, s^2 D G D^T)`.
 
     The interval covers the error of the quadrature and the classes left out; for a smoothed linearisation also the
-    sampling error and what `what_copies_say` adds. At the point it does not cover what the network does beyond its
+    sampling error and what the copies say of it (`brittle.scores.by_copies.what_copies_say`). At the point it does not
+    cover what the network does beyond its
     linear model, and the evidence says so.
     """
     sigma = noise.sigma
@@ -124,8 +113,10 @@ def orthant_flips(linear: Linearization, noise: Noise, confidence: float) -> Est
         (interval.low - orthant.error).clamp_min(0.0), (interval.high + orthant.error + left_out).clamp_max(1.0)
     )
     status = mark(linear_status(linear, found), flips.isnan(), Status.INDEFINITE)
-    ill_conditioned = orthant.condition > ILL_CONDITIONED_ABOVE
-    return _told(linear, found, flips, interval, status, confidence, ill_conditioned, noise, exact=True)
+    ill_conditioned = (orthant.condition > ILL_CONDITIONED_ABOVE, Status.ILL_CONDITIONED)
+    detail = linear_detail(linear, found)
+    draft = Draft(flips, interval, status, detail, ill_conditioned, linear.passes, exact=True)
+    return conclude(draft, _copies(linear, noise, confidence), confidence)
 
 
 def sigmoid_flips(linear: Linearization, noise: Noise, confidence: float) -> Estimate:
@@ -145,92 +136,20 @@ def sigmoid_flips(linear: Linearization, noise: Noise, confidence: float) -> Est
         interval = Interval(*sampling_interval(probit(flips, torch.sigmoid(-odds)), probits, confidence))
     left_out = torch.logsumexp(-found.left_out_ratios(sigma), dim=1)
     interval = Interval(interval.low, torch.sigmoid(torch.logaddexp(torch.logit(interval.high), left_out)))
-    status, sound = linear_status(linear, found), torch.zeros_like(linear.tied)
-    return _told(linear, found, flips, interval, status, confidence, sound, noise, exact=False)
+    status, detail = linear_status(linear, found), linear_detail(linear, found)
+    nothing = (torch.zeros_like(linear.tied), Status.ILL_CONDITIONED)
+    draft = Draft(flips, interval, status, detail, nothing, linear.passes, exact=False)
+    return conclude(draft, _copies(linear, noise, confidence), confidence)
 
 
-def _told(
-    linear: Linearization,
-    found: Margins,
-    flips: Tensor,
-    interval: Interval,
-    status: Tensor,
-    confidence: float,
-    ill_conditioned: Tensor,
-    noise: Noise,
-    exact: bool,
-) -> Estimate:
-    """The estimate with its evidence, and with what the votes of the noisy copies say of it.
-
-    `exact` says whether the formula is that of a linear network under normal noise.
-    """
-    evidence, by_votes = no_copies(flips), None
-    detail = linear_detail(linear, found)
-    if linear.draws is not None:
-        assert linear.votes is not None
-        by_votes = counted(linear.votes, confidence)[1]
-        by_model = None if linear.margins is None else modelled(linear.margins, confidence)
-        spread = None if linear.margins is None else linear.margins.spread
-        interval = what_copies_say(
-            flips, interval, linear.votes, by_votes, by_model, spread, linear.bend, exact=exact, normal=noise.is_normal
-        )
-        evidence = evidence_of(flips, linear.draws)
-    status = judge(status, flips, interval, linear.votes, by_votes)
-    status = mark(status, ill_conditioned, Status.ILL_CONDITIONED)
-    if by_votes is not None and linear.votes is not None:
-        detail = vote_detail(status, linear.votes, by_votes, detail)
-    ends = None if by_votes is None else (by_votes.low, by_votes.high)
-    return finish(flips, interval.low, interval.high, status, linear.passes, detail, evidence, ends)
-
-
-def what_copies_say(
-    value: Tensor,
-    interval: Interval,
-    votes: Votes,
-    by_votes: Interval,
-    by_model: Interval | None,
-    spread: Spread | None,
-    bend: Tensor | None,
-    *,
-    exact: bool,
-    normal: bool,
-) -> Interval:
-    """The interval of a smoothed linear model, as wide as the noisy copies behind it ask for.
-
-    Where the formula is exact for linear networks, the noise normal and the network linear over it, it stays as it is;
-    fewer than `FEWEST_UNITS` units of noise prove nothing of that kind. Elsewhere it reaches out to `by_model`, because
-    the linear model leaves out a part of the margins' variance; and to `by_votes` where these margins may not be
-    normal, or where the count excludes `value`. A single unit of noise shows no variance, so it reaches out to
-    `by_votes` everywhere.
-
-    Args:
-        value: the estimate, `[B]`.
-        interval: its own interval.
-        votes: how the copies voted.
-        by_votes: interval by counting.
-        by_model: interval of a normal model of the margins of the same copies; None with a single unit of noise.
-        spread: mean and variance of these margins, `[B, K]` each; None likewise.
-        bend: mean square of what tangents at the copies miss of them, `[B, K]`; None likewise.
-        exact: whether the formula is exact for linear networks under normal noise.
-        normal: whether the noise is normal.
-    """
-    everywhere = torch.ones_like(value, dtype=torch.bool)
-    if by_model is None or spread is None or bend is None:
-        return interval.hull(by_votes, everywhere)
-    known = exact and normal and votes.units >= FEWEST_UNITS
-    bends = bent(bend, spread) if known else everywhere
-    doubt = bends & doubtful(value, spread, votes) if normal else everywhere
-    return interval.hull(by_model, bends).hull(by_votes, doubt | by_votes.excludes(value))
-
-
-def bent(bend: Tensor, spread: Spread) -> Tensor:
-    """Whether a network bends over the noise, `[B]`: tangents at the copies miss more of a margin than rounding does.
-
-    Args:
-        bend: mean square of what they miss, `[B, K]`.
-        spread: mean and variance of the margins, `[B, K]` each.
-    """
-    return (bend > LINEAR_SHARE * spread.variance).any(dim=1)
+def _copies(linear: Linearization, noise: Noise, confidence: float) -> Copies | None:
+    """The noisy copies that were linearised at; None at the point."""
+    if linear.votes is None:
+        return None
+    margins = linear.margins
+    by_model = None if margins is None else modelled(margins, confidence)
+    spread = None if margins is None else margins.spread
+    return Copies(linear.votes, by_model, spread, linear.bend, normal=noise.is_normal)
 
 
 def _orthant_probits(found: Margins, sigma: float) -> Tensor:

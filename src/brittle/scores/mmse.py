@@ -15,14 +15,14 @@ from brittle.measure.nearest_margin import SmoothedMargin
 from brittle.scores.base import (
     LARGEST_PROBIT,
     NoiseScore,
-    finish,
     initial_status,
     mark,
     nonfinite_detail,
     sampling_interval,
 )
-from brittle.scores.evidence import Interval, counted, evidence_of, judge, modelled_by_one, vote_detail
-from brittle.scores.linear import orthant_flips, sigmoid_flips, what_copies_say
+from brittle.scores.by_copies import Copies, Draft, conclude
+from brittle.scores.evidence import Interval, modelled_by_one
+from brittle.scores.linear import orthant_flips, sigmoid_flips
 
 DRAWS = 20
 """Noisy copies per point and sigma unless told: each costs a Jacobian."""
@@ -62,7 +62,7 @@ class MMSE(_Smoothed):
     networks it has a bias that more draws do not remove. The interval covers the quadrature error, the classes left
     out and the sampling error (jackknife over groups of draws); where the margins bend within the noise, the noise is
     not normal, or there are fewer than 25 pairs, it reaches out to what the same copies say
-    (`brittle.scores.linear.what_copies_say`).
+    (`brittle.scores.by_copies.what_copies_say`).
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
     definition 3.
@@ -189,18 +189,17 @@ class MMSEMargin(NoiseScore):
             rest = (margin / (sigma * variance.clamp_min(0.0).sqrt())).clamp(-LARGEST_PROBIT, LARGEST_PROBIT)
         probits = ratio.clamp(-LARGEST_PROBIT, LARGEST_PROBIT)
         value = special.ndtr(-ratio)
-        votes, spread = found.votes, found.spread
-        by_votes = counted(votes, confidence)[1]
-        by_model = None if spread is None else modelled_by_one(spread.column(0), votes.units, confidence)
-        interval = Interval(*sampling_interval(probits, rest, confidence))
-        interval = what_copies_say(
-            value, interval, votes, by_votes, by_model, spread, found.bend, exact=True, normal=self.noise.is_normal
-        )
         status = mark(initial_status(found.tied), ~found.margin.isfinite(), Status.NONFINITE_LOGITS)
         status = mark(status, ~found.variance.isfinite(), Status.NONFINITE_GRADIENT)
         status = mark(status, found.variance <= 0, Status.ZERO_GRADIENT)
-        status = judge(status, value, interval, votes, by_votes)
-        status = mark(status, torch.full_like(found.tied, found.classes > 2), Status.NEAREST_MARGIN)
-        detail = vote_detail(status, votes, by_votes, nonfinite_detail(votes.nonfinite, found.draws))
-        evidence, ends = evidence_of(value, votes.draws), (by_votes.low, by_votes.high)
-        return finish(value, interval.low, interval.high, status, found.passes, detail, evidence, ends)
+        detail = nonfinite_detail(found.votes.nonfinite, found.draws)
+        alone = (torch.full_like(found.tied, found.classes > 2), Status.NEAREST_MARGIN)
+        interval = Interval(*sampling_interval(probits, rest, confidence))
+        draft = Draft(value, interval, status, detail, alone, found.passes, exact=True)
+        return conclude(draft, self._copies(found, confidence), confidence)
+
+    def _copies(self, found: SmoothedMargin, confidence: float) -> Copies:
+        """The noisy copies that the margin was differentiated at."""
+        votes, spread = found.votes, found.spread
+        by_model = None if spread is None else modelled_by_one(spread.column(0), votes.units, confidence)
+        return Copies(votes, by_model, spread, found.bend, normal=self.noise.is_normal)

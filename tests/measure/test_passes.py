@@ -1,0 +1,232 @@
+"""What measurements cost: what they declare, what their results say, and what the classifier really spent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from helpers.inputs import EXAMPLES, SIGMA
+from helpers.laws import check_passes_of_points
+from helpers.problems import inputs, small_classifier
+from torch import Tensor, nn
+
+import brittle
+from brittle.estimate import Direction, Estimate
+from brittle.measure import Clean, Forward, Measurement, NearestMargin, NetworkTraits, Passes, Sample, passes_of, take
+from brittle.measure.forward import look
+from brittle.measure.groups import Chunk, NoisyPasses
+from brittle.noise import Gaussian
+from brittle.run import plan
+from brittle.scores import Score
+from brittle.scores.base import clean_status, finish
+
+COUNT = 4
+NEEDS = plan(EXAMPLES)
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What the cost of a measurement depends on."""
+
+    classes: int
+    dimension: int
+    bends: bool
+
+
+def smooth_classifier() -> brittle.Classifier:
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        return brittle.Classifier(nn.Sequential(nn.Flatten(), nn.Linear(36, 9), nn.Tanh(), nn.Linear(9, 4)))
+
+
+NETWORKS = {
+    "piecewise linear": (small_classifier, Traits(4, 36, False)),
+    "smooth": (smooth_classifier, Traits(4, 36, True)),
+}
+
+
+def take_alone(classifier: brittle.Classifier, need: Measurement) -> tuple[Clean, dict[Measurement, Any], Passes]:
+    """The clean pass that a measurement asks for, its result, and what it spent beyond that pass."""
+    ids = [str(number) for number in range(COUNT)]
+    clean = look(classifier, inputs(COUNT), ids, 0, differentiate=need.uses_graph, observe=need.uses_features)
+    before = (classifier.forward_passes, classifier.backward_passes)
+    taken = take([need], classifier, clean)
+    spent = Passes(classifier.forward_passes - before[0], classifier.backward_passes - before[1])
+    return clean, taken, spent
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("need", NEEDS, ids=str)
+def test_results_say_what_was_spent_and_the_cost_was_declared(need: Measurement, network: str) -> None:
+    build, traits = NETWORKS[network]
+    clean, taken, spent = take_alone(build(), need)
+    said = passes_of(taken, clean)
+    assert int(said.sum()) == spent.total
+    declared = need.cost(traits)
+    if need.cost_varies:
+        assert declared.total > 0
+    else:
+        assert (spent.forward, spent.backward) == (COUNT * declared.forward, COUNT * declared.backward)
+        assert said.tolist() == [declared.total] * COUNT
+
+
+@pytest.mark.parametrize("need", NEEDS, ids=str)
+def test_what_is_said_not_to_differentiate_runs_without_gradients(need: Measurement) -> None:
+    classifier, attempts = small_classifier(), []
+    classifier.gradient = lambda *a, **k: attempts.append(a) or torch.zeros_like(a[1])  # type: ignore[method-assign]
+    if not need.differentiates:
+        take_alone(classifier, need)
+        assert not attempts
+
+
+def test_features_of_a_pass_of_their_own_are_counted() -> None:
+    classifier = small_classifier()
+    need = next(need for need in NEEDS if need.uses_features and not need.differentiates)
+    clean = look(classifier, inputs(COUNT), [str(number) for number in range(COUNT)], 0)
+    before = classifier.passes
+    assert int(passes_of(take([need], classifier, clean), clean).sum()) == classifier.passes - before == COUNT
+
+
+def test_budgets_of_one_stream_count_once() -> None:
+    classifier = small_classifier()
+    clean = look(classifier, inputs(COUNT), [str(number) for number in range(COUNT)], 0)
+    needs = [kind(Gaussian(SIGMA), draws) for kind in (Sample, NearestMargin) for draws in (4, 10, 6)]
+    before = classifier.passes
+    said = passes_of(take(needs, classifier, clean), clean)
+    assert said.tolist() == [10 + 20] * COUNT
+    assert int(said.sum()) == classifier.passes - before
+
+
+# Measurements from outside the package.
+
+
+@dataclass(frozen=True)
+class Silent(Measurement):
+    """Two more passes of the points, of which the result does not speak."""
+
+    differentiates: ClassVar[bool] = False
+
+    def cost(self, network: NetworkTraits) -> Passes:
+        return Passes(2)
+
+    @classmethod
+    def measure(cls, needs: Sequence[Silent], classifier: brittle.Classifier, clean: Clean) -> list[Tensor]:
+        with torch.no_grad():
+            found = classifier(clean.inputs) + classifier(clean.inputs)
+        return [found for _ in needs]
+
+
+@dataclass(frozen=True)
+class Uneven(Measurement):
+    """One more pass of the first point alone, of which the result does not speak."""
+
+    def cost(self, network: NetworkTraits) -> Passes:
+        return Passes(1)
+
+    @classmethod
+    def measure(cls, needs: Sequence[Uneven], classifier: brittle.Classifier, clean: Clean) -> list[Tensor]:
+        with torch.no_grad():
+            classifier(clean.inputs[:1])
+        return [clean.logits for _ in needs]
+
+
+@dataclass(frozen=True)
+class Outside(Score):
+    """The clean margin, beside a measurement of its own."""
+
+    extra: Measurement
+    stated: int
+
+    name: ClassVar[str] = "outside"
+    title: ClassVar[str] = "A score of a user"
+    quantity: ClassVar[str] = "logit_margin"
+    cost: ClassVar[str] = "a few"
+    reference: ClassVar[str] = "this test"
+    explanation: ClassVar[str] = "A score of a user's own."
+    safer: ClassVar[Direction] = "higher"
+
+    @property
+    def needs(self) -> tuple[Measurement, ...]:
+        return Forward(), self.extra
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"extra": type(self.extra).__name__}
+
+    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
+        clean = measured[Forward()]
+        top = clean.logits.double().topk(2, dim=1).values
+        margin = top[:, 0] - top[:, 1]
+        return finish(margin, margin, margin, clean_status(clean), self.stated)
+
+
+@pytest.mark.parametrize("extra", [Silent(), Uneven()], ids=str)
+def test_passes_that_no_result_speaks_of_are_counted(extra: Measurement) -> None:
+    stated = 3 if isinstance(extra, Silent) else 1
+    table = brittle.score(small_classifier(), inputs(5), [Outside(extra, stated)], skip_doctor=True)
+    total = table.points["passes"].to_pylist()
+    assert sum(total) == (15 if isinstance(extra, Silent) else 6)
+    if isinstance(extra, Silent):
+        check_passes_of_points(small_classifier(), inputs(5), [Outside(extra, stated)])
+
+
+def test_a_measurement_that_does_not_say_its_cost_cannot_be_made() -> None:
+    class Mute(Measurement):
+        @classmethod
+        def measure(cls, needs: Sequence[Any], classifier: brittle.Classifier, clean: Clean) -> list[Any]:
+            return []
+
+    with pytest.raises(TypeError, match="cost"):
+        Mute()  # type: ignore[abstract]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The mean of the first logit, and what it cost."""
+
+    mean: Tensor
+    passes: int
+
+
+@dataclass(frozen=True)
+class FirstLogit(NoisyPasses[Shown]):
+    """The first logit averaged over noise: a measurement of noisy copies from outside."""
+
+    purpose: ClassVar[str] = "first_logit"
+    differentiates: ClassVar[bool] = False
+
+    def cost(self, network: NetworkTraits) -> Passes:
+        return Passes(self.draws)
+
+    def sums(self, classifier: brittle.Classifier, clean: Clean) -> FirstLogitSums:
+        return FirstLogitSums(classifier, clean, torch.zeros(len(clean.ids), dtype=torch.float64))
+
+
+@dataclass
+class FirstLogitSums:
+    """The running sum of the first logit."""
+
+    classifier: brittle.Classifier
+    clean: Clean
+    total: Tensor
+
+    def add(self, chunk: Chunk) -> None:
+        with torch.no_grad():
+            self.total += chunk.unfold(self.classifier(chunk.inputs)[:, 0].double()).sum(dim=(1, 2))
+
+    def read(self, units: int) -> Shown:
+        return Shown(self.total / (2 * units), self.clean.passes + 2 * units)
+
+
+def test_noisy_passes_from_outside_share_their_budgets() -> None:
+    classifier = small_classifier()
+    clean = look(classifier, inputs(COUNT), [str(number) for number in range(COUNT)], 0)
+    small, large = FirstLogit(Gaussian(SIGMA), 6), FirstLogit(Gaussian(SIGMA), 20)
+    before = classifier.passes
+    taken = take([small, large], classifier, clean)
+    assert classifier.passes - before == 20 * COUNT == int(passes_of(taken, clean).sum())
+    assert torch.allclose(taken[small].mean, small(classifier, clean).mean, atol=1e-6)
+    assert not torch.equal(taken[small].mean, taken[large].mean)
