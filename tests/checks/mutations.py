@@ -450,17 +450,17 @@ MUTATIONS = (
     ),
     # Noise families of others.
     mutation(
-        "scores refuse noise without a covariance", "noise/families.py",
+        "scores refuse noise without a covariance", "noise/base.py",
         "        if linear and not self.has_covariance:\n", "        if False:\n",
         "noise/test_noise.py::test_a_score_needs_the_covariance_or_does_without",
     ),
     mutation(
-        "no covariance is inherited by other draws", "noise/families.py",
+        "no covariance is inherited by other draws", "noise/base.py",
         "        return said is not Noise and issubclass(said, drawn)\n", "        return said is not Noise\n",
         "noise/test_noise.py::test_a_score_needs_the_covariance_or_does_without",
     ),
     mutation(
-        "measurements refuse noise without a covariance", "noise/families.py",
+        "measurements refuse noise without a covariance", "noise/base.py",
         "        if not self.has_covariance:\n            raise", "        if False:\n            raise",
         "noise/test_noise.py::test_no_measurement_takes_a_covariance_that_is_not_said",
     ),
@@ -470,17 +470,17 @@ MUTATIONS = (
         "noise/test_noise.py::test_draws_that_are_no_noise",
     ),
     mutation(
-        "draws with NaN", "noise/families.py",
+        "draws with NaN", "noise/stream.py",
         "        check_finite(self._noise, draws)\n", "",
         "noise/test_noise.py::test_a_draw_that_turns_bad_later",
     ),
     mutation(
-        "draws are what a family promises", "noise/families.py",
+        "draws are what a family promises", "noise/stream.py",
         "        if type(noise) not in OWN:\n            check_promise", "        if False:\n            check_promise",
         "noise/test_noise.py::test_a_family_that_breaks_its_promise",
     ),
     mutation(
-        "families that would be taken for one", "noise/families.py",
+        "families that would be taken for one", "noise/base.py",
         "        if beside:\n", "        if False:\n",
         "noise/test_noise.py::test_families_that_could_not_be_told_apart",
     ),
@@ -838,7 +838,7 @@ MUTATIONS = (
         "scores/test_evidence.py::test_the_formula_of_the_multivariate_sigmoid_has_an_error",
     ),
     mutation(
-        "a family that draws anew", "noise/families.py",
+        "a family that draws anew", "noise/base.py",
         'return self.normal and issubclass(_where(type(self), "normal"), _where(type(self), "draw"))',
         "return self.normal",
         "scores/test_evidence.py::test_a_family_that_draws_anew_is_normal_only_where_it_says_so",

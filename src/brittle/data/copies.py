@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from brittle.data.corruptions import CHANNEL_COUNTS, check_channels, choose, corrupt, generator_for
 from brittle.data.images import from_levels
 from brittle.data.points import Batch, Points
-from brittle.doctor import check_values
+from brittle.data.values import check_values, readable
 from brittle.errors import DataError, ParameterError, StorageError
 from brittle.model.bounds import check_bounds
 from brittle.store.files.writing import check_target, make_folder, replacing
@@ -98,7 +98,7 @@ def write_copies(
             shape = (len(seen.ids), *seen.shape)
             copies[one] = stack.enter_context(_npz(file, entries, shape))
         for batch in points.batches(ROWS):
-            levels, lost = _levels(batch, bounds), ~_readable(batch)
+            levels, lost = _levels(batch, bounds), (~readable(batch)).cpu().numpy()
             for (kind, severity), copy in copies.items():
                 images = [
                     corrupt(image, kind, severity, generator_for(seed, kind, severity, point))
@@ -143,7 +143,7 @@ def _survey(points: Points, bounds: tuple[float, float]) -> _Survey:
         check_values(batch, bounds)
         ids += batch.ids
         names += batch.names or ()
-        failed += int((~_readable(batch)).sum())
+        failed += int((~readable(batch)).sum())
     return _Survey(shape, tuple(ids), tuple(names), failed)
 
 
@@ -155,11 +155,6 @@ def _image_shape(batch: Batch) -> tuple[int, ...]:
             f"the inputs have shape {shape}, which is no image; bring them to (1, H, W) or (3, H, W) to corrupt them",
         )
     return shape
-
-
-def _readable(batch: Batch) -> NDArray[np.bool_]:
-    read = np.array([status.has_value for status in batch.status])
-    return read & batch.inputs.flatten(1).isfinite().all(dim=1).cpu().numpy()
 
 
 def _levels(batch: Batch, bounds: tuple[float, float]) -> NDArray[np.uint8]:

@@ -4,8 +4,9 @@ Each check looks at a few of the points and either raises, with what was seen an
 goes into the run record and onto the report. One question a file; `docs/doctor.md` explains every code.
 """
 
+from brittle.data.values import check_values, usable
 from brittle.doctor.checks import CHECKS, Check, Outcome, run_all
-from brittle.doctor.data import about_orientation, check_unchanged, check_values
+from brittle.doctor.data import about_orientation, check_unchanged
 from brittle.doctor.examination import PASSED, SKIPPED, Diagnosis, examine
 from brittle.doctor.labels import (
     GUARD_ROWS,
@@ -16,7 +17,7 @@ from brittle.doctor.labels import (
     confusion_in,
 )
 from brittle.doctor.reference import Reference
-from brittle.doctor.subject import LOOKED_AT, Finding, Subject, usable
+from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 
 __all__ = [
     "CHECKS",

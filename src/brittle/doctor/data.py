@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from brittle.data.points import Batch, Points, changed, file_digest
-from brittle.doctor.subject import LOOKED_AT, Finding, Subject, readable, usable
+from brittle.data.values import check_values
+from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import DataError
-from brittle.model.bounds import allowed_range
 
 NARROW = 0.05
 """Share of the declared range below which the values are noted."""
@@ -31,33 +31,6 @@ def check_range(subject: Subject) -> Iterator[Finding | str]:
             f"[{low:g}, {high:g}]; sigma and the bounds are in the units of the data (--bounds, bounds=)",
         )
     yield f"{smallest:.4g} to {largest:.4g} in {len(inputs)} rows, declared [{low:g}, {high:g}]"
-
-
-def check_values(batch: Batch, bounds: tuple[float, float]) -> None:
-    """Raise where an input lies outside the declared bounds.
-
-    Raises:
-        DataError: it does, by more than rounding.
-    """
-    inputs = usable(batch).flatten(1)
-    if inputs.numel() == 0:
-        return
-    low, high = bounds
-    least, most = allowed_range(bounds)
-    smallest, largest = float(inputs.min()), float(inputs.max())
-    if smallest >= least and largest <= most:
-        return
-    outside = ((inputs < least) | (inputs > most)).any(dim=1)
-    first = torch.tensor(batch.rows)[readable(batch).cpu()][outside.cpu()][0]
-    rows = int(outside.sum())
-    seen = f"values from {smallest:.4g} to {largest:.4g}, outside [{low:g}, {high:g}] in {rows} of {len(inputs)} rows"
-    if smallest >= 0 and 16 < largest <= 255 and (low, high) == (0.0, 1.0):
-        advice = "use --bounds 0 255 (bounds=(0, 255)) or divide by 255"
-    elif smallest < low and (high - low) <= 2:
-        advice = "the data look normalised; give pixels and declare --mean and --std (mean=, std=) instead"
-    else:
-        advice = "declare the range with --bounds LO HI (bounds=)"
-    raise DataError("value_range", f"{seen}, the first of them row {int(first)}; {advice}")
 
 
 def check_repeatable(subject: Subject) -> Iterator[Finding | str]:

@@ -14,6 +14,7 @@ from torch import Tensor, fx, nn
 from torch.nn.parameter import is_lazy
 
 from brittle.data.points import Batch, Points
+from brittle.data.values import readable, usable
 from brittle.doctor.reference import KEPT, Reference, changed_model
 from brittle.doctor.rounding import Difference, excess, precision_of
 from brittle.errors import DataError
@@ -291,14 +292,3 @@ class Subject:
         for need in self.needs:
             found.setdefault((type(need), need.stream), []).append(need)
         return found
-
-
-def readable(batch: Batch) -> Tensor:
-    """Whether each input was read and holds no NaN or infinite value, `[B]`."""
-    read = torch.tensor([status.has_value for status in batch.status], dtype=torch.bool, device=batch.inputs.device)
-    return read & batch.inputs.flatten(1).isfinite().all(dim=1)
-
-
-def usable(batch: Batch) -> Tensor:
-    """The inputs that were read and hold no NaN or infinite value, `[V, *shape]`."""
-    return batch.inputs[readable(batch)]

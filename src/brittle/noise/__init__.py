@@ -1,5 +1,6 @@
 """Noise: families with a sampler keyed by point and, where there is one, a covariance."""
 
+from brittle.noise.base import Noise, at_one, identity
 from brittle.noise.families import (
     FAMILIES,
     OWN,
@@ -9,13 +10,10 @@ from brittle.noise.families import (
     FunctionGaussian,
     Gaussian,
     Laplace,
-    Noise,
     Sphere,
-    Stream,
     Uniform,
-    at_one,
-    identity,
 )
+from brittle.noise.stream import Stream
 
 __all__ = [
     "FAMILIES",

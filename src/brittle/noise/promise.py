@@ -7,15 +7,12 @@ own mixture with its mirror image, because scores draw in pairs `(e, -e)`.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-
-if TYPE_CHECKING:
-    from brittle.noise.families import Noise
+from brittle.noise.base import Noise
 
 FEWEST, MOST, NUMBERS = 64, 512, 2**24
 """Draws that are looked at, fewer of large inputs: all together about `NUMBERS` numbers."""

@@ -1,0 +1,174 @@
+"""What every noise family is: a sampler and, where there is one, a covariance action, scaled by `sigma`.
+
+Noise is added to the input in the declared pixel units, before the model's own normalisation, and is not clipped to
+the bounds. Every family is symmetric, `-e` as likely as `e`, so its mean is zero, and has covariance `sigma^2 K`. The
+linear scores use the covariance action `v -> K v`, the sampled ones the sampler; a family without the first serves
+the second. For families with independent coordinates other than the normal one the linear scores hold in the limit of
+many input coordinates (Han, Srinivas, Lakkaraju 2024, lemma 2).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from copy import copy
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeVar
+
+import torch
+from torch import Tensor
+
+from brittle.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class Noise(ABC):
+    """A symmetric noise distribution with covariance `sigma^2 K`.
+
+    A family of your own is a frozen dataclass with a `name`, the method `draw`, and `covariance`, which is written
+    beside `draw` and never inherited from another family. `docs/estimators.md` has an example.
+
+    Attributes:
+        sigma: root mean square of one coordinate where `K = I`, in the declared pixel units; a common factor elsewhere.
+
+    Class attributes:
+        name: what tables and the command line call it.
+        normal: whether its draws are jointly normal, so that every linear function of them is; said beside `draw`.
+
+    Raises:
+        ParameterError: `sigma` is not a positive finite number, or the family has no name of its own.
+    """
+
+    sigma: float
+
+    name: ClassVar[str]
+    normal: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.sigma, int | float) and math.isfinite(self.sigma) and self.sigma > 0):
+            raise ParameterError("sigma", f"sigma must be a positive finite number in pixel units; found {self.sigma}")
+        _check_name(type(self))
+
+    @abstractmethod
+    def draw(self, generator: torch.Generator, size: int) -> Tensor:
+        """One draw of the family at `sigma = 1`, `[size]`, float32, on the generator's device.
+
+        `-e` must be as likely as `e`: scores draw in pairs `(e, -e)`.
+        """
+
+    def covariance(self, vectors: Tensor) -> Tensor:
+        """`K v` for each row of `vectors`, `[..., n]`. Families with `K = I` write `covariance = identity`.
+
+        Raises:
+            ParameterError: the family does not say its covariance.
+        """
+        raise _no_covariance(self, "a linear estimate")
+
+    @property
+    def has_covariance(self) -> bool:
+        """Whether the family says its covariance: `covariance` stands in the class of `draw`, or in one below it."""
+        said, drawn = (_where(type(self), method) for method in ("covariance", "draw"))
+        return said is not Noise and issubclass(said, drawn)
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether linear functions of the noise are normal: `normal` stands in the class of `draw`, or below it."""
+        return self.normal and issubclass(_where(type(self), "normal"), _where(type(self), "draw"))
+
+    @property
+    def shape(self) -> Noise | None:
+        """What decides `K`: None for `K = I`, otherwise this family at `sigma = 1`.
+
+        Two families of equal shape share one linearisation at the point.
+
+        Raises:
+            ParameterError: the family does not say its covariance.
+        """
+        if not self.has_covariance:
+            raise _no_covariance(self, "a linear estimate")
+        return None if type(self).covariance is identity else at_one(self)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The family as the table writes it: its name, `sigma`, and its other fields that decide equality."""
+        own = [one.name for one in fields(self) if one.compare and one.name != "sigma"]
+        return self._family | {name: getattr(self, name) for name in own}
+
+    @property
+    def _family(self) -> dict[str, Any]:
+        return {"sigma": self.sigma} | ({} if self.name == "gaussian" else {"noise": self.name})
+
+    def check_serves(self, score: str, linear: bool) -> None:
+        """Raise unless a score can stand on this family.
+
+        Args:
+            score: its name, for the message.
+            linear: whether it uses the covariance.
+
+        Raises:
+            ParameterError: the family does not say its covariance and the score needs it, or two families that differ
+                would be taken for one.
+        """
+        if linear and not self.has_covariance:
+            raise _no_covariance(self, score)
+        beside = sorted(
+            name for name in vars(self) if name not in {one.name for one in fields(self)} and name[0] != "_"
+        )
+        if beside:
+            raise ParameterError(
+                "noise_fields",
+                f"the noise family {self.name} keeps {', '.join(beside)} beside its fields, so two that differ there "
+                f"would be taken for one; make it a frozen dataclass with a field for each",
+            )
+
+
+def identity(self: Noise, vectors: Tensor) -> Tensor:
+    """`K = I`: the method `covariance` of families whose coordinates are uncorrelated, each of variance `sigma^2`."""
+    return vectors
+
+
+def at_one(noise: Noise) -> Noise:
+    """The family at `sigma = 1`."""
+    other = copy(noise)
+    object.__setattr__(other, "sigma", 1.0)
+    return other
+
+
+_RESERVED: dict[str, type[Noise]] = {}
+"""The families of brittle by their names, which no other family may take; filled by `reserve_name`."""
+
+Family = TypeVar("Family", bound=type[Noise])
+
+
+def reserve_name(family: Family) -> Family:
+    """Keep the name of `family`, one of brittle's own, from other families, because tables tell families by name."""
+    _RESERVED[family.name] = family
+    return family
+
+
+def _check_name(family: type[Noise]) -> None:
+    """Raise unless `family` has a name, and one that is not reserved for another family."""
+    name = getattr(family, "name", None)
+    if not isinstance(name, str) or not name:
+        raise ParameterError("noise_name", f"the noise family {family.__name__} needs a name, such as name = 'speckle'")
+    if _RESERVED.get(name, family) is not family:
+        raise ParameterError(
+            "noise_name",
+            f"the noise family {family.__name__} is called {name!r} like one of brittle's own, and tables could not "
+            f"tell them apart; give it another name",
+        )
+
+
+def _where(family: type[Noise], method: str) -> type:
+    """The class in which a method or an attribute of `family` is written."""
+    return next(one for one in family.__mro__ if method in vars(one))
+
+
+def _no_covariance(noise: Noise, what: str) -> ParameterError:
+    family = type(noise).__name__
+    return ParameterError(
+        "noise_covariance",
+        f"{what} needs the covariance of the noise, and the family {noise.name} says none beside its draws; write "
+        f"{family}.covariance, which gives K v (covariance = brittle.noise.identity where K = I), or use monte_carlo, "
+        f"moments or probability_change",
+    )
