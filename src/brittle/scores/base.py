@@ -15,6 +15,7 @@ from brittle.estimate import FLIP_PROBABILITY, Direction, Estimate, Status, scor
 from brittle.intervals import jackknife
 from brittle.measure import Clean, Measurement, NearestPoint
 from brittle.noise import Gaussian, Noise
+from brittle.scores.options import NO_OPTION
 
 LARGEST_PROBIT = 37.5
 """Probits beyond which a probability is 0 or 1 in double precision."""
@@ -97,8 +98,8 @@ class NoiseScore(Score):
             covariance of a family that does not say it.
     """
 
-    sigma: float | None = None
-    noise: Noise = field(default=None, kw_only=True)  # type: ignore[assignment]
+    sigma: float | None = field(default=None, metadata=NO_OPTION)
+    noise: Noise = field(default=None, kw_only=True, metadata=NO_OPTION)  # type: ignore[assignment]
 
     quantity: ClassVar[str] = FLIP_PROBABILITY
     safer: ClassVar[Direction] = "lower"

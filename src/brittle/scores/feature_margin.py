@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
@@ -13,6 +13,7 @@ from brittle.estimate import Direction, Estimate, Status
 from brittle.measure import Features, Measurement, Observed
 from brittle.norms import DUAL_ORDER, check_norm
 from brittle.scores.base import Score, clean_status, finish, mark
+from brittle.scores.options import option
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class FeatureMargin(Score):
         ParameterError: an unknown norm.
     """
 
-    norm: str = "l2"
+    norm: str = field(default="l2", metadata=option(choices=tuple(DUAL_ORDER), several=True))
 
     name: ClassVar[str] = "feature_margin"
     title: ClassVar[str] = "Feature margin"
