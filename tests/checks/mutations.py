@@ -859,7 +859,7 @@ MUTATIONS = (
         "doctor/test_doctor_batches.py::test_no_unit_of_the_inputs_makes_every_difference_a_step",
     ),
     mutation(
-        "models that cannot be copied", "doctor/subject.py",
+        "models that cannot be copied", "doctor/first_pass.py",
         "except Exception as error:", "except (RuntimeError, TypeError) as error:",
         "doctor/test_doctor_state.py::test_a_model_that_cannot_be_copied_is_looked_at_without_a_copy",
     ),

@@ -18,7 +18,7 @@ from brittle import doctor
 from brittle.cli import main
 from brittle.cli.doctor import PAGE
 from brittle.data import array_points
-from brittle.doctor import facts
+from brittle.doctor import cost, facts
 from brittle.doctor.planted import plant
 from brittle.scores import (
     MMSE,
@@ -303,7 +303,7 @@ PASSES = [
 
 @pytest.mark.parametrize(("scores", "expected"), PASSES, ids=lambda value: str(value))
 def test_the_passes_of_the_estimate_are_those_of_a_run(scores: list[Score], expected: tuple[int, int]) -> None:
-    found = facts.passes_per_point(subject(small_network(), scores))
+    found = cost.passes_per_point(subject(small_network(), scores))
     assert (found.forward, found.backward) == expected
     record = brittle.score(brittle.Classifier(small_network()), (inputs(16), None), scores).provenance
     assert record["passes"] / 16 == pytest.approx(found.forward + found.backward, rel=0.1)

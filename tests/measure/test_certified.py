@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.measure.certified import Certified, CertifiedRadius
-from brittle.measure.certified.crown import Ball, logit_bounds, margin_bounds
+from brittle.measure.certified.crown import Region, logit_bounds, margin_bounds
 from brittle.measure.certified.graph import Network, UnsupportedLayer, build_network
 from brittle.measure.certified.intervals import Interval, interval_bounds
 from brittle.measure.certified.radius import ACCURACY
@@ -75,8 +75,10 @@ def classifier_of(family: str, seed: int, dtype: torch.dtype = torch.float32) ->
     return brittle.Classifier(lively(FAMILIES[family](), seed).to(dtype), bounds=(0, 1))
 
 
-def certified(classifier: brittle.Classifier, points: Tensor, norm: str = "linf", clip: bool = True) -> CertifiedRadius:
-    return Certified(norm, clip)(classifier, look(classifier, points, [str(row) for row in range(len(points))], 0))
+def certified(
+    classifier: brittle.Classifier, points: Tensor, norm: str = "linf", bounded: bool = True
+) -> CertifiedRadius:
+    return Certified(norm, bounded)(classifier, look(classifier, points, [str(row) for row in range(len(points))], 0))
 
 
 def traced(classifier: brittle.Classifier, points: Tensor) -> Network:
@@ -94,7 +96,7 @@ def on_sphere(directions: Tensor, radii: Tensor, norm: str) -> Tensor:
     return directions * (radii / sizes(directions, norm).clamp_min(1e-30)).view(-1, 1, 1, 1)
 
 
-def attacked(network: Network, points: Tensor, radii: Tensor, norm: str, clip: bool, steps: int = 15) -> Tensor:
+def attacked(network: Network, points: Tensor, radii: Tensor, norm: str, bounded: bool, steps: int = 15) -> Tensor:
     """Smallest margin of the clean class that random points, corners and projected gradient steps find, `[B]`."""
     generator = torch.Generator().manual_seed(7)
     points, clean = points.double(), network(points)
@@ -103,7 +105,7 @@ def attacked(network: Network, points: Tensor, radii: Tensor, norm: str, clip: b
     displacement = on_sphere(torch.randn(points.shape, generator=generator, dtype=torch.float64), radii, norm)
     for step in range(3 * steps):
         moved = points + displacement
-        moved = (moved.clamp(0, 1) if clip else moved).requires_grad_(True)
+        moved = (moved.clamp(0, 1) if bounded else moved).requires_grad_(True)
         logits = network(moved)
         others = logits.scatter(1, target, -torch.inf)
         margin = logits.gather(1, target)[:, 0] - others.max(dim=1).values
@@ -134,7 +136,7 @@ def test_a_linear_model_has_its_exact_margin(norm: str, classes: int, dtype: tor
     gaps = logits.gather(1, top[:, None]) - logits
     slopes = torch.linalg.vector_norm(weight[top][:, None] - weight, ord=1 if norm == "linf" else 2, dim=2)
     exact = (gaps / slopes).nan_to_num(torch.inf).min(dim=1).values
-    found = certified(brittle.Classifier(network), points, norm, clip=False).radius
+    found = certified(brittle.Classifier(network), points, norm, bounded=False).radius
     assert (found < exact).all()
     assert (found > 0.998 * exact).all()
 
@@ -144,17 +146,17 @@ def test_a_linear_model_has_its_exact_margin(norm: str, classes: int, dtype: tor
 def test_no_attack_inside_the_radius_succeeds(family: str, seed: int, norm: str) -> None:
     classifier, points = classifier_of(family, seed), inputs(3, seed=seed)
     network = traced(classifier, points)
-    clip = seed != 1
-    found = certified(classifier, points, norm, clip)
+    bounded = seed != 1
+    found = certified(classifier, points, norm, bounded)
     assert found.unsupported is None
     assert (found.radius > 0).all()
-    assert (attacked(network, points, found.radius, norm, clip) > 0).all()
+    assert (attacked(network, points, found.radius, norm, bounded) > 0).all()
 
 
 def test_the_attack_of_these_tests_finds_what_there_is() -> None:
     classifier, points = classifier_of("perceptron", 0), inputs(4)
-    radii = 8 * certified(classifier, points, clip=False).radius
-    assert (attacked(traced(classifier, points), points, radii, "linf", clip=False) < 0).any()
+    radii = 8 * certified(classifier, points, bounded=False).radius
+    assert (attacked(traced(classifier, points), points, radii, "linf", bounded=False) < 0).any()
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -163,7 +165,7 @@ def test_bounds_hold_all_logits_and_relaxation_is_the_tighter(family: str, seed:
     points = inputs(3, seed=seed).double()
     network = traced(classifier_of(family, seed), points)
     radii = torch.full((3,), 0.1 if norm == "linf" else 0.5, dtype=torch.float64)
-    ball = Ball.around(points, radii, norm, (0.0, 1.0))
+    ball = Region.around(points, radii, norm, (0.0, 1.0))
     boxes = interval_bounds(network, Interval(points + ball.box.lower, points + ball.box.upper))
     crown = logit_bounds(network, ball)
     # Where relaxation gains nothing, both are the same sum, added up in another order.
@@ -197,9 +199,9 @@ def test_lines_lie_around_their_function(operator: str) -> None:
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_clipping_makes_no_radius_smaller(norm: str) -> None:
+def test_bounds_make_no_radius_smaller(norm: str) -> None:
     classifier, points = classifier_of("convolution", 1), inputs(6).round()
-    free, clipped = certified(classifier, points, norm, clip=False), certified(classifier, points, norm)
+    free, clipped = certified(classifier, points, norm, bounded=False), certified(classifier, points, norm)
     assert (clipped.radius >= 0.997 * free.radius).all()
     assert (clipped.radius > 1.05 * free.radius).any()
 

@@ -82,7 +82,7 @@ def constant(x: Tensor) -> Tensor:
 def test_linear_models_are_exact(attack: str, norm: str, classes: int) -> None:
     network = problems.linear_network(classes, 12, seed=classes, dtype=torch.float32)
     points = torch.randn(200, 12, generator=torch.Generator().manual_seed(1))
-    found = run(brittle.Classifier(network), points, attack=attack, norm=norm, clip=False)
+    found = run(brittle.Classifier(network), points, attack=attack, norm=norm, bounded=False)
     exact = linear_margin(network, points, norm).double()
     assert (found.distance >= exact * (1 - 1e-5) - 1e-6).all()
     assert (found.distance <= exact * 1.001 + 1e-6).all()
@@ -169,12 +169,12 @@ def test_ddn_is_as_near_as_foolbox() -> None:
 # Laws
 
 
-@pytest.mark.parametrize("clip", [True, False])
+@pytest.mark.parametrize("bounded", [True, False])
 @pytest.mark.parametrize(("attack", "norm"), PAIRS)
-def test_the_result_is_what_it_says(attack: str, norm: str, clip: bool) -> None:
+def test_the_result_is_what_it_says(attack: str, norm: str, bounded: bool) -> None:
     classifier, points = problems.small_classifier(), problems.inputs(9)
     clean = clean_pass(classifier, points)
-    found = Nearest(norm, attack, "fast", clip)(classifier, clean)
+    found = Nearest(norm, attack, "fast", bounded)(classifier, clean)
     known = found.distance.isfinite()
     assert known.any()
     for point, predicted in zip(found.points[known], found.predicted[known], strict=True):
@@ -184,7 +184,7 @@ def test_the_result_is_what_it_says(attack: str, norm: str, clip: bool) -> None:
     torch.testing.assert_close(found.distance[known], length[known], rtol=0, atol=0)
     assert found.points.dtype == points.dtype
     assert found.points.shape == points.shape
-    if clip:
+    if bounded:
         assert ((found.points >= 0) & (found.points <= 1)).all()
     assert (found.distance <= torch.stack(list(found.by_attack.values())).amin(dim=0) * 1.002).all()
 
@@ -234,10 +234,10 @@ def test_best_is_no_farther_than_any_attack(norm: str) -> None:
 
 
 @pytest.mark.parametrize(("attack", "norm"), PAIRS)
-@pytest.mark.parametrize("clip", [True, False])
-def test_not_found_is_infinite(attack: str, norm: str, clip: bool) -> None:
+@pytest.mark.parametrize("bounded", [True, False])
+def test_not_found_is_infinite(attack: str, norm: str, bounded: bool) -> None:
     points = problems.inputs(3)
-    found = run(brittle.Classifier(constant), points, attack=attack, norm=norm, effort="fast", clip=clip)
+    found = run(brittle.Classifier(constant), points, attack=attack, norm=norm, effort="fast", bounded=bounded)
     assert found.distance.tolist() == [torch.inf] * 3
     assert found.predicted.tolist() == [-1] * 3
     assert torch.equal(found.points, points)

@@ -128,13 +128,13 @@ def apply(
     allow_row_errors
         Exit with 0 even where some points got no score; they are flagged all the same.
     """
-    from brittle.detector import SCORES, Detector, check_out, write_flags
+    from brittle.detector import READINGS, Detector, check_out, write_flags
     from brittle.run.progress import progress
 
     check_out(out)
     _check_out(out, overwrite)
     rule = Detector.load(file)
-    if head is not None and not SCORES[rule.score].uses_features:
+    if head is not None and not READINGS[rule.score].uses_features:
         raise UsageError("unused_option", f"the detector reads {rule.score}, which needs no features; leave out --head")
     known, rows = rule.model, whole_rows(batch_size)
     points = reading.open(data, known.bounds)

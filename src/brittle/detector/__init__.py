@@ -3,13 +3,13 @@
 from brittle.detector.calibration import Counts, Rate, Verdict, points_needed, steady_rate
 from brittle.detector.detector import Detector
 from brittle.detector.flags import FLAGS, check_out, write_flags
-from brittle.detector.formulas import SCORES
 from brittle.detector.identity import Identity, Source
 from brittle.detector.network import DetectorNetwork
+from brittle.detector.scoring import READINGS
 
 __all__ = [
     "FLAGS",
-    "SCORES",
+    "READINGS",
     "Counts",
     "Detector",
     "DetectorNetwork",

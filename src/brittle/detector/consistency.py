@@ -8,9 +8,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from brittle.detector.calibration import Rate, check_rate, points_needed
-from brittle.detector.formulas import PSEUDO_MARGIN, SCORES
 from brittle.detector.ranges import SMALLEST, check_range, check_share, largest_margin
-from brittle.detector.scoring import check_score
+from brittle.detector.scoring import PSEUDO_MARGIN, READINGS, check_score
 from brittle.errors import ParameterError
 from brittle.intervals import check_confidence, clopper_pearson
 from brittle.norms import check_norm, parse_epsilon
@@ -69,11 +68,11 @@ def check_threshold(threshold: float, score: str) -> None:
     Raises:
         ParameterError: it is not: it would flag nothing or everything.
     """
-    least, most = SCORES[score].least, SCORES[score].most
+    least, most = READINGS[score].span
     if not least < threshold <= math.nextafter(most, math.inf):
         raise ParameterError(
             "threshold",
-            f"{SCORES[score].named(score)} lies in [{least:.6g}, {most:g}]; found the threshold {threshold!r}",
+            f"{READINGS[score].name} lies in [{least:.6g}, {most:g}]; found the threshold {threshold!r}",
         )
 
 
@@ -84,7 +83,7 @@ def _check_parameters(score: str, norm: str, found: dict[str, Scalar]) -> None:
         fits = found.keys() <= {"sha256", "norm"} and isinstance(digest, str) and bool(_DIGEST.fullmatch(digest))
         fits &= found.get("norm", norm) == norm
     else:
-        fits = found == ({"norm": norm} if SCORES[score].normed else {})
+        fits = found == ({"norm": norm} if READINGS[score].normed else {})
     if not fits:
         raise ParameterError("parameters", f"{score} for {norm} has no such parameters; found {found!r:.80}")
 

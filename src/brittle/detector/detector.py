@@ -28,10 +28,17 @@ from brittle.detector.calibration import (
 )
 from brittle.detector.consistency import check_consistent
 from brittle.detector.flags import FLAGS
-from brittle.detector.formulas import SCORES
 from brittle.detector.identity import Identity, check_same_run
 from brittle.detector.network import DetectorNetwork
-from brittle.detector.scoring import check_learned, check_score, check_use, parameters_of, regressor_of, score_of
+from brittle.detector.scoring import (
+    READINGS,
+    check_learned,
+    check_read,
+    check_score,
+    check_use,
+    parameters_of,
+    score_of,
+)
 from brittle.errors import DetectorFormatError, ModelError, ParameterError
 from brittle.estimate import Status
 from brittle.intervals import check_confidence
@@ -76,7 +83,7 @@ class Detector:
         model: the model it belongs to.
         epsilon: margins up to this are brittle, in the declared pixel units.
         norm: of the margins, `l2` or `linf`.
-        score: name of the score, one of `SCORES`; larger is safer.
+        score: name of the score, one of `READINGS`; larger is safer.
         parameters: of the score.
         head: name of the last linear layer that its features are of, or None where that is found or not needed.
         threshold: a score below it is brittle.
@@ -141,7 +148,7 @@ class Detector:
             epsilon: margins up to this are brittle, in the declared pixel units; a number, or a fraction as `8/255`.
             norm: of the margins, `l2` or `linf`; by default the one that the run holds them in.
             tpr: true positive rate to hold, between 0 and 1.
-            score: name of the score, one of `SCORES`.
+            score: name of the score, one of `READINGS`.
             confidence: of every interval.
             seed: of the split.
             margin: label of the margins, where the run holds several in this norm.
@@ -177,7 +184,7 @@ class Detector:
             table,
             scored,
             score,
-            sign=SCORES[score].sign,
+            sign=READINGS[score].oriented(1.0),
             wanted=parameters_of(score, norm, pseudo_margin),
             epsilon=reach,
             norm=norm,
@@ -194,7 +201,7 @@ class Detector:
             epsilon=reach,
             norm=norm,
             score=score,
-            head=scored.provenance["model"].get("head") if SCORES[score].uses_features else None,
+            head=scored.provenance["model"].get("head") if READINGS[score].uses_features else None,
             tpr=tpr,
             confidence=confidence,
             seed=seed,
@@ -274,12 +281,11 @@ class Detector:
                 layer and the network has none.
             ParameterError: a pseudo-margin is given that the score does not read.
         """
-        regressor = regressor_of(self.score, self.parameters, pseudo_margin)
+        check_read(self.score, self.parameters, pseudo_margin)
         classifier = network if isinstance(network, Classifier) else self._classifier(network)
         forced = self.model.check(Identity.of_classifier(classifier), force=force)
-        return DetectorNetwork(
-            self._with_head(classifier), SCORES[self.score], self.norm, self.threshold, regressor, forced
-        )
+        score = score_of(self.score, self.norm, pseudo_margin)
+        return DetectorNetwork(self._with_head(classifier), score, self.threshold, forced)
 
     def apply(
         self,
@@ -311,7 +317,7 @@ class Detector:
         """
         from brittle.run import score
 
-        regressor_of(self.score, self.parameters, pseudo_margin)
+        check_read(self.score, self.parameters, pseudo_margin)
         forced = self.model.check(Identity.of_classifier(classifier), force=force)
         run = score(
             self._with_head(classifier),
@@ -322,7 +328,7 @@ class Detector:
             progress=progress,
             most_failures=None,
         )
-        values = SCORES[self.score].sign * run.scores["value"].to_pandas().to_numpy(np.float64)
+        values = READINGS[self.score].oriented(run.scores["value"].to_pandas().to_numpy(np.float64))
         statuses = run.scores["status"].to_pylist()
         brittle = self.flag(values) | np.array([status == Status.TIE.slug for status in statuses], dtype=bool)
         shared = run.points.select(["point", "row", "name", "label", "predicted"])
@@ -339,7 +345,7 @@ class Detector:
 
     def __str__(self) -> str:
         counts = self.counts
-        score = SCORES[self.score].named(self.score)
+        score = READINGS[self.score].name
         return "\n".join(
             (
                 f"flagged as brittle when {score} < {self.threshold!r}, or it is not finite, or the two largest logits "
@@ -365,7 +371,7 @@ class Detector:
         Raises:
             ModelError: there is no such layer, or the classifier names another one.
         """
-        if not SCORES[self.score].uses_features:
+        if not READINGS[self.score].uses_features:
             return classifier
         wanted, named = find_head(classifier.model, self.head).name, classifier.head_name
         if named not in (None, wanted):

@@ -5,18 +5,13 @@ from __future__ import annotations
 import math
 
 from brittle.errors import ParameterError
-
-LARGEST = float.fromhex("0x1.fffffep+127")
-"""The largest number of single precision, in which inputs and logits are."""
+from brittle.scores.one_pass import LARGEST
 
 SMALLEST = 2.0**-149
 """The smallest positive one: no two different inputs lie nearer to one another."""
 
 MOST_AXES = 2.0**40
 """More numbers than any input has; a box has at most `sqrt(MOST_AXES)` times its edge from corner to corner."""
-
-MOST_CLASSES = 2.0**63
-"""More classes than any network has."""
 
 
 def check_share(name: str, value: float) -> None:

@@ -3,31 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from torch import nn
-
-from brittle.detector.formulas import PSEUDO_MARGIN, SCORES
 from brittle.detector.identity import Identity
+from brittle.detector.pseudo_margin.score import PseudoMarginScore
 from brittle.errors import ModelError, ParameterError, UnknownNameError
-from brittle.scores import CATALOGUE, Score
+from brittle.scores import CATALOGUE
+from brittle.scores.one_pass import OnePassScore
 
 if TYPE_CHECKING:
     from brittle.detector.pseudo_margin import PseudoMargin
+
+PSEUDO_MARGIN = PseudoMarginScore.name
+"""The score that is learned rather than computed."""
+
+Numbers = TypeVar("Numbers", bound=Any)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A kind of score as a detector reads it: larger where safer.
+
+    Attributes:
+        kind: the class of the score.
+    """
+
+    kind: type[OnePassScore]
+
+    @property
+    def uses_features(self) -> bool:
+        """Whether it reads the features."""
+        return self.kind.uses_features
+
+    @property
+    def normed(self) -> bool:
+        """Whether it has the norm of the margins as a parameter."""
+        return "norm" in {field.name for field in fields(self.kind)}
+
+    @property
+    def name(self) -> str:
+        """The score as it is compared with the threshold, such as `-entropy`."""
+        return f"-{self.kind.name}" if self._negative else self.kind.name
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """No finite value is smaller than the first, or larger than the second."""
+        least, most = self.kind.least, self.kind.most
+        return (0.0 - most, 0.0 - least) if self._negative else (least, most)
+
+    def oriented(self, values: Numbers) -> Numbers:
+        """`values` of the score, larger where safer."""
+        return -values if self._negative else values
+
+    @property
+    def _negative(self) -> bool:
+        return self.kind.safer == "lower"
+
+
+READINGS = {
+    kind.name: Reading(kind)
+    for kind in (*CATALOGUE.values(), PseudoMarginScore)
+    if issubclass(kind, OnePassScore) and kind.safer is not None
+}
+"""What a detector may read: every score with a formula of one pass that says which way is safer."""
 
 
 def check_score(score: str) -> str:
     """`score` itself.
 
     Raises:
-        UnknownNameError: it is not one of `SCORES`.
+        UnknownNameError: it is not one of `READINGS`.
     """
-    if not isinstance(score, str) or score not in SCORES:
-        near = get_close_matches(str(score), SCORES, 1)
+    if not isinstance(score, str) or score not in READINGS:
+        near = get_close_matches(str(score), READINGS, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise UnknownNameError(
-            "unknown_name", f"a detector reads one of {', '.join(SCORES)}; found {score!r:.60}{hint}"
+            "unknown_name", f"a detector reads one of {', '.join(READINGS)}; found {score!r:.60}{hint}"
         )
     return score
 
@@ -74,18 +127,19 @@ def parameters_of(score: str, norm: str, pseudo_margin: PseudoMargin | None) -> 
                 "(pseudo_margin=)",
             )
         return {"sha256": pseudo_margin.digest}
-    return {"norm": norm} if SCORES[score].normed else {}
+    return {"norm": norm} if READINGS[score].normed else {}
 
 
-def score_of(score: str, norm: str, pseudo_margin: PseudoMargin | None) -> Score:
-    """What `brittle.score` computes the score by."""
+def score_of(score: str, norm: str, pseudo_margin: PseudoMargin | None) -> OnePassScore:
+    """What `brittle.score` computes the score by, and a network with the detector built in."""
     if pseudo_margin is not None and score == PSEUDO_MARGIN:
         return pseudo_margin.score
-    return CATALOGUE[score](**({"norm": norm} if SCORES[score].normed else {}))
+    reading = READINGS[score]
+    return reading.kind(**({"norm": norm} if reading.normed else {}))
 
 
-def regressor_of(score: str, parameters: Mapping[str, Any], pseudo_margin: PseudoMargin | None) -> nn.Module | None:
-    """The regressor of the pseudo-margin, checked to be the one of the `parameters` of the fit; None for other scores.
+def check_read(score: str, parameters: Mapping[str, Any], pseudo_margin: PseudoMargin | None) -> None:
+    """Raise unless the pseudo-margin that the score reads, if it reads one, is that of the `parameters` of the fit.
 
     Raises:
         ModelError: it is another one, or missing.
@@ -93,7 +147,7 @@ def regressor_of(score: str, parameters: Mapping[str, Any], pseudo_margin: Pseud
     """
     check_use(score, pseudo_margin)
     if score != PSEUDO_MARGIN:
-        return None
+        return
     found = None if pseudo_margin is None else pseudo_margin.digest
     if pseudo_margin is None or found != parameters.get("sha256"):
         raise ModelError(
@@ -101,4 +155,3 @@ def regressor_of(score: str, parameters: Mapping[str, Any], pseudo_margin: Pseud
             f"the detector reads the pseudo-margin {parameters.get('sha256')}; found {found}; give the file that it "
             f"was fitted with: --pseudo-margin FILE (pseudo_margin=)",
         )
-    return pseudo_margin.regressor

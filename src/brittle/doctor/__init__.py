@@ -8,6 +8,7 @@ from brittle.data.values import check_values, usable
 from brittle.doctor.checks import CHECKS, Check, Outcome, run_all
 from brittle.doctor.data import about_orientation, check_unchanged
 from brittle.doctor.examination import PASSED, SKIPPED, Diagnosis, examine
+from brittle.doctor.finding import Finding
 from brittle.doctor.labels import (
     GUARD_ROWS,
     about_accuracy,
@@ -17,7 +18,7 @@ from brittle.doctor.labels import (
     confusion_in,
 )
 from brittle.doctor.reference import Reference
-from brittle.doctor.subject import LOOKED_AT, Finding, Subject
+from brittle.doctor.subject import LOOKED_AT, Subject
 
 __all__ = [
     "CHECKS",

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from brittle.doctor import company, data, gradients, labels, outputs, parameters, state
-from brittle.doctor.subject import Finding, Subject
+from brittle.doctor.finding import Finding
+from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError
 
 OK, NOTE, FAILED, SKIPPED = "ok", "note", "failed", "skipped"

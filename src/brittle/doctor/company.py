@@ -13,8 +13,9 @@ from itertools import chain, cycle
 import torch
 from torch import Tensor
 
+from brittle.doctor.finding import Finding
 from brittle.doctor.rounding import Difference, excess, largest_difference
-from brittle.doctor.subject import NOW, Finding, Subject
+from brittle.doctor.subject import NOW, Subject
 from brittle.errors import ModelError
 
 SIZES, NOISY_SIZES = (1, 1, 3, 5, 2, 7, 11, 13), (2, 1, 6, 17, 1, 4, 23)

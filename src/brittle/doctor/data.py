@@ -11,7 +11,8 @@ from torch import Tensor
 
 from brittle.data.points import Batch, Points, changed, file_digest
 from brittle.data.values import check_values
-from brittle.doctor.subject import LOOKED_AT, Finding, Subject
+from brittle.doctor.finding import Finding
+from brittle.doctor.subject import LOOKED_AT, Subject
 from brittle.errors import DataError
 
 NARROW = 0.05

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from brittle.data.points import Batch, Points
 from brittle.doctor.checks import raise_or_note
 from brittle.doctor.data import digest
+from brittle.doctor.finding import Finding
 from brittle.doctor.reference import Reference
-from brittle.doctor.subject import Finding, Subject
+from brittle.doctor.subject import Subject
 from brittle.model.classifier import Classifier
 from brittle.scores import Score
 

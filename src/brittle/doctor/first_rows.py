@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from brittle.doctor.checks import FAILED, NOTE, OK, Outcome
 from brittle.doctor.data import about_orientation
+from brittle.doctor.finding import Finding
 from brittle.doctor.labels import about_accuracy, check_accuracy
-from brittle.doctor.subject import Finding, Subject
+from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError
 from brittle.intervals import clopper_pearson
 
@@ -45,7 +46,7 @@ def _outcome(name: str, said: str, found: Finding | None) -> Outcome:
 
 def _about_rows(subject: Subject) -> tuple[str, Finding | None]:
     """How many rows get class scores, and where some do not."""
-    count, scored = len(subject.batch), subject.scored[0]
+    count, scored = len(subject.batch), subject.predictions.positions
     if len(scored) == count:
         return f"all of the first {count} get finite class scores", None
     first = subject.batch.rows[min(set(range(count)) - set(scored))]
@@ -58,9 +59,9 @@ def _about_rows(subject: Subject) -> tuple[str, Finding | None]:
 
 def _about_accuracy(subject: Subject) -> tuple[str, Finding | None]:
     """Accuracy on the labelled points, with a 99% interval, and what is suspicious about it."""
-    correct, labelled = subject.right
+    correct, labelled = subject.predictions.right
     if not labelled:
         return "no labelled points were looked at", None
     low, high = clopper_pearson(correct, labelled, 0.99)
     said = f"{correct / labelled:.1%} of {labelled} labelled points ({float(low):.1%} to {float(high):.1%} at 99%)"
-    return said, next(about_accuracy(correct, labelled, subject.logits.shape[1], subject.confusion), None)
+    return said, next(about_accuracy(correct, labelled, subject.logits.shape[1], subject.predictions.confusion), None)

@@ -12,15 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.doctor.subject import Finding, Subject
+from brittle.doctor.finding import Finding
+from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError, ModelError
-from brittle.measure import Certified, Features, Forward, Nearest, Sample
-
-WITHOUT_GRADIENTS = (Certified, Features, Forward, Sample)
-"""Measurements that send nothing backward through the model; every other one is taken to differentiate."""
-
-SEARCHES = (Nearest,)
-"""Measurements that go on without gradients, and mark their points where these mislead."""
 
 ZERO_SHARE = 0.05
 """Share of the rows whose gradients may vanish."""
@@ -100,7 +94,7 @@ class Slopes:
 
 def differentiates(subject: Subject) -> bool:
     """Whether a chosen score sends anything backward through the model."""
-    return any(not isinstance(need, WITHOUT_GRADIENTS) for need in subject.needs)
+    return any(need.differentiates for need in subject.needs)
 
 
 def check_gradients(subject: Subject) -> Iterator[Finding | str]:
@@ -108,7 +102,7 @@ def check_gradients(subject: Subject) -> Iterator[Finding | str]:
     if not differentiates(subject):
         yield "no chosen score differentiates"
         return
-    needed = any(not isinstance(need, (*WITHOUT_GRADIENTS, *SEARCHES)) for need in subject.needs)
+    needed = any(need.differentiates and need.needs_gradients for need in subject.needs)
     try:
         yield from _look(subject)
     except BrittleError as error:

@@ -11,7 +11,8 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from brittle.doctor.subject import Finding, Subject
+from brittle.doctor.finding import Finding
+from brittle.doctor.subject import Subject
 from brittle.errors import DataError, ParameterError
 from brittle.intervals import clopper_pearson
 
@@ -83,7 +84,7 @@ def check_accuracy(expected: float, subject: Subject) -> None:
         DataError: the upper end of the 99% interval of the accuracy lies below `expected`.
     """
     check_expected(expected)
-    correct, labelled = subject.right
+    correct, labelled = subject.predictions.right
     if labelled == 0:
         raise ParameterError("expected_accuracy", "an accuracy is expected, but the rows looked at carry no labels")
     high = float(clopper_pearson(correct, labelled, 0.99)[1])

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from brittle.doctor.subject import LOOKED_AT, Finding, Subject
+from brittle.doctor.finding import Finding
+from brittle.doctor.subject import LOOKED_AT, Subject
 from brittle.errors import ModelError, listed
 
 ENOUGH_ROWS = 16

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from brittle.doctor.subject import Finding, Subject
+from brittle.doctor.finding import Finding
+from brittle.doctor.subject import Subject
 from brittle.errors import ParameterError
-from brittle.measure import Linearize
 from brittle.noise import Noise, Stream
 from brittle.scores import NoiseScore
 
@@ -46,9 +46,9 @@ def check_cost(subject: Subject) -> Iterator[Finding | str]:
     """No integral has so many dimensions that it takes seconds per point."""
     competitors = subject.logits.shape[1] - 1
     for need in subject.needs:
-        if not isinstance(need, Linearize) or need.classes is None:
+        if need.kept_competitors is None:
             continue
-        kept = min(need.classes, competitors)
+        kept = min(need.kept_competitors, competitors)
         if kept > MOST_DIMENSIONS:
             seconds = REFERENCE_SECONDS * (kept / REFERENCE_DIMENSIONS) ** GROWTH
             raise ParameterError(

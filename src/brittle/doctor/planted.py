@@ -16,7 +16,7 @@ from torch import Tensor
 from brittle.doctor.subject import Subject
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
-from brittle.measure import Certified, Clean, take
+from brittle.measure import Clean, take
 from brittle.measure.forward import look
 from brittle.model.classifier import Classifier
 from brittle.norms import DUAL_ORDER
@@ -58,7 +58,7 @@ PROBABILITIES: dict[type[NoiseScore], float] = {MonteCarlo: 1e-3, Taylor: 1e-3, 
 
 
 @dataclass(frozen=True)
-class Seen:
+class PlantResult:
     """What a score made of one planted boundary.
 
     Attributes:
@@ -91,13 +91,13 @@ class Seen:
 
 def seen_by(score: Score) -> bool:
     """Whether what a score must say of a planted boundary is known."""
-    if any(need.uses_features or isinstance(need, Certified) for need in score.needs):
+    if any(need.uses_features or need.reads_layers for need in score.needs):
         return False
     normal = not isinstance(score, NoiseScore) or (score.noise.name == "gaussian" and not getattr(score, "clip", False))
     return type(score) in {*DISTANCES, *PROBABILITIES} and normal
 
 
-def plant(subject: Subject) -> Iterator[Seen]:
+def plant(subject: Subject) -> Iterator[PlantResult]:
     """Plant boundaries for every chosen score of which it is known what it must say.
 
     Raises:
@@ -131,7 +131,7 @@ def _largest_budgets(scores: Sequence[Score]) -> list[Score]:
     return list(kept.values())
 
 
-def _plant(subject: Subject, score: Score, own: Estimate, clean: Clean, row: int, number: int) -> Seen:
+def _plant(subject: Subject, score: Score, own: Estimate, clean: Clean, row: int, number: int) -> PlantResult:
     """What `score` says of one boundary around the point at `row`."""
     at = clean.only(torch.tensor([row], device=clean.inputs.device))
     direction = _inward(at.inputs[0], subject.classifier.bounds, number)
@@ -155,7 +155,7 @@ def _plant(subject: Subject, score: Score, own: Estimate, clean: Clean, row: int
         slack = PROBABILITIES[type(score)]  # type: ignore[index]
         least, most = planted - slack, min(1.0, planted + (upper if upper == upper else 1.0)) + slack
     status = Status(int(found.status[0])).slug
-    return Seen(score.label, subject.batch.rows[row], planted, least, most, low, value, high, status)
+    return PlantResult(score.label, subject.batch.rows[row], planted, least, most, low, value, high, status)
 
 
 def planted_classifier(base: Classifier, point: Clean, direction: Tensor, length: float) -> Classifier:

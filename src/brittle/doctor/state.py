@@ -9,8 +9,9 @@ from copy import copy
 import torch
 from torch import Tensor, nn
 
+from brittle.doctor.finding import Finding
 from brittle.doctor.rounding import allowed_again, excess, largest_difference
-from brittle.doctor.subject import NOW, OTHERS, REPEATS, Finding, Subject
+from brittle.doctor.subject import NOW, OTHERS, REPEATS, Subject
 from brittle.errors import ModelError, listed
 from brittle.model.loading.load import check_weights as check_finite_weights
 

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Sequence
-from copy import copy, deepcopy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
 import torch
-from torch import Tensor, fx, nn
-from torch.nn.parameter import is_lazy
+from torch import Tensor, nn
 
 from brittle.data.points import Batch, Points
 from brittle.data.values import readable, usable
+from brittle.doctor.first_pass import FirstPass, take_first_pass, untouched_copy
+from brittle.doctor.predictions import Predictions
 from brittle.doctor.reference import KEPT, Reference, changed_model
 from brittle.doctor.rounding import Difference, excess, precision_of
-from brittle.errors import DataError
-from brittle.measure import Measurement
-from brittle.model.classifier import Classifier, scores_of
-from brittle.scores import NoiseScore, Score
+from brittle.doctor.variants import noisy_copies, other_order, random_inputs
+from brittle.errors import BrittleError, DataError
+from brittle.measure import Clean, Curvature, Curved, Measurement
+from brittle.model.classifier import Classifier
+from brittle.scores import Score
 
 LOOKED_AT = 64
 """Points that the checks send through the network."""
-
-SIGMA_SHARE = 0.1
-"""Noise of the noisy copies that are looked at, as a share of the range, where no score says what noise."""
 
 OTHERS = 3
 """Inputs that a copy of the model sees before the first points."""
@@ -38,34 +35,8 @@ REPEATS = 5
 """Forward passes of the same points that must agree."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """Something a user should know that does not stop a run.
-
-    Attributes:
-        code: short name, stable.
-        sentence: what was seen, and what to do.
-    """
-
-    code: str
-    sentence: str
-
-
-@dataclass(frozen=True)
-class FirstPass:
-    """What the first pass of the points showed.
-
-    Attributes:
-        logits: `[V, C]`.
-        overwritten: how many numbers of its input the model overwrote.
-        returned: the tensor that the model returned, as it gave it: a later pass may overwrite it.
-        content: a copy of `returned`, taken at once.
-    """
-
-    logits: Tensor
-    overwritten: int
-    returned: Tensor
-    content: Tensor
+CURVED_AT = 8
+"""Points at which it is found out whether the network bends."""
 
 
 @dataclass
@@ -110,42 +81,12 @@ class Subject:
     @cached_property
     def untouched(self) -> nn.Module | str:
         """A copy of the model as it was before its first pass here, which shares its weights; or why there is none."""
-        model = self.classifier.model
-        if not isinstance(model, nn.Module):
-            return "a function cannot be copied"
-        if isinstance(model, fx.GraphModule):
-            return "an exported program keeps nothing but weights and buffers"
-        if any(map(is_lazy, model.parameters())):
-            return "a model without shapes cannot be copied"
-        try:
-            return deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})
-        except Exception as error:  # noqa: BLE001 - whatever the model's own __deepcopy__ or state raises
-            return f"the model cannot be copied: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        return untouched_copy(self.classifier.model)
 
     @cached_property
     def first_pass(self) -> FirstPass:
         """The first pass of `inputs`, with what the model was given and what it returned."""
-        seen: list[tuple[Tensor, Tensor]] = []
-        returned: list[tuple[Tensor, Tensor]] = []
-        model = self.classifier.model
-
-        def watched(inputs: Tensor) -> object:
-            seen.append((inputs, inputs.clone()))
-            output = model(inputs)
-            scores = scores_of(output)[0].detach()
-            returned.append((scores, scores.clone()))
-            return output
-
-        # A twin that is called through `watched`, so that the tensors the model gets and gives can be looked at.
-        twin = copy(self.classifier)
-        twin.model = watched
-        with torch.no_grad():
-            logits = twin(self.inputs)
-        self.classifier.forward_passes, self.classifier.output_dtype = twin.forward_passes, twin.output_dtype
-        self.classifier.taken = twin.taken
-        given, before = seen[0]
-        same = (given == before) | (given.isnan() & before.isnan())
-        return FirstPass(logits, int((~same).sum()), *returned[0])
+        return take_first_pass(self.classifier, self.inputs)
 
     @property
     def logits(self) -> Tensor:
@@ -159,29 +100,40 @@ class Subject:
             return [self.logits, *(self.classifier(self.inputs) for _ in range(REPEATS - 1))]
 
     @cached_property
-    def scored(self) -> tuple[list[int], Tensor]:
-        """The positions in the whole batch that get finite class scores, and these, `[S, C]`, on the CPU."""
-        read = readable(self.batch).cpu()
-        with torch.no_grad():
-            logits = torch.cat([self.classifier(part).cpu() for part in self.batch.inputs[read].split(self.rows)])
-        finite = logits.isfinite().all(dim=1)
-        return read.nonzero().flatten()[finite].tolist(), logits[finite]
+    def predictions(self) -> Predictions:
+        """What the model predicts for the rows of the whole batch."""
+        return Predictions.of(self.classifier, self.batch, self.rows)
 
     @cached_property
-    def confusion(self) -> Counter[tuple[int, int]]:
-        """How many of them have each (label, predicted class); empty without labels."""
-        if self.batch.labels is None:
-            return Counter()
-        rows, logits = self.scored
-        labels = [int(self.batch.labels[row]) for row in rows]
-        pairs = zip(labels, logits.argmax(dim=1).tolist(), strict=True)
-        return Counter(pair for pair in pairs if 0 <= pair[0] < logits.shape[1])
+    def curved(self) -> Curved:
+        """The second derivatives of the network at the first `CURVED_AT` of `inputs`, along a few directions.
+
+        Raises:
+            ModelError: it has none.
+        """
+        inputs = self.inputs[:CURVED_AT]
+        ids = tuple(f"doctor {row}" for row in range(len(inputs)))
+        with torch.no_grad():
+            clean = Clean(inputs, ids, self.seed, self.classifier(inputs), self.rows)
+        return Curvature(probes=2)(self.classifier, clean)
 
     @property
-    def right(self) -> tuple[int, int]:
-        """How many of the labelled ones are predicted right, and how many there are."""
-        correct = sum(count for (label, predicted), count in self.confusion.items() if label == predicted)
-        return correct, sum(self.confusion.values())
+    def bends(self) -> bool:
+        """Whether the network has second derivatives anywhere there; one that cannot be asked counts as bending."""
+        try:
+            return not bool(self.curved.flat.all())
+        except BrittleError:
+            return True
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return self.logits.shape[1]
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates of an input."""
+        return self.inputs[0].numel()
 
     @property
     def finite(self) -> Tensor:
@@ -217,25 +169,12 @@ class Subject:
 
     def random_inputs(self, count: int, values: tuple[float, float] = (0.0, 1.0)) -> Tensor:
         """Inputs of the same shape, uniform in these shares of the bounds, the same ones every time."""
-        low, high = self.classifier.bounds
-        generator = torch.Generator().manual_seed(0)
-        uniform = torch.rand(count, *self.inputs.shape[1:], generator=generator, dtype=torch.float32)
-        return ((uniform * (values[1] - values[0]) + values[0]) * (high - low) + low).to(self.inputs)
+        return random_inputs(self.inputs, count, self.classifier.bounds, values)
 
     @cached_property
     def noisy(self) -> Tensor:
-        """A noisy copy of each of `inputs`, with normal noise of the largest sigma that was chosen.
-
-        Inside the bounds, with a tenth of their range for sigma, where no score sends anything beyond them.
-        """
-        low, high = self.classifier.bounds
-        scores = [score for score in self.scores if isinstance(score, NoiseScore)]
-        sigma = max((score.noise.sigma for score in scores), default=SIGMA_SHARE * (high - low))
-        generator = torch.Generator().manual_seed(0)
-        noise = torch.randn(self.inputs.shape, generator=generator, dtype=torch.float32)
-        copies = self.inputs + sigma * noise.to(self.inputs)
-        beyond = any(not getattr(score, "clip", False) for score in scores)
-        return copies if beyond else copies.clamp(low, high)
+        """A noisy copy of each of `inputs`, as `noisy_copies` makes them for the chosen scores."""
+        return noisy_copies(self.inputs, self.classifier.bounds, self.scores)
 
     @cached_property
     def noisy_logits(self) -> Tensor:
@@ -253,10 +192,7 @@ class Subject:
 
     def order(self, seed: int) -> Tensor:
         """Another order of the points, `[V]`; the same one every time."""
-        count = len(self.inputs)
-        order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
-        same = bool((order == torch.arange(count)).all())
-        return (order.flip(0) if same else order).to(self.inputs.device)
+        return other_order(self.inputs, seed)
 
     @property
     def kept(self) -> tuple[tuple[int, ...], Tensor]:
@@ -284,11 +220,3 @@ class Subject:
     def needs(self) -> list[Measurement]:
         """The measurements that the chosen scores need, each once."""
         return list(dict.fromkeys(chain.from_iterable(score.needs for score in self.scores)))
-
-    @property
-    def streams(self) -> dict[Hashable, list[Measurement]]:
-        """The needs by the passes that they share."""
-        found: dict[Hashable, list[Measurement]] = {}
-        for need in self.needs:
-            found.setdefault((type(need), need.stream), []).append(need)
-        return found

@@ -8,13 +8,15 @@ way.
 
 from __future__ import annotations
 
-from brittle.measure.base import Measurement, take
+from brittle.measure.base import Measurement, NetworkTraits, Passes, passes_of, take
 from brittle.measure.certified import Certified, CertifiedRadius
 from brittle.measure.curvature import Curvature, Curved
 from brittle.measure.directional import Directional, SampleGradient
-from brittle.measure.forward import Clean, Features, Forward, Observed
+from brittle.measure.features import Features, Forward, HeadInputs
+from brittle.measure.forward import Clean
 from brittle.measure.hessian_columns import Columns, HessianColumns
-from brittle.measure.linearize import Linearization, Linearize
+from brittle.measure.linearization import Linearization
+from brittle.measure.linearize import Linearize
 from brittle.measure.nearest import Nearest, NearestPoint
 from brittle.measure.nearest_margin import NearestMargin
 from brittle.measure.noisy_margins import NoisyMargins, Spread, Votes
@@ -30,6 +32,7 @@ __all__ = [
     "Directional",
     "Features",
     "Forward",
+    "HeadInputs",
     "HessianColumns",
     "Linearization",
     "Linearize",
@@ -37,13 +40,15 @@ __all__ = [
     "Nearest",
     "NearestMargin",
     "NearestPoint",
+    "NetworkTraits",
     "NoisyMargins",
-    "Observed",
+    "Passes",
     "ProbabilityMoments",
     "Sample",
     "SampleGradient",
     "Sampled",
     "Spread",
     "Votes",
+    "passes_of",
     "take",
 ]

@@ -3,23 +3,83 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Protocol
+
+import torch
+from torch import Tensor
 
 from brittle.errors import ParameterError
-
-if TYPE_CHECKING:
-    from brittle.measure.forward import Clean
-    from brittle.model.classifier import Classifier
+from brittle.measure.forward import Clean
+from brittle.model.classifier import Classifier
 
 MOST_DRAWS = 10_000_000
-"""More noisy copies of one point than anybody waits for; a larger number is a slip of the finger."""
+"""More noisy copies of one point than anybody waits for; a larger number is a mistake."""
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Passes through the network of one point.
+
+    Attributes:
+        forward: forward.
+        backward: backward.
+    """
+
+    forward: float
+    backward: float = 0
+
+    @property
+    def total(self) -> float:
+        """Both together."""
+        return self.forward + self.backward
+
+    def __add__(self, other: Passes) -> Passes:
+        return Passes(self.forward + other.forward, self.backward + other.backward)
+
+
+class NetworkTraits(Protocol):
+    """What the cost of a measurement depends on."""
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates of an input."""
+        ...
+
+    @property
+    def bends(self) -> bool:
+        """Whether the network has second derivatives other than 0."""
+        ...
 
 
 @dataclass(frozen=True)
 class Measurement(ABC):
-    """One kind of pass through the network. Equal measurements are taken once."""
+    """One kind of pass through the network. Equal measurements are taken once.
+
+    A result says what it cost as `passes`: passes per point, forward and backward, the clean one included; one number,
+    or `[B]` where points differ.
+
+    Class attributes:
+        differentiates: whether it sends anything backward through the model.
+        needs_gradients: whether it fails where the model has no gradients, rather than go on without them.
+        reads_layers: whether it looks inside the network, so that a wrapped function has no such measurement.
+        cost_varies: whether points cost what they turn out to need; `cost` is then an average, measured before.
+    """
+
+    differentiates: ClassVar[bool] = True
+    needs_gradients: ClassVar[bool] = True
+    reads_layers: ClassVar[bool] = False
+    cost_varies: ClassVar[bool] = False
+
+    @abstractmethod
+    def cost(self, network: NetworkTraits) -> Passes:
+        """What it spends on a point beyond the clean pass."""
 
     @property
     def stream(self) -> Hashable:
@@ -36,6 +96,15 @@ class Measurement(ABC):
         """Whether it reads what the last linear layer sees in the clean pass."""
         return False
 
+    @property
+    def kept_competitors(self) -> int | None:
+        """How many competing classes it was told to keep; None where it was not told."""
+        return None
+
+    def memory(self, points: int, network: NetworkTraits) -> int:
+        """Bytes that it holds for a batch of `points` beside the network and its activations."""
+        return 0
+
     @classmethod
     @abstractmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Any]:
@@ -47,19 +116,36 @@ class Measurement(ABC):
             return self.measure([self], classifier, clean)[0]
 
 
-def take(needs: Iterable[Measurement], classifier: Classifier, clean: Clean) -> dict[Measurement, Any]:
-    """Take every measurement of `needs` once, those of one stream together."""
+def by_stream(needs: Iterable[Measurement]) -> list[list[Measurement]]:
+    """`needs`, each once, those together that share their passes."""
     streams: dict[Hashable, dict[Measurement, None]] = {}
     for need in needs:
         streams.setdefault((type(need), need.stream), {})[need] = None
+    return [list(group) for group in streams.values()]
+
+
+def take(needs: Iterable[Measurement], classifier: Classifier, clean: Clean) -> dict[Measurement, Any]:
+    """Take every measurement of `needs` once, those of one stream together."""
     taken: dict[Measurement, Any] = {}
     with classifier.evaluating():
-        for group in streams.values():
-            members = list(group)
+        for members in by_stream(needs):
             taken |= zip(members, type(members[0]).measure(members, classifier, clean), strict=True)
             if members[0].uses_graph:
                 clean = replace(clean, graph=None)
     return taken
+
+
+def passes_of(taken: Mapping[Measurement, Any], clean: Clean) -> Tensor:
+    """Passes beyond the clean one that the results say they cost, `[B]`; those of one stream count once.
+
+    A result without `passes` says nothing and counts as 0.
+    """
+    total = torch.zeros_like(clean.predicted)
+    for members in by_stream(taken):
+        said = [torch.as_tensor(getattr(taken[need], "passes", clean.passes)) for need in members]
+        most = torch.stack([passes.to(total).expand_as(total) for passes in said]).amax(dim=0)
+        total = total + (most - clean.passes).clamp_min(0)
+    return total
 
 
 def check_draws(draws: int, antithetic: bool = True) -> None:
@@ -74,8 +160,3 @@ def check_draws(draws: int, antithetic: bool = True) -> None:
             "draws",
             f"draws must be between 2 and {MOST_DRAWS}{even}; found {draws}. Each costs a pass or more per point",
         )
-
-
-def without_draws(measurement: Any) -> Hashable:
-    """The stream of a measurement whose smaller budgets are the first draws of the larger ones."""
-    return replace(measurement, draws=2)

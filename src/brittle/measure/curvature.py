@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from brittle.errors import ParameterError
-from brittle.measure.base import Measurement
+from brittle.measure.base import Measurement, NetworkTraits, Passes
 from brittle.measure.forward import Clean
 from brittle.model.classifier import Classifier
 from brittle.model.turns import PASSES
@@ -97,6 +97,18 @@ class Curvature(Measurement):
         if self.probes < 2:
             raise ParameterError("probes", f"at least 2 probes are needed for an error; found {self.probes}")
 
+    def cost(self, network: NetworkTraits) -> Passes:
+        """Gradients at the point and beside it and `LOOKS` directions; where the network bends all directions, too."""
+        look = Passes(2, 2 + LOOKS)
+        if self.method == "auto" and not network.bends:
+            return look
+        directions = network.dimension if self.exact(network.dimension) else self.probes
+        return look + Passes(1, 1 + directions)
+
+    def exact(self, dimension: int) -> bool:
+        """Whether all coordinates of an input are taken one by one, rather than random directions."""
+        return self.method == "exact" or (self.method == "auto" and dimension <= self.probes)
+
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Curved]:
         """The curvature of each need."""
@@ -116,7 +128,7 @@ def curved(need: Curvature, classifier: Classifier, clean: Clean, weights: Tenso
     function = _weighted(classifier, weights)
     flat, kink = _look_around(classifier, clean, function, signs.draw(LOOKS))
     size = clean.inputs[0].numel()
-    exact = need.method == "exact" or (need.method == "auto" and size <= need.probes)
+    exact = need.exact(size)
     bent = (~flat if need.method == "auto" else torch.ones_like(flat)).nonzero()[:, 0]
     samples = torch.zeros(len(flat), 1 if exact else need.probes, dtype=torch.float64, device=flat.device)
     spent = torch.full_like(clean.predicted, clean.passes + 4 + LOOKS)

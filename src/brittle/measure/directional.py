@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from brittle.measure.base import Measurement, check_draws, without_draws
+from brittle.measure.base import NetworkTraits, Passes
 from brittle.measure.forward import Clean
-from brittle.measure.groups import noisy_chunks
+from brittle.measure.groups import Chunk, NoisyPasses
 from brittle.measure.sampling import doubt
 from brittle.model.classifier import Classifier
-from brittle.noise import Noise
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Directional:
 
 
 @dataclass(frozen=True)
-class SampleGradient(Measurement):
+class SampleGradient(NoisyPasses[Directional]):
     """`e^T grad p_t(x + e)` over noisy copies in antithetic pairs `(e, -e)`: one forward and one backward pass each.
 
     For normal noise of covariance `s^2 K`, Stein's identity gives `E[e^T grad p] = s^2 E[tr(K hess p)]`.
@@ -49,40 +47,56 @@ class SampleGradient(Measurement):
         draws: number of noisy copies, even.
     """
 
-    noise: Noise
-    draws: int
+    purpose: ClassVar[str] = "gradient"
 
-    def __post_init__(self) -> None:
-        check_draws(self.draws)
+    def cost(self, network: NetworkTraits) -> Passes:
+        """A forward and a backward pass a copy."""
+        return Passes(self.draws, self.draws)
 
-    @property
-    def stream(self) -> Hashable:
-        """All budgets of one noise share their passes."""
-        return without_draws(self)
+    def sums(self, classifier: Classifier, clean: Clean) -> DirectionalSums:
+        """Of the derivatives along the noise."""
+        return DirectionalSums.start(classifier, clean)
+
+
+@dataclass
+class DirectionalSums:
+    """Running sums over pairs of the derivative along the noise, each `[B]`.
+
+    Attributes:
+        classifier: whose gradients.
+        clean: the points.
+        total: of the averages of the pairs.
+        squares: of their squares.
+        nonfinite: copies with NaN or infinite logits.
+    """
+
+    classifier: Classifier
+    clean: Clean
+    total: Tensor
+    squares: Tensor
+    nonfinite: Tensor
 
     @classmethod
-    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Directional]:
-        """Sums over the draws, read off at the budget of each need."""
-        budgets = [need.draws for need in needs]
-        total, squares = (torch.zeros(len(clean.ids), dtype=torch.float64, device=clean.logits.device) for _ in "ab")
-        broken = torch.zeros_like(clean.predicted)
-        done: dict[int, Directional] = {}
-        for chunk in noisy_chunks(clean, needs[0].noise, "gradient", budgets):
-            copies = chunk.inputs.requires_grad_(True)
-            repeats = chunk.units * chunk.members
-            logits = classifier(copies)
-            rise = -doubt(logits.double(), clean.predicted.repeat_interleave(repeats))
-            gradient = classifier.gradient(rise, copies, keep=False).flatten(1).double()
-            noise = (copies.detach() - clean.inputs.repeat_interleave(repeats, dim=0)).flatten(1).double()
-            along = chunk.unfold((gradient * noise).sum(dim=1))
-            broken += chunk.unfold(~logits.isfinite().all(dim=1)).sum(dim=(1, 2))
-            pair = along.mean(dim=2)
-            total += pair.sum(dim=1)
-            squares += pair.square().sum(dim=1)
-            pairs = chunk.first + chunk.units
-            if 2 * pairs in budgets:
-                mean = total / pairs
-                variance = (squares - pairs * mean.square()).clamp_min(0.0) / max(1, pairs - 1)
-                passes = clean.passes + 4 * pairs
-                done[2 * pairs] = Directional(mean, variance, pairs, broken.clone(), clean.tied, passes)
-        return [done[budget] for budget in budgets]
+    def start(cls, classifier: Classifier, clean: Clean) -> DirectionalSums:
+        """No pairs yet."""
+        none = torch.zeros(len(clean.ids), dtype=torch.float64, device=clean.logits.device)
+        return cls(classifier, clean, none, none.clone(), torch.zeros_like(clean.predicted))
+
+    def add(self, chunk: Chunk) -> None:
+        """Differentiate at the copies of some pairs."""
+        copies, repeats = chunk.inputs.requires_grad_(True), chunk.units * chunk.members
+        logits = self.classifier(copies)
+        rise = -doubt(logits.double(), self.clean.predicted.repeat_interleave(repeats))
+        gradient = self.classifier.gradient(rise, copies, keep=False).flatten(1).double()
+        noise = (copies.detach() - self.clean.inputs.repeat_interleave(repeats, dim=0)).flatten(1).double()
+        self.nonfinite += chunk.unfold(~logits.isfinite().all(dim=1)).sum(dim=(1, 2))
+        pair = chunk.unfold((gradient * noise).sum(dim=1)).mean(dim=2)
+        self.total += pair.sum(dim=1)
+        self.squares += pair.square().sum(dim=1)
+
+    def read(self, units: int) -> Directional:
+        """Mean and variance over the pairs so far."""
+        mean = self.total / units
+        variance = (self.squares - units * mean.square()).clamp_min(0.0) / max(1, units - 1)
+        passes = self.clean.passes + 4 * units
+        return Directional(mean, variance, units, self.nonfinite.clone(), self.clean.tied, passes)

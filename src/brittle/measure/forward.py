@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from brittle.measure.base import Measurement
 from brittle.model.classifier import Classifier
 
 ALL_CLASSES_UP_TO = 100
@@ -30,6 +28,11 @@ def default_rows(inputs: Tensor, device: torch.device) -> int:
     """How many rows like `inputs[0]` go through the network at a time: `ROWS`, 8 times as many on an accelerator."""
     most = ROWS if device.type == "cpu" else 8 * ROWS
     return max(1, min(most, NUMBERS // max(1, inputs[0].numel())))
+
+
+def competitors_kept(classes: int, count: int | None = None) -> int:
+    """How many competitors of `classes` classes are kept: `count` at most, by default `KEPT_CLASSES` of many."""
+    return min(count or (classes if classes <= ALL_CLASSES_UP_TO else KEPT_CLASSES), classes - 1)
 
 
 @dataclass(frozen=True)
@@ -86,10 +89,8 @@ class Clean:
 
         All of them by default, or the `KEPT_CLASSES` nearest above `ALL_CLASSES_UP_TO` classes.
         """
-        classes = self.logits.shape[1]
-        wanted = count or (classes if classes <= ALL_CLASSES_UP_TO else KEPT_CLASSES)
         others = self.logits.nan_to_num(nan=-torch.inf).scatter(1, self.predicted[:, None], -torch.inf)
-        nearest = others.topk(min(wanted, classes - 1), dim=1).indices
+        nearest = others.topk(competitors_kept(self.logits.shape[1], count), dim=1).indices
         return nearest.sort(dim=1).values
 
 
@@ -111,54 +112,9 @@ def look(
     with classifier.evaluating(), torch.set_grad_enabled(differentiate):
         inputs = inputs.detach().to(classifier.device)
         # A copy that is made here can be differentiated with respect to, whatever mode the inputs were made in.
-        seen = inputs.clone().requires_grad_(True) if differentiate else inputs
-        logits, features = classifier.observe(seen) if observe else (classifier(seen), None)
-    graph = (seen, logits) if differentiate else None
+        start = inputs.clone().requires_grad_(True) if differentiate else inputs
+        logits, features = classifier.observe(start) if observe else (classifier(start), None)
+    graph = (start, logits) if differentiate else None
     return Clean(
         inputs, tuple(ids), seed, logits.detach(), rows, graph, None if features is None else features.detach()
     )
-
-
-@dataclass(frozen=True)
-class Forward(Measurement):
-    """The clean forward pass; it is there before any other measurement is taken."""
-
-    @classmethod
-    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Clean]:
-        """`clean` itself."""
-        return [clean for _ in needs]
-
-
-@dataclass(frozen=True)
-class Observed:
-    """What the last linear layer of the network sees at each point, and that layer.
-
-    Attributes:
-        clean: the clean pass.
-        features: `h`, `[B, d]`, double precision.
-        weight: `W` of the logits `W h + b`, `[C, d]`, double precision.
-    """
-
-    clean: Clean
-    features: Tensor
-    weight: Tensor
-
-
-@dataclass(frozen=True)
-class Features(Measurement):
-    """The features of the clean pass; they cost nothing beside it."""
-
-    @property
-    def uses_features(self) -> bool:
-        """The clean pass keeps them."""
-        return True
-
-    @classmethod
-    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Observed]:
-        """The features that the clean pass kept, or those of a pass of its own."""
-        features = clean.features
-        if features is None:
-            with torch.no_grad():
-                features = classifier.observe(clean.inputs)[1]
-        found = Observed(clean, features.detach().double(), classifier.head.weight.detach().double())
-        return [found for _ in needs]

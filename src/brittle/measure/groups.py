@@ -1,14 +1,21 @@
-"""How draws are dealt out to groups, so that leaving one group out says how sure the rest is."""
+"""Noisy copies in chunks, budgets that share them, and how draws are dealt out to groups.
+
+Leaving one group out says how sure the rest is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
+from brittle.measure.base import Measurement, check_draws
 from brittle.measure.forward import Clean
+from brittle.model.classifier import Classifier
 from brittle.noise import Noise, Stream
 
 GROUPS = 8
@@ -32,6 +39,16 @@ class Chunk:
     first: int
     units: int
     members: int
+
+    @property
+    def end(self) -> int:
+        """How many units there are up to its last, those of the chunks before it included."""
+        return self.first + self.units
+
+    @property
+    def drawn(self) -> int:
+        """How many draws these are."""
+        return self.end * self.members
 
     @property
     def groups(self) -> Tensor:
@@ -59,6 +76,71 @@ def noisy_chunks(
             copies = clean.inputs[:, None, None] + signed
             yield Chunk(copies.flatten(0, 2), first, units, members)
             first += units
+
+
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class Sums(Protocol[Result_co]):
+    """Running sums over noisy copies, from which the result of every budget can be read."""
+
+    def add(self, chunk: Chunk) -> None:
+        """Send the copies of `chunk` through the network, and add what they show."""
+        ...
+
+    def read(self, units: int) -> Result_co:
+        """What the first `units` units of noise showed; what is added later does not change it."""
+        ...
+
+
+def at_budgets(chunks: Iterable[Chunk], sums: Sums[Result_co], budgets: Sequence[int]) -> list[Result_co]:
+    """The result at each of `budgets`, in draws: the largest is measured, the smaller ones are read off on the way."""
+    found: dict[int, Result_co] = {}
+    for chunk in chunks:
+        sums.add(chunk)
+        if chunk.drawn in budgets:
+            found[chunk.drawn] = sums.read(chunk.end)
+    return [found[budget] for budget in budgets]
+
+
+@dataclass(frozen=True)
+class NoisyPasses(Measurement, Generic[Result_co]):
+    """Passes of `draws` noisy copies in antithetic pairs `(e, -e)`; all budgets of one noise share them.
+
+    Attributes:
+        noise: the noise.
+        draws: number of noisy copies, even.
+
+    Class attributes:
+        purpose: what keys the draws, with the seed and the id of the point.
+
+    Raises:
+        ParameterError: `draws` is out of range.
+    """
+
+    noise: Noise
+    draws: int
+
+    purpose: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        check_draws(self.draws)
+
+    @property
+    def stream(self) -> Hashable:
+        """Whatever the number of draws: those of a smaller budget are the first of a larger one."""
+        return replace(self, draws=2)
+
+    @abstractmethod
+    def sums(self, classifier: Classifier, clean: Clean) -> Sums[Result_co]:
+        """Sums over the copies, none added yet."""
+
+    @classmethod
+    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Result_co]:
+        """The results of `needs`, from the draws of the largest."""
+        first, budgets = needs[0], [need.draws for need in needs]
+        chunks = noisy_chunks(clean, first.noise, cls.purpose, budgets)
+        return at_budgets(chunks, first.sums(classifier, clean), budgets)
 
 
 def offsets(chunk: Chunk, inputs: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.measure.base import Measurement
+from brittle.measure.base import Measurement, NetworkTraits, Passes
 from brittle.measure.curvature import differentiable_gradients
 from brittle.measure.forward import Clean
 from brittle.measure.sampling import doubt
@@ -58,6 +58,10 @@ class HessianColumns(Measurement):
     def __post_init__(self) -> None:
         if self.columns < 2:
             raise ParameterError("columns", f"at least 2 columns are needed for an error; found {self.columns}")
+
+    def cost(self, network: NetworkTraits) -> Passes:
+        """A gradient, and a backward pass a column."""
+        return Passes(1, 1 + min(self.columns, network.dimension))
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Columns]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from brittle.measure.base import Measurement, check_draws, without_draws
+from brittle.measure.base import NetworkTraits, Passes
 from brittle.measure.forward import Clean
-from brittle.measure.groups import GROUPS, along, leave_one_out_weights, noisy_chunks, offsets
-from brittle.measure.linearize import contract
+from brittle.measure.groups import GROUPS, Chunk, NoisyPasses, along, leave_one_out_weights, offsets
+from brittle.measure.linearization import contract
 from brittle.measure.noisy_margins import Spread, SpreadSums, Votes, VoteSums, parts
 from brittle.model.classifier import Classifier
 from brittle.noise import Noise
@@ -49,7 +48,7 @@ class SmoothedMargin:
 
 
 @dataclass(frozen=True)
-class NearestMargin(Measurement):
+class NearestMargin(NoisyPasses[SmoothedMargin]):
     """Mean and mean gradient of the nearest margin over `draws` noisy copies in antithetic pairs.
 
     Attributes:
@@ -57,70 +56,96 @@ class NearestMargin(Measurement):
         draws: number of noisy copies, even.
     """
 
+    purpose: ClassVar[str] = "nearest_margin"
+
+    def cost(self, network: NetworkTraits) -> Passes:
+        """A forward and a backward pass a copy."""
+        return Passes(self.draws, self.draws)
+
+    def sums(self, classifier: Classifier, clean: Clean) -> NearestMarginSums:
+        """Of the margin, its gradient, and what both show."""
+        return NearestMarginSums.start(classifier, clean, self.noise)
+
+
+@dataclass
+class NearestMarginSums:
+    """Running sums over pairs of the nearest margin `h` and its gradient.
+
+    Attributes:
+        classifier: whose margin.
+        clean: the points.
+        noise: whose covariance the gradients are contracted with.
+        margins: averages of `h` over the pairs of each group, `[B, GROUPS]`, float64.
+        gradients: of its gradient, `[B, GROUPS, n]`.
+        votes: how the copies vote.
+        powers: of what `h` at the copies is above its value at the point.
+        origin: that value, `[B, 1]`; 0 where it is not finite.
+        bend: squares of what the tangents at the copies miss, `[B, 1]`.
+    """
+
+    classifier: Classifier
+    clean: Clean
     noise: Noise
-    draws: int
-
-    def __post_init__(self) -> None:
-        check_draws(self.draws)
-
-    @property
-    def stream(self) -> Hashable:
-        """All budgets of one noise share their passes."""
-        return without_draws(self)
+    margins: Tensor
+    gradients: Tensor
+    votes: VoteSums
+    powers: SpreadSums
+    origin: Tensor
+    bend: Tensor
 
     @classmethod
-    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[SmoothedMargin]:
-        """Sums by group, read off at the budget of each need."""
-        noise, budgets = needs[0].noise, [need.draws for need in needs]
-        margins = torch.zeros(len(clean.ids), GROUPS, dtype=torch.float64, device=clean.inputs.device)
-        gradients = clean.inputs.new_zeros(len(clean.ids), GROUPS, clean.inputs[0].numel())
-        votes, powers = VoteSums.start(clean, 2), SpreadSums.start(len(clean.ids), 1, clean.inputs.device)
-        origin = nearest_margin(clean.logits.double(), clean.predicted).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)[
-            :, None
-        ]
-        bend = torch.zeros_like(origin)
-        done: dict[int, SmoothedMargin] = {}
-        for chunk in noisy_chunks(clean, noise, "nearest_margin", budgets):
-            inputs = chunk.inputs.requires_grad_(True)
-            logits = classifier(inputs)
-            votes.add(chunk.unfold(logits.detach().double()))
-            margin = nearest_margin(logits, clean.predicted.repeat_interleave(chunk.units * chunk.members))
-            gradient = classifier.gradient(margin, inputs, keep=False)
-            exact = chunk.unfold(margin.detach().double())
-            margins.index_add_(1, chunk.groups, exact.mean(2))
-            powers.add(*parts(exact[..., None] - origin[:, None, None]))
-            missed = exact - origin[:, None] - chunk.unfold(along(gradient, offsets(chunk, clean.inputs)))
-            bend = bend + missed.square().sum((1, 2))[:, None]
-            gradients.index_add_(1, chunk.groups, chunk.unfold(gradient.flatten(1)).mean(2))
-            units = chunk.first + chunk.units
-            if 2 * units in budgets:
-                spread = powers.read(units, origin) if units > 1 else None
-                shown = (votes.read(units), spread, bend / (2 * units))
-                done[2 * units] = _summary(margins, gradients, units, noise, clean, *shown)
-        return [done[budget] for budget in budgets]
+    def start(cls, classifier: Classifier, clean: Clean, noise: Noise) -> NearestMarginSums:
+        """No pairs yet."""
+        points, device = len(clean.ids), clean.inputs.device
+        at_point = nearest_margin(clean.logits.double(), clean.predicted)
+        origin = at_point.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)[:, None]
+        return cls(
+            classifier,
+            clean,
+            noise,
+            margins=torch.zeros(points, GROUPS, dtype=torch.float64, device=device),
+            gradients=clean.inputs.new_zeros(points, GROUPS, clean.inputs[0].numel()),
+            votes=VoteSums.start(clean, 2),
+            powers=SpreadSums.start(points, 1, device),
+            origin=origin,
+            bend=torch.zeros_like(origin),
+        )
+
+    def add(self, chunk: Chunk) -> None:
+        """Differentiate at the copies of some pairs."""
+        inputs, clean = chunk.inputs.requires_grad_(True), self.clean
+        logits = self.classifier(inputs)
+        self.votes.add(chunk.unfold(logits.detach().double()))
+        margin = nearest_margin(logits, clean.predicted.repeat_interleave(chunk.units * chunk.members))
+        gradient = self.classifier.gradient(margin, inputs, keep=False)
+        exact = chunk.unfold(margin.detach().double())
+        self.margins.index_add_(1, chunk.groups, exact.mean(2))
+        self.powers.add(*parts(exact[..., None] - self.origin[:, None, None]))
+        missed = exact - self.origin[:, None] - chunk.unfold(along(gradient, offsets(chunk, clean.inputs)))
+        self.bend += missed.square().sum((1, 2))[:, None]
+        self.gradients.index_add_(1, chunk.groups, chunk.unfold(gradient.flatten(1)).mean(2))
+
+    def read(self, units: int) -> SmoothedMargin:
+        """Means over all pairs so far, and without one group each."""
+        weights = leave_one_out_weights(units).to(self.margins.device)
+        means = self.margins @ weights.mT
+        crossed = contract(self.gradients, self.noise.shape)
+        variances = torch.einsum("ag,bgh,ah->ba", weights, crossed, weights)
+        return SmoothedMargin(
+            margin=means[:, 0],
+            variance=variances[:, 0],
+            tied=self.clean.tied,
+            passes=self.clean.passes + 4 * units,
+            draws=2 * units,
+            without_group=(means[:, 1:], variances[:, 1:]) if len(weights) > 1 else None,
+            votes=self.votes.read(units),
+            spread=self.powers.read(units, self.origin) if units > 1 else None,
+            bend=self.bend / (2 * units),
+            classes=self.clean.logits.shape[1],
+        )
 
 
 def nearest_margin(logits: Tensor, predicted: Tensor) -> Tensor:
     """`z_t - max_{j != t} z_j` for each row, `[B]`."""
     own = logits.gather(1, predicted[:, None])[:, 0]
     return own - logits.scatter(1, predicted[:, None], -torch.inf).amax(dim=1)
-
-
-def _summary(
-    margins: Tensor,
-    gradients: Tensor,
-    units: int,
-    noise: Noise,
-    clean: Clean,
-    votes: Votes,
-    spread: Spread | None,
-    bend: Tensor,
-) -> SmoothedMargin:
-    weights = leave_one_out_weights(units).to(margins.device)
-    means = margins @ weights.mT
-    crossed = contract(gradients, noise.shape)
-    variances = torch.einsum("ag,bgh,ah->ba", weights, crossed, weights)
-    rest = (means[:, 1:], variances[:, 1:]) if len(weights) > 1 else None
-    passes, classes = clean.passes + 4 * units, clean.logits.shape[1]
-    shown = (votes, spread, bend, classes)
-    return SmoothedMargin(means[:, 0], variances[:, 0], clean.tied, passes, 2 * units, rest, *shown)

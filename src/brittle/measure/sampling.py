@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from brittle.measure.base import Measurement, check_draws, without_draws
+from brittle.measure.base import NetworkTraits, Passes
 from brittle.measure.forward import Clean
-from brittle.measure.groups import noisy_chunks
+from brittle.measure.groups import Chunk, NoisyPasses
 from brittle.measure.noisy_margins import MarginSums, NoisyMargins, Spread, Votes, margins_of
 from brittle.model.classifier import Classifier
-from brittle.noise import Noise
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class Sample(Measurement):
+class Sample(NoisyPasses[Sampled]):
     """Noisy forward passes in antithetic pairs `(e, -e)`.
 
     Attributes:
@@ -87,39 +85,27 @@ class Sample(Measurement):
         clip: clip the noisy copies to the classifier's bounds; the linear theory then no longer holds exactly.
     """
 
-    noise: Noise
-    draws: int
     clip: bool = False
 
-    def __post_init__(self) -> None:
-        check_draws(self.draws)
+    purpose: ClassVar[str] = "sample"
+    differentiates: ClassVar[bool] = False
 
-    @property
-    def stream(self) -> Hashable:
-        """All budgets of one noise share their passes."""
-        return without_draws(self)
+    def cost(self, network: NetworkTraits) -> Passes:
+        """A forward pass a copy."""
+        return Passes(self.draws)
 
-    @classmethod
-    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Sampled]:
-        """Sums over the draws, read off at the budget of each need."""
-        first, budgets = needs[0], [need.draws for need in needs]
-        sums = SampleSums.start(clean, clean.competitors())
-        done: dict[int, Sampled] = {}
-        for chunk in noisy_chunks(clean, first.noise, "sample", budgets):
-            copies = chunk.inputs.clamp(*classifier.bounds) if first.clip else chunk.inputs
-            with torch.no_grad():
-                logits = classifier(copies)
-            sums.add(chunk.unfold(logits.double()))
-            units = chunk.first + chunk.units
-            if 2 * units in budgets:
-                done[2 * units] = sums.read(units, clean)
-        return [done[budget] for budget in budgets]
+    def sums(self, classifier: Classifier, clean: Clean) -> SampleSums:
+        """Of votes, margins and changes of the probability."""
+        return SampleSums.start(classifier, clean, self.clip)
 
 
 @dataclass
 class SampleSums:
     """Running sums over pairs."""
 
+    classifier: Classifier
+    clean: Clean
+    clip: bool
     margins: MarginSums
     all_margins: Tensor
     all_squares: Tensor
@@ -129,18 +115,27 @@ class SampleSums:
     change_products: Tensor
 
     @classmethod
-    def start(cls, clean: Clean, competitors: Tensor) -> SampleSums:
+    def start(cls, classifier: Classifier, clean: Clean, clip: bool) -> SampleSums:
+        """No pairs yet; `clip` keeps their copies inside the bounds."""
         points, classes = clean.logits.shape
 
         def zeros(*shape: int) -> Tensor:
             return torch.zeros(points, *shape, dtype=torch.float64, device=clean.logits.device)
 
         logits = clean.logits.double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
-        margins = MarginSums.start(clean, competitors, members=2, more=1)
+        margins = MarginSums.start(clean, clean.competitors(), members=2, more=1)
         soft = soft_margin(logits, clean.predicted)
-        return cls(margins, zeros(classes), zeros(classes), torch.sigmoid(-soft), soft, zeros(3), zeros(3, 3))
+        changes = (torch.sigmoid(-soft), soft, zeros(3), zeros(3, 3))
+        return cls(classifier, clean, clip, margins, zeros(classes), zeros(classes), *changes)
 
-    def add(self, logits: Tensor) -> None:
+    def add(self, chunk: Chunk) -> None:
+        """Send the copies of some pairs through the network."""
+        copies = chunk.inputs.clamp(*self.classifier.bounds) if self.clip else chunk.inputs
+        with torch.no_grad():
+            logits = self.classifier(copies)
+        self.add_logits(chunk.unfold(logits.double()))
+
+    def add_logits(self, logits: Tensor) -> None:
         """Add the logits `[B, units, 2, C]` of some pairs."""
         predicted = self.margins.predicted[:, None, None]
         soft = soft_margin(logits, predicted)
@@ -154,7 +149,7 @@ class SampleSums:
             self.all_margins += shifted.sum((1, 2))
             self.all_squares += shifted.square().sum((1, 2))
 
-    def read(self, units: int, clean: Clean) -> Sampled:
+    def read(self, units: int) -> Sampled:
         """What the pairs so far showed."""
         margins = self.margins.read(units)
         every = margins is None or self.margins.competitors.shape[1] == self.margins.origin.shape[1] - 1
@@ -164,8 +159,8 @@ class SampleSums:
             margins=margins,
             others=None if every else self._left_out(2 * units),
             change=None if margins is None else self._change(units, margins),
-            tied=clean.tied,
-            passes=clean.passes + 2 * units,
+            tied=self.clean.tied,
+            passes=self.clean.passes + 2 * units,
         )
 
     def _change(self, units: int, margins: NoisyMargins) -> ProbabilityMoments:

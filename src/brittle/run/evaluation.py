@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -14,7 +14,7 @@ from torch import Tensor
 from brittle.data import Batch
 from brittle.data.images import thumbnails
 from brittle.estimate import Estimate, Evidence, Status
-from brittle.measure import CertifiedRadius, Clean, Curved, Measurement, NearestPoint, take
+from brittle.measure import Clean, Measurement, NearestPoint, passes_of, take
 from brittle.measure.forward import look
 from brittle.model.classifier import Classifier
 from brittle.scores import Score
@@ -83,9 +83,7 @@ def _evaluate(
         return found
     before = classifier.passes
     measured = take(needs, classifier, clean)
-    own = _own_passes(measured, clean)
-    shared = (classifier.passes - before - int(own.sum())) // count
-    found.passes = (own + clean.passes + shared).tolist()
+    found.passes = _passes_of_points(passes_of(measured, clean), classifier.passes - before, clean.passes)
     labels = clean.predicted.tolist()
     for position in found.measured:
         found.predicted[position] = labels[position]
@@ -94,14 +92,16 @@ def _evaluate(
     return found
 
 
-def _own_passes(measured: Mapping[Measurement, Any], clean: Clean) -> Tensor:
-    """Passes beyond the clean one of measurements that spend on each point what it needs, `[B]`; others spend alike."""
-    spent: dict[Hashable, Tensor] = {}
-    for need, result in measured.items():
-        if isinstance(result, NearestPoint | Curved | CertifiedRadius):
-            known = spent.get(need.stream, torch.zeros_like(result.passes))
-            spent[need.stream] = torch.maximum(known, result.passes - clean.passes)
-    return torch.stack([torch.zeros_like(clean.predicted), *spent.values()]).sum(dim=0)
+def _passes_of_points(said: Tensor, spent: int, clean: int) -> list[int]:
+    """Passes of each point, which add up to what the classifier counted.
+
+    Args:
+        said: passes beyond the clean one, as the results say, `[B]`.
+        spent: those that the classifier counted for all points; what no result says is dealt out evenly.
+        clean: passes of the clean one per point.
+    """
+    even, more = divmod(spent - int(said.sum()), len(said))
+    return [passes + clean + even + (position < more) for position, passes in enumerate(said.tolist())]
 
 
 def _mark_nonfinite_inputs(found: _Evaluated) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
+from torch import Tensor
 
-from brittle.estimate import Direction, Estimate
-from brittle.measure import Clean, Forward, Measurement
-from brittle.scores.base import Score, clean_status, finish
+from brittle.estimate import Direction
+from brittle.scores.one_pass import MOST_CLASSES, OnePass, OnePassScore
 
 
 @dataclass(frozen=True)
-class Entropy(Score):
+class Entropy(OnePassScore):
     """`-sum_j p_j log p_j` in nats, `p` the softmax of the logits; the smaller, the surer.
 
     Validity: exact, with an interval of no width. It says how sure the model is, not how far the boundary is.
@@ -25,19 +25,12 @@ class Entropy(Score):
     name: ClassVar[str] = "entropy"
     title: ClassVar[str] = "Entropy"
     quantity: ClassVar[str] = "entropy"
-    cost: ClassVar[str] = "1"
     reference: ClassVar[str] = "Shannon (1948)"
     explanation: ClassVar[str] = "How widely the model spreads its probabilities; smaller is surer."
     safer: ClassVar[Direction] = "lower"
     colour: ClassVar[int | None] = 14
+    most: ClassVar[float] = math.log(MOST_CLASSES)
 
-    @property
-    def needs(self) -> tuple[Forward]:
-        """The clean logits."""
-        return (Forward(),)
-
-    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
-        clean: Clean = measured[Forward()]
-        entropy = torch.special.entr(clean.logits.double().softmax(dim=1)).sum(dim=1)
-        return finish(entropy, entropy, entropy, clean_status(clean), clean.passes)
+    def value(self, shown: OnePass) -> Tensor:
+        """The entropy of the probabilities."""
+        return torch.special.entr(shown.probabilities).sum(dim=1)

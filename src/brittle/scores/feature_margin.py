@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from brittle.estimate import Direction, Estimate, Status
-from brittle.measure import Features, Measurement, Observed
+from brittle.estimate import Status
 from brittle.norms import DUAL_ORDER, check_norm
-from brittle.scores.base import Score, clean_status, finish, mark
+from brittle.scores.base import mark
+from brittle.scores.one_pass import OnePass, OnePassScore
 from brittle.scores.options import option
 
 
 @dataclass(frozen=True)
-class FeatureMargin(Score):
+class FeatureMargin(OnePassScore):
     """`min_{j != t} (z_t - z_j) / ||w_t - w_j||_q`, `w` the rows of the last linear layer, `q` the dual of the norm.
 
     In units of the features; 0 at a tie.
@@ -40,32 +39,26 @@ class FeatureMargin(Score):
     name: ClassVar[str] = "feature_margin"
     title: ClassVar[str] = "Feature margin"
     quantity: ClassVar[str] = "feature_distance"
-    cost: ClassVar[str] = "1"
     reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 2.3"
     explanation: ClassVar[str] = "The distance to the nearest decision boundary of the last layer, among its features."
-    safer: ClassVar[Direction] = "higher"
     colour: ClassVar[int | None] = 10
+    uses_features: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_norm(self.norm)
-
-    @property
-    def needs(self) -> tuple[Features]:
-        """The features of the clean pass."""
-        return (Features(),)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The norm."""
         return {"norm": self.norm}
 
-    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
-        observed: Observed = measured[Features()]
-        clean = observed.clean
-        margin = feature_margin(clean.logits, observed.weight, self.norm)
-        status = mark(clean_status(clean), margin.isinf(), Status.ZERO_GRADIENT)
-        return finish(margin, margin, margin, status, clean.passes)
+    def value(self, shown: OnePass) -> Tensor:
+        """The margin in the space of the features; infinite where no other class can be reached by changing them."""
+        return feature_margin(shown.logits, shown.head[1], self.norm)
+
+    def judge(self, status: Tensor, value: Tensor) -> Tensor:
+        """A point from which no other class can be reached has no gradient."""
+        return mark(status, value.isinf(), Status.ZERO_GRADIENT)
 
 
 def feature_margin(logits: Tensor, weight: Tensor, norm: str) -> Tensor:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from brittle.estimate import Direction, Estimate, Status
-from brittle.measure import Features, Measurement, Observed
-from brittle.scores.base import Score, clean_status, finish, mark
+from torch import Tensor, nn
+
+from brittle.estimate import Status
+from brittle.scores.base import mark
+from brittle.scores.one_pass import OnePass, OnePassScore
 
 if TYPE_CHECKING:
     from brittle.detector.pseudo_margin import PseudoMargin
 
 
 @dataclass(frozen=True)
-class PseudoMarginScore(Score):
+class PseudoMarginScore(OnePassScore):
     """A pseudo-margin as a score: `PseudoMargin.predict` of the features of the clean pass, in pixel units.
 
     Validity: that of the pseudo-margin. The interval has no width.
@@ -31,15 +32,9 @@ class PseudoMarginScore(Score):
     name: ClassVar[str] = "pseudo_margin"
     title: ClassVar[str] = "Pseudo-margin"
     quantity: ClassVar[str] = "distance"
-    cost: ClassVar[str] = "1"
     reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 3.3"
+    uses_features: ClassVar[bool] = True
     explanation: ClassVar[str] = "A stand-in for the input margin, learned from the features of other points."
-    safer: ClassVar[Direction] = "higher"
-
-    @property
-    def needs(self) -> tuple[Features]:
-        """The features of the clean pass."""
-        return (Features(),)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -47,9 +42,19 @@ class PseudoMarginScore(Score):
         norm = self.learned.recipe.norm
         return {"sha256": self.learned.digest} | ({} if norm is None else {"norm": norm})
 
-    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
-        observed: Observed = measured[Features()]
-        margin = self.learned.predict(observed.features).to(observed.features.device)
-        status = mark(clean_status(observed.clean), ~margin.isfinite(), Status.NONFINITE_LOGITS)
-        return finish(margin, margin, margin, status, observed.clean.passes)
+    def value(self, shown: OnePass) -> Tensor:
+        """The margin that was learned."""
+        return self.learned.regressor(shown.head[0])
+
+    def checked_value(self, shown: OnePass) -> Tensor:
+        """The same on the device of the weights, for features of the size that it was learned from."""
+        return self.learned.predict(shown.head[0])
+
+    @property
+    def network(self) -> nn.Module:
+        """The regressor."""
+        return self.learned.regressor
+
+    def judge(self, status: Tensor, value: Tensor) -> Tensor:
+        """Features that are not finite have no margin."""
+        return mark(status, ~value.isfinite(), Status.NONFINITE_LOGITS)

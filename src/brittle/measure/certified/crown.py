@@ -22,7 +22,7 @@ MOST_FUNCTIONS = 2**13
 
 
 @dataclass(frozen=True)
-class Ball:
+class Region:
     """All inputs within a distance of each point, and in a box.
 
     Attributes:
@@ -38,7 +38,7 @@ class Ball:
     norm: str
 
     @classmethod
-    def around(cls, points: Tensor, radii: Tensor, norm: str, bounds: tuple[float, float] | None) -> Ball:
+    def around(cls, points: Tensor, radii: Tensor, norm: str, bounds: tuple[float, float] | None) -> Region:
         """The inputs within `radii` of `points`, and within `bounds` where they are given."""
         reach = radii.view(-1, *[1] * (points.dim() - 1)).expand_as(points)
         box = Interval(-reach, reach)
@@ -63,7 +63,7 @@ class Ball:
 
 @dataclass(frozen=True)
 class Bounded:
-    """A layer's value at the points, with the graph of the relaxed network behind it, and its bounds over the ball.
+    """A layer's value at the points, with the graph of the relaxed network behind it, and its bounds over the region.
 
     Attributes:
         value: `[B, *shape]`, float64.
@@ -76,7 +76,7 @@ class Bounded:
 
 @dataclass(frozen=True)
 class MarginBounds:
-    """Lower bounds over a ball.
+    """Lower bounds over a region.
 
     Attributes:
         lower: of `z_t - z_j` for each class `j`, `[B, C]`, float64; infinite for `j = t`.
@@ -87,8 +87,8 @@ class MarginBounds:
     functions: Tensor
 
 
-def margin_bounds(network: Network, ball: Ball, predicted: Tensor) -> MarginBounds:
-    """Lower bounds of the margins `z_t - z_j`, `t` the predicted class, for all inputs of a ball.
+def margin_bounds(network: Network, region: Region, predicted: Tensor) -> MarginBounds:
+    """Lower bounds of the margins `z_t - z_j`, `t` the predicted class, for all inputs of a region.
 
     Every nonlinear layer is replaced by two linear functions, one below and one above it within the bounds of what
     enters it; these bounds come from the same procedure, cut with intervals. Then a linear function `c . h` of any
@@ -102,10 +102,10 @@ def margin_bounds(network: Network, ball: Ball, predicted: Tensor) -> MarginBoun
 
     Args:
         network: the layers.
-        ball: the inputs.
+        region: the inputs.
         predicted: `t`, `[B]`.
     """
-    walk = _Walk(ball)
+    walk = _Walk(region)
     logits = walk.logits(network)
     classes = logits.value.shape[1]
     own = one_hot(predicted, classes).double()
@@ -114,9 +114,9 @@ def margin_bounds(network: Network, ball: Ball, predicted: Tensor) -> MarginBoun
     return MarginBounds(lower.masked_fill(own.bool(), torch.inf), walk.functions + classes - 1)
 
 
-def logit_bounds(network: Network, ball: Ball) -> Interval:
-    """Bounds on the class scores over a ball, `[B, C]`; see `margin_bounds`."""
-    walk = _Walk(ball)
+def logit_bounds(network: Network, region: Region) -> Interval:
+    """Bounds on the class scores over a region, `[B, C]`; see `margin_bounds`."""
+    walk = _Walk(region)
     logits = walk.logits(network)
     identity = torch.eye(logits.value.shape[1], dtype=torch.float64, device=logits.value.device)[:, None]
     functions = identity.expand(-1, len(logits.value), -1)
@@ -131,17 +131,19 @@ class _Walk:
         functions: linear functions that were sent backwards so far, `[B]`.
     """
 
-    def __init__(self, ball: Ball) -> None:
-        self.ball = ball
-        self.inputs = ball.points.clone().requires_grad_(True)
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        self.inputs = region.points.clone().requires_grad_(True)
         # Its gradient collects what the relaxations lie beside the network, `e`.
-        self.beside = torch.zeros(len(ball.points), dtype=torch.float64, device=ball.points.device, requires_grad=True)
-        self.functions = torch.zeros(len(ball.points), dtype=torch.int64, device=ball.points.device)
-        self.widest = ball.points[0].numel()
+        self.beside = torch.zeros(
+            len(region.points), dtype=torch.float64, device=region.points.device, requires_grad=True
+        )
+        self.functions = torch.zeros(len(region.points), dtype=torch.int64, device=region.points.device)
+        self.widest = region.points[0].numel()
 
     def logits(self, network: Network) -> Bounded:
         """The class scores of the relaxed network."""
-        box = Interval(self.ball.points + self.ball.box.lower, self.ball.points + self.ball.box.upper)
+        box = Interval(self.region.points + self.region.box.lower, self.region.points + self.region.box.upper)
         return network.interpret(Bounded(self.inputs, box), self._layer)
 
     def lower(self, value: Tensor, functions: Tensor) -> Tensor:
@@ -155,7 +157,7 @@ class _Walk:
             )
 
         gradients, beside = torch.func.vmap(back)(functions)
-        return torch.einsum("sbn,bn->sb", functions, value.detach()) + self.ball.least(gradients) + beside
+        return torch.einsum("sbn,bn->sb", functions, value.detach()) + self.region.least(gradients) + beside
 
     def _layer(self, layer: Layer, args: tuple[Any, ...]) -> Bounded:
         if layer.operator == "max_pool2d":

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from brittle.measure.base import Measurement
-from brittle.measure.certified.crown import Ball, margin_bounds
+from brittle.measure.base import Measurement, NetworkTraits, Passes
+from brittle.measure.certified.crown import Region, margin_bounds
 from brittle.measure.certified.graph import Network, UnsupportedLayer, build_network
 from brittle.measure.forward import Clean
 from brittle.model.classifier import Classifier
@@ -22,6 +22,9 @@ ACCURACY = 2e-3
 
 STEPS = 24
 """Most radii that are tried for a point."""
+
+RADII = 12
+"""Radii that are tried for a point on average."""
 
 ROUNDING = 1e-6
 """Relative error of a class score in single precision that a proof allows for: 16 units in the last place."""
@@ -66,8 +69,8 @@ class Certified(Measurement):
     """The largest `r` for which `min_{|d| <= r} z_t(x + d) - z_j(x + d) > 0` is proved for all classes `j`.
 
     `t` is the predicted class. The minima are bounded from below by linear relaxation (CROWN), so the true margin is at
-    least `radius`; it is equal, up to `ACCURACY`, for a network without nonlinear layers and without `clip`. The radius
-    is searched by secants and halvings; each one tried is a proof of its own.
+    least `radius`; it is equal, up to `ACCURACY`, for a network without nonlinear layers and not `bounded`. The
+    radius is searched by secants and halvings; each one tried is a proof of its own.
 
     Bounds are computed in double precision for the layers in exact arithmetic. A margin counts as positive above
     `ROUNDING (|z_t| + |z_j|)` plus `SLACK` times the difference between the classifier's scores and the exact ones at
@@ -81,14 +84,22 @@ class Certified(Measurement):
 
     Attributes:
         norm: `linf`, the largest change of one input number, or `l2`, the Euclidean distance.
-        clip: only inputs inside the classifier's bounds count.
+        bounded: only inputs inside the classifier's bounds count.
     """
 
     norm: str = "linf"
-    clip: bool = True
+    bounded: bool = True
+
+    differentiates: ClassVar[bool] = False
+    reads_layers: ClassVar[bool] = True
+    cost_varies: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_norm(self.norm)
+
+    def cost(self, network: NetworkTraits) -> Passes:
+        """That of `RADII` radii, whose margins to all classes are bounded one by one."""
+        return Passes(RADII, RADII * network.classes)
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[CertifiedRadius]:
@@ -124,7 +135,7 @@ def _radii(need: Certified, network: Network, classifier: Classifier, clean: Cle
     for rows in usable.split(max(1, BLOCK_NUMBERS // clean.inputs[0].numel())) if len(usable) else ():
         proof = _Proof(need, network, classifier, clean.inputs[rows].double(), clean.logits[rows].double())
         # One last unit below, for what the additions of a distance lose.
-        radius[rows] = largest(proof, proof.rows, proof.diameter, need.clip) * (1 - ROUNDING)
+        radius[rows] = largest(proof, proof.rows, proof.diameter, need.bounded) * (1 - ROUNDING)
         passes[rows] += proof.passes
     return CertifiedRadius(radius, passes)
 
@@ -143,7 +154,7 @@ class _Proof:
     ) -> None:
         self.need, self.network, self.classifier, self.points = need, network, classifier, points
         self.rows = torch.arange(len(points), device=points.device)
-        self.bounds = classifier.bounds if need.clip else None
+        self.bounds = classifier.bounds if need.bounded else None
         width = classifier.bounds[1] - classifier.bounds[0]
         self.diameter = width if need.norm == "linf" else width * math.sqrt(points[0].numel())
         self.predicted = logits.argmax(dim=1)
@@ -155,8 +166,8 @@ class _Proof:
 
     def __call__(self, rows: Tensor, radii: Tensor) -> Tensor:
         """The score of `rows`, `[K']`, at `radii`, `[K']`: positive where nothing else is predicted in the ball."""
-        ball = Ball.around(self.points[rows], radii, self.need.norm, self.bounds)
-        found = margin_bounds(self.network, ball, self.predicted[rows])
+        region = Region.around(self.points[rows], radii, self.need.norm, self.bounds)
+        found = margin_bounds(self.network, region, self.predicted[rows])
         self.passes[rows] += found.functions + 1
         self.classifier.forward_passes += len(rows)
         self.classifier.backward_passes += int(found.functions.sum())

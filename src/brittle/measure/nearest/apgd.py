@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from brittle.measure.nearest.effort import Effort
-from brittle.measure.nearest.search import FAR, Found, Search, Seen
+from brittle.measure.nearest.search import FAR, Found, Response, Search
 
 TINY = 1e-30
 
@@ -80,21 +80,23 @@ def _descend(
     origin = search.origin[rows]
     for number in range(steps):
         step, change = schedule.at(number / max(1, steps - 1))
-        seen = search.differentiate(rows, points, targets)
-        radius = _next_radius(search, found, rows, seen, radius, change)
-        moved = seen.points - (step * radius).to(points)[:, None] * _unit(search, seen.gradient)
+        response = search.differentiate(rows, points, targets)
+        radius = _next_radius(search, found, rows, response, radius, change)
+        moved = response.points - (step * radius).to(points)[:, None] * _unit(search, response.gradient)
         points = origin + search.norm.into_ball(moved - origin, radius)
     search.look(rows, points)
 
 
-def _next_radius(search: Search, found: Found, rows: Tensor, seen: Seen, radius: Tensor, change: float) -> Tensor:
+def _next_radius(
+    search: Search, found: Found, rows: Tensor, response: Response, radius: Tensor, change: float
+) -> Tensor:
     """The radius of the next step, `[R]`."""
-    length, best = search.norm.length(seen.points - search.origin[rows]), found.distance[rows]
-    boundary = length + seen.margin / search.norm.dual(seen.gradient).clamp_min(TINY)
+    length, best = search.norm.length(response.points - search.origin[rows]), found.distance[rows]
+    boundary = length + response.margin / search.norm.dual(response.gradient).clamp_min(TINY)
     shrunk = torch.minimum(torch.minimum(radius, length) * (1 - change), boundary.clamp_min(0.5 * length))
     grown = torch.minimum(radius * (1 + change), best * (1 - EXPLORE.change[1]))
     towards = boundary.clamp(1.05 * radius, 1.5 * radius)
-    return torch.where(seen.flipped, shrunk, torch.where(best > FAR * radius, towards, grown)).nan_to_num(
+    return torch.where(response.flipped, shrunk, torch.where(best > FAR * radius, towards, grown)).nan_to_num(
         posinf=1 / TINY
     )
 

@@ -34,9 +34,9 @@ def ddn(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     origin = points = search.origin[rows]
     for number in range(effort.ddn_steps):
         step = LAST + (FIRST - LAST) * (1 + math.cos(math.pi * number / effort.ddn_steps)) / 2
-        seen = search.differentiate(rows, points, targets)
-        norm = torch.where(seen.flipped, (1 - CHANGE) * norm, (1 + CHANGE) * norm)
-        moved = seen.points - origin - _of_length(search, seen.gradient, step * norm)
+        response = search.differentiate(rows, points, targets)
+        norm = torch.where(response.flipped, (1 - CHANGE) * norm, (1 + CHANGE) * norm)
+        moved = response.points - origin - _of_length(search, response.gradient, step * norm)
         points = origin + _of_length(search, moved, norm)
     search.look(rows, points)
     search.bisect(found, effort.halvings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -21,6 +22,7 @@ class Effort:
         refine_targets: competitors that these and DDN aim at.
         ddn_steps: steps of DDN towards each.
         queries: forward passes of the sign search, from each of its starts.
+        passes: passes per point of the whole search, by the norm, as docs/attacks.md measured them.
     """
 
     patterns: int
@@ -34,11 +36,12 @@ class Effort:
     refine_targets: int
     ddn_steps: int
     queries: int
+    passes: Mapping[str, int]
 
 
 EFFORTS = {
-    "fast": Effort(2, 7, 3, 8, 1, 10, 12, 8, 1, 10, 200),
-    "standard": Effort(8, 12, 9, 12, 3, 25, 60, 50, 2, 50, 2_000),
-    "thorough": Effort(8, 16, 9, 40, 5, 80, 200, 200, 3, 300, 10_000),
+    "fast": Effort(2, 7, 3, 8, 1, 10, 12, 8, 1, 10, 200, {"linf": 160, "l2": 190}),
+    "standard": Effort(8, 12, 9, 12, 3, 25, 60, 50, 2, 50, 2_000, {"linf": 1040, "l2": 1250}),
+    "thorough": Effort(8, 16, 9, 40, 5, 80, 200, 200, 3, 300, 10_000, {"linf": 4850, "l2": 6700}),
 }
 """The presets; what they cost in passes per point is measured in docs/attacks.md."""

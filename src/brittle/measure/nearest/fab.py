@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from brittle.measure.nearest.effort import Effort
-from brittle.measure.nearest.search import Found, Search, Seen
+from brittle.measure.nearest.search import Found, Response, Search
 
 OVERSHOOT, BACKWARD, MOST_BIAS = 0.05, 0.9, 0.1
 """The paper's eta - 1, beta and alpha_max."""
@@ -37,26 +37,26 @@ def fab(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     rows, rivals, _ = search.rivals(rows, effort.targets)
     points = search.origin[rows]
     for number in range(effort.fab_steps):
-        seen = search.differentiate(rows, points, rivals)
+        response = search.differentiate(rows, points, rivals)
         overshoot = OVERSHOOT * (LEAST_OVERSHOOT / OVERSHOOT) ** (number / effort.fab_steps)
-        points = _step(search, search.origin[rows], seen, 1 + overshoot)
+        points = _step(search, search.origin[rows], response, 1 + overshoot)
     search.look(rows, points)
     search.bisect(found, effort.halvings)
 
 
-def _step(search: Search, origin: Tensor, seen: Seen, overshoot: float) -> Tensor:
-    length = search.norm.length(seen.points - origin)
-    crossed = 1 + seen.margin / (search.norm.dual(seen.gradient) * length).clamp_min(TINY)
+def _step(search: Search, origin: Tensor, response: Response, overshoot: float) -> Tensor:
+    length = search.norm.length(response.points - origin)
+    crossed = 1 + response.margin / (search.norm.dual(response.gradient) * length).clamp_min(TINY)
     share = crossed.nan_to_num(BACKWARD).clamp(SHORTEST, BACKWARD)
-    back = torch.lerp(origin, seen.points, share.to(origin)[:, None])
-    start = torch.where(seen.flipped[:, None], back, seen.points)
-    near, far = onto_boundary(search, seen, start), onto_boundary(search, seen, origin)
+    back = torch.lerp(origin, response.points, share.to(origin)[:, None])
+    start = torch.where(response.flipped[:, None], back, response.points)
+    near, far = onto_boundary(search, response, start), onto_boundary(search, response, origin)
     apart, away = search.norm.length(near - start), search.norm.length(far - origin)
     bias = (apart / (apart + away).clamp_min(TINY)).clamp_max(MOST_BIAS)
     return torch.lerp(torch.lerp(start, near, overshoot), torch.lerp(origin, far, overshoot), bias.to(start)[:, None])
 
 
-def onto_boundary(search: Search, seen: Seen, points: Tensor) -> Tensor:
+def onto_boundary(search: Search, response: Response, points: Tensor) -> Tensor:
     """`points` projected inside the box on the boundary, linearised where it was `seen`: `[R, n]`."""
-    margin = seen.margin + (seen.gradient * (points - seen.points)).sum(dim=1, dtype=torch.float64)
-    return search.norm.onto_plane(points, seen.gradient, margin.nan_to_num(), search.low, search.high)
+    margin = response.margin + (response.gradient * (points - response.points)).sum(dim=1, dtype=torch.float64)
+    return search.norm.onto_plane(points, response.gradient, margin.nan_to_num(), search.low, search.high)

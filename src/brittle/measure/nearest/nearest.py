@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from brittle.errors import DataError, ParameterError
-from brittle.measure.base import Measurement
+from brittle.measure.base import Measurement, NetworkTraits, Passes
 from brittle.measure.forward import Clean, default_rows, look
 from brittle.measure.nearest.apgd import apgd
 from brittle.measure.nearest.ddn import ddn
@@ -75,7 +75,7 @@ class NearestPoint:
 class Nearest(Measurement):
     """The nearest input with another predicted class, by attacks that need no radius.
 
-    `min ||d||` subject to `argmax z(x + d) != argmax z(x)` and, with `clip`, `x + d` inside the bounds. Every input
+    `min ||d||` subject to `argmax z(x + d) != argmax z(x)` and, with `bounded`, `x + d` inside the bounds. Every input
     that an attack tries is judged by the network; the nearest of them is bisected towards the point, and holds when it
     is classified alone. The result is an upper bound on the input margin, exact for linear models.
 
@@ -83,7 +83,7 @@ class Nearest(Measurement):
         norm: a key of `NORMS`.
         attack: a key of `ATTACKS`, or `best` for the nearest over all that suit the norm.
         effort: a key of `EFFORTS`.
-        clip: stay inside the classifier's bounds.
+        bounded: stay inside the classifier's bounds.
         observe: look at the features of what was found, too, by one pass more.
 
     Raises:
@@ -93,8 +93,11 @@ class Nearest(Measurement):
     norm: str = "linf"
     attack: str = "best"
     effort: str = "standard"
-    clip: bool = True
+    bounded: bool = True
     observe: bool = False
+
+    needs_gradients: ClassVar[bool] = False
+    cost_varies: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name, known in (("norm", NORMS), ("attack", ("best", *ATTACKS)), ("effort", EFFORTS)):
@@ -118,6 +121,11 @@ class Nearest(Measurement):
         """The attacks that run, in their order."""
         suited = [name for name in ATTACKS if self.norm == "l2" or name not in L2_ONLY]
         return suited if self.attack == "best" else [self.attack]
+
+    def cost(self, network: NetworkTraits) -> Passes:
+        """What its effort spends on average, as it was measured, and a pass more for the features of what was found."""
+        passes = EFFORTS[self.effort].passes[self.norm] / 2
+        return Passes(passes + self.observe, passes)
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[NearestPoint]:
@@ -207,7 +215,7 @@ def _concatenate(parts: Sequence[NearestPoint]) -> NearestPoint:
 
 
 def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint:
-    search = Search(classifier, clean, NORMS[need.norm], need.clip)
+    search = Search(classifier, clean, NORMS[need.norm], need.bounded)
     vanishing = search.vanishing
     for name in need.attacks:
         rows = search.open

@@ -63,7 +63,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Response:
     """What the classifier said about candidates.
 
     Attributes:
@@ -86,7 +86,7 @@ class Search:
         classifier: what is searched.
         clean: the points as it sees them.
         norm: how perturbations are measured.
-        clip: keep every candidate inside the bounds of the classifier.
+        bounded: keep every candidate inside the bounds of the classifier.
 
     Attributes:
         shape: shape of a point.
@@ -99,11 +99,11 @@ class Search:
         passes: passes through the network spent on each point, the clean one included, `[B]`.
     """
 
-    def __init__(self, classifier: Classifier, clean: Clean, norm: Norm, clip: bool) -> None:
+    def __init__(self, classifier: Classifier, clean: Clean, norm: Norm, bounded: bool) -> None:
         self.norm = norm
-        self.clip = clip
+        self.bounded = bounded
         self.bounds = classifier.bounds
-        self.low, self.high = classifier.bounds if clip else (-torch.inf, torch.inf)
+        self.low, self.high = classifier.bounds if bounded else (-torch.inf, torch.inf)
         self.shape = clean.inputs.shape[1:]
         self.origin = clean.inputs.flatten(1)
         self.own = clean.predicted
@@ -136,14 +136,14 @@ class Search:
         chunks = zip(rows.split(self._clean.rows), points.split(self._clean.rows), strict=True)
         return torch.cat([self._look(*chunk) for chunk in chunks])
 
-    def differentiate(self, rows: Tensor, points: Tensor, targets: Tensor) -> Seen:
+    def differentiate(self, rows: Tensor, points: Tensor, targets: Tensor) -> Response:
         """Look at `points` and differentiate the margin over `targets`, `[R]`, a class for each."""
         if not len(rows):
-            return Seen(points, rows > 0, rows.double(), points)
+            return Response(points, rows > 0, rows.double(), points)
         size = self._clean.rows
         chunks = zip(rows.split(size), points.split(size), targets.split(size), strict=True)
         parts = [self._differentiate(*chunk) for chunk in chunks]
-        return Seen(*(torch.cat([getattr(part, name) for part in parts]) for name in Seen.__dataclass_fields__))
+        return Response(*(torch.cat([getattr(part, name) for part in parts]) for name in Response.__dataclass_fields__))
 
     @cached_property
     def competitors(self) -> tuple[Tensor, Tensor]:
@@ -242,7 +242,7 @@ class Search:
             logits = self._forward(rows, points)
         return self._record(rows, points, logits)
 
-    def _differentiate(self, rows: Tensor, points: Tensor, targets: Tensor) -> Seen:
+    def _differentiate(self, rows: Tensor, points: Tensor, targets: Tensor) -> Response:
         points = points.detach().clamp(self.low, self.high).requires_grad_(True)
         with torch.enable_grad():
             logits = self._forward(rows, points)
@@ -251,7 +251,7 @@ class Search:
             gradient = self._gradient(rows, margin, points, keep=False)
         shown = points.detach()
         flipped = self._record(rows, shown, logits.detach()) < 0
-        return Seen(shown, flipped, margin.detach().double(), gradient)
+        return Response(shown, flipped, margin.detach().double(), gradient)
 
     def _linearised_distances(self, rows: Tensor, classes: Tensor) -> Tensor:
         """`h_j / norm(grad h_j)` for the classes `j`, `[R, M]`, from one forward pass."""

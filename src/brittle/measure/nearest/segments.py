@@ -22,7 +22,7 @@ def segments(search: Search, found: Found, effort: Effort, rows: Tensor) -> None
     ends = far_inputs(search, rows, effort.patterns)
     rows = rows.repeat_interleave(effort.patterns)
     flipped = search.look(rows, ends) < 0
-    for _ in range(0 if search.clip else DOUBLINGS):
+    for _ in range(0 if search.bounded else DOUBLINGS):
         if bool(flipped.all()):
             break
         ends = torch.where(flipped[:, None], ends, 2 * ends - search.origin[rows])

@@ -1,0 +1,75 @@
+"""What the clean pass shows without any further one: logits, and what the last linear layer sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from brittle.measure.base import Measurement, NetworkTraits, Passes
+from brittle.measure.forward import Clean
+from brittle.model.classifier import Classifier
+
+
+@dataclass(frozen=True)
+class Forward(Measurement):
+    """The clean forward pass; it is there before any other measurement is taken."""
+
+    differentiates: ClassVar[bool] = False
+
+    def cost(self, network: NetworkTraits) -> Passes:
+        """Nothing beyond it."""
+        return Passes(0)
+
+    @classmethod
+    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Clean]:
+        """`clean` itself."""
+        return [clean for _ in needs]
+
+
+@dataclass(frozen=True)
+class HeadInputs:
+    """What the last linear layer of the network sees at each point, and that layer.
+
+    Attributes:
+        clean: the clean pass.
+        features: `h`, `[B, d]`, double precision.
+        weight: `W` of the logits `W h + b`, `[C, d]`, double precision.
+        passes: passes through the network per point, the clean one included.
+    """
+
+    clean: Clean
+    features: Tensor
+    weight: Tensor
+    passes: int
+
+
+@dataclass(frozen=True)
+class Features(Measurement):
+    """The features of the clean pass; they cost nothing beside it, where it kept them."""
+
+    differentiates: ClassVar[bool] = False
+
+    @property
+    def uses_features(self) -> bool:
+        """The clean pass keeps them."""
+        return True
+
+    def cost(self, network: NetworkTraits) -> Passes:
+        """Nothing beyond it."""
+        return Passes(0)
+
+    @classmethod
+    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[HeadInputs]:
+        """The features that the clean pass kept, or those of a pass of its own."""
+        features, passes = clean.features, clean.passes
+        if features is None:
+            passes += 1
+            with torch.no_grad():
+                features = classifier.observe(clean.inputs)[1]
+        weight = classifier.head.weight.detach().double()
+        found = HeadInputs(clean, features.detach().double(), weight, passes)
+        return [found for _ in needs]

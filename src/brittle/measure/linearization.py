@@ -1,0 +1,90 @@
+"""A linear model of the network around each point: what the linear theory needs of its logits and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from brittle.measure.noisy_margins import NoisyMargins, Votes
+from brittle.noise import Noise
+
+COLUMNS = 2**14
+"""Input coordinates that are contracted at a time in double precision."""
+
+
+@dataclass(frozen=True)
+class Linearization:
+    """A linear model of the network around each point: all that the linear theory needs.
+
+    For noise with covariance `s^2 K` the linear model's logits are normal with mean `logits` and covariance
+    `s^2 gram`, `gram = J K J^T` with `J` the Jacobian of the logits.
+
+    Attributes:
+        logits: `[B, C]`, float64.
+        gram: `[B, M, M]`, float64, of the classes in `classes`; `M = C` up to 100 classes.
+        classes: class indices of the Gram's rows, `[B, M]`, in class order: the predicted class and its competitors.
+        predicted: the predicted class of the clean input, `[B]`.
+        tied: whether the prediction of the clean input was a tie, `[B]`.
+        passes: passes through the network per point, forward and backward.
+        draws: noisy copies that were averaged; None at the point.
+        nonfinite: how many of these copies, or of the points themselves, had NaN or infinite logits, `[B]`.
+        dimension: number of coordinates of an input, `n`.
+        taxicab: L1 norm of the gradient of each competitor's margin, `[B, M - 1]`, in class order, where that was
+            asked for; or None.
+        without_group: the same linearisation without one group of draws each: `(logits [B, G, C],
+            gram [B, G, M, M])`; None at the point, and where there is one group only.
+        votes: how the noisy copies voted; None at the point.
+        margins: mean and covariance of their margins; None at the point, and where the noise came in one unit only.
+        bend: mean square of what each competitor's margin at a noisy copy misses of its own tangent there, taken back
+            to the point, `[B, M - 1]`, in class order; 0 where the network is linear over the noise; None at the point.
+    """
+
+    logits: Tensor
+    gram: Tensor
+    classes: Tensor
+    predicted: Tensor
+    tied: Tensor
+    passes: int
+    draws: int | None
+    nonfinite: Tensor
+    dimension: int
+    taxicab: Tensor | None = None
+    without_group: tuple[Tensor, Tensor] | None = None
+    votes: Votes | None = None
+    margins: NoisyMargins | None = None
+    bend: Tensor | None = None
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Linearization]) -> Linearization:
+        """The linearisations of the points of several batches, by the same measurement."""
+        return cls(**{field.name: _joined([getattr(part, field.name) for part in parts]) for field in fields(cls)})
+
+
+def _joined(values: Sequence[Any]) -> Any:
+    """One field of several linearisations: tensors are put after one another, what is no tensor is theirs all."""
+    first = values[0]
+    if isinstance(first, Tensor):
+        return torch.cat(list(values))
+    if isinstance(first, Votes | NoisyMargins):
+        return type(first).concatenate(values)
+    return tuple(map(_joined, zip(*values, strict=True))) if isinstance(first, tuple) else first
+
+
+def contract(jacobian: Tensor, shape: Noise | None) -> Tensor:
+    """`J K J^T` in double precision, `[B, M, M]`, for `jacobian` `[B, M, n]`."""
+    if shape is not None:
+        return jacobian.double() @ shape.covariance(jacobian.double()).mT
+    gram = jacobian.new_zeros(*jacobian.shape[:2], jacobian.shape[1], dtype=torch.float64)
+    for columns in jacobian.split(COLUMNS, dim=2):
+        exact = columns.double()
+        gram.baddbmm_(exact, exact.mT)
+    return gram
+
+
+def last(kept: Tensor, predicted: Tensor) -> Tensor:
+    """The order of the classes `kept` `[B, M]` in which the predicted one comes last, `[B, M]`."""
+    return (kept == predicted[:, None]).int().argsort(dim=1, stable=True)

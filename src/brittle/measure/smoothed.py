@@ -1,0 +1,114 @@
+"""The linearisation averaged over noise: sums of logits and Jacobians by group, read off at every budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from brittle.measure.forward import Clean
+from brittle.measure.groups import GROUPS, Chunk, along, leave_one_out_weights, offsets
+from brittle.measure.linearization import Linearization, contract, last
+from brittle.measure.noisy_margins import MarginSums
+from brittle.model.classifier import Classifier
+from brittle.noise import Noise
+
+
+@dataclass
+class LinearSums:
+    """Running sums over units of noise, by group.
+
+    Attributes:
+        classifier: what is linearised.
+        clean: the points.
+        kept: the classes whose gradients are taken, `[B, M]`, in class order.
+        shape: what decides the covariance that the Jacobians are contracted with; None for the identity.
+        members: draws in a unit, 2 or 1.
+        logits: `[B, GROUPS, C]`, float64.
+        jacobian: `[B, GROUPS, M, n]`.
+        margins: what the copies show of the margins.
+        bend: squares of what the tangents at the copies miss of each margin, `[B, M - 1]`, float64.
+    """
+
+    classifier: Classifier
+    clean: Clean
+    kept: Tensor
+    shape: Noise | None
+    members: int
+    logits: Tensor
+    jacobian: Tensor
+    margins: MarginSums
+    bend: Tensor
+
+    @classmethod
+    def start(cls, classifier: Classifier, clean: Clean, kept: Tensor, shape: Noise | None, members: int) -> LinearSums:
+        """No units yet."""
+        points, classes = kept.shape
+        competitors = kept.gather(1, last(kept, clean.predicted)[:, :-1])
+        return cls(
+            classifier,
+            clean,
+            kept,
+            shape,
+            members,
+            logits=clean.logits.new_zeros(points, GROUPS, clean.logits.shape[1], dtype=torch.float64),
+            jacobian=clean.inputs.new_zeros(points, GROUPS, classes, clean.inputs[0].numel()),
+            margins=MarginSums.start(clean, competitors, members),
+            bend=clean.logits.new_zeros(points, classes - 1, dtype=torch.float64),
+        )
+
+    def add(self, chunk: Chunk) -> None:
+        """Differentiate at the copies of some units."""
+        inputs, clean, kept = chunk.inputs.requires_grad_(True), self.clean, self.kept
+        values = self.classifier(inputs)
+        exact = chunk.unfold(values.detach().double())
+        self.logits.index_add_(1, chunk.groups, exact.sum(2))
+        self.margins.add(exact)
+        missed = exact.gather(3, kept[:, None, None].expand(*exact.shape[:3], -1))
+        missed = missed - clean.logits.double().gather(1, kept)[:, None, None]
+        self._add_gradients(chunk, inputs, values, missed)
+        order = last(kept, clean.predicted)
+        missed = missed.gather(3, order[:, None, None].expand_as(missed))
+        self.bend += (missed[..., -1:] - missed[..., :-1]).square().sum((1, 2))
+
+    def _add_gradients(self, chunk: Chunk, inputs: Tensor, values: Tensor, missed: Tensor) -> None:
+        """Add the gradients of `values` at `inputs`; takes from `missed` `[B, units, members, M]` what they explain."""
+        count = self.kept.shape[1]
+        copies = self.kept.repeat_interleave(chunk.units * chunk.members, dim=0)
+        noise = offsets(chunk, self.clean.inputs)
+        for number in range(count):
+            chosen = values.gather(1, copies[:, number : number + 1])[:, 0]
+            gradient = self.classifier.gradient(chosen, inputs, keep=number + 1 < count)
+            sums = chunk.unfold(gradient.flatten(1)).sum(2)
+            self.jacobian[:, :, number].index_add_(1, chunk.groups, sums)
+            missed[..., number] -= chunk.unfold(along(gradient, noise))
+
+    def read(self, units: int) -> Linearization:
+        """Means over all units so far, and without one group each."""
+        clean, draws = self.clean, units * self.members
+        means, grams = self._means(leave_one_out_weights(units).to(self.kept.device))
+        votes = self.margins.votes.read(units)
+        return Linearization(
+            logits=means[:, 0],
+            gram=grams[:, 0],
+            classes=self.kept,
+            predicted=clean.predicted,
+            tied=clean.tied,
+            passes=clean.passes + draws * (1 + self.kept.shape[1]),
+            draws=draws,
+            nonfinite=votes.nonfinite,
+            dimension=clean.inputs[0].numel(),
+            without_group=(means[:, 1:], grams[:, 1:]) if means.shape[1] > 1 else None,
+            votes=votes,
+            margins=self.margins.read(units),
+            bend=self.bend / draws,
+        )
+
+    def _means(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits `[B, A, C]` and Gram `[B, A, M, M]` for each of `weights` `[A, GROUPS]` of the groups."""
+        logits, jacobian = self.logits / self.members, self.jacobian / self.members
+        groups, classes = jacobian.shape[1:3]
+        crossed = contract(jacobian.flatten(1, 2), self.shape).view(-1, groups, classes, groups, classes)
+        means = torch.einsum("ag,bgc->bac", weights, logits)
+        return means, torch.einsum("ag,bgmhn,ah->bamn", weights, crossed, weights)
