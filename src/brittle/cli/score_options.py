@@ -6,7 +6,7 @@ The scores are read when this module is imported, and PyTorch with them; the com
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, make_dataclass, replace
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, get_type_hints
 
@@ -42,7 +42,7 @@ def with_fields_of_scores(kind: type[Options]) -> type[Options]:
     return found
 
 
-def _field(name: str, takers: Mapping[str, Option]) -> tuple[str, Any, Field[Any]]:
+def _field(name: str, takers: Mapping[str, Option]) -> tuple[str, Any, Any]:
     first = next(iter(takers.values()))
     helped = Parameter(help=described(takers))
     if first.is_switch:

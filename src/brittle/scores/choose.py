@@ -57,7 +57,7 @@ def choose(
     _check_words(given, known)
     _check_all_taken(given, kinds, known)
     own = _settings(settings, {**kinds, noise.name: noise})
-    noises = [_make(noise, {"sigma": sigma, **own.get(noise.name, {})}) for sigma in dict.fromkeys(sigmas)]
+    noises: list[Noise] = [_make(noise, {"sigma": sigma, **own.get(noise.name, {})}) for sigma in dict.fromkeys(sigmas)]
     comparing = MonteCarlo.name in kinds and len(kinds) > 1
     return [
         score
@@ -139,7 +139,7 @@ def _scores(kind: type[Score], noises: Iterable[Noise], given: Given, comparing:
 
 def _make(kind: type[Made], given: Given) -> Made:
     try:
-        return kind(**given)
+        return kind(**given)  # type: ignore[arg-type]
     except TypeError as error:
         raise ParameterError(
             "outside", f"{kind.__qualname__} cannot be made: {error}; give its fields defaults"

@@ -48,8 +48,7 @@ def find_score(name: str) -> type[Score]:
     if found is None:
         hint = "give its file with --pseudo-margin FILE; " if name.replace("-", "_") == "pseudo_margin" else ""
         raise unknown("score", name, [*CATALOGUE, *offered(SCORES)], hint)
-    check_score(found, name)
-    return found
+    return check_score(found, name)
 
 
 def find_family(name: str) -> type[Noise]:
@@ -64,8 +63,7 @@ def find_family(name: str) -> type[Noise]:
     found = _elsewhere(name, FAMILIES_GROUP)
     if found is None:
         raise unknown("noise family", name, [*FAMILIES, *offered(FAMILIES_GROUP)])
-    check_family(found, name)
-    return found
+    return check_family(found, name)
 
 
 def installed_scores() -> tuple[dict[str, type[Score]], list[str]]:
@@ -103,8 +101,8 @@ def check_scores(scores: Iterable[Score]) -> None:
             )
 
 
-def check_score(kind: object, where: str) -> None:
-    """Raise unless `kind` is a class of scores that can be used.
+def check_score(kind: object, where: str) -> type[Score]:
+    """`kind`, if it is a class of scores that can be used.
 
     Args:
         kind: what was found.
@@ -126,6 +124,7 @@ def check_score(kind: object, where: str) -> None:
     if unsaid:
         raise _refused(where, f"does not say its {', '.join(unsaid)}; expected a text for each")
     _check_sayings(kind, where)
+    return kind
 
 
 def _check_sayings(kind: type[Score], where: str) -> None:
@@ -142,8 +141,8 @@ def _check_sayings(kind: type[Score], where: str) -> None:
             raise _refused(where, f"has {name} = {said!r:.60}; expected {expected}")
 
 
-def check_family(kind: object, where: str) -> None:
-    """Raise unless `kind` is a class of noise that can be used.
+def check_family(kind: object, where: str) -> type[Noise]:
+    """`kind`, if it is a class of noise that can be used.
 
     Args:
         kind: what was found.
@@ -158,6 +157,7 @@ def check_family(kind: object, where: str) -> None:
     name = getattr(kind, "name", None)
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise _refused(where, f"has the name {name!r:.60}; expected one such as name = 'speckle'")
+    return kind
 
 
 def _check_dataclass(kind: type, where: str) -> None:
