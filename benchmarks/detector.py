@@ -18,8 +18,9 @@ from timing import interleaved, print_table, set_threads
 from torch import Tensor, nn
 
 import brittle
-from brittle.detector import SCORES
+from brittle.detector import READINGS
 from brittle.detector.network import DetectorNetwork
+from brittle.detector.scoring import score_of
 from brittle.model.loading.load import load_model
 
 BATCH, ROUNDS, AIM = 64, 12, 1.05
@@ -35,10 +36,10 @@ def cost(name: str, network: nn.Module, inputs: Tensor) -> list[list[object]]:
     """A row for each score: time of the bare and of the wrapped network, and their ratio."""
     classifier = brittle.Classifier(network)
     rows: list[list[object]] = []
-    for score, formula in SCORES.items():
-        if score == "pseudo_margin" or (formula.uses_features and not has_head(classifier)):
+    for score, reading in READINGS.items():
+        if score == "pseudo_margin" or (reading.uses_features and not has_head(classifier)):
             continue
-        wrapped = DetectorNetwork(classifier, formula, "linf", 0.0, None, forced=False)
+        wrapped = DetectorNetwork(classifier, score_of(score, "linf", None), 0.0, forced=False)
         bare, own = interleaved([partial(run, network, inputs), partial(run, wrapped, inputs)], ROUNDS)
         rows.append([name, score, bare, own, own / bare, "yes" if own / bare <= AIM else "no"])
     return rows

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
@@ -15,8 +17,8 @@ def check_confidence(confidence: float) -> None:
     Raises:
         ParameterError: it is not.
     """
-    if not 0.0 < confidence < 1.0:
-        raise ParameterError("confidence", f"the confidence must lie between 0 and 1; found {confidence}")
+    if not isinstance(confidence, Real) or not 0.0 < confidence < 1.0:
+        raise ParameterError("confidence", f"the confidence must lie between 0 and 1; found {confidence!r:.60}")
 
 
 def clopper_pearson(successes: ArrayLike, trials: ArrayLike, confidence: float) -> tuple[NDArray, NDArray]:

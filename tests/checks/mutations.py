@@ -659,7 +659,7 @@ MUTATIONS = (
     ),
     # The detector.
     mutation(
-        "a score that is no number is brittle", "detector/calibration.py",
+        "a score that is no number is brittle", "detector/threshold.py",
         "    return ~(np.isfinite(scores) & (scores >= threshold))\n", "    return scores < threshold\n",
         "detector/test_detector.py::test_flag_fails_closed",
     ),
@@ -710,12 +710,12 @@ MUTATIONS = (
         "detector/test_detector.py::test_rates_are_of_the_points_that_were_counted",
     ),
     mutation(
-        "points that were counted add up", "detector/calibration.py",
+        "points that were counted add up", "detector/results.py",
         "self.points != whole or self.without_score > used or not halves:\n", "not halves:\n",
         "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
     ),
     mutation(
-        "no score is trusted without a reason", "detector/calibration.py",
+        "no score is trusted without a reason", "detector/results.py",
         "        if self.trusted and (self.auroc is None or self.auroc_low < GOOD_AUROC):\n", "        if False:\n",
         "detector/test_detector.py::test_every_number_is_one_that_it_can_be",
     ),

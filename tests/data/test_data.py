@@ -23,7 +23,7 @@ import torch
 from PIL import Image, ImageFile
 
 from brittle.data import FORMATS, Batch, Points, array_points, open_points
-from brittle.data import points as points_module
+from brittle.data import encoded as encoded_module
 from brittle.data.images import FORMATS as IMAGE_FORMATS
 from brittle.data.images import MAX_PIXELS, THUMBNAIL_SIDE, thumbnails
 from brittle.errors import BrittleError, DataError
@@ -445,7 +445,7 @@ def test_images_of_two_sizes(reader: Reader, tmp_path: Path) -> None:
 
 @encoded
 def test_images_of_two_sizes_beyond_the_scan(reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(points_module, "SCANNED", 2)
+    monkeypatch.setattr(encoded_module, "SCANNED", 2)
     points = reader(tmp_path / "images", [encode(LEVELS[0]), encode(LEVELS[1]), encode(LEVELS[2, :, :3])])
     batches = points.batches(2)
     assert len(next(batches)) == 2

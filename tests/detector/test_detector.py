@@ -28,8 +28,9 @@ from scipy.stats import beta, betabinom, binom
 from torch import Tensor, nn
 
 import brittle
-from brittle.detector import FLAGS, SCORES, Counts, Detector, Rate, Source, points_needed, steady_rate, write_flags
-from brittle.detector.calibration import STEADY, flagged, judge, threshold_of
+from brittle.detector import FLAGS, READINGS, Counts, Detector, Rate, Source, points_needed, steady_rate, write_flags
+from brittle.detector.calibration import judge
+from brittle.detector.threshold import STEADY, flagged, threshold_of
 from brittle.errors import (
     BrittleError,
     DataError,
@@ -46,7 +47,7 @@ from brittle.scores.feature_margin import feature_margin
 from brittle.store.table import SCORES as SCHEMA
 from brittle.store.table import Table, parameters_json
 
-SIMPLE = [name for name in SCORES if name != "pseudo_margin"]
+SIMPLE = [name for name in READINGS if name != "pseudo_margin"]
 FORWARD = [LogitMargin(), MaxProbability(), ProbabilityMargin(), Entropy(), FeatureMargin("linf")]
 
 
@@ -273,6 +274,39 @@ def test_what_is_no_run_no_classifier_and_no_score_is_named(table: Table, detect
 # What is counted.
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tpr", "high"),
+        ("tpr", None),
+        ("tpr", [0.9]),
+        ("tpr", math.nan),
+        ("confidence", "high"),
+        ("confidence", None),
+        ("confidence", 1),
+        ("seed", "first"),
+        ("seed", 1.5),
+        ("seed", None),
+        ("seed", -1),
+        ("seed", 2**63),
+        ("margin", 3),
+        ("margin", []),
+        ("pseudo_margin", "margins.safetensors"),
+        ("epsilon", None),
+    ],
+)
+def test_what_a_parameter_cannot_be_is_named(table: Table, name: str, value: object) -> None:
+    with pytest.raises(ParameterError, match="found") as caught:
+        Detector.fit(table, **({"epsilon": 0.15} | {name: value}))  # type: ignore[arg-type]
+    assert caught.value.code == name
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path, table: Table) -> None:
+    given = Detector.fit(table, 0.15, tpr=np.float32(0.5), confidence=np.float32(0.75), seed=np.int64(3))
+    assert Detector.load(given.save(tmp_path / "detector.json")) == given
+    assert given == Detector.fit(table, 0.15, tpr=0.5, confidence=0.75, seed=3)
+
+
 def test_counts(table: Table) -> None:
     margins = [0.1] * 200 + [0.15] * 50 + [math.nan] * 20 + [0.01] * 30 + [math.inf] * 100
     status = ["ok"] * 250 + ["nonfinite_logits"] * 20 + ["masked"] * 30 + ["not_found"] * 100
@@ -489,7 +523,7 @@ def test_wrapped_network_is_the_rule(table: Table, score: str) -> None:
     wrapped = found.wrap(subject)
     logits, values, flags = wrapped(points(400))
     frame = table.long()
-    run = frame[frame["score"] == score]["value"].to_numpy() * SCORES[score].sign
+    run = READINGS[score].oriented(frame[frame["score"] == score]["value"].to_numpy())
     assert np.array_equal(values.detach().numpy(), run)
     assert values.dtype == torch.float64
     with torch.no_grad():
@@ -591,7 +625,7 @@ def test_one_logit(score: str) -> None:
     subject = brittle.Classifier(network, outputs="binary-logit")
     run = brittle.score(subject, points(400), FORWARD)
     values = run.wide()[next(one["label"] for one in run.provenance["scores"] if one["score"] == score)].to_numpy()
-    values = values * SCORES[score].sign
+    values = READINGS[score].oriented(values)
     table = with_margins(run, (values + 2.0).tolist(), parameters={"norm": "linf", "bounded": False})
     found = Detector.fit(table, float(np.median(values)) + 2.0, score=score)
     assert np.array_equal(found.wrap(network)(points(400))[1].detach().numpy(), values)

@@ -517,7 +517,7 @@ NAMES = (
 
 
 def as_bytes(shown: str) -> bytes:
-    """The name that a text of `brittle.data.points.text` stands for."""
+    """The name that a text of `brittle.data.files.path_text` stands for."""
     return re.sub(
         rb"\\(x[0-9a-f]{2}|\\)",
         lambda one: b"\\" if one[1] == b"\\" else bytes.fromhex(one[1][1:].decode()),

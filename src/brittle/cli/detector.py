@@ -52,7 +52,8 @@ def fit(
     tpr
         Share of the brittle predictions that must be flagged, on average over calibrations.
     score
-        What decides: logit_margin, feature_margin, max_probability, probability_margin, entropy or pseudo_margin.
+        What decides: logit_margin, feature_margin, max_probability, probability_margin, entropy, softmax or
+        pseudo_margin.
     confidence
         Confidence of all intervals.
     seed

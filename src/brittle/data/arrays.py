@@ -1,15 +1,9 @@
-"""Points held in arrays: tensors and NumPy arrays in memory, and `.npz` files."""
+"""Points held in arrays: tensors and NumPy arrays in memory."""
 
 from __future__ import annotations
 
 import hashlib
-import re
-import struct
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,43 +11,18 @@ import torch
 from torch import Tensor
 
 from brittle.data.images import from_levels
-from brittle.data.points import Chunk, ListedPoints, Options, file_digest, text
+from brittle.data.listed import Chunk, ListedPoints
+from brittle.data.options import Options
 from brittle.errors import DataError, ParameterError
 
 LAYOUTS = ("nchw", "nhwc")
 """Axis orders of image arrays: channels first, which models see, and channels last."""
-
-INPUT_KEYS, LABEL_KEYS, ID_KEYS = ("x", "images"), ("y", "labels"), ("ids", "id")
-"""What the arrays of a `.npz` file are called."""
-
-SPLIT_KEYS = ("{split}_{key}", "{key}_{split}")
-"""How the name of a split is joined to such a key, as in `test_images` or `x_test`."""
-
-CLASS_NAMES_KEY = "class_names"
 
 CHANNEL_COUNTS = (1, 3, 4)
 LONGEST_CHANNELS = 4
 """An array `(N, H, W, C)` with `C` among these and `H`, `W` above that is taken for channels last."""
 
 _CHUNK = 1 << 12
-
-_NPZ_ERRORS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    tokenize.TokenError,
-    EOFError,
-    OSError,
-    ValueError,
-    TypeError,
-    SyntaxError,
-    LookupError,
-    OverflowError,
-    NotImplementedError,
-    RecursionError,
-    MemoryError,
-    struct.error,
-)
-"""What zip files and NumPy raise on broken files."""
 
 
 def array_points(
@@ -86,42 +55,10 @@ def array_points(
         ParameterError: `bounds` or `layout` are not of this form.
     """
     options = Options(bounds=bounds, layout=layout, scale_uint8=scale_uint8)
-    inputs = _inputs(x, "x", options)
-    labels = _labels(y, "y", len(inputs))
-    named = _ids(ids, "ids", len(inputs))
-    return _listed(inputs, labels, named, class_names, options, _memory_provenance(inputs, labels, named))
-
-
-def read_npz(path: Path, options: Options) -> ListedPoints:
-    """Points in a `.npz` file: `x` or `images`, `y` or `labels`, `ids`, `class_names`; nothing in it is unpickled.
-
-    With a split the keys are those of MedMNIST (`test_images`, `test_labels`) or Keras (`x_test`, `y_test`). Three
-    axes under `images` are grey images, which get a channel axis; `x` is taken as it is.
-
-    Raises:
-        DataError: the file is damaged, lacks the keys, or holds arrays of another form.
-    """
-    keys, arrays = _read_npz(path, options.split)
-    where = {role: f"{key} in {text(path)}" for role, key in keys.items()}
-    x = arrays["inputs"]
-    inputs = _inputs(x[:, None] if "images" in keys["inputs"] and x.ndim == 3 else x, where["inputs"], options)
-    labels = _labels(arrays.get("labels"), where.get("labels", ""), len(inputs))
-    ids = _ids(arrays.get("ids"), where.get("ids", ""), len(inputs))
-    kept = slice(options.limit)
-    provenance = {
-        "format": "npz",
-        "path": text(path),
-        "split": options.split,
-        "sha256": file_digest(path),
-        "points": len(inputs[kept]),
-        "limit": options.limit,
-        "keys": sorted(keys.values()),
-        "layout": options.layout,
-        "scale_uint8": options.scale_uint8,
-    }
-    names = arrays.get("class_names")
-    class_names = None if names is None else [str(name) for name in names.reshape(-1)]
-    return _listed(inputs[kept], None if labels is None else labels[kept], ids[kept], class_names, options, provenance)
+    inputs = check_inputs(x, "x", options)
+    labels = optional_labels(y, "y", len(inputs))
+    named = text_ids(ids, "ids", len(inputs))
+    return list_points(inputs, labels, named, class_names, options, _memory_provenance(inputs, labels, named))
 
 
 def array_chunks(inputs: Tensor, size: int, start: int, bounds: tuple[float, float]) -> Iterator[Chunk]:
@@ -156,7 +93,7 @@ def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
     return tuple(labels.tolist())
 
 
-def _listed(
+def list_points(
     inputs: Tensor,
     labels: tuple[int, ...] | None,
     ids: tuple[str, ...],
@@ -174,92 +111,7 @@ def _listed(
     )
 
 
-def _read_npz(path: Path, split: str | None) -> tuple[dict[str, str], dict[str, np.ndarray]]:
-    """Key and array for each role that a `.npz` file fills."""
-    try:
-        if not zipfile.is_zipfile(path):
-            raise zipfile.BadZipFile("it is no zip archive")
-        with np.load(path, allow_pickle=False) as archive:
-            _check_records(archive.zip)
-            keys = _keys(path, archive.files, split)
-            return keys, {role: _array(archive, path, key) for role, key in keys.items()}
-    except _NPZ_ERRORS as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise DataError("corrupt", f"{text(path)} is not a readable .npz file: {reason}") from error
-
-
-def _check_records(archive: zipfile.ZipFile) -> None:
-    """Raise where a record is packed in another way than NumPy packs them; others shrink without bounds."""
-    for record in archive.infolist():
-        if record.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or record.flag_bits & 1:
-            raise zipfile.BadZipFile(
-                f"{record.filename!r:.80} is encrypted or packed in a way that NumPy does not write"
-            )
-
-
-def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
-    """Which key of a `.npz` file plays which role: `inputs`, `labels`, `ids`, `class_names`."""
-    roles = {"inputs": INPUT_KEYS, "labels": LABEL_KEYS, "ids": ID_KEYS}
-    found = {}
-    for role, names in roles.items():
-        wanted = [form.format(split=split, key=key) for key in names for form in SPLIT_KEYS] if split else names
-        there = [key for key in wanted if key in keys]
-        found |= {role: there[0]} if there else {}
-    if "inputs" not in found:
-        raise _no_inputs(path, keys, split)
-    return found | ({"class_names": CLASS_NAMES_KEY} if CLASS_NAMES_KEY in keys else {})
-
-
-def _no_inputs(path: Path, keys: Sequence[str], split: str | None) -> DataError:
-    splits = _splits(keys)
-    if splits:
-        asked = "no split was named" if split is None else f"there is no split {split!r}"
-        return DataError(
-            "split_missing", f"{text(path)} holds the splits {', '.join(splits)}; {asked}: name one with --split"
-        )
-    if split is not None and set(keys) & set(INPUT_KEYS):
-        return DataError(
-            "split_missing", f"{text(path)} has no splits (its keys: {', '.join(keys)}); leave out --split"
-        )
-    return DataError(
-        "missing_key",
-        f"{text(path)} has none of the keys {', '.join(INPUT_KEYS)}; it has {', '.join(keys) or 'no keys at all'}",
-    )
-
-
-def _splits(keys: Sequence[str]) -> list[str]:
-    """The splits that the keys of a `.npz` file are named for."""
-    patterns = [re.compile(form.format(split="(.+)", key=key)) for key in INPUT_KEYS for form in SPLIT_KEYS]
-    return sorted({match[1] for key in keys for pattern in patterns if (match := pattern.fullmatch(key))})
-
-
-def _array(archive: Any, path: Path, key: str) -> np.ndarray:
-    try:
-        array = archive[key]
-        if not isinstance(array, np.ndarray):
-            raise zipfile.BadZipFile(f"{key} is no array")
-        if array.size and not array.dtype.itemsize:
-            raise zipfile.BadZipFile(f"{key} says that it has {array.size:,} entries of no bytes")
-        if array.dtype.kind == "U" and array.size and not _is_text(array):
-            raise zipfile.BadZipFile(f"{key} holds code points that are no characters")
-        return array
-    except ValueError as error:
-        if "allow_pickle" not in str(error):
-            raise
-        raise DataError(
-            "object_array",
-            f"{key} in {text(path)} holds Python objects, which would have to be unpickled and could run code; save a "
-            f"plain array: np.savez(..., {key}=np.stack(list({key})))",
-        ) from error
-
-
-def _is_text(array: np.ndarray) -> bool:
-    """Whether all code points in an array of text are characters."""
-    points = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(-1).view(np.uint32)
-    return bool(((points < 0xD800) | ((points > 0xDFFF) & (points <= 0x10FFFF))).all())
-
-
-def _inputs(x: Any, where: str, options: Options) -> Tensor:
+def check_inputs(x: Any, where: str, options: Options) -> Tensor:
     """Inputs `[N, *shape]` as a tensor of floating point numbers, or of uint8 that is to be mapped."""
     if options.layout is not None and options.layout not in LAYOUTS:
         raise ParameterError("layout", f"layout must be one of {', '.join(LAYOUTS)}; found {options.layout!r}")
@@ -311,13 +163,13 @@ def _check_dtype(inputs: Tensor, where: str, scale_uint8: bool) -> None:
         raise DataError("dtype", f"{where} has type {name}; floating point numbers are needed, such as float32")
 
 
-def _labels(y: Any, where: str, count: int) -> tuple[int, ...] | None:
+def optional_labels(y: Any, where: str, count: int) -> tuple[int, ...] | None:
     if y is None:
         return None
     return check_labels(y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y), where, count)
 
 
-def _ids(ids: Any, where: str, count: int) -> tuple[str, ...]:
+def text_ids(ids: Any, where: str, count: int) -> tuple[str, ...]:
     if ids is None:
         return tuple(str(row) for row in range(count))
     found = np.asarray(ids.cpu() if isinstance(ids, Tensor) else ids).reshape(-1).tolist()

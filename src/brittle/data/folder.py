@@ -7,7 +7,10 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from brittle.data.points import EncodedImages, ListedPoints, Options, changed, files_digest, text
+from brittle.data.encoded import EncodedImages
+from brittle.data.files import changed_error, files_digest, path_text
+from brittle.data.listed import ListedPoints
+from brittle.data.options import Options
 from brittle.errors import DataError
 
 IMAGE_SUFFIX = re.compile(
@@ -39,15 +42,15 @@ def read_folder(path: Path, options: Options) -> ListedPoints:
     if not files:
         raise DataError(
             "empty_dataset",
-            f"{text(root)} holds no images in its {len(classes)} class folders ({len(found)} other files); images are "
-            f"expected as {text(root)}/CLASS/NAME.png",
+            f"{path_text(root)} holds no images in its {len(classes)} class folders ({len(found)} other files); "
+            f"expected images as {path_text(root)}/CLASS/NAME.png",
         )
     kept = files[: options.limit]
-    names = tuple(text(one) for one in kept)
+    names = tuple(path_text(one) for one in kept)
     index = {folder.name: number for number, folder in enumerate(classes)}
     provenance = {
         "format": "folder",
-        "path": text(path),
+        "path": path_text(path),
         "split": options.split,
         "sha256": files_digest(root, kept),
         "points": len(kept),
@@ -55,15 +58,15 @@ def read_folder(path: Path, options: Options) -> ListedPoints:
         "other_files": len(found) - len(files),
         "exif": options.exif,
     }
-    images = EncodedImages.open(lambda start: _opened(kept[start:], text(path)), names, options)
+    images = EncodedImages.open(lambda start: _opened(kept[start:], path_text(path)), names, options)
     return ListedPoints(
-        ids=tuple(text(one.relative_to(root)) for one in kept),
+        ids=tuple(path_text(one.relative_to(root)) for one in kept),
         read=images.read,
         bounds=options.bounds,
         provenance=provenance,
         labels=tuple(index[one.relative_to(root).parts[0]] for one in kept),
         names=names,
-        class_names=tuple(text(folder.name) for folder in classes),
+        class_names=tuple(path_text(folder.name) for folder in classes),
     )
 
 
@@ -71,9 +74,13 @@ def _root(path: Path, split: str | None) -> Path:
     """The folder that holds the class folders."""
     inside = [folder.name for folder in _folders(path)]
     if split is not None and split not in inside:
-        raise DataError("split_missing", f"{text(path)} has no folder {split!r}; it has {', '.join(map(text, inside))}")
+        raise DataError(
+            "split_missing", f"{path_text(path)} has no folder {split!r}; it has {', '.join(map(path_text, inside))}"
+        )
     if split is None and inside and SPLITS.issuperset(inside):
-        raise DataError("split_missing", f"{text(path)} holds the splits {', '.join(inside)}; name one with --split")
+        raise DataError(
+            "split_missing", f"{path_text(path)} holds the splits {', '.join(inside)}; name one with --split"
+        )
     return path if split is None else path / split
 
 
@@ -91,6 +98,6 @@ def _opened(files: Sequence[Path], data: str) -> Generator[BinaryIO, None, None]
         try:
             stream = path.open("rb")
         except OSError as error:
-            raise changed(data, f"{text(path)} cannot be opened ({error.strerror or error})") from error
+            raise changed_error(data, f"{path_text(path)} cannot be opened ({error.strerror or error})") from error
         with stream:
             yield stream

@@ -9,11 +9,14 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from brittle.data.arrays import array_points, read_npz
+from brittle.data.arrays import array_points
+from brittle.data.files import path_text
 from brittle.data.folder import is_folder_of_classes, read_folder
 from brittle.data.idx import is_idx_folder, read_idx
+from brittle.data.npz import read_npz
+from brittle.data.options import Options
 from brittle.data.parquet import is_parquet, read_parquet
-from brittle.data.points import Options, Points, text
+from brittle.data.points import Points
 from brittle.errors import DataError, ParameterError
 
 
@@ -95,13 +98,17 @@ def open_points(
     options = Options(split, bounds, limit, layout, scale_uint8, exif)
     place = Path(path)
     if not place.exists():
-        raise DataError("no_such_path", f"{text(place)} does not exist")
+        raise DataError("no_such_path", f"{path_text(place)} does not exist")
     for known in FORMATS:
         if known.recognise(place):
             if layout is not None and known.read is not read_npz:
-                raise ParameterError("layout", f"a layout is for arrays in .npz files, {text(place)} is {known.form}")
+                raise ParameterError(
+                    "layout", f"a layout is for arrays in .npz files, {path_text(place)} is {known.form}"
+                )
             if exif != "ignore" and not known.encoded:
-                raise ParameterError("exif", f"only encoded images are turned (exif), {text(place)} is {known.form}")
+                raise ParameterError(
+                    "exif", f"only encoded images are turned (exif), {path_text(place)} is {known.form}"
+                )
             return known.read(place, options)
     forms = "; ".join(f"{known.name}: {known.form}" for known in FORMATS)
-    raise DataError("unknown_format", f"{text(place)} is none of the formats that are read ({forms})")
+    raise DataError("unknown_format", f"{path_text(place)} is none of the formats that are read ({forms})")

@@ -14,7 +14,9 @@ import numpy as np
 import torch
 
 from brittle.data.arrays import array_chunks, check_labels
-from brittle.data.points import Chunk, ListedPoints, Options, RowIds, files_digest, text
+from brittle.data.files import files_digest, path_text
+from brittle.data.listed import Chunk, ListedPoints, RowIds
+from brittle.data.options import Options
 from brittle.errors import DataError
 
 IMAGES, LABELS = "-images-idx3-ubyte", "-labels-idx1-ubyte"
@@ -48,17 +50,17 @@ def read_idx(path: Path, options: Options) -> ListedPoints:
     files = [one for ending in (IMAGES, LABELS) for one in _files(path, prefix, ending)]
     shape, read = _images(files[0], options.bounds)
     if 0 in shape[1:]:
-        raise DataError("corrupt", f"{text(files[0])} declares images of {shape[1]} x {shape[2]} pixels")
-    labels = check_labels(_read(files[1], 1), text(files[1]), shape[0]) if len(files) > 1 else None
+        raise DataError("corrupt", f"{path_text(files[0])} declares images of {shape[1]} x {shape[2]} pixels")
+    labels = check_labels(_read(files[1], 1), path_text(files[1]), shape[0]) if len(files) > 1 else None
     count = len(range(shape[0])[: options.limit])
     provenance: dict[str, Any] = {
         "format": "idx",
-        "path": text(path),
+        "path": path_text(path),
         "split": prefix,
         "sha256": files_digest(path, files),
         "points": count,
         "limit": options.limit,
-        "files": [text(one.name) for one in files],
+        "files": [path_text(one.name) for one in files],
     }
     return ListedPoints(
         ids=RowIds(count),
@@ -78,7 +80,7 @@ def _images(path: Path, bounds: tuple[float, float]) -> tuple[tuple[int, ...], C
         with path.open("rb") as file:
             shape = _shape(path, file.read(_HEADER), 3)
     except OSError as error:
-        raise DataError("corrupt", f"{text(path)} cannot be read: {error}") from error
+        raise DataError("corrupt", f"{path_text(path)} cannot be read: {error}") from error
     _check_length(path, shape, path.stat().st_size - _HEADER)
     area = shape[1] * shape[2]
 
@@ -96,7 +98,7 @@ def _check_length(path: Path, shape: Sequence[int], found: int) -> None:
     count = math.prod(shape)
     if found != count:
         sizes, seen = " x ".join(map(str, shape)), "more" if found > count else str(found) if found > 0 else "fewer"
-        raise DataError("corrupt", f"{text(path)} declares {sizes} = {count} bytes and holds {seen}; get it again")
+        raise DataError("corrupt", f"{path_text(path)} declares {sizes} = {count} bytes and holds {seen}; get it again")
 
 
 def _prefixes(path: Path) -> list[str]:
@@ -113,7 +115,7 @@ def _prefix(path: Path, split: str | None) -> str:
     if len(found) == 1:
         return found[0]
     asked = "no split was named" if split is None else f"{len(found)} of them are a split {split!r}"
-    raise DataError("split_missing", f"{text(path)} holds {', '.join(prefixes)}; {asked}: name one with --split")
+    raise DataError("split_missing", f"{path_text(path)} holds {', '.join(prefixes)}; {asked}: name one with --split")
 
 
 def _files(path: Path, prefix: str, ending: str) -> list[Path]:
@@ -130,11 +132,13 @@ def _read(path: Path, axes: int) -> np.ndarray:
             count, most = int(np.prod(shape, dtype=object)), path.stat().st_size * (_MOST_GZIP if compressed else 1)
             content = file.read(count + 1) if count <= most else b""
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError("corrupt", f"{text(path)} cannot be read: {error}") from error
+        raise DataError("corrupt", f"{path_text(path)} cannot be read: {error}") from error
     if len(content) != count:
         found = "more" if len(content) > count else f"{len(content)}" if content else "fewer"
         sizes = " x ".join(map(str, shape))
-        raise DataError("corrupt", f"{text(path)} declares {sizes} = {count} bytes and holds {found}; get it again")
+        raise DataError(
+            "corrupt", f"{path_text(path)} declares {sizes} = {count} bytes and holds {found}; get it again"
+        )
     return np.frombuffer(bytearray(content), dtype=np.uint8).reshape(shape)
 
 
@@ -143,7 +147,7 @@ def _shape(path: Path, header: bytes, axes: int) -> tuple[int, ...]:
     if len(header) < 4 + 4 * axes or header[:4] != expected:
         raise DataError(
             "corrupt",
-            f"{text(path)} begins with {header[:4].hex() or 'nothing'}; an IDX file of bytes with {axes} axes begins "
-            f"with {expected.hex()} and {axes} sizes",
+            f"{path_text(path)} begins with {header[:4].hex() or 'nothing'}; an IDX file of bytes with {axes} axes "
+            f"begins with {expected.hex()} and {axes} sizes",
         )
     return struct.unpack(f">{axes}I", header[4:])

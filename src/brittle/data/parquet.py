@@ -13,7 +13,10 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from brittle.data.points import EncodedImages, ListedPoints, Options, RowIds, file_digest, files_digest, text
+from brittle.data.encoded import EncodedImages
+from brittle.data.files import file_digest, files_digest, path_text
+from brittle.data.listed import ListedPoints, RowIds
+from brittle.data.options import Options
 from brittle.errors import DataError
 from brittle.store.files.plain_parquet import ERRORS, PlainFile, opened, reason
 
@@ -47,17 +50,17 @@ def read_parquet(path: Path, options: Options) -> ListedPoints:
     rows = _read_rows(files, columns, options.limit)
     count = len(rows.ids)
     if not count:
-        raise DataError("empty_dataset", f"{text(path)} holds no rows; at least 1 is needed")
+        raise DataError("empty_dataset", f"{path_text(path)} holds no rows; at least 1 is needed")
     names = tuple(name or f"row {row}" for row, name in enumerate(rows.paths))
     images = EncodedImages.open(lambda start: _encoded(files, columns.image, start, count), names, options)
     provenance: dict[str, Any] = {
         "format": "parquet",
-        "path": text(path),
+        "path": path_text(path),
         "split": split,
         "sha256": file_digest(path) if path.is_file() else files_digest(path, files),
         "points": count,
         "limit": options.limit,
-        "files": [text(one.name) for one in files],
+        "files": [path_text(one.name) for one in files],
         "columns": [column for column in (columns.image, columns.label, columns.id) if column],
         "exif": options.exif,
     }
@@ -105,7 +108,9 @@ def _files(path: Path, split: str | None) -> tuple[list[Path], str | None]:
     if path.is_file():
         own = _named(path)["split"] or None
         if split is not None and split != own:
-            raise DataError("split_missing", f"{text(path)} is the split {own!r}, not {split!r}; leave out --split")
+            raise DataError(
+                "split_missing", f"{path_text(path)} is the split {own!r}, not {split!r}; leave out --split"
+            )
         return [path], own
     splits: dict[str, list[Path]] = {}
     for file in sorted(file for file in path.glob("*.parquet") if file.is_file()):
@@ -115,7 +120,7 @@ def _files(path: Path, split: str | None) -> tuple[list[Path], str | None]:
     if split is None or split not in splits:
         asked = "no split was named" if split is None else f"there is no split {split!r}"
         there = ", ".join(name or "(without a name)" for name in splits)
-        raise DataError("split_missing", f"{text(path)} holds the splits {there}; {asked}: name one with --split")
+        raise DataError("split_missing", f"{path_text(path)} holds the splits {there}; {asked}: name one with --split")
     _check_complete(path, splits[split])
     return splits[split], split or None
 
@@ -131,8 +136,8 @@ def _check_complete(path: Path, files: Sequence[Path]) -> None:
     if declared and declared != {len(files)}:
         raise DataError(
             "shards_missing",
-            f"{text(path)} holds {len(files)} files of a split whose file names say {max(declared)}: "
-            f"{', '.join(text(file.name) for file in files[:3])}; get the others, or give one file",
+            f"{path_text(path)} holds {len(files)} files of a split whose file names say {max(declared)}: "
+            f"{', '.join(path_text(file.name) for file in files[:3])}; get the others, or give one file",
         )
 
 
@@ -144,7 +149,7 @@ def _common_columns(files: Sequence[Path]) -> _Columns:
         if columns != first:
             raise DataError(
                 "columns_differ",
-                f"{text(file)} has {columns}, {text(files[0])} has {first}; the files of a split must agree",
+                f"{path_text(file)} has {columns}, {path_text(files[0])} has {first}; the files of a split must agree",
             )
     return first
 
@@ -159,8 +164,8 @@ def _columns(file: Path) -> _Columns:
         there = ", ".join(f"{column.name}: {column.type}" for column in schema)
         raise DataError(
             "image_column",
-            f"{text(file)} has {len(images)} columns of type struct<bytes: binary, ...>, the form of images; give it "
-            f"one, or call one of them {' or '.join(IMAGE_COLUMNS)}. Its columns: {there}",
+            f"{path_text(file)} has {len(images)} columns of type struct<bytes: binary, ...>, the form of images; "
+            f"give it one, or call one of them {' or '.join(IMAGE_COLUMNS)}. Its columns: {there}",
         )
     fields = {field.name: field.type for field in images[image]}
     class_names = _class_names(file, schema)
@@ -202,7 +207,7 @@ def _class_names(file: Path, schema: pa.Schema) -> dict[str, tuple[str, ...]]:
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
         raise DataError(
             "metadata",
-            f"the metadata 'huggingface' of {text(file)} are not of the form that datasets writes: {error!r}",
+            f"the metadata 'huggingface' of {path_text(file)} are not of the form that datasets writes: {error!r}",
         ) from error
 
 
@@ -220,7 +225,7 @@ def _read_rows(files: Sequence[Path], columns: _Columns, limit: int | None) -> _
     count = len(rows)
     return _Rows(
         ids=_ids(rows[columns.id], files[0]) if columns.id else RowIds(count),
-        labels=_labels(rows[columns.label], f"{columns.label} in {text(files[0])}") if columns.label else None,
+        labels=_labels(rows[columns.label], f"{columns.label} in {path_text(files[0])}") if columns.label else None,
         paths=_paths(rows[columns.image]) if columns.path else (None,) * count,
     )
 
@@ -229,8 +234,8 @@ def _ids(column: pa.ChunkedArray, file: Path) -> tuple[str, ...]:
     if not (_is_text(column.type) or pa.types.is_integer(column.type)) or column.null_count:
         raise DataError(
             "id_dtype",
-            f"{ID_COLUMN} in {text(file)} has type {column.type} and {column.null_count} nulls; text or whole numbers "
-            f"without nulls are needed",
+            f"{ID_COLUMN} in {path_text(file)} has type {column.type} and {column.null_count} nulls; expected text or "
+            f"whole numbers without nulls",
         )
     return tuple(str(own) for own in column.to_pylist())
 
@@ -271,7 +276,7 @@ def _encoded(files: Sequence[Path], column: str, start: int, stop: int) -> Gener
                 before += len(batch)
                 if before >= stop:
                     return
-    seen = f"{text(files[-1])} ends after {before} of {stop} rows that it says there are"
+    seen = f"{path_text(files[-1])} ends after {before} of {stop} rows that it says there are"
     raise DataError("corrupt", f"{seen}; get it again")
 
 
@@ -285,7 +290,7 @@ def _read(parquet: PlainFile, columns: Sequence[str]) -> pa.Table:
 def _opened(file: Path) -> Iterator[PlainFile]:
     """A Parquet file of plain columns whose page checksums, where it has them, are verified."""
     try:
-        with opened(file, text(file)) as parquet:
+        with opened(file, path_text(file)) as parquet:
             yield parquet
     except ERRORS as error:
-        raise DataError("corrupt", f"{text(file)} cannot be read as Parquet: {reason(error)}") from error
+        raise DataError("corrupt", f"{path_text(file)} cannot be read as Parquet: {reason(error)}") from error

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from brittle.detector.calibration import Rate, check_rate, points_needed
+from brittle.detector.fields import DetectorFields
 from brittle.detector.ranges import SMALLEST, check_range, check_share, largest_margin
-from brittle.detector.scoring import PSEUDO_MARGIN, READINGS, check_score
+from brittle.detector.results import Rate
+from brittle.detector.scoring import PSEUDO_MARGIN, READINGS, check_score, score_of
+from brittle.detector.threshold import check_rate, points_needed
 from brittle.errors import ParameterError
 from brittle.intervals import check_confidence, clopper_pearson
 from brittle.norms import check_norm, parse_epsilon
 from brittle.scores import InputMargin
 from brittle.store.files.strict_json import MOST_WHOLE, Scalar
-
-if TYPE_CHECKING:
-    from brittle.detector import Detector
 
 ROUNDING = 1e-6
 """By how much the ends of an interval may differ that other versions of the libraries computed."""
@@ -25,7 +24,7 @@ ROUNDING = 1e-6
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-def check_consistent(detector: Detector) -> None:
+def check_consistent(detector: DetectorFields) -> None:
     """Raise where a field of `detector` has no such value, or one that does not agree with the others.
 
     Raises:
@@ -83,7 +82,7 @@ def _check_parameters(score: str, norm: str, found: dict[str, Scalar]) -> None:
         fits = found.keys() <= {"sha256", "norm"} and isinstance(digest, str) and bool(_DIGEST.fullmatch(digest))
         fits &= found.get("norm", norm) == norm
     else:
-        fits = found == ({"norm": norm} if READINGS[score].normed else {})
+        fits = found == score_of(score, norm, None).parameters
     if not fits:
         raise ParameterError("parameters", f"{score} for {norm} has no such parameters; found {found!r:.80}")
 
@@ -95,14 +94,14 @@ def _check_margin(found: dict[str, Any], norm: str) -> bool:
     if not all(isinstance(value, str | bool) and type(value) is kinds[name] for name, value in found.items()):
         raise ParameterError("margin", f"margins have no such parameters; found {found!r:.80}")
     margin = InputMargin(**found)
-    if _text(margin.parameters) != _text(found) or margin.norm != norm:
+    if _as_json(margin.parameters) != _as_json(found) or margin.norm != norm:
         raise ParameterError(
             "margin", f"the parameters of margins in {norm} are written otherwise; found {found!r:.80}"
         )
     return margin.bounded
 
 
-def _check_points(detector: Detector) -> None:
+def _check_points(detector: DetectorFields) -> None:
     """Raise where the counts do not carry the rates."""
     counts = detector.counts
     if counts.calibration < points_needed(detector.tpr):
@@ -131,5 +130,5 @@ def _check_rate_interval(name: str, rate: Rate, confidence: float) -> None:
         )
 
 
-def _text(parameters: dict[str, Any]) -> str:
+def _as_json(parameters: dict[str, Any]) -> str:
     return json.dumps(parameters, sort_keys=True)

@@ -7,29 +7,32 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
+from brittle.data import Points
 from brittle.detector.calibration import (
-    Counts,
-    Rate,
-    Verdict,
-    about_threshold,
+    Goal,
     calibrate,
-    check_rate,
+    check_label,
     check_table,
-    flagged,
-    left_out_sentence,
+    known_points,
+    margin_entry,
     norm_of,
+    rows_of,
+    score_entry,
 )
 from brittle.detector.consistency import check_consistent
-from brittle.detector.flags import FLAGS
+from brittle.detector.fields import FORMAT, DetectorFields
+from brittle.detector.flags import flag_table
 from brittle.detector.identity import Identity, check_same_run
 from brittle.detector.network import DetectorNetwork
+from brittle.detector.pseudo_margin.pseudo_margin import PseudoMargin, check_pseudo_margin
+from brittle.detector.results import left_out_sentence
 from brittle.detector.scoring import (
     READINGS,
     check_learned,
@@ -39,27 +42,19 @@ from brittle.detector.scoring import (
     parameters_of,
     score_of,
 )
+from brittle.detector.threshold import about_threshold, flagged
 from brittle.errors import DetectorFormatError, ModelError, ParameterError
 from brittle.estimate import Status
-from brittle.intervals import check_confidence
 from brittle.model.classifier import Classifier
 from brittle.model.head import find_head
 from brittle.norms import parse_epsilon
-from brittle.store.files.strict_json import FormatProblem, Scalar, dump, parse, read_text
+from brittle.store.files.strict_json import FormatProblem, dump, parse, read_text
 from brittle.store.files.writing import write
 from brittle.store.table import Table
 
-if TYPE_CHECKING:
-    from brittle.data import Points
-    from brittle.detector.pseudo_margin import PseudoMargin
-
-
-FORMAT = 1
-"""Version of the detector file."""
-
 
 @dataclass(frozen=True)
-class Detector:
+class Detector(DetectorFields):
     """Says that a prediction is brittle unless its score is a finite number that reaches a threshold.
 
     A point is *brittle* when its input margin, as the attacks of the run found it, is at most `epsilon`. For a further
@@ -67,7 +62,7 @@ class Detector:
 
         P(score < threshold) >= tpr
 
-    over the draw of the calibration points and of that point (`brittle.detector.calibration.threshold_of`). What the
+    over the draw of the calibration points and of that point (`brittle.detector.threshold.threshold_of`). What the
     threshold found achieves is measured on points that it was not chosen on: `true_positives`.
 
     Validity: for points drawn as those of the run were, on the model whose identity is `model`. A brittle point whose
@@ -77,50 +72,15 @@ class Detector:
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.3; Vovk et al., Algorithmic
     learning in a random world (2005), for the threshold.
 
-    Attributes:
-        format: version of the file.
-        brittle: version of the package that fitted it.
-        model: the model it belongs to.
-        epsilon: margins up to this are brittle, in the declared pixel units.
-        norm: of the margins, `l2` or `linf`.
-        score: name of the score, one of `READINGS`; larger is safer.
-        parameters: of the score.
-        head: name of the last linear layer that its features are of, or None where that is found or not needed.
-        threshold: a score below it is brittle.
-        tpr: true positive rate that the threshold was chosen for.
-        confidence: of every interval.
-        seed: of the split into calibration and held-out points.
-        margin: parameters of the margins: the norm, and how the nearest other decision was looked for.
-        counts: what became of the points of the run.
-        true_positives: share of held-out brittle points that are flagged.
-        false_positives: share of robust points that are flagged.
-        verdict: whether the score may be trusted for this model.
+    Attributes: those of `brittle.detector.fields.DetectorFields`.
 
     Raises:
         ParameterError: a field has no such value.
     """
 
-    format: int
-    brittle: str
-    model: Identity
-    epsilon: float
-    norm: str
-    score: str
-    parameters: dict[str, Scalar]
-    head: str | None
-    threshold: float
-    tpr: float
-    confidence: float
-    seed: int
-    margin: dict[str, Scalar]
-    counts: Counts
-    true_positives: Rate
-    false_positives: Rate
-    verdict: Verdict
-
     def __post_init__(self) -> None:
         if self.format != FORMAT:
-            raise ParameterError("format", f"this version reads format {FORMAT}; found {self.format}")
+            raise ParameterError("format", f"expected format {FORMAT}, found {self.format}; fit the detector again")
         check_consistent(self)
 
     @classmethod
@@ -166,46 +126,29 @@ class Detector:
         check_table(table, "table")
         if scores is not None:
             check_table(scores, "scores")
-        reach = parse_epsilon(epsilon)
-        norm = norm_of(table, norm, margin)
+        check_label(margin)
+        check_pseudo_margin(pseudo_margin)
+        goal = Goal(parse_epsilon(epsilon), norm_of(table, norm, margin), tpr, confidence, seed)
         check_score(score)
-        check_rate(tpr)
-        check_confidence(confidence)
-        if seed < 0:
-            raise ParameterError("seed", f"the seed must be at least 0; found {seed}")
         check_use(score, pseudo_margin)
-        identity = Identity.of_run(table.provenance)
-        if scores is not None:
-            check_same_run(table.provenance, scores.provenance)
-        if pseudo_margin is not None:
-            check_learned(pseudo_margin, identity, norm)
         scored = scores or table
-        found = calibrate(
-            table,
-            scored,
-            score,
-            sign=READINGS[score].oriented(1.0),
-            wanted=parameters_of(score, norm, pseudo_margin),
-            epsilon=reach,
-            norm=norm,
-            tpr=tpr,
-            confidence=confidence,
-            seed=seed,
-            margin=margin,
-            learned_from=() if pseudo_margin is None else pseudo_margin.learned_from(table.provenance["data"]),
+        identity = _identity(table, scores, pseudo_margin, goal.norm)
+        margin_record = margin_entry(table, goal.norm, margin)
+        score_record = score_entry(scored, score, parameters_of(score, goal.norm, pseudo_margin))
+        learned_from = () if pseudo_margin is None else pseudo_margin.learned_from(table.provenance["data"])
+        points = known_points(
+            rows_of(table, margin_record), rows_of(scored, score_record), READINGS[score].oriented(1.0), learned_from
         )
         return cls(
             format=FORMAT,
             brittle=version("brittle"),
             model=identity,
-            epsilon=reach,
-            norm=norm,
             score=score,
+            parameters=score_record["parameters"],
             head=scored.provenance["model"].get("head") if READINGS[score].uses_features else None,
-            tpr=tpr,
-            confidence=confidence,
-            seed=seed,
-            **vars(found),
+            margin=margin_record["parameters"],
+            **vars(goal),
+            **vars(calibrate(points, goal)),
         )
 
     @property
@@ -255,7 +198,7 @@ class Detector:
         try:
             numbers = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise ParameterError("scores", f"numbers [B] are needed; found {scores!r:.80}") from error
+            raise ParameterError("scores", f"expected numbers [B], found {scores!r:.80}") from error
         return flagged(numbers, self.threshold)
 
     def wrap(
@@ -281,6 +224,7 @@ class Detector:
                 layer and the network has none.
             ParameterError: a pseudo-margin is given that the score does not read.
         """
+        check_pseudo_margin(pseudo_margin)
         check_read(self.score, self.parameters, pseudo_margin)
         classifier = network if isinstance(network, Classifier) else self._classifier(network)
         forced = self.model.check(Identity.of_classifier(classifier), force=force)
@@ -317,6 +261,7 @@ class Detector:
         """
         from brittle.run import score
 
+        check_pseudo_margin(pseudo_margin)
         check_read(self.score, self.parameters, pseudo_margin)
         forced = self.model.check(Identity.of_classifier(classifier), force=force)
         run = score(
@@ -329,19 +274,8 @@ class Detector:
             most_failures=None,
         )
         values = READINGS[self.score].oriented(run.scores["value"].to_pandas().to_numpy(np.float64))
-        statuses = run.scores["status"].to_pylist()
-        brittle = self.flag(values) | np.array([status == Status.TIE.slug for status in statuses], dtype=bool)
-        shared = run.points.select(["point", "row", "name", "label", "predicted"])
-        return pa.table(
-            {name: shared[name] for name in shared.column_names}
-            | {
-                "score": pa.array(values, from_pandas=True),
-                "brittle": brittle,
-                "status": statuses,
-                "forced": [forced] * len(statuses),
-            },
-            schema=FLAGS,
-        )
+        tied = [status == Status.TIE.slug for status in run.scores["status"].to_pylist()]
+        return flag_table(run, values, self.flag(values) | np.array(tied, dtype=bool), forced)
 
     def __str__(self) -> str:
         counts = self.counts
@@ -352,7 +286,7 @@ class Detector:
                 f"tie",
                 f"brittle points are those with margins up to {self.epsilon:.6g} in {self.norm}",
                 f"calibrated for a true positive rate of {self.tpr} on {counts.calibration} of {counts.brittle} "
-                f"brittle points; {counts.robust} robust{left_out_sentence(vars(counts))}",
+                f"brittle points; {counts.robust} robust{left_out_sentence(counts)}",
                 f"flags of held-out brittle points: {self.true_positives}",
                 f"flags of robust points: {self.false_positives}",
                 f"verdict on the score: {self.verdict}",
@@ -380,15 +314,19 @@ class Detector:
                 f"the detector reads the features of the layer {wanted!r}; the classifier names {named!r}; leave the "
                 f"name out (--head, head=)",
             )
-        if named == self.head:
-            return classifier
-        return Classifier(
-            classifier.model,
-            classifier.bounds,
-            classifier.mean,
-            classifier.std,
-            outputs=classifier.outputs,
-            device=classifier.device,
-            source=classifier.source,
-            head=self.head,
-        )
+        return classifier if named == self.head else classifier.with_head(self.head)
+
+
+def _identity(table: Table, scores: Table | None, pseudo_margin: PseudoMargin | None, norm: str) -> Identity:
+    """The model of the run of the margins, checked to be that of the scores and of the pseudo-margin.
+
+    Raises:
+        DataError: the run does not say what its weights were, or the scores are of other data.
+        ModelError: the scores or the pseudo-margin are of another model, or the pseudo-margin is of another norm.
+    """
+    identity = Identity.of_run(table.provenance)
+    if scores is not None:
+        check_same_run(table.provenance, scores.provenance)
+    if pseudo_margin is not None:
+        check_learned(pseudo_margin, identity, norm)
+    return identity

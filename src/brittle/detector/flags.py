@@ -6,13 +6,16 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from brittle.errors import ParameterError
 from brittle.store.files.csv_text import cell
 from brittle.store.files.writing import check_writable_file, replacing
+from brittle.store.table import Table
 
 FLAGS = pa.schema(
     [
@@ -30,6 +33,23 @@ FLAGS = pa.schema(
 """A point's id, position and name in the data, label, predicted class, score (larger is safer; null where it has none,
 and then the point is brittle), the flag, the status of the score, and whether the detector was forced onto a model that
 it was not fitted for."""
+
+
+def flag_table(run: Table, values: NDArray[np.float64], brittle: NDArray[np.bool_], forced: bool) -> pa.Table:
+    """The flags of the points of a run, with the schema `FLAGS`.
+
+    Args:
+        run: with the score of the detector alone.
+        values: of the score, larger where safer, `[N]`; NaN where there is none.
+        brittle: the flags, `[N]`.
+        forced: whether the detector was fitted for another model.
+    """
+    columns = {name: run.points[name] for name in ("point", "row", "name", "label", "predicted")}
+    columns["score"] = pa.array(values, from_pandas=True)
+    columns["brittle"] = pa.array(brittle)
+    columns["status"] = run.scores["status"]
+    columns["forced"] = pa.array([forced] * len(values))
+    return pa.table(columns, schema=FLAGS)
 
 
 def check_out(path: str | os.PathLike[str]) -> Path:

@@ -8,11 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from brittle.detector.formulas import Formula, Seen
+from brittle.detector.scoring import Reading
 from brittle.errors import BrittleError, ModelError, ParameterError
 from brittle.model.bounds import allowed_range
 from brittle.model.classifier import Classifier
 from brittle.model.head import Head, check_head, find_head
+from brittle.scores.one_pass import OnePass, OnePassScore
 
 _PRECISE = (torch.float32, torch.float64)
 
@@ -39,22 +40,20 @@ class DetectorNetwork(nn.Module):
     def __init__(
         self,
         classifier: Classifier,
-        formula: Formula,
-        norm: str,
+        score: OnePassScore,
         threshold: float,
-        regressor: nn.Module | None,
         forced: bool,
     ) -> None:
         super().__init__()
-        head = find_head(classifier.model, classifier.head_name) if formula.uses_features else None
+        head = find_head(classifier.model, classifier.head_name) if score.uses_features else None
         exported = isinstance(classifier.model, fx.GraphModule)
         self.network = head.observe if head is not None and exported else classifier.model
-        self.regressor = regressor
+        self.regressor = score.network
         self.forced = forced
         self._head = None if head is None else head.name if exported else _path(self.network, head)
         self._weight, self._bias = (head.weight, head.bias) if head is not None and exported else (None, None)
         self._head_agrees = head is None
-        self._formula, self._norm, self._threshold = formula, norm, threshold
+        self._score, self._reading, self._threshold = score, Reading(type(score)), threshold
         self._least, self._most = allowed_range(classifier.bounds)
         self._dtype, self._outputs = classifier.dtype, classifier.outputs
         self._scaled = bool(classifier.mean or classifier.std)
@@ -100,9 +99,9 @@ class DetectorNetwork(nn.Module):
         logits = self._logits(output, inputs.shape[0])
         if head is not None and features is not None and not self._head_agrees:
             self._check_head(head, features, logits)
-        seen = Seen(logits, self._norm, features, None if head is None else head.weight, self.regressor)
-        score = self._formula.value(seen)
-        first, second = seen.top
+        shown = OnePass(logits, features, None if head is None else head.weight)
+        score = self._reading.oriented(self._score.value(shown))
+        first, second = shown.top
         # NaN where a logit or the score is NaN or infinite, and nothing reaches NaN: few kernels, which small networks
         # notice. The sum of single precision logits does not overflow in double precision.
         total = logits.sum(dim=1, dtype=torch.float64) + score

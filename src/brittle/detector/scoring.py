@@ -127,7 +127,7 @@ def parameters_of(score: str, norm: str, pseudo_margin: PseudoMargin | None) -> 
                 "(pseudo_margin=)",
             )
         return {"sha256": pseudo_margin.digest}
-    return {"norm": norm} if READINGS[score].normed else {}
+    return score_of(score, norm, None).parameters
 
 
 def score_of(score: str, norm: str, pseudo_margin: PseudoMargin | None) -> OnePassScore:

@@ -9,7 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from brittle.data.points import Batch, Points, changed, file_digest
+from brittle.data.files import changed_error, file_digest
+from brittle.data.points import Batch, Points
 from brittle.data.values import check_values
 from brittle.doctor.finding import Finding
 from brittle.doctor.subject import LOOKED_AT, Subject
@@ -96,12 +97,12 @@ def check_unchanged(points: Points, before: str) -> None:
     path = points.provenance.get("path")
     first = next(iter(points.batches(LOOKED_AT)))
     if digest(first) != before:
-        raise changed(path or "the data", f"the first {min(len(first), LOOKED_AT)} points hold other values")
+        raise changed_error(path or "the data", f"the first {min(len(first), LOOKED_AT)} points hold other values")
     file = None if path is None else Path(path)
     if file is not None and file.is_file():
         now, then = file_digest(file), points.provenance["sha256"]
         if now != then:
-            raise changed(path, f"sha256 {now[:16]}… instead of {then[:16]}…")
+            raise changed_error(path, f"sha256 {now[:16]}… instead of {then[:16]}…")
 
 
 def _first_difference(one: Tensor, other: Tensor) -> tuple[int | None, float]:

@@ -106,6 +106,19 @@ class Classifier:
         self._tell(inputs, logits)
         return logits
 
+    def with_head(self, name: str | None) -> Classifier:
+        """The same model under the same declaration, with the last linear layer `name`, and its passes not counted."""
+        return Classifier(
+            self.model,
+            self.bounds,
+            self.mean,
+            self.std,
+            outputs=self.outputs,
+            device=self.device,
+            source=self.source,
+            head=name,
+        )
+
     @cached_property
     def head(self) -> Head:
         """The last linear layer.

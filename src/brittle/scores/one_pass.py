@@ -1,4 +1,4 @@
-"""Scores of one forward pass: one formula for the table, for a detector, and for a network with the detector built in."""
+"""Scores of one forward pass: one formula for the table, for a detector, and for a network that a detector is in."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class OnePass:
     @property
     def head(self) -> tuple[Tensor, Tensor]:
         """The features and the weight, for a formula that reads them."""
-        assert self.features is not None and self.weight is not None, "the formula reads what was not looked at"
+        assert self.features is not None
+        assert self.weight is not None
         return self.features, self.weight
 
 

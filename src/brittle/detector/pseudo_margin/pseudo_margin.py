@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
@@ -19,19 +15,17 @@ from brittle.detector.calibration import check_table, norm_of
 from brittle.detector.identity import Identity, Source
 from brittle.detector.pseudo_margin.examples import Examples, as_arrays, known_margins, observe
 from brittle.detector.pseudo_margin.file import read, write
+from brittle.detector.pseudo_margin.learned import LearnedMargin
 from brittle.detector.pseudo_margin.recipe import BATCH, EPOCHS, LAYERS, RATE, WIDTH, Recipe
-from brittle.detector.pseudo_margin.regressor import Regressor
 from brittle.detector.pseudo_margin.score import PseudoMarginScore
 from brittle.detector.pseudo_margin.training import train
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.model.classifier import Classifier
 from brittle.model.head import Head
-from brittle.model.loading.load import state_digest
 from brittle.store.table import Table
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PseudoMargin:
+class PseudoMargin(LearnedMargin):
     r"""A small network from the features of a classifier to its input margins.
 
     $$\min_\theta \sum_i \bigl(\sigma(f_\theta((h_i - \mu) / s)) - \min(d_i / c, 1)\bigr)^2$$
@@ -51,22 +45,8 @@ class PseudoMargin:
         Addressing failure prediction by learning model confidence, Charles Corbière et al., 2019,
         https://arxiv.org/abs/1910.04851
 
-    Attributes:
-        recipe: how it came about.
-        regressor: the network, in evaluation mode.
-        points: ids of the points it was trained on, where they were given; `recipe.data` says of which data.
+    Attributes: those of `brittle.detector.pseudo_margin.learned.LearnedMargin`.
     """
-
-    recipe: Recipe
-    regressor: Regressor
-    points: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        learned = self.recipe
-        return (
-            f"PseudoMargin({learned.points} points, {learned.features} features, norm={learned.norm!r}, "
-            f"validation_loss={learned.validation_loss:.4g})"
-        )
 
     @classmethod
     def fit(
@@ -176,41 +156,6 @@ class PseudoMargin:
         known_facts = {"norm": norm, "model": model.state_sha256, "data": points.provenance, "head": classifier.head}
         return cls.fit(features, margins, seed, points=ids, **(known_facts | settings))
 
-    def learned_from(self, data: Mapping[str, Any]) -> tuple[str, ...]:
-        """Ids that it was trained on, as far as they are of `data`, the provenance of some points."""
-        source = self.recipe.data
-        return self.points if source is not None and source.may_share(Source.of(data)) else ()
-
-    def check_model(self, model: str | None) -> None:
-        """Raise where it is known to be learned from another model than the one of the digest `model`.
-
-        Raises:
-            ModelError: it was.
-        """
-        if self.recipe.model not in (None, model):
-            raise ModelError(
-                "pseudo_margin_model",
-                f"the pseudo-margin was learned from the features of the model {self.recipe.model}; found {model}; "
-                f"learn one for this model",
-            )
-
-    def predict(self, features: Tensor | ArrayLike) -> Tensor:
-        """The pseudo-margins of `features` `[B, d]`: `[B]`, double precision, NaN where a feature is not finite.
-
-        Raises:
-            ParameterError: the features have another size than those it was trained on.
-        """
-        rows = features if isinstance(features, Tensor) else torch.from_numpy(np.asarray(features, np.float32))
-        if rows.dim() != 2 or rows.shape[1] != self.recipe.features:
-            raise ParameterError("features", f"[B, {self.recipe.features}] is needed; found {list(rows.shape)}")
-        with torch.no_grad():
-            return self.regressor(rows.to(self.regressor.mean.device))
-
-    @cached_property
-    def digest(self) -> str:
-        """The sha256 of its weights."""
-        return state_digest(self.regressor)
-
     @property
     def score(self) -> PseudoMarginScore:
         """The pseudo-margin as a score that `brittle.score` computes."""
@@ -233,3 +178,16 @@ class PseudoMargin:
             ModelError: it cannot be read.
         """
         return cls(*read(path))
+
+
+def check_pseudo_margin(found: PseudoMargin | None) -> None:
+    """Raise unless `found` is a pseudo-margin, or None.
+
+    Raises:
+        ParameterError: it is something else.
+    """
+    if not isinstance(found, PseudoMargin | None):
+        kind = type(found).__name__
+        raise ParameterError(
+            "pseudo_margin", f"expected a brittle.PseudoMargin, found {kind}; PseudoMargin.load reads one from its file"
+        )

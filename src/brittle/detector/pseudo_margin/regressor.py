@@ -58,7 +58,7 @@ class Regressor(nn.Module):
         return self.body((read - self.mean) / self.std).squeeze(1).sigmoid()
 
     def forward(self, features: Tensor) -> Tensor:
-        """See the class."""
+        """The margins `[B]` of features `[B, d]`."""
         margins = self.scale * self.share(self.read(features)).double()
         return torch.where(features.isfinite().all(dim=1), margins, torch.nan)
 

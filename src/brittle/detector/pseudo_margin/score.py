@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from brittle.detector.pseudo_margin.learned import LearnedMargin
 from brittle.estimate import Status
 from brittle.scores.base import mark
 from brittle.scores.one_pass import OnePass, OnePassScore
-
-if TYPE_CHECKING:
-    from brittle.detector.pseudo_margin import PseudoMargin
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class PseudoMarginScore(OnePassScore):
         learned: the pseudo-margin.
     """
 
-    learned: PseudoMargin
+    learned: LearnedMargin
 
     name: ClassVar[str] = "pseudo_margin"
     title: ClassVar[str] = "Pseudo-margin"

@@ -1,0 +1,121 @@
+"""Encoded images of one size, decoded chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from typing import BinaryIO
+
+import torch
+
+from brittle.data.images import Failure, Look, Picture, UnreadableImage, decode, from_levels, look_at
+from brittle.data.listed import Chunk
+from brittle.data.options import Options
+from brittle.errors import DataError
+
+SCANNED = 10_000
+"""Images whose size is compared when a data set is opened; later ones are compared when they are read."""
+
+
+@dataclass(frozen=True)
+class EncodedImages:
+    """Inputs that are encoded images of one size, decoded chunk by chunk.
+
+    Attributes:
+        files: called with a row, gives the encoded images from that row on, each at its beginning.
+        names: what the source calls each image, `[N]`.
+        bounds: what the levels 0 and 255 are mapped to.
+        turn: whether an image is turned as its EXIF data say.
+        look: mode and size of the data set: those of its first image that can be decoded.
+        first: the row of that image.
+    """
+
+    files: Callable[[int], Generator[BinaryIO, None, None]]
+    names: Sequence[str]
+    bounds: tuple[float, float]
+    turn: bool
+    look: Look
+    first: int
+
+    @classmethod
+    def open(
+        cls, files: Callable[[int], Generator[BinaryIO, None, None]], names: Sequence[str], options: Options
+    ) -> EncodedImages:
+        """Find out mode and size of the data set, and compare the sizes of its first `SCANNED` images.
+
+        Args:
+            files: called with a row, gives the encoded images from that row on, each at its beginning.
+            names: what the source calls each image, `[N]`.
+            options: how the data are to be read.
+
+        Raises:
+            DataError: none of these images can be decoded, or their sizes differ.
+        """
+        turn = options.exif == "apply"
+        with closing(files(0)) as streams:
+            first, look = _first_readable(streams, names, turn)
+        images = cls(files, names, options.bounds, turn, look, first)
+        with closing(files(0)) as streams:
+            for row, stream in enumerate(islice(streams, SCANNED)):
+                try:
+                    size = look_at(stream, turn=turn).size
+                except UnreadableImage:
+                    continue  # its row gets a status when it is read
+                images.check_size(row, size)
+        return images
+
+    def read(self, size: int, start: int) -> Iterator[Chunk]:
+        """The images from row `start`, `size` at a time: `[B, channels, height, width]` and what failed."""
+        with closing(self.files(start)) as streams:
+            files = enumerate(streams, start)
+            while chunk := list(self._decoded(islice(files, size))):
+                failures = {position: one for position, one in enumerate(chunk) if isinstance(one, Failure)}
+                inputs = torch.zeros(len(chunk), *self.look.shape, dtype=torch.float32)
+                pictures = {position: one for position, one in enumerate(chunk) if isinstance(one, Picture)}
+                if pictures:
+                    levels = torch.stack([one.pixels for one in pictures.values()])
+                    inputs[list(pictures)] = from_levels(levels, self.bounds)
+                turned = frozenset(position for position, one in pictures.items() if one.turned)
+                yield Chunk(inputs, failures, turned)
+
+    def check_size(self, row: int, size: tuple[int, int]) -> None:
+        """Raise where image `row` does not have the size of the data set.
+
+        Raises:
+            DataError: it does not.
+        """
+        if size != self.look.size:
+            width, height = self.look.size
+            raise DataError(
+                "shape_mixed",
+                f"{self.names[row]} has {size[0]} x {size[1]} pixels, {self.names[self.first]} {width} x {height}; "
+                f"bring all images to one size first{' (turned as their EXIF data say)' if self.turn else ''}",
+            )
+
+    def _decoded(self, files: Iterator[tuple[int, BinaryIO]]) -> Iterator[Picture | Failure]:
+        for row, stream in files:
+            try:
+                picture = decode(stream, self.look.mode, turn=self.turn)
+            except UnreadableImage as error:
+                yield error.failure
+                continue
+            self.check_size(row, (picture.pixels.shape[2], picture.pixels.shape[1]))
+            yield picture
+
+
+def _first_readable(files: Iterator[BinaryIO], names: Sequence[str], turn: bool) -> tuple[int, Look]:
+    """Row and look of the first image that can be decoded."""
+    failures: list[str] = []
+    for row, stream in enumerate(islice(files, SCANNED)):
+        try:
+            decode(stream)
+        except UnreadableImage as error:
+            failures.append(f"{names[row]}: {error.failure.seen}")
+        else:
+            stream.seek(0)
+            return row, look_at(stream, turn=turn)
+    raise DataError(
+        "no_readable_image", f"none of the first {len(failures)} images can be read; the first is {failures[0]}"
+    )

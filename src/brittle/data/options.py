@@ -1,0 +1,40 @@
+"""How data are to be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from brittle.data.exif import EXIF
+from brittle.errors import ParameterError
+from brittle.model.bounds import check_bounds
+
+
+@dataclass(frozen=True)
+class Options:
+    """How data are to be read.
+
+    Attributes:
+        split: part of the data, such as `test`, or None for the only or the usual one.
+        bounds: smallest and largest value of an input.
+        limit: how many points are kept, from the first; None keeps all.
+        layout: axis order of image arrays, one of `brittle.data.arrays.LAYOUTS`, or None.
+        scale_uint8: whether arrays of whole numbers 0..255 are mapped to the bounds.
+        exif: what is done with the orientation of encoded images, one of `brittle.data.exif.EXIF`.
+
+    Raises:
+        ParameterError: a limit below 1, bounds that are not finite and increasing, or another word for `exif`.
+    """
+
+    split: str | None = None
+    bounds: tuple[float, float] = (0.0, 1.0)
+    limit: int | None = None
+    layout: str | None = None
+    scale_uint8: bool = False
+    exif: str = "ignore"
+
+    def __post_init__(self) -> None:
+        if self.exif not in EXIF:
+            raise ParameterError("exif", f"exif must be one of {', '.join(EXIF)}; found {self.exif!r:.80}")
+        if self.limit is not None and self.limit < 1:
+            raise ParameterError("limit", f"the limit must be at least 1 point; found {self.limit}")
+        check_bounds(self.bounds)
