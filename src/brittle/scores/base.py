@@ -17,7 +17,7 @@ from brittle.measure import Clean, Measurement, NearestPoint
 from brittle.model.classifier import Classifier
 from brittle.noise import Gaussian, Noise
 from brittle.scores.call import apply
-from brittle.scores.options import NO_OPTION
+from brittle.scores.options import NO_OPTION, options_of
 
 LARGEST_PROBIT = 37.5
 """Probits beyond which a probability is 0 or 1 in double precision."""
@@ -111,8 +111,9 @@ class Score(ABC):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters as the table writes them."""
-        return {}
+        """The parameters as the table writes them: JSON values; by default every field that has one."""
+        values = {name: getattr(self, name) for name in options_of(type(self))}
+        return {name: value for name, value in values.items() if value is not None}
 
     @property
     def label(self) -> str:
@@ -157,8 +158,8 @@ class NoiseScore(Score):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The noise."""
-        return self.noise.parameters
+        """The noise, and by default every other field that has a value."""
+        return self.noise.parameters | super().parameters
 
 
 def finish(

@@ -70,7 +70,7 @@ class FirstOrderChange(NoiseScore):
     def parameters(self) -> dict[str, Any]:
         """The noise, the statistic, and how many competitors were kept, where that was told."""
         told = {} if self.classes is None else {"classes": self.classes}
-        return super().parameters | {"statistic": self.statistic} | told
+        return self.noise.parameters | {"statistic": self.statistic} | told
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""

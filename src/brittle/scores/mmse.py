@@ -52,7 +52,7 @@ class _Smoothed(NoiseScore):
     def parameters(self) -> dict[str, Any]:
         """The noise and the number of draws; what else differs from the default."""
         told = {} if self.classes is None else {"classes": self.classes}
-        return super().parameters | {"draws": self.draws} | told | ({} if self.antithetic else {"antithetic": False})
+        return self.noise.parameters | {"draws": self.draws} | told | ({} if self.antithetic else {"antithetic": False})
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class MMSEMargin(NoiseScore):
     @property
     def parameters(self) -> dict[str, Any]:
         """The noise and the number of draws."""
-        return super().parameters | {"draws": self.draws}
+        return self.noise.parameters | {"draws": self.draws}
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import Field, dataclass, fields
 from functools import cache
 from types import NoneType, UnionType
-from typing import Literal, Union, get_args, get_origin, get_type_hints
+from typing import Literal, Union, get_args, get_origin
 
-from brittle.errors import ParameterError, UsageError
+from brittle.errors import UsageError
 
 Value = bool | int | float | str
 """What an option takes."""
@@ -123,19 +124,22 @@ def options_of(kind: type) -> Mapping[str, Option]:
 
     Args:
         kind: a dataclass.
-
-    Raises:
-        ParameterError: the type of a field cannot be found out.
     """
-    try:
-        hints = get_type_hints(kind)
-    except (NameError, TypeError) as error:
-        raise ParameterError(
-            "field_types", f"the types of the fields of {kind.__qualname__} cannot be found out: {error}"
-        ) from error
     texts = attribute_texts(kind)
-    found = {one.name: _option(one, hints[one.name], texts.get(one.name, "")) for one in fields(kind) if one.init}
+    found = {one.name: _option(one, _hint(kind, one.name), texts.get(one.name, "")) for one in fields(kind) if one.init}
     return {name: known for name, known in found.items() if known is not None}
+
+
+def _hint(kind: type, name: str) -> object:
+    """The type of a field; None where it is written in names that are not there when the program runs."""
+    home = next(one for one in kind.__mro__ if name in vars(one).get("__annotations__", {}))
+    hint = vars(home)["__annotations__"][name]
+    if not isinstance(hint, str):
+        return hint
+    try:
+        return eval(hint, dict(vars(sys.modules[home.__module__])))
+    except NameError:
+        return None
 
 
 def _option(field: Field[object], hint: object, text: str) -> Option | None:

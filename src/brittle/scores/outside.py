@@ -21,6 +21,7 @@ from brittle.errors import BrittleError, ParameterError, UsageError
 from brittle.noise import FAMILIES, Noise
 from brittle.scores.base import Score
 from brittle.scores.catalogue import CATALOGUE
+from brittle.scores.options import options_of
 from brittle.user_code import import_module, offered, run_file
 
 SCORES, FAMILIES_GROUP = "brittle.scores", "brittle.noise"
@@ -86,18 +87,28 @@ def unknown(what: str, name: str, known: Sequence[str], hint: str = "") -> Usage
 
 
 def check_scores(scores: Iterable[Score]) -> None:
-    """Raise unless every score says all that tables and reports ask of it, and no two classes share a name.
+    """Raise unless every score says all that tables and reports ask of it, and a table can tell them apart.
 
     Raises:
-        ParameterError: one does not, or two do.
+        ParameterError: one does not, two classes share a name, or a field stands in no parameter.
     """
-    kinds = dict.fromkeys(type(score) for score in scores)
     names: dict[str, type[Score]] = {}
-    for kind in kinds:
+    for score in scores:
+        kind = type(score)
         check_score(kind, f"{kind.__module__}.{kind.__qualname__}")
         if names.setdefault(kind.name, kind) is not kind:
             raise _refused(
                 kind.__qualname__, f"is called {kind.name!r} like {names[kind.name].__qualname__}; rename one"
+            )
+        own = options_of(kind)
+        hidden = [
+            name
+            for name in own
+            if name not in score.parameters and getattr(score, name) not in (None, own[name].default)
+        ]
+        if hidden:
+            raise _refused(
+                kind.__qualname__, f"leaves {', '.join(hidden)} out of its parameters, so no table could tell; add it"
             )
 
 

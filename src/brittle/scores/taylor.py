@@ -26,7 +26,7 @@ class _AtPoint(NoiseScore):
     @property
     def parameters(self) -> dict[str, Any]:
         """The noise, and how many competitors were kept where that was told."""
-        return super().parameters | ({} if self.classes is None else {"classes": self.classes})
+        return self.noise.parameters | ({} if self.classes is None else {"classes": self.classes})
 
 
 @dataclass(frozen=True)
