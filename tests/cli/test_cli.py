@@ -219,7 +219,7 @@ def test_debug_raises(place: Path) -> None:
         score("--sigma", "0", "--debug")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["score", "--help"]], ids=" ".join)
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["report", "--help"]], ids=" ".join)
 def test_help_is_quick_and_needs_no_torch(arguments: list[str]) -> None:
     code = f"import sys, brittle.cli; brittle.cli.main({arguments}); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0

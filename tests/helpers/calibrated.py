@@ -18,12 +18,12 @@ import brittle
 from brittle.detector import READINGS, Detector
 from brittle.errors import DetectorFormatError
 from brittle.estimate import parameters_json
-from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin
+from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin, Softmax
 from brittle.store.schemas import SCORES as SCHEMA
 from brittle.store.table import Table
 
 SIMPLE = [name for name in READINGS if name != "pseudo_margin"]
-FORWARD = [LogitMargin(), MaxProbability(), ProbabilityMargin(), Entropy(), FeatureMargin("linf")]
+FORWARD = [LogitMargin(), MaxProbability(), ProbabilityMargin(), Entropy(), Softmax(), FeatureMargin("linf")]
 
 
 def with_margins(table: Table, margins, status=None, norm: str = "linf", parameters=None) -> Table:

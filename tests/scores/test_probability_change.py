@@ -139,7 +139,9 @@ def test_parameters_out_of_range(wrong: Callable[[], Score]) -> None:
 
 
 def test_one_name_stands_for_every_statistic() -> None:
-    labels = [score.label for score in choose(["probability_change", "first_order_change"], sigmas=[0.1], draws=100)]
+    labels = [
+        score.label for score in choose(["probability_change", "first_order_change"], [0.1], options={"draws": 100})
+    ]
     assert labels == [
         "probability_change(draws=100, sigma=0.1, statistic=mean)",
         "probability_change(draws=100, sigma=0.1, statistic=variance)",
@@ -148,7 +150,7 @@ def test_one_name_stands_for_every_statistic() -> None:
         "first_order_change(sigma=0.1, statistic=absolute)",
     ]
     with pytest.raises(UsageError, match="--laplacian-method"):
-        choose(["probability_change"], sigmas=[0.1], method="gram")
+        choose(["probability_change"], [0.1], options={"laplacian_method": "gram"})
 
 
 def test_sampled_scores_share_their_draws() -> None:

@@ -15,9 +15,7 @@ from brittle.cli.common import Many, check_own, say, show, whole_numbers
 from brittle.cli.compare import compare
 from brittle.cli.corrupt import corrupt
 from brittle.cli.detector import detector, pseudo_margin
-from brittle.cli.doctor import doctor
-from brittle.cli.options import Quiet, RunOptions, ScoreOptions
-from brittle.cli.score import score
+from brittle.cli.options import Quiet, RunOptions
 from brittle.cli.verify import verify
 from brittle.errors import BrittleError, UsageError
 
@@ -33,12 +31,23 @@ app = App(
     config=whole_numbers,
 )
 
-app.command(score)
+# Those that take the fields of scores as options are imported when they are called, and PyTorch with the scores.
+app.command(
+    "brittle.cli.score:score",
+    name="score",
+    help="Score every point of DATA by MODEL and write the run folder OUT.",
+)
 app.command(detector)
 app.command(pseudo_margin)
 app.command(compare)
 app.command(corrupt)
-app.command(doctor)
+app.command(
+    "brittle.cli.doctor:doctor",
+    name="doctor",
+    help="Examine MODEL, DATA and settings as `brittle score` does before it scores, and print what is known of them.\n"
+    "\nAll checks that can be made are made, whatever the others find. Exits with 0 where none failed, with 3 "
+    "otherwise.",
+)
 app.command(verify)
 
 
@@ -88,6 +97,8 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
         Folder for the network, its test points, the run and the report.
     """
     from brittle.cli import digits
+    from brittle.cli.score import score
+    from brittle.cli.score_options import ScoreOptions
     from brittle.scores import CATALOGUE
     from brittle.store.files.writing import check_folder
     from brittle.store.folder import check_free
@@ -97,7 +108,7 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
     _check_page(out / "report.html")
     say(quiet, "training a small network on scikit-learn's digits")
     model, data = digits.prepare(out)
-    scoring = ScoreOptions(scores=tuple(CATALOGUE), sigma=digits.SIGMAS, draws=digits.DRAWS, effort="fast")
+    scoring = ScoreOptions(scores=tuple(CATALOGUE), sigma=digits.SIGMAS).taking(draws=digits.DRAWS, effort="fast")
     code = score(str(model), data, out=out / "run", scoring=scoring, running=RunOptions(quiet=quiet))
     return code or report(out / "run", out=out / "report.html")
 
@@ -145,17 +156,21 @@ def report(
 
 @app.command(name="list")
 def list_scores() -> int:
-    """Show the catalogue of scores: name, what it is, needs, cost, source."""
+    """Show the scores of brittle and of installed packages: name, what it is, value, cost, source."""
     from rich import box
     from rich.console import Console
     from rich.table import Table as Grid
 
     from brittle.scores import CATALOGUE
+    from brittle.scores.outside import installed_scores
 
+    installed, faults = installed_scores()
     grid = Grid("name", "what it is", "value", "passes per point", "source", box=box.SIMPLE_HEAD)
-    for name, kind in CATALOGUE.items():
+    for name, kind in {**CATALOGUE, **installed}.items():
         grid.add_row(name, kind.title, kind.quantity, kind.cost, kind.reference)
     Console(width=None if sys.stdout.isatty() else 180).print(grid)
+    for fault in faults:
+        show(f"brittle: note: {fault}", sys.stderr)
     return 0
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from brittle.cli.common import Flag, show, whole_rows
-from brittle.cli.options import BatchSize, Choice, DataOptions, ModelOptions, ScoreOptions
+from brittle.cli.options import BatchSize, DataOptions, ModelOptions
+from brittle.cli.score_options import Choice, ScoreOptions
 from brittle.errors import BrittleError, UsageError
 
 if TYPE_CHECKING:

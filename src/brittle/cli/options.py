@@ -13,15 +13,12 @@ from cyclopts import Parameter
 
 from brittle.cli.common import Flag, Many, say
 from brittle.errors import ModelError, UsageError
-from brittle.model.bounds import check_bounds
 
 if TYPE_CHECKING:
     from brittle.data import Points
-    from brittle.detector.pseudo_margin import PseudoMargin
     from brittle.model.classifier import Classifier
     from brittle.model.loading.load import LoadedModel
     from brittle.run.workers import Workers
-    from brittle.scores import Score
 
 BatchSize = Annotated[str, Parameter(help="Most rows in one pass through the network, or auto.")]
 Overwrite = Annotated[bool, Parameter(negative=(), help="Replace the file OUT where it is there already.")]
@@ -135,146 +132,6 @@ class DataOptions(ReadOptions):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class ScoreOptions:
-    """What is computed of every point.
-
-    Attributes:
-        scores: What to compute, by the names that `brittle list` shows.
-        sigma: Standard deviations of the noise, in pixel units; a tenth of the value range by default.
-        radius: Lengths of noise on the sphere, in pixel units, instead of --sigma and --noise.
-        noise: Noise family: gaussian, uniform, laplace, sphere or ball.
-        draws: Noisy copies per point and sigma for the scores that only sample (moments 100, monte_carlo 1000).
-        gradient_draws: Noisy copies for the scores that differentiate at each (mmse, mmse_mvs, mmse_margin: 20).
-        clip: Clip noisy copies to the bounds, for the scores that only sample.
-        seed: Seed of the noise.
-        classes: Competing classes that the linear scores keep (all up to 100 classes, the 20 nearest above).
-        temperature: Temperature of the softmax (1).
-        norm: Norms of the distances: l2 (the default), linf.
-        attack: What looks for the nearest other decision: best (the default) for the nearest of all attacks,
-            or one by name.
-        effort: Budget of passes for it: fast, standard (the default) or thorough.
-        certify: Look for a certified lower bound of the distance as well.
-        unbounded: Look for the nearest other decision outside the bounds, too.
-        laplacian_method: How the Laplacian is found: auto (the default), gram, exact or probes.
-        probes: Random directions per point for it, where the network bends (32).
-        columns: Columns of the Hessian for the bound on the mean absolute change (64).
-        pseudo_margin: A file of `brittle pseudo-margin fit`, to score the points by.
-    """
-
-    scores: Annotated[tuple[str, ...], Many] = ("moments", "softmax", "logit_margin")
-    sigma: Annotated[tuple[float, ...], Many] = ()
-    radius: Annotated[tuple[float, ...], Many] = ()
-    noise: str = "gaussian"
-    draws: int | None = None
-    gradient_draws: int | None = None
-    clip: Annotated[bool, Flag] = False
-    seed: int = 0
-    classes: int | None = None
-    temperature: float | None = None
-    norm: Annotated[tuple[str, ...], Many] = ()
-    attack: str | None = None
-    effort: str | None = None
-    certify: Annotated[bool, Flag] = False
-    unbounded: Annotated[bool, Flag] = False
-    laplacian_method: str | None = None
-    probes: int | None = None
-    columns: int | None = None
-    pseudo_margin: Path | None = None
-
-    def choose(self, model: ModelOptions) -> Choice:
-        """The scores that are chosen, for a model so declared.
-
-        Raises:
-            BrittleError: the options do not fit together, a number is out of range, or the pseudo-margin is not sound.
-        """
-        low, high = check_bounds(model.bounds)
-        spread = 0.1 * (high - low)
-        named = tuple(self.named(self.sigma or self.radius or (spread,)))
-        learned = None
-        if self.pseudo_margin is not None:
-            from brittle.detector.pseudo_margin import PseudoMargin
-
-            learned = PseudoMargin.load(self.pseudo_margin)
-        choice = Choice(self, named, learned, spread)
-        _check_used(choice, model)
-        return choice
-
-    def named(self, sigmas: Sequence[float]) -> list[Score]:
-        """The scores that the names stand for, at these standard deviations."""
-        from brittle.scores.choose import choose
-
-        return choose(
-            self.scores,
-            sigmas=sigmas,
-            family=self._family(),
-            draws=self.draws,
-            gradient_draws=self.gradient_draws,
-            clip=self.clip,
-            classes=self.classes,
-            temperature=self.temperature,
-            norms=self.norm,
-            attack=self.attack,
-            effort=self.effort,
-            certify=self.certify,
-            bounded=not self.unbounded,
-            method=self.laplacian_method,
-            probes=self.probes,
-            columns=self.columns,
-        )
-
-    def _family(self) -> str:
-        """The noise family: that on the sphere where a radius is given."""
-        if self.radius and (self.sigma or self.noise not in ("gaussian", "sphere")):
-            raise UsageError("radius", "--radius is noise on the sphere of that length; leave out --sigma and --noise")
-        return "sphere" if self.radius else self.noise
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Scores that were chosen, and checked as far as they can be before the data and the model are opened.
-
-    Attributes:
-        options: what they were chosen by.
-        named: those with a name; where a radius was given, not yet at their standard deviation.
-        learned: the pseudo-margin, where its file was given.
-        spread: standard deviation of the noise where none is given: a tenth of the value range.
-    """
-
-    options: ScoreOptions
-    named: tuple[Score, ...]
-    learned: PseudoMargin | None
-    spread: float
-
-    @property
-    def default_noise(self) -> bool:
-        """Whether there is noise whose size nobody gave."""
-        return self.noisy and not (self.options.sigma or self.options.radius)
-
-    @property
-    def noisy(self) -> bool:
-        """Whether there is a score under noise."""
-        from brittle.scores import NoiseScore
-
-        return any(isinstance(score, NoiseScore) for score in self.named)
-
-    def scores(self, points: Points | None = None) -> list[Score]:
-        """All scores, for points like these."""
-        radius = self.options.radius
-        named = self.named if points is None or not radius else self.options.named(_sigmas_of(radius, points))
-        return [*named, *([] if self.learned is None else [self.learned.score])]
-
-    def check_model(self, classifier: Classifier) -> None:
-        """Raise where the pseudo-margin was learned from another model.
-
-        Raises:
-            ModelError: it was.
-        """
-        if self.learned is not None:
-            self.learned.check_model(classifier.source["state_sha256"])
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """How a run goes.
 
@@ -365,20 +222,3 @@ def _load(model: str, weights: Path | None) -> LoadedModel:
             f"(dynamic_shapes={{0: torch.export.Dim('batch')}})",
         )
     return loaded
-
-
-def _sigmas_of(radius: Sequence[float], points: Points) -> tuple[float, ...]:
-    """The standard deviation per coordinate of noise on spheres, for inputs as these points have them."""
-    from brittle.noise import Sphere
-
-    size = next(iter(points.batches(1))).inputs[0].numel()
-    return tuple(Sphere.of_radius(each, size).sigma for each in radius)
-
-
-def _check_used(choice: Choice, model: ModelOptions) -> None:
-    """Raise where an option would silently change nothing."""
-    options = choice.options
-    if (options.sigma or options.radius or options.noise != "gaussian") and not choice.noisy:
-        raise UsageError("unused_option", "--sigma, --radius and --noise are for scores under noise; none was chosen")
-    if model.head is not None and not any(need.uses_features for score in choice.scores() for need in score.needs):
-        raise UsageError("unused_option", "--head is for scores that need features; none was chosen")

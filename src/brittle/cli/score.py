@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brittle.cli.common import ROW_FAILURES, say, show, whole_rows
-from brittle.cli.options import DataOptions, ModelOptions, RunOptions, ScoreOptions, WorkerOptions
+from brittle.cli.options import DataOptions, ModelOptions, RunOptions, WorkerOptions
+from brittle.cli.score_options import ScoreOptions
 from brittle.errors import printable
 
 if TYPE_CHECKING:

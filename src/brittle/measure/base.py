@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.measure.forward import Clean
+from brittle.measure.forward import Clean, look
 from brittle.model.classifier import Classifier
 
 MOST_DRAWS = 10_000_000
@@ -133,6 +133,22 @@ def take(needs: Iterable[Measurement], classifier: Classifier, clean: Clean) -> 
             if members[0].uses_graph:
                 clean = replace(clean, graph=None)
     return taken
+
+
+def look_for(
+    needs: Sequence[Measurement],
+    classifier: Classifier,
+    inputs: Tensor,
+    ids: Sequence[str],
+    seed: int,
+    rows: int | None = None,
+) -> Clean:
+    """The clean pass with what `needs` read of it: the graph where one differentiates it, the features where one does.
+
+    Arguments as for `brittle.measure.forward.look`.
+    """
+    differentiate, observe = (any(getattr(need, use) for need in needs) for use in ("uses_graph", "uses_features"))
+    return look(classifier, inputs, ids, seed, rows=rows, differentiate=differentiate, observe=observe)
 
 
 def passes_of(taken: Mapping[Measurement, Any], clean: Clean) -> Tensor:

@@ -15,7 +15,7 @@ from brittle.data import Batch
 from brittle.data.images import thumbnails
 from brittle.estimate import Estimate, Evidence, Status, parameters_json
 from brittle.measure import Clean, Measurement, NearestPoint, passes_of, take
-from brittle.measure.forward import look
+from brittle.measure.base import look_for
 from brittle.model.classifier import Classifier
 from brittle.scores import Score
 from brittle.store.schemas import COUNTEREXAMPLES, POINTS, SCORES
@@ -126,8 +126,7 @@ def _look(
         return None
     inputs = found.batch.inputs.clone()
     inputs[[not each for each in sound]] = classifier.bounds[0]
-    differentiate, observe = (any(getattr(need, use) for need in needs) for use in ("uses_graph", "uses_features"))
-    clean = look(classifier, inputs, found.batch.ids, seed, rows=rows, differentiate=differentiate, observe=observe)
+    clean = look_for(needs, classifier, inputs, found.batch.ids, seed, rows)
     _mark_bad_outcomes(found, clean)
     found.measured = [position for position, status in enumerate(found.status) if status.has_value]
     return clean

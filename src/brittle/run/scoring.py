@@ -23,6 +23,8 @@ from brittle.run.job import Job, Shard
 from brittle.run.record import RunningRecord, describe
 from brittle.run.workers import Expected, Workers
 from brittle.scores import Score
+from brittle.scores.call import check_classifier, check_seed
+from brittle.scores.outside import check_scores
 from brittle.store.account import FIRST_ROWS, Account
 from brittle.store.folder import RunFolder, check_free
 from brittle.store.reading import read_table
@@ -35,8 +37,6 @@ CONFIDENCE = 0.99
 
 MOST_FAILURES = FIRST_ROWS // 100
 """A run stops when more than this many of its first rows get no number, unless told."""
-
-MOST_SEED = 2**63 - 1
 
 Progress = Callable[[int, int, int], None]
 """Called with the points done, all points, and the passes through the network so far."""
@@ -302,15 +302,12 @@ def _check_failures(account: Account, most: int | None) -> None:
 
 
 def _check_kinds(classifier: Any, scores: Any) -> None:
-    if not isinstance(classifier, Classifier):
-        kind = type(classifier).__name__
-        raise ParameterError(
-            "classifier", f"expected a brittle.Classifier, found {kind}; wrap it: brittle.Classifier(model)"
-        )
+    check_classifier(classifier)
     if not isinstance(scores, Sequence) or not all(isinstance(score, Score) for score in scores):
         raise ParameterError(
             "scores", f"expected a list of scores such as [brittle.scores.Moments(sigma=0.1)]; found {scores!r:.80}"
         )
+    check_scores(scores)
 
 
 def _check_parameters(scores: Sequence[Score], seed: int, batch_size: int | None, confidence: float) -> None:
@@ -321,7 +318,6 @@ def _check_parameters(scores: Sequence[Score], seed: int, batch_size: int | None
     if len(set(labels)) < len(labels):
         twice = next(label for number, label in enumerate(labels) if label in labels[:number])
         raise ParameterError("scores", f"{twice} is asked for twice; the table could not tell them apart")
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MOST_SEED:
-        raise ParameterError("seed", f"the seed must be a whole number from 0 to {MOST_SEED}; found {seed!r:.40}")
+    check_seed(seed)
     if batch_size is not None and batch_size < 1:
         raise ParameterError("batch_size", f"the batch size must be at least 1; found {batch_size}")

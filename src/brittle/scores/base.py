@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -14,7 +14,10 @@ from brittle.errors import ParameterError
 from brittle.estimate import FLIP_PROBABILITY, Direction, Estimate, Status, score_label
 from brittle.intervals import jackknife
 from brittle.measure import Clean, Measurement, NearestPoint
+from brittle.model.classifier import Classifier
 from brittle.noise import Gaussian, Noise
+from brittle.scores.call import apply
+from brittle.scores.options import NO_OPTION, options_of
 
 LARGEST_PROBIT = 37.5
 """Probits beyond which a probability is 0 or 1 in double precision."""
@@ -64,14 +67,53 @@ class Score(ABC):
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The score of every point of a batch, from the results of `needs`."""
 
+    def __call__(
+        self,
+        classifier: Classifier,
+        x: Tensor,
+        *,
+        ids: Sequence[object] | None = None,
+        seed: int = 0,
+        confidence: float = 0.99,
+    ) -> Estimate:
+        """The score of every point of `x`, the same numbers that `brittle.score` writes for them.
+
+        Where several scores share measurements, `brittle.score` takes these once.
+
+        Args:
+            classifier: the trained model.
+            x: `[B, *shape]`, in the declared units; a point with NaN or infinite values gets a status and no number.
+            ids: one for each point, which keys its noise; its position by default.
+            seed: of the noise.
+            confidence: of all intervals.
+
+        Returns:
+            the estimate, `[B]`.
+
+        Raises:
+            DataError: `x` holds no points, or values outside the bounds; or the ids are not one for each.
+            ModelError: the model fails on them.
+            ParameterError: an argument is of another kind, or outside its range.
+
+        Example:
+            >>> import torch, brittle
+            >>> from brittle.scores import MonteCarlo
+            >>> classifier = brittle.Classifier(torch.nn.Linear(4, 3), bounds=(0, 1))
+            >>> found = MonteCarlo(sigma=0.1, draws=20)(classifier, torch.rand(5, 4))
+            >>> bool(((found.low <= found.value) & (found.value <= found.high)).all())
+            True
+        """
+        return apply(self.needs, self.estimate, classifier, x, ids, seed, confidence)
+
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None:
         """The inputs with another prediction that the score found on its way, if it looks for any."""
         return None
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters as the table writes them."""
-        return {}
+        """The parameters as the table writes them: JSON values; by default every field that has one."""
+        values = {name: getattr(self, name) for name in options_of(type(self))}
+        return {name: value for name, value in values.items() if value is not None}
 
     @property
     def label(self) -> str:
@@ -97,8 +139,8 @@ class NoiseScore(Score):
             covariance of a family that does not say it.
     """
 
-    sigma: float | None = None
-    noise: Noise = field(default=None, kw_only=True)  # type: ignore[assignment]
+    sigma: float | None = field(default=None, metadata=NO_OPTION)
+    noise: Noise = field(default=None, kw_only=True, metadata=NO_OPTION)  # type: ignore[assignment]
 
     quantity: ClassVar[str] = FLIP_PROBABILITY
     safer: ClassVar[Direction] = "lower"
@@ -116,8 +158,8 @@ class NoiseScore(Score):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The noise."""
-        return self.noise.parameters
+        """The noise, and by default every other field that has a value."""
+        return self.noise.parameters | super().parameters
 
 
 def finish(

@@ -77,7 +77,7 @@ class ChangeBound(NoiseScore):
     @property
     def parameters(self) -> dict[str, Any]:
         """The noise and the number of columns."""
-        return super().parameters | {"columns": self.columns}
+        return self.noise.parameters | {"columns": self.columns}
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""

@@ -2,50 +2,35 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from itertools import product
+from typing import TypeVar
 
-from brittle.errors import UsageError
+from brittle.errors import ParameterError, UsageError
 from brittle.estimate import FLIP_PROBABILITY
-from brittle.measure.nearest import ATTACKS, EFFORTS
-from brittle.noise import FAMILIES, Noise
-from brittle.norms import DUAL_ORDER
-from brittle.scores import (
-    CATALOGUE,
-    FirstOrderChange,
-    MonteCarlo,
-    NoiseScore,
-    ProbabilityChange,
-    SampledScore,
-    Score,
-    first_order_change,
-    probability_change,
-)
+from brittle.noise import Noise
+from brittle.scores.base import NoiseScore, Score
+from brittle.scores.catalogue import CATALOGUE
+from brittle.scores.monte_carlo import MonteCarlo
+from brittle.scores.options import Option, by_name, options_of
+from brittle.scores.outside import find_family, find_score, unknown
 
 RUNGS = (6, 10, 20, 50, 100, 200, 500)
 """Budgets of draws, with 100 times their numbers, at which a comparison also reads off what the draws so far say."""
 
+Made = TypeVar("Made", Score, Noise)
+
+Given = Mapping[str, object]
+"""Options by name, or fields by name, with their values."""
+
 
 def choose(
     names: Sequence[str],
-    *,
     sigmas: Sequence[float],
     family: str = "gaussian",
-    draws: int | None = None,
-    gradient_draws: int | None = None,
-    clip: bool = False,
-    classes: int | None = None,
-    temperature: float | None = None,
-    norms: Sequence[str] = (),
-    attack: str | None = None,
-    effort: str | None = None,
-    certify: bool = False,
-    bounded: bool = True,
-    method: str | None = None,
-    probes: int | None = None,
-    columns: int | None = None,
+    options: Given | None = None,
+    settings: Sequence[str] = (),
 ) -> list[Score]:
     """The scores that `names` stand for, at every sigma.
 
@@ -54,104 +39,111 @@ def choose(
     nothing.
 
     Args:
-        names: keys of the catalogue.
+        names: of scores, as `brittle.scores.outside.find_score` knows them.
         sigmas: noise levels in pixel units.
-        family: name of the noise family.
-        draws: noisy copies for the sampled scores; their own default when None.
-        gradient_draws: noisy copies for the scores that differentiate at each; their own default when None.
-        clip: clip noisy copies to the bounds, for the sampled scores.
-        classes: competitors that linear scores keep; their own default when None.
-        temperature: of the softmax; 1 when None.
-        norms: of the distances, for the scores that are distances; L2 when empty.
-        attack: what looks for the nearest other decision; the nearest of all attacks when None.
-        effort: its budget; `standard` when None.
-        certify: look for a lower bound of the distance as well.
-        bounded: look for it inside the bounds only.
-        method: how the Laplacian is found; `auto` when None.
-        probes: random directions for it; its own default when None.
-        columns: of the Hessian, for the bound on the mean absolute change; its own default when None.
+        family: name of the noise family, as `brittle.scores.outside.find_family` knows it.
+        options: by the names of `brittle.scores.options`; None, False and () leave every score its own default, and
+            several values make several scores.
+        settings: of one score or of the noise family alone, such as `mmse.antithetic=false`.
 
     Raises:
-        UsageError: an unknown score, noise family, norm, attack or effort, or an option that no chosen score takes.
-        ParameterError: a number out of range.
+        UsageError: a name or a word that nothing is called by, or an option that no chosen score takes.
+        ParameterError: a number out of range, or code from outside that cannot be used.
     """
-    for given, known, what in (
-        (names, CATALOGUE, "score"),
-        ([family], FAMILIES, "noise family"),
-        (norms, DUAL_ORDER, "norm"),
-        ([attack] if attack else [], ("best", *ATTACKS), "attack"),
-        ([effort] if effort else [], EFFORTS, "effort"),
-    ):
-        unknown = [name for name in given if name not in known]
-        if unknown:
-            near = get_close_matches(unknown[0], known, 1)
-            hint = f"did you mean {near[0]}? " if near else "separate names with blanks; " if "," in unknown[0] else ""
-            if unknown[0].replace("-", "_") == "pseudo_margin":
-                hint = "give its file with --pseudo-margin FILE; "
-            raise UsageError("unknown_name", f"no {what} is called {unknown[0]!r}; {hint}there are {', '.join(known)}")
-    noises = [FAMILIES[family](sigma) for sigma in dict.fromkeys(sigmas)]
-    options = {"clip": clip or None, "classes": classes, "temperature": temperature}
-    options |= {"attack": attack, "effort": effort, "certify": certify or None}
-    options |= {"bounded": None if bounded else False, "method": method, "probes": probes, "columns": columns}
-    budgets = {"draws": draws, "gradient_draws": gradient_draws}
-    _check_all_taken(names, options | budgets | {"norm": tuple(norms) or None})
-    comparing = MonteCarlo.name in names and len(names) > 1
-    found: list[Score] = []
-    for name in dict.fromkeys(names):
-        kind = CATALOGUE[name]
-        budget = draws if issubclass(kind, SampledScore) else gradient_draws
-        for variant in _variants(kind, norms):
-            found += _scores(kind, noises, options | {"draws": budget} | variant, comparing)
-    return found
+    kinds = {kind.name: kind for kind in map(find_score, names)}
+    noise = find_family(family)
+    given = {name: value for name, value in (options or {}).items() if value not in (None, False, ())}
+    known = by_name({**CATALOGUE, **kinds}.items())
+    _check_words(given, known)
+    _check_all_taken(given, kinds, known)
+    own = _settings(settings, {**kinds, noise.name: noise})
+    noises: list[Noise] = [_make(noise, {"sigma": sigma, **own.get(noise.name, {})}) for sigma in dict.fromkeys(sigmas)]
+    comparing = MonteCarlo.name in kinds and len(kinds) > 1
+    return [
+        score
+        for name, kind in kinds.items()
+        for variant in _variants(kind, given, own.get(name, {}))
+        for score in _scores(kind, noises, variant, comparing)
+    ]
 
 
-def _variants(kind: type[Score], norms: Sequence[str]) -> list[dict[str, Any]]:
-    """What tells apart the scores that one name stands for: a distance in every norm, a change by every statistic."""
-    if "norm" in _options_of(kind) and norms:
-        return [{"norm": norm} for norm in dict.fromkeys(norms)]
-    return [{"statistic": statistic} for statistic in STATISTICS.get(kind, ())] or [{}]
+def _check_words(given: Given, known: Mapping[str, Mapping[str, Option]]) -> None:
+    """Raise where an option that takes so many words only is given another."""
+    for name, value in given.items():
+        for word in value if isinstance(value, tuple) else (value,):
+            _check_word(name, word, next(iter(known.get(name, {}).values()), None))
 
 
-STATISTICS: dict[type[Score], tuple[str, ...]] = {
-    ProbabilityChange: probability_change.STATISTICS,
-    FirstOrderChange: first_order_change.STATISTICS,
-}
-"""The scores of one name that cost no more than one of them."""
-
-_FLAGS = {"bounded": "unbounded", "method": "laplacian_method"}
-"""Options by the names of the command line, where these differ."""
+def _check_word(name: str, word: object, option: Option | None) -> None:
+    if option is not None and option.choices and word not in option.choices:
+        raise unknown(name.replace("_", " "), str(word), option.choices)
 
 
-def _check_all_taken(names: Sequence[str], options: dict[str, Any]) -> None:
+def _check_all_taken(given: Given, kinds: Mapping[str, type[Score]], known: Mapping[str, Mapping[str, Option]]) -> None:
     """Raise where an option would silently change nothing."""
-    for option, value in options.items():
-        if value is not None and not any(option in _options_of(CATALOGUE[name]) for name in names):
-            takers = ", ".join(name for name, kind in CATALOGUE.items() if option in _options_of(kind))
+    for name in given:
+        if not any(taker in kinds for taker in known.get(name, {})):
             raise UsageError(
                 "unused_option",
-                f"--{_FLAGS.get(option, option).replace('_', '-')} changes none of these scores; it is for {takers}",
+                f"--{name.replace('_', '-')} changes none of these scores; it is for {', '.join(known.get(name, {}))}",
             )
 
 
-def _options_of(kind: type[Score]) -> set[str]:
-    takes = set(inspect.signature(kind).parameters)
-    if "draws" in takes and not issubclass(kind, SampledScore):
-        return takes - {"draws"} | {"gradient_draws"}
-    return takes
+def _settings(settings: Sequence[str], kinds: Mapping[str, type]) -> dict[str, dict[str, object]]:
+    """The fields that are set, by the name of the score or of the noise family, from `NAME.FIELD=VALUE` each."""
+    found: dict[str, dict[str, object]] = {}
+    for setting in settings:
+        place, equals, text = setting.partition("=")
+        name, dot, field = place.partition(".")
+        if not (equals and dot):
+            raise UsageError("set_form", f"--set takes NAME.FIELD=VALUE; found {setting!r:.80}")
+        if name not in kinds:
+            raise UsageError("unused_option", f"--set {setting:.80} changes nothing; chosen are {', '.join(kinds)}")
+        own = options_of(kinds[name])
+        if field not in own or field == "sigma":
+            fields_there = ", ".join(one for one in own if one != "sigma") or "none that can be set"
+            raise UsageError("set_field", f"{name} has no field {field!r:.60} that can be set; it has {fields_there}")
+        value = own[field].read(text, f"--set {place}")
+        _check_word(field, value, own[field])
+        found.setdefault(name, {})[field] = value
+    return found
 
 
-def _scores(kind: type[Score], noises: Iterable[Noise], options: dict[str, Any], comparing: bool) -> Iterator[Score]:
-    takes = inspect.signature(kind).parameters
-    given = {name: value for name, value in options.items() if value is not None and name in takes}
+def _variants(kind: type[Score], given: Given, own: Given) -> Iterator[dict[str, object]]:
+    """The fields of the scores that one name stands for: a distance in every norm, a change by every statistic."""
+    ways: dict[str, tuple[object, ...]] = {}
+    for field, option in options_of(kind).items():
+        if field in own:
+            ways[field] = (own[field],)
+        elif option.flag and option.name in given:
+            value = given[option.name]
+            several = tuple(dict.fromkeys(value)) if isinstance(value, tuple) else (option.value(value),)
+            ways[field] = several
+        elif option.every:
+            ways[field] = option.every
+    return (dict(zip(ways, values, strict=True)) for values in product(*ways.values()))
+
+
+def _scores(kind: type[Score], noises: Iterable[Noise], given: Given, comparing: bool) -> Iterator[Score]:
     if not issubclass(kind, NoiseScore):
-        yield kind(**given)
+        yield _make(kind, given)
         return
+    draws = any(one.name == "draws" for one in fields(kind))
     for noise in noises:
-        largest = kind(noise=noise, **given)
-        if comparing and "draws" in takes and kind.quantity == FLIP_PROBABILITY:
-            for budget in _smaller_budgets(largest.parameters["draws"]):
-                yield kind(noise=noise, **(given | {"draws": budget}))
+        largest = _make(kind, {"noise": noise, **given})
+        if comparing and draws and kind.quantity == FLIP_PROBABILITY:
+            for budget in _smaller_budgets(largest.draws):  # type: ignore[attr-defined]
+                yield _make(kind, {"noise": noise, **given, "draws": budget})
         yield largest
+
+
+def _make(kind: type[Made], given: Given) -> Made:
+    try:
+        return kind(**given)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise ParameterError(
+            "outside", f"{kind.__qualname__} cannot be made: {error}; give its fields defaults"
+        ) from error
 
 
 def _smaller_budgets(draws: int) -> list[int]:

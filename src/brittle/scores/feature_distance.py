@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from brittle.estimate import Estimate
 from brittle.measure import Clean, Forward, Measurement, Nearest, NearestPoint
+from brittle.measure.nearest import ATTACKS, EFFORTS
+from brittle.norms import DUAL_ORDER
 from brittle.scores.base import Score, finish
 from brittle.scores.input_margin import InputMargin, nearest_status
+from brittle.scores.options import option
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,10 @@ class FeatureDistance(Score):
         ParameterError: an unknown norm, attack or effort.
     """
 
-    norm: str = "l2"
-    attack: str = "best"
-    effort: str = "standard"
-    bounded: bool = True
+    norm: str = field(default="l2", metadata=option(choices=tuple(DUAL_ORDER), several=True))
+    attack: str = field(default="best", metadata=option(choices=("best", *ATTACKS)))
+    effort: str = field(default="standard", metadata=option(choices=tuple(EFFORTS)))
+    bounded: bool = field(default=True, metadata=option("unbounded", text="look for it outside the bounds, too"))
 
     name: ClassVar[str] = "feature_distance"
     title: ClassVar[str] = "Feature distance"

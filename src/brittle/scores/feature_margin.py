@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
@@ -12,6 +12,7 @@ from brittle.estimate import Status
 from brittle.norms import DUAL_ORDER, check_norm
 from brittle.scores.base import mark
 from brittle.scores.one_pass import OnePass, OnePassScore
+from brittle.scores.options import option
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class FeatureMargin(OnePassScore):
         ParameterError: an unknown norm.
     """
 
-    norm: str = "l2"
+    norm: str = field(default="l2", metadata=option(choices=tuple(DUAL_ORDER), several=True))
 
     name: ClassVar[str] = "feature_margin"
     title: ClassVar[str] = "Feature margin"

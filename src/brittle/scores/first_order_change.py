@@ -13,6 +13,7 @@ from brittle.noise import Noise, Sphere
 from brittle.scores.base import NoiseScore, finish
 from brittle.scores.derivatives import derivatives
 from brittle.scores.linear import linear_detail, linear_status, margins
+from brittle.scores.options import option
 from brittle.scores.probability_change import PROBABILITY_CHANGE, check_statistic
 
 STATISTICS = ("variance", "absolute")
@@ -39,14 +40,14 @@ class FirstOrderChange(NoiseScore):
         sigma: standard deviation of the noise per coordinate, in pixel units.
         statistic: `variance` or `absolute`.
         noise: the noise family, instead of `sigma`.
-        classes: competitors to keep; by default all up to 100 classes, the 20 nearest by logit above.
+        classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
 
     Raises:
         ParameterError: an unknown statistic, or `sigma` is not a positive finite number.
     """
 
     classes: int | None = None
-    statistic: str = field(default="variance", kw_only=True)
+    statistic: str = field(default="variance", kw_only=True, metadata=option(every=STATISTICS))
 
     name: ClassVar[str] = "first_order_change"
     title: ClassVar[str] = "First-order change"
@@ -69,7 +70,7 @@ class FirstOrderChange(NoiseScore):
     def parameters(self) -> dict[str, Any]:
         """The noise, the statistic, and how many competitors were kept, where that was told."""
         told = {} if self.classes is None else {"classes": self.classes}
-        return super().parameters | {"statistic": self.statistic} | told
+        return self.noise.parameters | {"statistic": self.statistic} | told
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""

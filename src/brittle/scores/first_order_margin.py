@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
 
 from brittle.estimate import Direction, Estimate
 from brittle.measure import Linearization, Linearize, Measurement
-from brittle.norms import check_norm
+from brittle.norms import DUAL_ORDER, check_norm
 from brittle.scores.base import Score, finish
 from brittle.scores.linear import linear_detail, linear_status, margins
+from brittle.scores.options import option
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,13 @@ class FirstOrderMargin(Score):
 
     Attributes:
         norm: of the distance, `l2` or `linf`.
-        classes: competitors to keep; by default all up to 100 classes, the 20 nearest by logit above.
+        classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
 
     Raises:
         ParameterError: an unknown norm.
     """
 
-    norm: str = "l2"
+    norm: str = field(default="l2", metadata=option(choices=tuple(DUAL_ORDER), several=True))
     classes: int | None = None
 
     name: ClassVar[str] = "first_order_margin"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
@@ -11,7 +11,10 @@ from torch import Tensor
 
 from brittle.estimate import INPUT_MARGIN, Estimate, Status
 from brittle.measure import Certified, CertifiedRadius, Clean, Forward, Measurement, Nearest, NearestPoint
+from brittle.measure.nearest import ATTACKS, EFFORTS
+from brittle.norms import DUAL_ORDER
 from brittle.scores.base import Score, clean_status, finish, mark
+from brittle.scores.options import option
 
 
 @dataclass(frozen=True)
@@ -29,20 +32,20 @@ class InputMargin(Score):
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.1.
 
     Attributes:
-        norm: of the perturbation, `l2` or `linf`.
-        attack: what looks for the nearest input: `best` for the nearest of all attacks, or one of them by name.
-        effort: `fast`, `standard` or `thorough`, a budget of passes per point.
+        norm: norm of the distance, `l2` or `linf`.
+        attack: what looks for the nearest other decision: `best` for the nearest of all attacks, or one by name.
+        effort: budget of passes per point for it: `fast`, `standard` or `thorough`.
         bounded: stay inside the classifier's bounds.
-        certify: look for a lower bound as well.
+        certify: look for a certified lower bound of the distance as well.
 
     Raises:
         ParameterError: an unknown norm, attack or effort.
     """
 
-    norm: str = "l2"
-    attack: str = "best"
-    effort: str = "standard"
-    bounded: bool = True
+    norm: str = field(default="l2", metadata=option(choices=tuple(DUAL_ORDER), several=True))
+    attack: str = field(default="best", metadata=option(choices=("best", *ATTACKS)))
+    effort: str = field(default="standard", metadata=option(choices=tuple(EFFORTS)))
+    bounded: bool = field(default=True, metadata=option("unbounded", text="look for it outside the bounds, too"))
     certify: bool = False
 
     name: ClassVar[str] = INPUT_MARGIN

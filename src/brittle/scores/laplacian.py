@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -19,6 +19,7 @@ from brittle.model.classifier import Classifier
 from brittle.scores.base import Score, finish, initial_status, mark
 from brittle.scores.derivatives import derivatives, laplacians
 from brittle.scores.linear import linear_detail, linear_status, margins
+from brittle.scores.options import option
 
 METHODS = ("auto", "gram", "exact", "probes")
 """How the Laplacian is found: `gram` is its first term alone."""
@@ -46,15 +47,15 @@ class Laplacian(Score):
     label (TMLR 2023), theorem 1; the decomposition is this library's.
 
     Attributes:
-        method: `auto`, `gram`, `exact` or `probes`.
-        probes: random directions per point.
-        classes: competitors to keep; by default all up to 100 classes, the 20 nearest by logit above.
+        method: how the Laplacian is found: `auto`, `gram`, `exact` or `probes`.
+        probes: random directions per point, where the network bends.
+        classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
 
     Raises:
         ParameterError: an unknown method, or fewer than 2 probes.
     """
 
-    method: str = "auto"
+    method: str = field(default="auto", metadata=option("laplacian_method"))
     probes: int = PROBES
     classes: int | None = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
@@ -23,6 +23,7 @@ from brittle.scores.base import (
 from brittle.scores.by_copies import Copies, Draft, conclude
 from brittle.scores.evidence import Interval, modelled_by_one
 from brittle.scores.linear import orthant_flips, sigmoid_flips
+from brittle.scores.options import option
 
 DRAWS = 20
 """Noisy copies per point and sigma unless told: each costs a Jacobian."""
@@ -30,8 +31,10 @@ DRAWS = 20
 
 @dataclass(frozen=True)
 class _Smoothed(NoiseScore):
-    draws: int = DRAWS
-    antithetic: bool = True
+    draws: int = field(default=DRAWS, metadata=option("gradient_draws"))
+    antithetic: bool = field(
+        default=True, metadata=option("no_antithetic", text="draw every noisy copy for itself, in no antithetic pairs")
+    )
     classes: int | None = None
 
     cost: ClassVar[str] = "1 + draws (1 + C) per sigma"
@@ -49,7 +52,7 @@ class _Smoothed(NoiseScore):
     def parameters(self) -> dict[str, Any]:
         """The noise and the number of draws; what else differs from the default."""
         told = {} if self.classes is None else {"classes": self.classes}
-        return super().parameters | {"draws": self.draws} | told | ({} if self.antithetic else {"antithetic": False})
+        return self.noise.parameters | {"draws": self.draws} | told | ({} if self.antithetic else {"antithetic": False})
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class MMSE(_Smoothed):
         noise: the noise family, instead of `sigma`.
         draws: noisy copies per point; even, unless `antithetic` is off.
         antithetic: draw pairs `(e, -e)`; False is the paper's own form.
-        classes: competitors to keep; by default all up to 100 classes, the 20 nearest by logit above.
+        classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
 
     Raises:
         ParameterError: `sigma` is not a positive finite number, or `draws` is out of range.
@@ -110,7 +113,7 @@ class MMSEMVS(_Smoothed):
         noise: the noise family, instead of `sigma`.
         draws: noisy copies per point; even, unless `antithetic` is off.
         antithetic: draw pairs `(e, -e)`; False is the paper's own form.
-        classes: competitors to keep; by default all up to 100 classes, the 20 nearest by logit above.
+        classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
 
     Raises:
         ParameterError: `sigma` is not a positive finite number, or `draws` is out of range.
@@ -151,7 +154,7 @@ class MMSEMargin(NoiseScore):
         ParameterError: `sigma` is not a positive finite number, or `draws` is out of range.
     """
 
-    draws: int = DRAWS
+    draws: int = field(default=DRAWS, metadata=option("gradient_draws"))
 
     name: ClassVar[str] = "mmse_margin"
     title: ClassVar[str] = "MMSE of the nearest margin"
@@ -176,7 +179,7 @@ class MMSEMargin(NoiseScore):
     @property
     def parameters(self) -> dict[str, Any]:
         """The noise and the number of draws."""
-        return super().parameters | {"draws": self.draws}
+        return self.noise.parameters | {"draws": self.draws}
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """See the class."""

@@ -42,7 +42,7 @@ class SampledScore(NoiseScore):
     @property
     def parameters(self) -> dict[str, Any]:
         """The noise, the number of draws, and whether noisy copies were clipped."""
-        return super().parameters | {"draws": self.draws} | ({"clip": True} if self.clip else {})
+        return self.noise.parameters | {"draws": self.draws} | ({"clip": True} if self.clip else {})
 
 
 @dataclass(frozen=True)

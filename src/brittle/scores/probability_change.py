@@ -18,6 +18,7 @@ from brittle.measure import Measurement, ProbabilityMoments, Sampled
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
 from brittle.scores.evidence import FEWEST_UNITS, deviation_factors
 from brittle.scores.monte_carlo import SampledScore
+from brittle.scores.options import option
 
 STATISTICS = ("mean", "variance", "absolute")
 """What is said of the change `dp`: `E[dp]`, `Var[dp]`, `E|dp|`."""
@@ -71,7 +72,7 @@ class ProbabilityChange(ChangeScore):
         ParameterError: an unknown statistic, `sigma` is not a positive finite number, or `draws` is out of range.
     """
 
-    statistic: str = field(default="mean", kw_only=True)
+    statistic: str = field(default="mean", kw_only=True, metadata=option(every=STATISTICS))
 
     name: ClassVar[str] = "probability_change"
     title: ClassVar[str] = "Probability change"

@@ -34,7 +34,7 @@ class SmoothedLaplacian(ChangeScore):
 
     Attributes:
         sigma: standard deviation of the noise per coordinate, in pixel units.
-        form: `change` or `gradient`.
+        form: what is averaged, `change` or `gradient`.
         noise: the noise family, instead of `sigma`.
         draws: noisy copies per point, even, at least 4; `gradient` costs two passes each.
         clip: clip noisy copies to the bounds, for `change`.

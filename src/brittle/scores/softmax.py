@@ -25,7 +25,7 @@ class Softmax(OnePassScore):
     Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3; (ICML workshop 2023), lemma 3.2.
 
     Attributes:
-        temperature: `T`, positive.
+        temperature: temperature `T` of the softmax, positive.
 
     Raises:
         ParameterError: the temperature is not a positive finite number.

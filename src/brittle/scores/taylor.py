@@ -26,7 +26,7 @@ class _AtPoint(NoiseScore):
     @property
     def parameters(self) -> dict[str, Any]:
         """The noise, and how many competitors were kept where that was told."""
-        return super().parameters | ({} if self.classes is None else {"classes": self.classes})
+        return self.noise.parameters | ({} if self.classes is None else {"classes": self.classes})
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Taylor(_AtPoint):
     Attributes:
         sigma: standard deviation of the noise per coordinate, in pixel units.
         noise: the noise family, instead of `sigma`.
-        classes: competitors to keep; by default all up to 100 classes, the 20 nearest by logit above.
+        classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
 
     Raises:
         ParameterError: `sigma` is not a positive finite number.
@@ -80,7 +80,7 @@ class TaylorMVS(_AtPoint):
     Attributes:
         sigma: standard deviation of the noise per coordinate, in pixel units.
         noise: the noise family, instead of `sigma`.
-        classes: competitors to keep; by default all up to 100 classes, the 20 nearest by logit above.
+        classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
 
     Raises:
         ParameterError: `sigma` is not a positive finite number.

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import inspect
 import os
-import sys
-import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +14,7 @@ from torch import nn
 
 from brittle.errors import ArtefactError, ModelError, UsageError
 from brittle.model.loading.archive import load_archive
+from brittle.model.loading.user_code import import_module, line_of, run_file
 from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content, state_digest
 
 _EXPORT = (
@@ -108,7 +106,7 @@ def _spec_error(spec: str, path: Path) -> UsageError | ArtefactError:
 
 def _load_code(spec: str) -> LoadedModel:
     place, _, name = spec.rpartition(":")
-    module, source = _run_file(Path(place)) if place.endswith(".py") else _import(place, name)
+    module, source = _run(Path(place)) if place.endswith(".py") else _import(place, name)
     digest = None if source is None else hashlib.sha256(source).hexdigest()
     where = f"{spec} (file {getattr(module, '__file__', None) or 'none'}, sha256 {digest or 'none'})"
     network = _build(module, name, where)
@@ -124,47 +122,13 @@ def _load_code(spec: str) -> LoadedModel:
     return LoadedModel(network, provenance, runs_code=True)
 
 
-def _run_file(path: Path) -> tuple[ModuleType, bytes]:
-    """Run a file as a module; what is run is what is digested, so no compiled copy is looked for."""
+def _run(path: Path) -> tuple[ModuleType, bytes]:
     source = read_content(path, "model")
-    module = ModuleType(f"brittle_model_{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]}")
-    module.__file__ = os.fspath(path)
-    sys.modules[module.__name__] = module
-    try:
-        exec(compile(source, os.fspath(path), "exec"), module.__dict__)
-    except (Exception, SystemExit) as error:
-        raise ModelError(
-            "factory_failed",
-            f"running {path} failed{_line(error, module)}: {type(error).__name__}: {error}{_hint(error, path)}",
-        ) from error
-    return module, source
-
-
-def _line(error: BaseException, module: ModuleType) -> str:
-    """The last line of the module that was being executed, in words; empty when it was none."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == module.__file__]
-    return f" at line {frames[-1].lineno}" if frames else ""
-
-
-def _hint(error: BaseException, path: Path) -> str:
-    beside = isinstance(error, ModuleNotFoundError) and (path.parent / f"{error.name}.py").exists()
-    return f"; modules beside the file are found with PYTHONPATH={path.parent}" if beside else ""
+    return run_file(path, source, ModelError, "factory_failed"), source
 
 
 def _import(place: str, name: str) -> tuple[ModuleType, bytes | None]:
-    try:
-        module = importlib.import_module(place)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
-            raise ModelError("factory_failed", f"importing {place} failed: no module {error.name}") from error
-        file = Path(*place.split(".")).with_suffix(".py")
-        advice = f"for the file in this folder write ./{file}:{name}" if file.is_file() else "is it installed?"
-        raise ModelError(
-            "model_missing",
-            f"there is no module {place} (no module {error.name}); the current folder is not searched: {advice}",
-        ) from error
-    except (Exception, SystemExit) as error:
-        raise ModelError("factory_failed", f"importing {place} failed: {type(error).__name__}: {error}") from error
+    module = import_module(place, name, ModelError, "factory_failed", "model_missing")
     file = getattr(module, "__file__", None)
     return module, None if file is None else Path(file).read_bytes()
 
@@ -185,7 +149,7 @@ def _build(module: ModuleType, name: str, where: str) -> nn.Module:
     except (Exception, SystemExit) as error:
         raise ModelError(
             "factory_failed",
-            f"{name} in {module.__file__} failed{_line(error, module)}: {type(error).__name__}: {error}; "
+            f"{name} in {module.__file__} failed{line_of(error, module)}: {type(error).__name__}: {error}; "
             f"relative paths start at {Path.cwd()}",
         ) from error
     if not isinstance(network, nn.Module):

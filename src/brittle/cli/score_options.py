@@ -1,0 +1,167 @@
+"""The options that say what is scored: those of every run, and the fields of the catalogue's scores.
+
+The scores are read when this module is imported, and PyTorch with them; the commands that need it are loaded lazily.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, make_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, get_type_hints
+
+from cyclopts import Parameter
+
+from brittle.cli.common import Flag, Many
+from brittle.cli.options import ModelOptions
+from brittle.errors import UsageError
+from brittle.model.bounds import check_bounds
+from brittle.noise import Sphere
+from brittle.scores import CATALOGUE, NoiseScore, Score
+from brittle.scores.choose import choose
+from brittle.scores.options import Option, by_name, described
+
+if TYPE_CHECKING:
+    from brittle.data import Points
+    from brittle.detector.pseudo_margin import PseudoMargin
+    from brittle.model.classifier import Classifier
+
+OF_FIELDS = by_name(CATALOGUE.items())
+"""The options that are fields of scores: by name, for each the scores that take it."""
+
+Options = TypeVar("Options")
+
+
+def with_fields_of_scores(kind: type[Options]) -> type[Options]:
+    """The dataclass with an option for every field of a score of the catalogue."""
+    hints = get_type_hints(kind, include_extras=True)
+    common = [(one.name, hints[one.name], field(default=one.default)) for one in fields(kind)]  # type: ignore[arg-type]
+    own = [_field(name, takers) for name, takers in OF_FIELDS.items()]
+    found = make_dataclass(kind.__name__, [*common, *own], bases=(kind,), frozen=True, kw_only=True)
+    found.__doc__, found.__module__ = kind.__doc__, kind.__module__
+    return found
+
+
+def _field(name: str, takers: Mapping[str, Option]) -> tuple[str, Any, Any]:
+    first = next(iter(takers.values()))
+    helped = Parameter(help=described(takers))
+    if first.is_switch:
+        return name, Annotated[bool, Flag, helped], field(default=False)
+    if first.several:
+        return name, Annotated[tuple[first.kind, ...], Many, helped], field(default=())
+    return name, Annotated[first.kind | None, helped], field(default=None)
+
+
+@Parameter(name="*")
+@with_fields_of_scores
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions:
+    """What is computed of every point.
+
+    Attributes:
+        scores: What to compute, by the names that `brittle list` shows, or FILE.py:CLASS.
+        sigma: Standard deviations of the noise, in pixel units; a tenth of the value range by default.
+        radius: Lengths of noise on the sphere, in pixel units, instead of --sigma and --noise.
+        noise: Noise family: gaussian, uniform, laplace, sphere or ball, or FILE.py:CLASS.
+        seed: Seed of the noise.
+        pseudo_margin: A file of `brittle pseudo-margin fit`, to score the points by.
+        settings: Fields of one score or of the noise alone, as NAME.FIELD=VALUE, such as mmse.draws=40.
+    """
+
+    scores: Annotated[tuple[str, ...], Many] = ("moments", "softmax", "logit_margin")
+    sigma: Annotated[tuple[float, ...], Many] = ()
+    radius: Annotated[tuple[float, ...], Many] = ()
+    noise: str = "gaussian"
+    seed: int = 0
+    pseudo_margin: Path | None = None
+    settings: Annotated[tuple[str, ...], Parameter(name="--set"), Many] = ()
+
+    def taking(self, **options: object) -> Self:
+        """These options with others, fields of scores among them."""
+        return replace(self, **options)
+
+    def choose(self, model: ModelOptions) -> Choice:
+        """The scores that are chosen, for a model so declared.
+
+        Raises:
+            BrittleError: the options do not fit together, a number is out of range, or the pseudo-margin is not sound.
+        """
+        low, high = check_bounds(model.bounds)
+        spread = 0.1 * (high - low)
+        named = tuple(self.named(self.sigma or self.radius or (spread,)))
+        learned = None
+        if self.pseudo_margin is not None:
+            from brittle.detector.pseudo_margin import PseudoMargin
+
+            learned = PseudoMargin.load(self.pseudo_margin)
+        choice = Choice(self, named, learned, spread)
+        _check_used(choice, model)
+        return choice
+
+    def named(self, sigmas: Sequence[float]) -> list[Score]:
+        """The scores that the names stand for, at these standard deviations."""
+        given = {name: getattr(self, name) for name in OF_FIELDS}
+        return choose(self.scores, sigmas, self._family(), given, self.settings)
+
+    def _family(self) -> str:
+        """The noise family: that on the sphere where a radius is given."""
+        if self.radius and (self.sigma or self.noise not in ("gaussian", "sphere")):
+            raise UsageError("radius", "--radius is noise on the sphere of that length; leave out --sigma and --noise")
+        return "sphere" if self.radius else self.noise
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Scores that were chosen, and checked as far as they can be before the data and the model are opened.
+
+    Attributes:
+        options: what they were chosen by.
+        named: those with a name; where a radius was given, not yet at their standard deviation.
+        learned: the pseudo-margin, where its file was given.
+        spread: standard deviation of the noise where none is given: a tenth of the value range.
+    """
+
+    options: ScoreOptions
+    named: tuple[Score, ...]
+    learned: PseudoMargin | None
+    spread: float
+
+    @property
+    def default_noise(self) -> bool:
+        """Whether there is noise whose size nobody gave."""
+        return self.noisy and not (self.options.sigma or self.options.radius)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether there is a score under noise."""
+        return any(isinstance(score, NoiseScore) for score in self.named)
+
+    def scores(self, points: Points | None = None) -> list[Score]:
+        """All scores, for points like these."""
+        radius = self.options.radius
+        named = self.named if points is None or not radius else self.options.named(_sigmas_of(radius, points))
+        return [*named, *([] if self.learned is None else [self.learned.score])]
+
+    def check_model(self, classifier: Classifier) -> None:
+        """Raise where the pseudo-margin was learned from another model.
+
+        Raises:
+            ModelError: it was.
+        """
+        if self.learned is not None:
+            self.learned.check_model(classifier.source["state_sha256"])
+
+
+def _sigmas_of(radius: Sequence[float], points: Points) -> tuple[float, ...]:
+    """The standard deviation per coordinate of noise on spheres, for inputs as these points have them."""
+    size = next(iter(points.batches(1))).inputs[0].numel()
+    return tuple(Sphere.of_radius(each, size).sigma for each in radius)
+
+
+def _check_used(choice: Choice, model: ModelOptions) -> None:
+    """Raise where an option would silently change nothing."""
+    options = choice.options
+    if (options.sigma or options.radius or options.noise != "gaussian") and not choice.noisy:
+        raise UsageError("unused_option", "--sigma, --radius and --noise are for scores under noise; none was chosen")
+    if model.head is not None and not any(need.uses_features for score in choice.scores() for need in score.needs):
+        raise UsageError("unused_option", "--head is for scores that need features; none was chosen")

@@ -1,0 +1,91 @@
+"""Code of the user's, run because the command line names it, or a package that is installed offers it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+
+from brittle.errors import BrittleError
+
+Failure = Callable[[str, str], BrittleError]
+"""Makes the error to raise of a code and a sentence."""
+
+
+def names_file(spec: str) -> bool:
+    """Whether `spec` is of the form `FILE.py:NAME`."""
+    return spec.rpartition(":")[0].endswith(".py")
+
+
+def run_file(path: Path, source: bytes, failure: Failure, code: str) -> ModuleType:
+    """Run a file as a module; what is run is what is digested, so no compiled copy is looked for.
+
+    Args:
+        path: where the file lies, for its name and for messages.
+        source: what is in it.
+        failure: makes the error that is raised.
+        code: of that error.
+
+    Raises:
+        BrittleError: it fails; the line is named.
+    """
+    module = ModuleType(f"brittle_model_{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]}")
+    module.__file__ = os.fspath(path)
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(source, os.fspath(path), "exec"), module.__dict__)
+    except (Exception, SystemExit) as error:
+        raise failure(
+            code, f"running {path} failed{line_of(error, module)}: {type(error).__name__}: {error}{_hint(error, path)}"
+        ) from error
+    return module
+
+
+def line_of(error: BaseException, module: ModuleType) -> str:
+    """The last line of the module that was being executed, in words; empty when it was none."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == module.__file__]
+    return f" at line {frames[-1].lineno}" if frames else ""
+
+
+def _hint(error: BaseException, path: Path) -> str:
+    beside = isinstance(error, ModuleNotFoundError) and (path.parent / f"{error.name}.py").exists()
+    return f"; modules beside the file are found with PYTHONPATH={path.parent}" if beside else ""
+
+
+def import_module(place: str, name: str, failure: Failure, failed: str, missing: str) -> ModuleType:
+    """Import the module `place`; the current folder is not searched.
+
+    Args:
+        place: the module, such as `package.module`.
+        name: what is wanted of it, for the message.
+        failure: makes the error that is raised.
+        failed: code of the error where it cannot be run.
+        missing: code of the error where it is not there.
+
+    Raises:
+        BrittleError: it cannot be run, or is not there.
+    """
+    try:
+        return importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+            raise failure(failed, f"importing {place} failed: no module {error.name}") from error
+        file = Path(*place.split(".")).with_suffix(".py")
+        advice = f"for the file in this folder write ./{file}:{name}" if file.is_file() else "is it installed?"
+        raise failure(
+            missing,
+            f"there is no module {place} (no module {error.name}); the current folder is not searched: {advice}",
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise failure(failed, f"importing {place} failed: {type(error).__name__}: {error}") from error
+
+
+def offered(group: str) -> dict[str, EntryPoint]:
+    """What installed packages offer in an entry point group, by name; nothing of it is loaded."""
+    return {point.name: point for point in entry_points(group=group)}

@@ -1,0 +1,212 @@
+"""The fields of scores as options: what each is called, what it takes, and what it says of itself.
+
+A score has an option for each of its fields, under the field's name and with the sentence of its class docstring. What
+differs is said at the field by `option`. The command line and `brittle.scores.choose` read it here, so a new field is
+an option with nothing to add elsewhere.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import Field, dataclass, fields
+from functools import cache
+from types import NoneType, UnionType
+from typing import Literal, Union, get_args, get_origin
+
+from brittle.errors import UsageError
+
+Value = bool | int | float | str
+"""What an option takes."""
+
+KEY = "brittle.option"
+"""Where the metadata of a dataclass field hold what `option` says."""
+
+YES_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+"""How a yes or a no is written in `--set`."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What is said at a field of the option it is; see `option`."""
+
+    name: str | None = None
+    text: str | None = None
+    choices: Collection[str] = ()
+    several: bool = False
+    every: tuple[str, ...] = ()
+    flag: bool = True
+    settable: bool = True
+
+
+def option(
+    name: str | None = None,
+    *,
+    text: str | None = None,
+    choices: Collection[str] = (),
+    several: bool = False,
+    every: tuple[str, ...] = (),
+) -> Mapping[str, Said]:
+    """The metadata of a field whose option is not simply the field: `field(default=…, metadata=option(…))`.
+
+    Args:
+        name: of the option, with underscores; the field's name by default.
+        text: its sentence; that of the class docstring by default.
+        choices: the words it takes, where there are only so many.
+        several: whether several values may be given, each of which makes a score of its own.
+        every: values of which each makes a score of its own, where the name of the score is given; there is then no
+            option on the command line.
+    """
+    return {KEY: Said(name, text, choices, several, every, flag=not every)}
+
+
+NO_OPTION: Mapping[str, Said] = {KEY: Said(flag=False, settable=False)}
+"""The metadata of a field that is given in another way, as the noise is."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A field of a score as a user chooses it.
+
+    Attributes:
+        name: of the option, with underscores, such as `gradient_draws`.
+        field: of the score, such as `draws`.
+        kind: the type of its value.
+        default: what the score takes where nothing is given.
+        text: what it is, from the class docstring.
+        choices: the words it takes; empty where it takes any, or the score checks them itself.
+        several: whether several values may be given.
+        every: values that the name of the score stands for.
+        flag: whether the command line has an option for it; `--set` takes it in any case.
+    """
+
+    name: str
+    field: str
+    kind: type[Value]
+    default: object
+    text: str
+    choices: tuple[str, ...]
+    several: bool
+    every: tuple[str, ...]
+    flag: bool
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether the option is given without a value, and turns the field from its default."""
+        return self.kind is bool
+
+    def value(self, given: object) -> object:
+        """What the field gets where the option is `given`: of a switch the opposite of the default."""
+        return not self.default if self.is_switch else given
+
+    def read(self, text: str, where: str) -> Value:
+        """The value that `text` writes.
+
+        Raises:
+            UsageError: it is none of this kind; `where` names the place in the message.
+        """
+        if self.kind is bool:
+            if text.lower() not in YES_NO:
+                raise UsageError("set_value", f"{where} takes true or false; found {text!r:.60}")
+            return YES_NO[text.lower()]
+        try:
+            return self.kind(text)
+        except ValueError as error:
+            what = "a whole number" if self.kind is int else "a number"
+            raise UsageError("set_value", f"{where} takes {what}; found {text!r:.60}") from error
+
+
+@cache
+def options_of(kind: type) -> Mapping[str, Option]:
+    """The options of a class of scores or of a noise family, by the name of the field.
+
+    Args:
+        kind: a dataclass.
+    """
+    texts = attribute_texts(kind)
+    found = {one.name: _option(one, _hint(kind, one.name), texts.get(one.name, "")) for one in fields(kind) if one.init}
+    return {name: known for name, known in found.items() if known is not None}
+
+
+def _hint(kind: type, name: str) -> object:
+    """The type of a field; None where it is written in names that are not there when the program runs."""
+    home = next(one for one in kind.__mro__ if name in vars(one).get("__annotations__", {}))
+    hint = vars(home)["__annotations__"][name]
+    if not isinstance(hint, str):
+        return hint
+    try:
+        return eval(hint, dict(vars(sys.modules[home.__module__])))
+    except NameError:
+        return None
+
+
+def _option(field: Field[object], hint: object, text: str) -> Option | None:
+    said = field.metadata.get(KEY, Said())
+    kind, choices = _kind(hint)
+    if kind is None or not said.settable:
+        return None
+    return Option(
+        name=said.name or field.name,
+        field=field.name,
+        kind=kind,
+        default=field.default,
+        text=said.text or text,
+        choices=(*said.choices,) or choices,
+        several=said.several,
+        every=said.every,
+        flag=said.flag,
+    )
+
+
+def _kind(hint: object) -> tuple[type[Value] | None, tuple[str, ...]]:
+    """The type of one value and, of a `Literal`, its words; None where it cannot be written as one."""
+    if get_origin(hint) in (Union, UnionType):
+        others = [one for one in get_args(hint) if one is not NoneType]
+        return _kind(others[0]) if len(others) == 1 else (None, ())
+    if get_origin(hint) is Literal and all(isinstance(word, str) for word in get_args(hint)):
+        return str, get_args(hint)
+    return (hint if hint in (bool, int, float, str) else None), ()  # type: ignore[return-value]
+
+
+def attribute_texts(kind: type) -> dict[str, str]:
+    """What the docstrings of a class and of those above it say of their fields, under `Attributes:`."""
+    found: dict[str, str] = {}
+    for one in kind.__mro__:
+        section = re.search(r"^Attributes:\n((?:[ ]+.*\n?|\n)+)", inspect.cleandoc(one.__doc__ or ""), re.MULTILINE)
+        for name, text in re.findall(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", section[1] if section else "", re.MULTILINE):
+            found.setdefault(name, re.sub(r"\s+", " ", text))
+    return found
+
+
+def described(takers: Mapping[str, Option]) -> str:
+    """The sentence of an option: what the first of the scores that take it says, then all with their defaults.
+
+    Args:
+        takers: the option of each score, by the score's name.
+    """
+    first = next(iter(takers.values()))
+    text = first.text.replace("`", "").rstrip(".") or first.field
+    groups: dict[object, list[str]] = {}
+    for name, one in takers.items():
+        shown = None if one.is_switch or one.default is None or not isinstance(one.default, Value) else one.default
+        groups.setdefault(shown, []).append(name)
+    for_whom = "; ".join(
+        (f"{default} for " if default is not None else "for ") + ", ".join(names) for default, names in groups.items()
+    )
+    return f"{text[0].upper()}{text[1:]} ({for_whom})."
+
+
+def by_name(kinds: Iterable[tuple[str, type]]) -> dict[str, dict[str, Option]]:
+    """The options that the command line has, by name: for each the scores that take it.
+
+    Args:
+        kinds: name and class of each score.
+    """
+    found: dict[str, dict[str, Option]] = {}
+    for name, kind in kinds:
+        for one in options_of(kind).values():
+            if one.flag:
+                found.setdefault(one.name, {})[name] = one
+    return found

@@ -1,0 +1,108 @@
+"""Every field of a score is an option, with a sentence, unless the field says otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import ClassVar, Literal
+
+import pytest
+from cyclopts import App
+
+from brittle.cli.score_options import OF_FIELDS, with_fields_of_scores
+from brittle.errors import UsageError
+from brittle.scores import CATALOGUE, LogitMargin, NoiseScore, Score
+from brittle.scores import options as options_module
+from brittle.scores.choose import choose
+from brittle.scores.options import by_name, described, option, options_of
+
+NAMES = {
+    "draws", "gradient_draws", "no_antithetic", "clip", "classes", "temperature", "norm", "attack", "effort", "certify",
+    "unbounded", "laplacian_method", "probes", "columns", "form",
+}  # fmt: skip
+
+
+def test_the_options_are_those_that_users_know() -> None:
+    assert OF_FIELDS.keys() == NAMES
+
+
+@pytest.mark.parametrize("kind", CATALOGUE.values(), ids=list(CATALOGUE))
+def test_every_field_has_an_option_with_a_sentence(kind: type[Score]) -> None:
+    known = options_of(kind)
+    given_otherwise = {"sigma", "noise"} if issubclass(kind, NoiseScore) else set()
+    assert known.keys() == {one.name for one in fields(kind)} - given_otherwise
+    assert all(one.text for one in known.values())
+    assert [name for name, one in known.items() if not one.flag] == (["statistic"] if "statistic" in known else [])
+
+
+def test_scores_that_share_an_option_take_the_same_kind_of_value() -> None:
+    for takers in OF_FIELDS.values():
+        assert len({(one.kind, one.several, one.choices) for one in takers.values()}) == 1
+
+
+@dataclass(frozen=True)
+class Deep(LogitMargin):
+    """A score with fields of every kind.
+
+    Attributes:
+        depth: how deep it looks,
+            in layers.
+        wide: look around.
+        near: look at the nearest only.
+        way: how it looks.
+        share: of the units.
+    """
+
+    depth: int = 2
+    wide: bool = False
+    near: bool = field(default=True, metadata=option("far", text="look at all"))
+    way: Literal["up", "down"] = "up"
+    share: float | None = None
+
+    name: ClassVar[str] = "deep"
+
+
+def test_a_new_field_is_an_option_with_nothing_to_add_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CATALOGUE, "deep", Deep)
+    monkeypatch.setattr("brittle.cli.score_options.OF_FIELDS", by_name({"deep": Deep}.items()))
+
+    @with_fields_of_scores
+    @dataclass(frozen=True, kw_only=True)
+    class Options:
+        """Options.
+
+        Attributes:
+            seed: Seed.
+        """
+
+        seed: int = 0
+
+    app = App(help_format="plaintext")
+    found: list[Options] = []
+    app.default(lambda *, options: found.append(options))
+    app.default_command.__annotations__["options"] = Options  # type: ignore[union-attr]
+    command = "--options.depth 3 --options.wide --options.far --options.way down --options.share 0.5"
+    app(command.split(), exit_on_error=False, result_action="return_value")
+    given = {name: getattr(found[0], name) for name in ("depth", "wide", "far", "way", "share")}
+    assert choose(["deep"], [], options=given) == [Deep(3, True, False, "down", 0.5)]
+    assert choose(["deep"], []) == [Deep()]
+    with pytest.raises(UsageError, match="no way is called 'left'; there are up, down"):
+        choose(["deep"], [], options={"way": "left"})
+    with pytest.raises(UsageError, match="--depth changes none of these scores; it is for deep"):
+        choose(["softmax"], [], options={"depth": 3})
+
+
+def test_the_sentence_of_an_option() -> None:
+    known = by_name([("deep", Deep), ("wide", Deep)])
+    assert described(known["depth"]) == "How deep it looks, in layers (2 for deep, wide)."
+    assert described(known["far"]) == "Look at all (for deep, wide)."
+    assert described(known["share"]) == "Of the units (for deep, wide)."
+
+
+def test_a_type_that_is_not_there_at_run_time_is_no_option() -> None:
+    @dataclass(frozen=True)
+    class Odd(LogitMargin):
+        other: Missing = None  # type: ignore[name-defined]  # noqa: F821
+        many: tuple[int, ...] = ()
+
+    assert options_of(Odd) == {}
+    assert options_module.attribute_texts(Odd) == {}

@@ -1,0 +1,315 @@
+"""A score, a measurement and a noise family from outside the package are found everywhere."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import ModuleType
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from helpers.laws import check_fields, check_identity, check_interval, check_passes, check_probability
+from helpers.problems import inputs, small_classifier
+
+import brittle
+from brittle.cli import main
+from brittle.errors import ParameterError, UsageError
+from brittle.noise import Noise
+from brittle.scores import Score
+from brittle.scores.choose import choose
+from brittle.scores.outside import check_score, find_family, find_score
+
+PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
+MOST_LINES = 40
+
+NETWORK = """
+import torch
+def make():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 8), torch.nn.Tanh(), torch.nn.Linear(8, 4))
+"""
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with `mine.py` as the page has it, `mynet.py` and `mydata.npz`, as the current one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(blocks("python")[0])
+    (tmp_path / "mynet.py").write_text(NETWORK)
+    np.savez(tmp_path / "mydata.npz", x=inputs(16).numpy(), y=np.arange(16) % 4)
+    return tmp_path
+
+
+@pytest.fixture
+def mine(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The module of the page, imported as a user imports it."""
+    import importlib
+
+    monkeypatch.syspath_prepend(place)
+    yield importlib.import_module("mine")
+    sys.modules.pop("mine", None)
+
+
+def test_the_example_is_short() -> None:
+    tree = ast.parse(blocks("python")[0])
+    besides = {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    lines = blocks("python")[0].splitlines()
+    assert len([line for number, line in enumerate(lines, 1) if line.strip() and number not in besides]) < MOST_LINES
+
+
+def test_the_page_is_executed(mine: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(blocks("python")[1], str(PAGE), "exec"), {"torch": torch})
+    for command in blocks("console")[0].splitlines():
+        program, *arguments = shlex.split(command)
+        assert program == "brittle"
+        assert main(arguments) == 0
+    assert Path("mine/report.html").is_file()
+
+
+def test_a_score_from_outside_obeys_the_laws(mine: ModuleType) -> None:
+    for score in (mine.Jeffreys(sigma=0.2), mine.Jeffreys(noise=mine.Salt(0.2), prior=2.0)):
+        found = score(small_classifier(), inputs(5))
+        check_fields(found, 5)
+        check_interval(found)
+        check_probability(found)
+        check_passes(small_classifier(), inputs(5), score)
+        check_identity(score)
+
+
+def test_it_has_its_column(mine: ModuleType) -> None:
+    score = mine.Jeffreys(noise=mine.Salt(0.2))
+    table = brittle.score(small_classifier(), inputs(5), [score])
+    assert score.label == "jeffreys(draws=40, noise=salt, prior=0.5, sigma=0.2)"
+    assert f"{score.label}.p_robust" in table.wide().columns
+    assert table.scores["value"].to_pylist() == score(small_classifier(), inputs(5)).value.tolist()
+    assert table.points["passes"].to_pylist() == [41] * 5
+
+
+def test_it_has_its_place_on_the_command_line(place: Path) -> None:
+    command = ["score", "./mynet.py:make", "mydata.npz", "--out", "run", "--sigma", "0.2", "--quiet", "--scores"]
+    more = ["monte_carlo", "--draws", "60", "--set", "jeffreys.prior=1"]
+    assert main([*command, "./mine.py:Jeffreys", *more]) == 0
+    found = {(row["score"], row["parameters"]) for row in brittle.read_table("run").scores.to_pylist()}
+    own = {parameters for score, parameters in found if score == "jeffreys"}
+    assert own == {f'{{"draws":{draws},"prior":1.0,"sigma":0.2}}' for draws in (6, 10, 20, 50, 60)}
+
+
+def test_it_is_compared_at_equal_cost_and_reported(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["score", "./mynet.py:make", "mydata.npz", "--out", "run", "--sigma", "0.2", "--quiet", "--scores"]
+    assert main([*command, "./mine.py:Jeffreys", "monte_carlo", "--draws", "100"]) == 0
+    assert main(["report", "run"]) == 0
+    assert capsys.readouterr().out.count("jeffreys") == 5  # a row for each budget
+    page = Path("run/report.html").read_text()
+    assert "Counts flips over single draws, and never says that there are none." in page
+
+
+def test_workers_find_it_too(place: Path) -> None:
+    command = ["score", "./mynet.py:make", "mydata.npz", "--sigma", "0.2", "--scores", "./mine.py:Jeffreys"]
+    command += ["--noise", "./mine.py:Salt"]
+    for more in (["--out", "alone"], ["--out", "shared", "--workers", "1"]):
+        done = subprocess.run([sys.executable, "-m", "brittle", *command, *more], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    alone, shared = (brittle.read_table(run).scores for run in ("alone", "shared"))
+    assert alone.equals(shared)
+
+
+def offer(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
+    """Entry points of both groups, as an installed package has them."""
+
+    def found(*, group: str) -> list[EntryPoint]:
+        return [EntryPoint(name, value, group) for name, value in points.items() if group == "brittle.scores"] + [
+            EntryPoint("salt", "mine:Salt", group) for _ in points if group == "brittle.noise"
+        ]
+
+    monkeypatch.setattr("brittle.model.loading.user_code.entry_points", found)
+
+
+def test_an_installed_package_offers_its_own(
+    mine: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offer(monkeypatch, jeffreys="mine:Jeffreys")
+    assert find_score("jeffreys") is mine.Jeffreys
+    assert find_family("salt") is mine.Salt
+    (score,) = choose(["jeffreys"], [0.1], "salt", settings=["jeffreys.prior=2"])
+    assert score == mine.Jeffreys(noise=mine.Salt(0.1), prior=2.0)
+    assert main(["list"]) == 0
+    assert "Jeffreys' estimate" in capsys.readouterr().out
+
+
+def test_one_that_is_broken_is_named_and_the_others_are_listed(
+    mine: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offer(monkeypatch, jeffreys="mine:Jeffreys", lost="mine:Lost", other="mine:Jeffreys")
+    assert main(["list"]) == 0
+    said = capsys.readouterr()
+    assert "jeffreys" in said.out
+    assert "monte_carlo" in said.out
+    assert "lost of a package cannot be loaded (mine:Lost)" in said.err
+    assert "is offered as 'other' and calls itself another name" in said.err
+    assert main(["score", "x", "y", "--out", "z", "--scores", "lost"]) == 3
+
+
+def test_a_name_of_nothing_lists_what_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(monkeypatch, jeffreys="mine:Jeffreys")
+    with pytest.raises(
+        UsageError, match=r"no score is called 'jefreys'; did you mean jeffreys\? there are monte_carlo"
+    ):
+        find_score("jefreys")
+
+
+@pytest.mark.parametrize(
+    ("spec", "code", "sentence"),
+    [
+        ("./absent.py:Score", 2, "absent.py cannot be read: No such file or directory"),
+        ("./mine.py:Jefreys", 2, "./mine.py has no Jefreys; it has Salt, FlipCount, Jeffreys"),
+        ("./mine.py:Salt", 3, "./mine.py:Salt is the class Salt; expected a subclass of brittle.scores.Score"),
+        ("./mine.py:FlipCount", 3, "expected a subclass of brittle.scores.Score"),
+        ("./broken.py:Score", 3, "broken.py failed at line 2: ZeroDivisionError"),
+        ("absent.module:Score", 3, "there is no module absent.module"),
+        (
+            "mine:Jeffreys",
+            3,
+            "the current folder is not searched: for the file in this folder write ./mine.py:Jeffreys",
+        ),
+    ],
+)
+def test_what_is_named_and_is_not_there(
+    place: Path, capsys: pytest.CaptureFixture[str], spec: str, code: int, sentence: str
+) -> None:
+    Path("broken.py").write_text("\n1 / 0\n")
+    assert main(["score", "./mynet.py:make", "mydata.npz", "--out", "run", "--scores", spec]) == code
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
+
+
+def test_no_file_is_run_that_is_not_named(place: Path) -> None:
+    Path("mine.py").write_text("raise SystemExit(9)")
+    assert main(["list"]) == 0
+    assert main(["score", "./mynet.py:make", "mydata.npz", "--out", "run", "--scores", "softmax", "--quiet"]) == 0
+
+
+def said(**changes: object) -> type[Score]:
+    """A score that says all it must, but for `changes`."""
+    texts = {name: name for name in ("title", "quantity", "cost", "reference", "explanation")}
+    body = {
+        **texts,
+        "name": "mine",
+        "needs": (),
+        "estimate": lambda self, measured, confidence: None,
+        "__annotations__": {},
+    }
+    return dataclass(frozen=True)(type("Mine", (Score,), body | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"name": "moments"}, "is called 'moments' like a score of brittle"),
+        ({"name": "My score"}, "has the name 'My score'; expected one such as"),
+        ({"name": None}, "has the name None"),
+        ({"title": "", "cost": 3}, "does not say its title, cost"),
+        ({"safer": "up"}, "has safer = 'up'; expected 'higher', 'lower' or None"),
+        ({"colour": "red"}, "has colour = 'red'; expected a whole number or None"),
+        ({"preference": "first"}, "has preference = 'first'; expected a number or None"),
+        ({"model": 1}, "has model = 1; expected a text or None"),
+    ],
+)
+def test_what_a_score_leaves_unsaid_is_named(changes: dict[str, object], sentence: str) -> None:
+    assert check_score(said(), "here").name == "mine"
+    with pytest.raises(ParameterError, match=re.escape(f"here {sentence}")):
+        check_score(said(**changes), "here")
+    with pytest.raises(ParameterError, match=re.escape(sentence)):
+        brittle.score(small_classifier(), inputs(2), [said(**changes)()])
+
+
+def test_a_class_that_is_no_frozen_dataclass_is_refused() -> None:
+    class Loose(said()):  # type: ignore[misc]
+        name: ClassVar[str] = "loose"
+
+    with pytest.raises(ParameterError, match="is no frozen dataclass"):
+        check_score(Loose, "here")
+    with pytest.raises(ParameterError, match="leaves out estimate, needs; write it"):
+        check_score(dataclass(frozen=True)(type("Half", (Score,), {"name": "half"})), "here")
+
+
+def test_two_classes_of_one_name_are_refused() -> None:
+    with pytest.raises(ParameterError, match="is called 'mine' like Mine"):
+        brittle.score(small_classifier(), inputs(2), [said()(), said(title="another")()])
+
+
+def test_a_field_that_no_table_tells_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Hidden(said()):  # type: ignore[misc]
+        depth: int = 3
+
+        @property
+        def parameters(self) -> dict[str, object]:
+            return {}
+
+    with pytest.raises(ParameterError, match="leaves depth out of its parameters"):
+        brittle.score(small_classifier(), inputs(2), [Hidden(depth=4)])
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("prior=1", "--set takes NAME.FIELD=VALUE; found 'prior=1'"),
+        ("jeffreys.prior", "--set takes NAME.FIELD=VALUE"),
+        ("jeffreys.depth=1", "jeffreys has no field 'depth' that can be set; it has draws, prior"),
+        ("jeffreys.sigma=1", "jeffreys has no field 'sigma' that can be set"),
+        ("jeffreys.draws=1.5", "--set jeffreys.draws takes a whole number; found '1.5'"),
+        ("jeffreys.prior=much", "--set jeffreys.prior takes a number; found 'much'"),
+        ("mmse.draws=4", "changes nothing; chosen are jeffreys, gaussian"),
+    ],
+)
+def test_settings_that_cannot_be_made(place: Path, setting: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        choose(["./mine.py:Jeffreys"], [0.1], settings=[setting])
+
+
+def test_settings_reach_scores_of_brittle_and_the_noise(place: Path) -> None:
+    found = choose(["mmse", "input_margin"], [0.1], settings=["mmse.antithetic=no", "input_margin.norm=linf"])
+    assert [score.parameters for score in found] == [
+        {"sigma": 0.1, "draws": 20, "antithetic": False},
+        {"norm": "linf"},
+    ]
+    with pytest.raises(UsageError, match="no norm is called 'l3'"):
+        choose(["input_margin"], [0.1], settings=["input_margin.norm=l3"])
+    (only,) = choose(["probability_change"], [0.1], settings=["probability_change.statistic=absolute"])
+    assert only.parameters["statistic"] == "absolute"
+
+
+def test_fields_of_a_noise_family_can_be_set(place: Path) -> None:
+    Path("speckle.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from brittle.noise import Uniform\n"
+        "@dataclass(frozen=True)\n"
+        "class Speckle(Uniform):\n"
+        "    grain: int = 2\n"
+        "    name = 'speckle'\n"
+    )
+    (score,) = choose(["monte_carlo"], [0.1], "./speckle.py:Speckle", settings=["speckle.grain=3"])
+    assert score.parameters == {"sigma": 0.1, "noise": "speckle", "grain": 3, "draws": 1000}
+    assert issubclass(find_family("./speckle.py:Speckle"), Noise)
+    with pytest.raises(ParameterError, match=r"expected a subclass of brittle\.noise\.Noise"):
+        find_family("./mine.py:Jeffreys")
