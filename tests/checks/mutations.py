@@ -179,7 +179,8 @@ MUTATIONS = (
     ),
     mutation(
         "files outside the folder are not kept on resume", "store/folder.py",
-        "if file.file != file_name(kind, entry.number) or path.is_symlink() or not path.is_file():\n", "if not path.is_file():\n",
+        "if file.file != file_name(kind, entry.number) or path.is_symlink() or not path.is_file():\n",
+        "if not path.is_file():\n",
         "store/test_folder.py::test_a_shard_outside_the_folder_is_computed_again",
     ),
     mutation(

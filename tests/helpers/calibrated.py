@@ -42,7 +42,7 @@ def with_margins(table: Table, margins, status=None, norm: str = "linf", paramet
         "passes": [100] * len(margins),
         **dict.fromkeys(("evidence", "counted_low", "counted_high"), [None] * len(margins)),
     }
-    entry = score_record("input_margin", parameters, label=f"input_margin(norm={norm})")
+    entry = score_record("input_margin", {}, parameters=parameters, label=f"input_margin(norm={norm})")
     record = replace(table.record, scores=(*table.record.scores, entry))
     return replace(
         table,

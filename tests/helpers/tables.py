@@ -309,7 +309,7 @@ def thumbnail(number: int, rng: np.random.Generator) -> bytes:
     return sink.getvalue()
 
 
-def score_record(score: str, parameters: Mapping[str, Any], **changes: Any) -> ScoreRecord:
+def score_record(score: str, parameters: Mapping[str, Any], /, **changes: Any) -> ScoreRecord:
     """What a run records of a score of the catalogue, under the given parameters, with some fields changed."""
     kind, label = CATALOGUE.get(score), score_label(score, parameters)
     if kind is None:

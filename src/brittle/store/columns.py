@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 import numpy as np
 import pyarrow as pa
 
-from brittle.errors import UnknownNameError, listed
+from brittle.errors import DataError, listed
 from brittle.estimate import FLIP_PROBABILITY, Status, parameters_json, score_label
 from brittle.store.record import Parameter, RunRecord, ScoreRecord
 
@@ -177,11 +177,12 @@ class Column:
         """Probability that the prediction keeps, `1 - value`.
 
         Raises:
-            UnknownNameError: the value is no flip probability.
+            DataError: the value is no flip probability.
         """
         if not self.is_probability:
-            raise UnknownNameError(
-                "quantity", f"p_robust is 1 minus a flip probability; the value of {self.label} is a {self.quantity}"
+            raise DataError(
+                "no_such_score",
+                f"p_robust is 1 minus a flip probability, and the value of {self.label} is a {self.quantity}",
             )
         return 1.0 - self.value
 
@@ -250,7 +251,7 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
             column alone has; or a name and the value of a parameter, such as `("moments", 0.1)`.
 
     Raises:
-        UnknownNameError: no column fits, or several do; the nearest labels are named.
+        DataError: no column fits, or several do; the nearest labels are named.
     """
     fitting = [column for column in columns if _fits(column, key)]
     if len(fitting) == 1:
@@ -258,9 +259,9 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
     asked = _asked(key)
     if fitting:
         labels = listed([column.label for column in fitting], NEAREST)
-        raise UnknownNameError("column", f"{asked} is one of {len(fitting)} columns: {labels}; say which by its label")
+        raise DataError("several_scores", f"{asked} is one of {len(fitting)} columns: {labels}; say which by its label")
     near = listed(_nearest(columns, key), NEAREST) or "none"
-    raise UnknownNameError("column", f"expected a score of this run, found {asked}; the nearest of its scores: {near}")
+    raise DataError("no_such_score", f"expected a score of this run, found {asked}; the nearest of its scores: {near}")
 
 
 def storable(text: object) -> str:

@@ -52,7 +52,7 @@ class Table:
                 one column alone has; or a name and the value of a parameter, such as `("moments", 0.1)`.
 
         Raises:
-            UnknownNameError: no column fits, or several do; the nearest labels are named.
+            DataError: no column fits, or several do; the nearest labels are named.
         """
         return column_of(self.columns, key)
 

@@ -1,0 +1,77 @@
+"""A score of a run is asked for by itself, its label, its name, or its name and a parameter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.tables import make_table
+
+from brittle.errors import DataError
+from brittle.scores import LogitMargin, Moments, MonteCarlo
+from brittle.store.schemas import SCORES
+
+TABLE = make_table(points=9, broken=2, scores=("moments", "taylor", "logit_margin"), sigmas=(0.1, 0.2), budgets=(10,))
+
+
+@pytest.mark.parametrize(
+    ("key", "label"),
+    [
+        (Moments(sigma=0.2, draws=10), "moments(draws=10, sigma=0.2)"),
+        ("moments(draws=10, sigma=0.2)", "moments(draws=10, sigma=0.2)"),
+        (("moments", 0.2), "moments(draws=10, sigma=0.2)"),
+        (("taylor", 0.1), "taylor(sigma=0.1)"),
+        (LogitMargin(), "logit_margin"),
+        ("logit_margin", "logit_margin"),
+    ],
+    ids=str,
+)
+def test_a_column_is_asked_for_without_spelling_the_defaults(key: Any, label: str) -> None:
+    assert TABLE[key].label == label
+
+
+@pytest.mark.parametrize(
+    ("key", "code", "named"),
+    [
+        ("taylor", "several_scores", r"taylor is one of 2 columns: taylor\(sigma=0\.1\), taylor\(sigma=0\.2\)"),
+        (("moments", 10), "several_scores", "one of 2 columns"),
+        (("moments", 0.3), "no_such_score", r"found moments, 0\.3; the nearest of its scores: moments\(draws=10, "),
+        (MonteCarlo(sigma=0.1), "no_such_score", r"found monte_carlo\(draws=1000, sigma=0\.1\)"),
+        ("logit_margn", "no_such_score", "the nearest of its scores: logit_margin, "),
+        (Moments(sigma=0.1), "no_such_score", r"the nearest of its scores: moments\(draws=10, sigma=0\.1\)"),
+    ],
+    ids=str,
+)
+def test_what_is_absent_or_ambiguous_names_the_nearest(key: Any, code: str, named: str) -> None:
+    with pytest.raises(DataError, match=named) as caught:
+        TABLE[key]
+    assert caught.value.code == code
+
+
+def test_a_column_holds_what_the_table_does() -> None:
+    column, frame = TABLE["moments", 0.1], TABLE.wide()
+    for name in ("low", "high", "status", "passes", "p_robust"):
+        expected = frame[f"{column.label}.{name}"].to_numpy()
+        np.testing.assert_array_equal(getattr(column, name).to_numpy(), expected)
+    np.testing.assert_array_equal(np.asarray(column), frame[f"{column.label}.flip_probability"].to_numpy())
+    assert column.rows.index.tolist() == TABLE.points["point"].to_pylist()
+    assert np.isnan(np.asarray(column)).sum() == 2
+    assert len(column) == 9
+
+
+def test_a_column_says_what_its_score_does() -> None:
+    score, column = Moments(sigma=0.1, draws=10), TABLE["moments", 0.1]
+    for name in ("title", "reference", "quantity", "explanation", "safer", "colour", "preference", "model"):
+        assert getattr(column, name) == getattr(score, name), name
+
+
+def test_a_distance_has_no_robustness() -> None:
+    with pytest.raises(DataError, match="the value of logit_margin is a logit_margin"):
+        _ = TABLE["logit_margin"].p_robust
+
+
+def test_columns_are_computed_once() -> None:
+    assert TABLE.columns is TABLE.columns
+    assert replace(TABLE, scores=SCORES.empty_table()).columns is not TABLE.columns

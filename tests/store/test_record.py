@@ -1,0 +1,92 @@
+"""The record of a run comes back as it was written, and nothing else is one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.tables import make_table
+
+import brittle
+from brittle.errors import StorageError
+from brittle.store.folder import RunFolder
+from brittle.store.record import FORMAT, RunRecord, read_record
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    make_table(points=3).save(tmp_path / "run")
+    return tmp_path / "run"
+
+
+def changed(folder: Path, name: str, **changes: Any) -> None:
+    content = json.loads((folder / name).read_text())
+    (folder / name).write_text(json.dumps(content | changes))
+
+
+def test_a_record_comes_back_as_it_was_written(saved: Path) -> None:
+    assert read_record(saved / "run.json") == make_table(points=3).record
+
+
+@pytest.mark.parametrize("found", [1, 2, FORMAT + 1, "3", None])
+@pytest.mark.parametrize("name", ["run.json", "manifest.json"])
+def test_a_run_of_another_format_is_refused_by_name(name: str, found: Any, saved: Path) -> None:
+    changed(saved, name, format=found)
+    for read in (brittle.read_table, lambda folder: RunFolder.open(folder).__enter__()):
+        with pytest.raises(StorageError, match=rf"format {found!r}, and this version reads format 3") as caught:
+            read(saved)
+        assert caught.value.code == "run_format"
+
+
+@pytest.mark.parametrize("key", sorted(one.name for one in fields(RunRecord)))
+def test_no_field_may_be_missing(key: str, saved: Path) -> None:
+    content = json.loads((saved / "run.json").read_text())
+    del content[key]
+    (saved / "run.json").write_text(json.dumps(content))
+    with pytest.raises(StorageError, match=rf"run\.json lacks {key}; found ") as caught:
+        brittle.read_table(saved)
+    assert caught.value.code == "run_damaged"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"notes": []}, r"run\.json has the unknown key 'notes'"),
+        ({"seed": 0.5}, r"seed in .*run\.json must be a whole number; found 0\.5"),
+        ({"confidence": None}, r"confidence in .*run\.json must be a finite number; found None"),
+        ({"confidence": 1.0}, r"confidence in .*run\.json must be a number between 0 and 1; found 1\.0"),
+        ({"machine": {}}, r"machine in .*run\.json lacks device, "),
+        ({"account": {"points": 1}}, r"account in .*run\.json lacks failed, .*; found points"),
+        ({"scores": [{"label": "a"}]}, r"scores\[0\] in .*run\.json lacks score, parameters, .*; found label"),
+    ],
+    ids=str,
+)
+def test_what_is_no_record_is_refused_with_its_place(changes: dict[str, Any], said: str, saved: Path) -> None:
+    changed(saved, "run.json", **changes)
+    with pytest.raises(StorageError, match=said) as caught:
+        brittle.read_table(saved)
+    assert caught.value.code == "run_damaged"
+
+
+def test_bounds_must_increase_and_a_direction_is_one_of_two(saved: Path) -> None:
+    content = json.loads((saved / "run.json").read_text())
+    for part, key, value, said in (
+        (content["model"], "bounds", [1.0, 0.0], "model.bounds .* must be two increasing numbers"),
+        (content["scores"][0], "safer", "upwards", r"scores\[0\].safer .* must be one of higher, lower"),
+    ):
+        kept, part[key] = part[key], value
+        (saved / "run.json").write_text(json.dumps(content))
+        with pytest.raises(StorageError, match=said):
+            brittle.read_table(saved)
+        part[key] = kept
+
+
+def test_old_names_say_what_they_are_called_now(tmp_path: Path) -> None:
+    table = make_table(points=2)
+    with pytest.raises(AttributeError, match=r"table\.save\(folder\)"):
+        table.to_parquet(tmp_path / "run")
+    with pytest.raises(AttributeError, match=r"Table\.record"):
+        _ = table.provenance
