@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 
@@ -16,6 +17,7 @@ from helpers.processes import started
 from brittle.errors import BrittleError
 from brittle.run.workers.crew import Crew
 from brittle.run.workers.worker import Worker
+from brittle.store.account import Account
 
 
 def test_what_a_worker_raises_is_raised(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +90,7 @@ def test_a_worker_ends_with_its_parent(project: Path) -> None:
 
 
 def test_a_worker_that_answers_for_another_shard_is_refused() -> None:
-    answer = {"done": {"number": 1, "account": {}, "files": {}}}
+    answer = {"done": {"number": 1, "account": asdict(Account()), "files": {}}}
     code = f"print({json.dumps({'hello': {}})!r}, flush=True); input(); print({json.dumps(answer)!r}, flush=True)"
     with pytest.raises(BrittleError, match="gave shard 1 where 0 was asked for") as caught:
         list(Crew([sys.executable, "-c", code], 1).shards([0, 1, 2]))
