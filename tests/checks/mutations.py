@@ -133,7 +133,8 @@ MUTATIONS = (
     ),
     mutation(
         "a report is written as every file", "report/page.py",
-        '    write(path, page.encode("utf-8"))\n', '    path.write_text(page, encoding="utf-8", newline="\\n")\n',
+        '    write(path, render(contents, chapters).encode("utf-8"))\n',
+        '    path.write_text(render(contents, chapters), encoding="utf-8", newline="\\n")\n',
         "test_places.py::test_every_file_is_written_by_one_function",
     ),
     mutation(
@@ -325,9 +326,9 @@ MUTATIONS = (
         "scores/test_evidence.py::test_a_number_that_was_not_seen_is_shown_as_a_bound",
     ),
     mutation(
-        "the report shows a number that was not seen as a bound", "report/average_case.py",
-        "    if _is_extrapolated(row) and subject.chosen is not None:\n", "    if False:\n",
-        "report/test_report.py::test_a_number_that_was_not_seen_is_a_bound",
+        "the report shows a number that was not seen as a bound", "report/chapters/fragile/chapter.py",
+        "    if _is_extrapolated(row) and contents.chosen is not None:\n", "    if False:\n",
+        "report/chapters/fragile/test_chapter.py::test_a_number_that_was_not_seen_is_a_bound",
     ),
     mutation(
         "a share of flips that disagrees is a doubt", "scores/evidence.py",
@@ -787,13 +788,13 @@ MUTATIONS = (
     mutation(
         "text in the report is escaped", "report/page.py",
         "        autoescape=True,\n", "        autoescape=False,\n",
-        "report/test_report.py::test_hostile_text_in_every_field_is_shown_as_text",
+        "report/test_page.py::test_hostile_text_in_every_field_is_shown_as_text",
     ),
     mutation(
         "content security policy of the report", "report/page.html.jinja",
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
         "style-src 'unsafe-inline'\">\n", "",
-        "report/test_report.py::test_the_page_is_well_formed_and_inert",
+        "report/test_page.py::test_the_page_is_well_formed_and_inert",
     ),
     mutation(
         "formulas in a CSV file", "store/files/csv_text.py",

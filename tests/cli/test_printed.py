@@ -22,13 +22,18 @@ from brittle.store.table import Table
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")
 
 
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return change_run()
+
+
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: Table) -> None:
     """Run folders `clean`, `a/run` and `b/run`."""
     monkeypatch.chdir(tmp_path)
-    table.to_parquet("clean")
+    table.save("clean")
     for seed, name in enumerate(("a/run", "b/run"), 1):
-        other_run(seed).to_parquet(name)
+        other_run(seed).save(name)
 
 
 @pytest.mark.usefixtures("folders")
@@ -52,7 +57,7 @@ def test_the_command_prints_what_the_page_shows(table: Table, capsys: pytest.Cap
 def test_what_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "clean", "--against", "nowhere"]) == 7
     assert "nowhere" in capsys.readouterr().err
-    change_run(seed=1).to_parquet("others")
+    change_run(seed=1).save("others")
     assert main(["report", "clean", "--against", "others"]) == DataError.exit_code
     assert "labels_differ" in capsys.readouterr().err
     assert not Path("clean/report.html").exists()
@@ -62,7 +67,7 @@ def test_a_run_without_the_scores_prints_nothing_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    make_table(points=12, scores=("moments",)).to_parquet("plain")
+    make_table(points=12, scores=("moments",)).save("plain")
     assert main(["report", "plain"]) == 0
     assert "aplacian" not in capsys.readouterr().out
 

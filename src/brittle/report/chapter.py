@@ -6,6 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import ClassVar, Generic, TypeVar
 
@@ -64,6 +65,11 @@ class Chapter(ABC, Generic[Result]):
     def brief(self, result: Result) -> Brief:
         """What the start of the page says of it."""
         return Brief()
+
+
+def files_beside(module: str) -> Traversable:
+    """The folder of the module of this name."""
+    return files(module.rpartition(".")[0])
 
 
 def text_of(text: Text) -> str:

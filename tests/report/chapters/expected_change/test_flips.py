@@ -62,7 +62,7 @@ def test_where_nothing_flips_the_noisiest_level_is_told() -> None:
 def test_confident_points_at_one_noise_level_only(table: Table) -> None:
     """Groups at 0.05 alone: elsewhere one point flipped or not, and the rest is unknown."""
     lonely = [0.5] + [math.nan] * 159
-    made = with_score(table, "monte_carlo", lonely, {"sigma": 0.9, "draws": 9}, quantity="flip_probability")
+    made = with_score(table, "monte_carlo", lonely, {"sigma": 0.9, "draws": 10}, quantity="flip_probability")
     found = expected_change(made).flips
     assert len(found.by_laplacian.rows) == 2
     assert len(found.by_flips.rows) == 3

@@ -12,6 +12,7 @@ from helpers.pages import result_of
 from helpers.tables import make_table
 
 from brittle.analysis import direct_robust_accuracy, worst_case_table
+from brittle.report import palette
 from brittle.report.chapters.worst_case import WorstCaseChapter
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table
@@ -80,5 +81,5 @@ def test_the_numbers_are_those_of_the_analysis(table: Table) -> None:
     assert f"{100 * direct.robust_accuracy:.0f}%" == case.distances.numbers[2].value == case.subset.numbers[0].value
     frame = worst_case_table(table, 0.02, "linf")
     assert [row[1].split("\n")[0] for row in case.stand_in.grid.rows] == [f"{tau:.3f}" for tau in frame["tau"]]
-    assert case.stand_in.grid.scores == ("logit_margin", "entropy")
+    assert case.stand_in.grid.colours == tuple(map(palette.colour, (8, 14)))
     assert len(case.subset.study.rows) == 2

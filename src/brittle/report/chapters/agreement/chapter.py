@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import ClassVar
 
 import pandas as pd
 
 from brittle.analysis.agreement import agreement, by_setting
-from brittle.report.chapter import Chapter, Text
+from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.chapters.agreement.charts import agreement_chart
 from brittle.report.contents import Contents
 from brittle.report.figure import Figure
@@ -18,7 +17,7 @@ from brittle.report.parts import Grid
 from brittle.report.wording import MISSING, fixed, shown
 from brittle.store.columns import Setting
 
-FILES = files(__package__)
+FILES = files_beside(__name__)
 
 
 @dataclass(frozen=True)

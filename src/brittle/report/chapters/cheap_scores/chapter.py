@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import ClassVar
 
 import pandas as pd
@@ -12,7 +11,7 @@ import pandas as pd
 from brittle.analysis.change_columns import LAPLACIAN
 from brittle.analysis.rank_correlation import rank_correlation
 from brittle.estimate import INPUT_MARGIN
-from brittle.report.chapter import Chapter, Text
+from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.chapters.cheap_scores.charts import cheap_scores_chart
 from brittle.report.contents import Contents
 from brittle.report.figure import Figure
@@ -23,7 +22,7 @@ from brittle.store.columns import Column
 MAX_DOTS = 1200
 """Points drawn in one scatter plot."""
 
-FILES = files(__package__)
+FILES = files_beside(__name__)
 
 
 @dataclass(frozen=True, eq=False)

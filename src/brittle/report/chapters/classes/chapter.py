@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any, ClassVar
 
 import pandas as pd
 
 from brittle.analysis.class_bias import MIN_POINTS, ClassBias, class_name
-from brittle.report.chapter import Brief, Chapter, Text
+from brittle.report.chapter import Brief, Chapter, Text, files_beside
 from brittle.report.chapters.classes.charts import classes_chart
 from brittle.report.contents import Contents, ends
 from brittle.report.figure import Figure
@@ -21,7 +20,7 @@ from brittle.report.wording import fixed, interval, plural, range_text, short, s
 MAX_CLASSES = 30
 """Classes drawn; of more, the least and the most robust."""
 
-FILES = files(__package__)
+FILES = files_beside(__name__)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import ClassVar
 
 import pandas as pd
@@ -12,7 +11,7 @@ import pandas as pd
 from brittle.analysis.columns import TYPICAL_P_ROBUST, largest_budgets, preferred
 from brittle.analysis.distribution import FRAGILE, histogram
 from brittle.analysis.mean_interval import mean_interval
-from brittle.report.chapter import Brief, Chapter, Text
+from brittle.report.chapter import Brief, Chapter, Text, files_beside
 from brittle.report.chapters.distribution.charts import distribution_chart
 from brittle.report.contents import Contents
 from brittle.report.figure import Figure
@@ -20,7 +19,7 @@ from brittle.report.parts import Number
 from brittle.report.wording import fixed, interval, percent, plural, shown
 from brittle.store.columns import Column, Setting
 
-FILES = files(__package__)
+FILES = files_beside(__name__)
 
 
 @dataclass(frozen=True, eq=False)

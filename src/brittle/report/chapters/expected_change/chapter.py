@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import ClassVar
 
 import numpy as np
 
 from brittle.analysis.mean_absolute import mean_absolute
-from brittle.report.chapter import Brief, Chapter, Text
+from brittle.report.chapter import Brief, Chapter, Text, files_beside
 from brittle.report.chapters.expected_change.case import Case, falling, mean_change, open_case, rising, setting_text
 from brittle.report.chapters.expected_change.charts import change_chart, means_chart, shares_chart
 from brittle.report.chapters.expected_change.drops import summarize_drops
@@ -21,7 +20,7 @@ from brittle.report.figure import Figure
 from brittle.report.parts import Number
 from brittle.report.wording import plural, reach, short, signed, small_percent
 
-FILES = files(__package__)
+FILES = files_beside(__name__)
 
 
 class ExpectedChangeChapter(Chapter[ExpectedChange]):

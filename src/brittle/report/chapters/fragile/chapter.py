@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any, ClassVar
 
 from brittle.analysis.extremes import ranked
 from brittle.estimate import Evidence
 from brittle.report import wording
-from brittle.report.chapter import Chapter, Text
+from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.contents import Contents
 from brittle.report.parts import Grid
 from brittle.report.wording import plural, short, shown
@@ -19,7 +18,7 @@ MOST_FRAGILE = 20
 
 HEAD = ("Row", "Name", "Id", "Label", "Predicted", "p_robust", "Flip probability", "Interval", "Evidence", "Status")
 
-FILES = files(__package__)
+FILES = files_beside(__name__)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -13,7 +12,7 @@ from brittle.analysis.class_bias import ClassBias
 from brittle.analysis.extremes import extremes
 from brittle.estimate import Evidence
 from brittle.report import wording
-from brittle.report.chapter import Chapter, Text
+from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.contents import Contents, ends
 from brittle.report.thumbnails import embedded
 from brittle.report.wording import fixed, plural, short, shown
@@ -25,7 +24,7 @@ MAX_GALLERIES = 12
 PER_SIDE = 5
 """Images per class and side."""
 
-FILES = files(__package__)
+FILES = files_beside(__name__)
 
 
 @dataclass(frozen=True)

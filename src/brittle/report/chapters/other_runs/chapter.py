@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import ClassVar
 
-from brittle.report.chapter import Chapter, Text
+from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.chapters.other_runs.charts import difference_chart, series_chart, spread_chart
 from brittle.report.chapters.other_runs.names import distinct, flips_setting
 from brittle.report.chapters.other_runs.pair import summarize_pair
@@ -19,7 +18,7 @@ from brittle.report.wording import shown
 MAX_DRAWN = 2
 """Other runs that get figures of their own; of more, the series is drawn and each has a table."""
 
-FILES = files(__package__)
+FILES = files_beside(__name__)
 
 
 class OtherRunsChapter(Chapter[OtherRuns]):

@@ -5,16 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from typing import ClassVar
 
-from brittle.report.chapter import Chapter, Text
+from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.contents import Contents
 from brittle.report.parts import Entry
 from brittle.report.wording import MISSING, shown
 from brittle.store.record import ModelRecord, RunRecord
 
-FILES = files(__package__)
+FILES = files_beside(__name__)
 
 
 @dataclass(frozen=True)

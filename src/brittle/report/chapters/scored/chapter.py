@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -13,7 +12,7 @@ from brittle.analysis.outcomes import outcomes
 from brittle.analysis.worst_case import margin_columns
 from brittle.intervals import clopper_pearson
 from brittle.report import wording
-from brittle.report.chapter import Chapter, Text
+from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.contents import Contents
 from brittle.report.parts import Entry, Grid
 from brittle.report.wording import MISSING, percent, plural, range_text, shown
@@ -29,7 +28,7 @@ NOISES = {
 }
 """Noise families in words; another one is called by its name."""
 
-FILES = files(__package__)
+FILES = files_beside(__name__)
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import ClassVar
 
-from brittle.report.chapter import Brief, Chapter, Text
+from brittle.report.chapter import Brief, Chapter, Text, files_beside
 from brittle.report.chapters.worst_case.case import Case, open_cases
 from brittle.report.chapters.worst_case.charts import detection_chart, nearest_chart, stand_in_chart
 from brittle.report.chapters.worst_case.counterexamples import summarize_counterexamples
@@ -22,7 +21,7 @@ TITLES = {
     "l2": "L2: the Euclidean length of the change",
 }
 
-FILES = files(__package__)
+FILES = files_beside(__name__)
 
 
 class WorstCaseChapter(Chapter[tuple[WorstCase, ...]]):
