@@ -191,7 +191,7 @@ def without_test(package: list[Source], tests: list[Source]) -> list[str]:
     return [str(path) for path in modules if f"test_{path.name}" not in names]
 
 
-def tests_that_import_tests(tests: list[Source]) -> list[str]:
+def importing_tests(tests: list[Source]) -> list[str]:
     """Files of tests, checks and helpers that import a file of tests."""
     names = {file.path.stem for file in tests if file.path.name.startswith("test_")}
     found = []
@@ -274,7 +274,7 @@ def figures(root: Path) -> Iterator[tuple[str, object]]:
     yield "lines of tests", sum(len(file.text.splitlines()) for file in tests)
     yield "files of tests", sum(file.path.name.startswith("test_") for file in tests)
     yield "modules without a test file of their name", len(absent)
-    yield "test files that others import", len(tests_that_import_tests(tests))
+    yield "test files that others import", len(importing_tests(tests))
 
 
 def main() -> None:
@@ -294,7 +294,7 @@ def main() -> None:
         package, tests = sources(root, "src"), sources(root, "tests")
         print("\nlong:", *long_functions(package), sep="\n  ")
         print("\nwithout a test file:", *without_test(package, tests), sep="\n  ")
-        print("\nimport a test file:", *tests_that_import_tests(tests), sep="\n  ")
+        print("\nimport a test file:", *importing_tests(tests), sep="\n  ")
 
 
 if __name__ == "__main__":

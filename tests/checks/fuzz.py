@@ -35,7 +35,7 @@ from typing import Any
 
 Files = dict[str, bytes]
 
-PATH = os.pathsep.join(str(Path(__file__).parents[1] / place) for place in ("", "data", "model/loading"))
+PATH = str(Path(__file__).parents[1])
 ENVIRONMENT = os.environ | {"PYTHONPATH": PATH}
 """Where a child that reads damaged files finds the tests' own modules."""
 

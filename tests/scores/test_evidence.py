@@ -25,7 +25,6 @@ from brittle.measure.noisy_margins import SpreadSums
 from brittle.noise import Gaussian, Laplace, Noise, Sphere, Uniform
 from brittle.report import wording
 from brittle.scores import MMSE, MMSEMVS, MMSEMargin, Moments, MonteCarlo, ProbabilityChange, Score, Softmax, Taylor
-from brittle.scores.base import GRAVE, mark
 from brittle.scores.evidence import FEWEST_UNITS
 from brittle.store.table import FLIP_PROBABILITY
 
@@ -214,17 +213,6 @@ def test_an_interval_that_says_nothing_has_a_status() -> None:
     found = estimate(small_classifier(), inputs(20), MonteCarlo(0.2, draws=2))
     assert {Status(code) for code in found.status.tolist()} == {Status.VACUOUS}
     assert bool((found.high - found.low >= 0.9).all())
-
-
-def test_graver_outcomes_stay() -> None:
-    """A status takes the place of a less grave one and of no other, whatever the order in which they are found."""
-    order = [[Status.OK], [Status.CLASSES_KEPT, Status.ILL_CONDITIONED], *([each] for each in GRAVE)]
-    ranks = {member: rank for rank, members in enumerate(order) for member in members}
-    ranks |= {Status.NONFINITE_LOGITS: 99, Status.INDEFINITE: 99}
-    for one, rank in ranks.items():
-        for other, other_rank in ranks.items():
-            marked = mark(torch.tensor([int(one)]), torch.tensor([True]), other)
-            assert Status(int(marked)) == (other if other_rank > rank else one)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.25, 0.5, 0.75])
