@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from brittle.analysis import class_bias
 from brittle.store.table import POINTS, Table
 
 
-def with_labels(table: Table, labels: list[int | None]) -> Table:
+def with_labels(table: Table, labels: Sequence[int | None]) -> Table:
     place = table.points.schema.get_field_index("label")
     return replace(table, points=table.points.set_column(place, POINTS.field(place), pa.array(labels, pa.int64())))
 

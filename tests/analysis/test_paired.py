@@ -18,7 +18,7 @@ CELLS = st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True))
 @given(st.lists(st.tuples(CELLS, CELLS), max_size=20))
 def test_what_is_kept_is_a_number_in_both(rows: list[tuple[float | None, float | None]]) -> None:
     left, right = [row[0] for row in rows], [row[1] for row in rows]
-    kept, dropped = paired(left=left, right=right)
+    kept, dropped = paired(left=left, right=right)  # pyright: ignore[reportArgumentType] None is no number
     whole = [row for row in rows if not any(cell is None or math.isnan(cell) for cell in row)]
     assert list(zip(kept[0].tolist(), kept[1].tolist(), strict=True)) == whole
     assert dropped == len(rows) - len(whole)

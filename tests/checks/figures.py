@@ -104,7 +104,7 @@ def most_parameters(files: list[Source]) -> str:
 # Annotations.
 
 
-def annotations(tree: ast.AST) -> Iterator[ast.expr]:
+def written_annotations(tree: ast.AST) -> Iterator[ast.expr]:
     """Every annotation of a file, those in texts too."""
     for node in ast.walk(tree):
         given = [node.annotation] if isinstance(node, ast.AnnAssign | ast.arg) else []
@@ -118,7 +118,7 @@ def annotations(tree: ast.AST) -> Iterator[ast.expr]:
 
 def loose_dictionaries(files: list[Source]) -> int:
     """How often an annotation says `dict[..., Any]`."""
-    shapes = [ast.unparse(node) for file in files for one in annotations(file.tree) for node in ast.walk(one)]
+    shapes = [ast.unparse(node) for file in files for one in written_annotations(file.tree) for node in ast.walk(one)]
     return sum(re.fullmatch(r"dict\[[^\[\]]+, Any\]", shape) is not None for shape in shapes)
 
 
@@ -279,7 +279,7 @@ def figures(root: Path) -> Iterator[tuple[str, object]]:
 
 def main() -> None:
     """Print a figure a line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[2], help="the tree")
     parser.add_argument("--seconds", action="store_true", help="also time the import and the help")
     parser.add_argument("--all", action="store_true", help="also time the demo and the suite")

@@ -417,13 +417,14 @@ def parquet_target() -> Target:
 
     table = image_table([encode(one) for one in LEVELS], LABELS, id=pa.array([f"p{row}" for row in range(len(LABELS))]))
     files = []
-    for options in (
+    writings: tuple[dict[str, Any], ...] = (
         {"compression": "none", "write_page_checksum": False},
         {"compression": "zstd", "write_page_checksum": True},
         {"compression": "snappy", "row_group_size": 3, "use_dictionary": False},
         {"compression": "gzip", "data_page_version": "2.0"},
         {"compression": "none", "store_schema": False, "write_statistics": False, "column_encoding": None},
-    ):
+    )
+    for options in writings:
         sink = io.BytesIO()
         pq.write_table(table, sink, **options)
         files.append({"x.parquet": sink.getvalue()})
@@ -640,7 +641,7 @@ def hunt(
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--minutes", type=float, default=5.0)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--keep", type=Path, help="folder for the inputs that were findings")

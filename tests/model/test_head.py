@@ -80,5 +80,5 @@ def test_one_logit_is_a_head_of_two_classes() -> None:
         logits, features = classifier.observe(inputs(4))
     assert torch.allclose(classifier.head.logits(features).detach(), logits, atol=1e-6)
     margin = estimate(classifier, inputs(4), FeatureMargin()).value
-    weight = network[3].weight.detach().double()
+    weight = network[3].weight.detach().double()  # pyright: ignore[reportCallIssue] a layer of a known kind
     assert torch.allclose(margin, logits[:, 1].abs().double() / weight.norm(), rtol=1e-6)

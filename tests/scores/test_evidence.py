@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -288,6 +289,7 @@ def test_no_normal_model_is_trusted_where_the_noise_is_not_normal(family: type[N
     noise, x = family(1.0), torch.zeros(60, 2, dtype=torch.float64)
     classifier = brittle.Classifier(Margin(lambda first: first + distance).double(), bounds=(-9, 9))
     truth = _exact(noise, distance)
+    scores: tuple[tuple[Any, dict[str, Any]], ...]
     scores = (Moments, {"draws": 50}), (Moments, {"draws": 200}), (MMSE, {}), (MMSEMargin, {}), (MMSEMVS, {})
     for kind, options in scores:
         found = estimate(classifier, x, kind(noise=noise, **options))

@@ -17,8 +17,8 @@ def test_ddn_is_as_near_as_foolbox() -> None:
         import foolbox
     network, points = problems.small_network(), problems.inputs(24)
     labels = network(points).argmax(dim=1)
-    theirs = foolbox.attacks.DDNAttack(steps=200)
-    _, moved, success = theirs(foolbox.PyTorchModel(network, (0, 1), device="cpu"), points, labels, epsilons=None)
+    theirs = foolbox.attacks.DDNAttack(steps=200)  # pyright: ignore[reportPrivateImportUsage] exported in all but its type
+    _, moved, success = theirs(foolbox.PyTorchModel(network, (0, 1), device="cpu"), points, labels, epsilons=None)  # pyright: ignore[reportPrivateImportUsage] exported in all but its type
     rival = torch.where(success, (moved - points).flatten(1).norm(dim=1), torch.inf).double()
     found = run(problems.small_classifier(), points, attack="ddn", norm="l2", effort="thorough")
     assert success.any()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from helpers import problems
@@ -60,7 +62,7 @@ def test_a_box_in_the_way_is_respected_and_counted(attack: str, norm: str) -> No
         ({"attack": "ddn", "norm": "linf"}, "attack"),
     ],
 )
-def test_unknown_names_are_refused(options: dict[str, str], code: str) -> None:
+def test_unknown_names_are_refused(options: dict[str, Any], code: str) -> None:
     with pytest.raises(ParameterError, match=next(iter(options.values()))) as refused:
         Nearest(**options)
     assert refused.value.code == code
@@ -90,6 +92,6 @@ def test_the_inputs_are_those_of_the_score(norm: str, monkeypatch: pytest.Monkey
         (problems.inputs(3), {"attack": "ddn"}, "ddn knows norm='l2' only"),
     ],
 )
-def test_what_cannot_be_searched(points: Tensor, options: dict[str, str], sentence: str) -> None:
+def test_what_cannot_be_searched(points: Tensor, options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(brittle.errors.BrittleError, match=sentence):
         brittle.nearest(problems.small_classifier(), points, **options)
