@@ -47,7 +47,7 @@ def chosen() -> list[Path]:
 
 
 def _by_name(path: Path) -> bool:
-    return path.stem in SAME_EVERYWHERE_TOO or "store" in path.parts
+    return path.stem in SAME_EVERYWHERE_TOO or path.parent.name == "files"
 
 
 def can(capability: str) -> bool:
