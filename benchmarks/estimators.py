@@ -86,7 +86,7 @@ def trained(points: int) -> Iterator[Task]:
     """Networks trained on three quarters of the digits, and points of the last quarter."""
     from sklearn.datasets import load_digits
 
-    digits = load_digits()
+    digits: Any = load_digits()
     x = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
     y = torch.tensor(digits.target)
     cut = len(x) * 3 // 4
@@ -145,7 +145,8 @@ def estimates(task: Task) -> dict[Score, Estimate]:
 
 def _together(parts: list[Estimate]) -> Estimate:
     names = ("value", "low", "high", "status", "passes", "evidence")
-    return Estimate(**{name: torch.cat([getattr(part, name) for part in parts]) for name in names})
+    joined: dict[str, Any] = {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
+    return Estimate(**joined)
 
 
 def show(task: Task, totals: dict[str, list[int]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from brittle.store.schemas import POINTS
 from brittle.store.table import Table
 
 
-def with_labels(table: Table, labels: list[int | None]) -> Table:
+def with_labels(table: Table, labels: Sequence[int | None]) -> Table:
     place = table.points.schema.get_field_index("label")
     return replace(table, points=table.points.set_column(place, POINTS.field(place), pa.array(labels, pa.int64())))
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from helpers.tables import make_table, with_model, with_value
 from helpers.two_runs import POINTS_MADE, first_points, renamed, run, two_runs, values, with_column, with_laplacian
@@ -17,6 +18,7 @@ from brittle.analysis.comparison import ALIKE, NO_POINTS
 from brittle.analysis.location import median_interval, skewed_mean
 from brittle.analysis.mean_interval import mean_interval
 from brittle.errors import DataError
+from brittle.store.table import Table
 
 P_VALUES = ["p_wilcoxon", "p_t", "p_mcnemar"]
 
@@ -34,7 +36,7 @@ def test_a_row_is_what_the_arrays_say() -> None:
     assert (row["second"], row["second_low"], row["second_high"]) == pytest.approx(skewed_mean(y, 0.99))
     assert (row["difference"], row["difference_low"], row["difference_high"]) == pytest.approx(skewed_mean(x - y, 0.99))
     assert row["first_larger"] == (x > y).mean()
-    assert row["p_wilcoxon"] == pytest.approx(wilcoxon(x, y).pvalue)
+    assert row["p_wilcoxon"] == pytest.approx(wilcoxon(x, y).pvalue)  # pyright: ignore[reportAttributeAccessIssue] SciPy says less than it gives
     assert row["p_t"] == pytest.approx(ttest_rel(x, y).pvalue)
     assert math.isnan(row["p_mcnemar"])
     assert (row["statistic"], row["points"], row["pairing"]) == ("mean", POINTS_MADE, "point")
@@ -52,7 +54,7 @@ def test_laplacians_are_compared_by_their_size() -> None:
     )
     assert row["difference"] == pytest.approx((x - y).mean())
     assert row["difference_high"] < 0.0
-    assert row["p_wilcoxon"] == pytest.approx(wilcoxon(x, y).pvalue)
+    assert row["p_wilcoxon"] == pytest.approx(wilcoxon(x, y).pvalue)  # pyright: ignore[reportAttributeAccessIssue] SciPy says less than it gives
     assert row["p_wilcoxon"] < 0.01
     assert row["first_low"] >= 0.0
 
@@ -60,13 +62,13 @@ def test_laplacians_are_compared_by_their_size() -> None:
 def test_probabilities_keep_within_their_range() -> None:
     first, second = two_runs()
     label = "monte_carlo(draws=50, sigma=0.1)"
-    second = with_value(second, label, np.zeros(POINTS_MADE))
+    second = with_value(second, label, np.zeros(POINTS_MADE))  # pyright: ignore[reportArgumentType] an array is a sequence
     row = by_score(compare(first, second)).loc[label]
     flips = first.wide()[f"{label}.flip_probability"]
     assert (row["first"], row["first_low"], row["first_high"]) == pytest.approx(mean_interval(flips, 0.99))
     assert (row["second"], row["second_low"]) == (0.0, 0.0)
     assert row["second_high"] > 0.0
-    certain = with_value(first, label, np.ones(POINTS_MADE))
+    certain = with_value(first, label, np.ones(POINTS_MADE))  # pyright: ignore[reportArgumentType] an array is a sequence
     row = by_score(compare(certain, second)).loc[label]
     assert row["difference"] == row["difference_high"] == 1.0
     assert 0.8 < row["difference_low"] < 1.0
@@ -109,7 +111,7 @@ def test_swapping_the_runs_flips_every_sign() -> None:
     assert (back["difference"] + there["difference"]).to_numpy() == pytest.approx(0.0, abs=1e-12)
     assert back["difference_low"].to_numpy() == pytest.approx(-there["difference_high"].to_numpy())
     assert back["first_larger"].to_numpy() == pytest.approx(1.0 - there["first_larger"].to_numpy())
-    pd.testing.assert_frame_equal(back[P_VALUES], there[P_VALUES])
+    pd.testing.assert_frame_equal(back[P_VALUES], there[P_VALUES])  # pyright: ignore[reportArgumentType] a cell, a column or a frame
     for name in ("", "_low", "_high", "_infinite"):
         assert back[f"first{name}"].tolist() == there[f"second{name}"].tolist()
 
@@ -134,7 +136,7 @@ def test_infinite_distances_are_compared_by_their_order() -> None:
     x, y = np.arange(60.0), np.arange(60.0)[::-1].copy()
     x[:20], y[10:40] = math.inf, math.inf
     label = "input_margin(norm=linf)"
-    row = by_score(compare(with_value(first, label, x), with_value(second, label, y))).loc[label]
+    row = by_score(compare(with_value(first, label, x), with_value(second, label, y))).loc[label]  # pyright: ignore[reportArgumentType] an array is a sequence
     assert (row["statistic"], row["first_infinite"], row["second_infinite"]) == ("median", 20, 30)
     assert (row["first"], row["first_low"], row["first_high"]) == median_interval(x, 0.99)
     assert row["second"] == math.inf
@@ -143,7 +145,7 @@ def test_infinite_distances_are_compared_by_their_order() -> None:
     differences = np.where((x == y), 0.0, np.subtract(x, y, where=x != y, out=np.zeros(60)))
     assert row["difference"] == np.median(differences)
     finite = np.clip(differences, -1e6, 1e6)
-    assert row["p_wilcoxon"] == pytest.approx(wilcoxon(finite[finite != 0]).pvalue)
+    assert row["p_wilcoxon"] == pytest.approx(wilcoxon(finite[finite != 0]).pvalue)  # pyright: ignore[reportAttributeAccessIssue] SciPy says less than it gives
     assert "* medians, as up to 30 distances are infinite" in format_comparison(row.to_frame().T)
 
 
@@ -220,6 +222,13 @@ def test_the_larger_confidence_is_used() -> None:
     assert set(compare(lower, lower)["confidence"]) == {0.9}
 
 
+def of_values(table: Table, values: np.ndarray) -> Table:
+    """`table`, which holds one score, with other values of it."""
+    place = table.scores.schema.get_field_index("value")
+    column = pa.array(values, pa.float64())
+    return replace(table, scores=table.scores.set_column(place, table.scores.schema.field(place), column))
+
+
 def test_equal_runs_are_seldom_told_apart() -> None:
     """Of 200 pairs of runs without a difference more than 9 have p < 0.01 by chance in less than 1 of 10,000 cases.
 
@@ -231,7 +240,7 @@ def test_equal_runs_are_seldom_told_apart() -> None:
     for shift in (0.0, 1.0):
         for _ in range(200):
             x, y = generator.exponential(size=(2, 40))
-            runs = (with_value(table, "logit_margin", one) for one in (x + shift, y))
+            runs = (of_values(table, one) for one in (x + shift, y))
             row = compare(*runs).iloc[0]
             found.append(
                 (

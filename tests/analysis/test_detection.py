@@ -101,7 +101,7 @@ def test_a_margin_of_epsilon_is_not_robust() -> None:
 
 
 def test_missing_numbers_are_left_out_and_counted() -> None:
-    found = detection([0.1, None, math.inf, 0.2, math.nan], [1.0, 1.0, 2.0, None, 1.0], 0.15)
+    found = detection([0.1, None, math.inf, 0.2, math.nan], [1.0, 1.0, 2.0, None, 1.0], 0.15)  # pyright: ignore[reportArgumentType] None is no number
     assert (found.points, found.dropped, found.positives, found.auroc) == (2, 3, 1, 1.0)
 
 

@@ -55,7 +55,7 @@ def test_infinite_margins_tie_as_the_largest() -> None:
 
 
 def test_missing_numbers_are_left_out_and_counted() -> None:
-    found = margin_consistency([0.1, None, 0.3, math.nan, 0.4], [1.0, 2.0, None, 3.0, 2.0], name="logit_margin")
+    found = margin_consistency([0.1, None, 0.3, math.nan, 0.4], [1.0, 2.0, None, 3.0, 2.0], name="logit_margin")  # pyright: ignore[reportArgumentType] None is no number
     assert (found.score, found.points, found.dropped, found.tau) == ("logit_margin", 2, 3, 1.0)
     assert (found.low, found.high) == (-1.0, 1.0)
 
@@ -152,7 +152,7 @@ def test_an_isometry_up_to_scale() -> None:
 
 
 def test_isometry_leaves_out_what_was_not_found() -> None:
-    found = isometry([1.0, 2.0, math.inf, None, 0.0], [2.0, 5.0, 1.0, 1.0, 0.0])
+    found = isometry([1.0, 2.0, math.inf, None, 0.0], [2.0, 5.0, 1.0, 1.0, 0.0])  # pyright: ignore[reportArgumentType] None is no number
     assert (found.points, found.dropped, found.kappa) == (3, 2, 2.25)
 
 

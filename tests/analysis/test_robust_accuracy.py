@@ -47,14 +47,14 @@ def estimated(margin: np.ndarray, score: np.ndarray, correct: np.ndarray, subset
 
 
 def test_direct_by_hand() -> None:
-    found = direct_robust_accuracy([0.1, 0.2, 0.3, math.inf, None], [True, False, True, True, True], 0.2, 0.9)
+    found = direct_robust_accuracy([0.1, 0.2, 0.3, math.inf, None], [True, False, True, True, True], 0.2, 0.9)  # pyright: ignore[reportArgumentType] None is no number
     low, high = clopper_pearson(2, 4, 0.9)
     assert (found.points, found.dropped, found.accuracy, found.robust_accuracy) == (4, 1, 0.75, 0.5)
     assert (found.low, found.high) == (float(low), float(high))
 
 
 def test_direct_without_labels() -> None:
-    found = direct_robust_accuracy([0.1, 0.2], [None, None], 0.1)
+    found = direct_robust_accuracy([0.1, 0.2], [None, None], 0.1)  # pyright: ignore[reportArgumentType] None is no number
     assert (found.points, found.dropped, found.low, found.high) == (0, 2, 0.0, 1.0)
     assert math.isnan(found.robust_accuracy)
     assert math.isnan(found.accuracy)
@@ -188,7 +188,7 @@ def test_sanity(attacked: float, agrees: bool, words: str) -> None:
 
 
 def test_sanity_of_nothing() -> None:
-    found = sanity([None], [True], 0.5, 0.5)
+    found = sanity([None], [True], 0.5, 0.5)  # pyright: ignore[reportArgumentType] None is no number
     assert not found.agrees
     assert "nothing can be compared" in found.verdict
 

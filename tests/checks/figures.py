@@ -104,7 +104,7 @@ def most_parameters(files: list[Source]) -> str:
 # Annotations.
 
 
-def annotations(tree: ast.AST) -> Iterator[ast.expr]:
+def written_annotations(tree: ast.AST) -> Iterator[ast.expr]:
     """Every annotation of a file, those in texts too."""
     for node in ast.walk(tree):
         given = [node.annotation] if isinstance(node, ast.AnnAssign | ast.arg) else []
@@ -118,7 +118,7 @@ def annotations(tree: ast.AST) -> Iterator[ast.expr]:
 
 def loose_dictionaries(files: list[Source]) -> int:
     """How often an annotation says `dict[..., Any]`."""
-    shapes = [ast.unparse(node) for file in files for one in annotations(file.tree) for node in ast.walk(one)]
+    shapes = [ast.unparse(node) for file in files for one in written_annotations(file.tree) for node in ast.walk(one)]
     return sum(re.fullmatch(r"dict\[[^\[\]]+, Any\]", shape) is not None for shape in shapes)
 
 
@@ -191,7 +191,7 @@ def without_test(package: list[Source], tests: list[Source]) -> list[str]:
     return [str(path) for path in modules if f"test_{path.name}" not in names]
 
 
-def tests_that_import_tests(tests: list[Source]) -> list[str]:
+def importing_tests(tests: list[Source]) -> list[str]:
     """Files of tests, checks and helpers that import a file of tests."""
     names = {file.path.stem for file in tests if file.path.name.startswith("test_")}
     found = []
@@ -274,12 +274,12 @@ def figures(root: Path) -> Iterator[tuple[str, object]]:
     yield "lines of tests", sum(len(file.text.splitlines()) for file in tests)
     yield "files of tests", sum(file.path.name.startswith("test_") for file in tests)
     yield "modules without a test file of their name", len(absent)
-    yield "test files that others import", len(tests_that_import_tests(tests))
+    yield "test files that others import", len(importing_tests(tests))
 
 
 def main() -> None:
     """Print a figure a line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[2], help="the tree")
     parser.add_argument("--seconds", action="store_true", help="also time the import and the help")
     parser.add_argument("--all", action="store_true", help="also time the demo and the suite")
@@ -294,7 +294,7 @@ def main() -> None:
         package, tests = sources(root, "src"), sources(root, "tests")
         print("\nlong:", *long_functions(package), sep="\n  ")
         print("\nwithout a test file:", *without_test(package, tests), sep="\n  ")
-        print("\nimport a test file:", *tests_that_import_tests(tests), sep="\n  ")
+        print("\nimport a test file:", *importing_tests(tests), sep="\n  ")
 
 
 if __name__ == "__main__":

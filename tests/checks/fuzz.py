@@ -35,7 +35,7 @@ from typing import Any
 
 Files = dict[str, bytes]
 
-PATH = os.pathsep.join(str(Path(__file__).parents[1] / place) for place in ("", "data", "model/loading"))
+PATH = str(Path(__file__).parents[1])
 ENVIRONMENT = os.environ | {"PYTHONPATH": PATH}
 """Where a child that reads damaged files finds the tests' own modules."""
 
@@ -416,13 +416,14 @@ def parquet_target() -> Target:
 
     table = image_table([encode(one) for one in LEVELS], LABELS, id=pa.array([f"p{row}" for row in range(len(LABELS))]))
     files = []
-    for options in (
+    writings: tuple[dict[str, Any], ...] = (
         {"compression": "none", "write_page_checksum": False},
         {"compression": "zstd", "write_page_checksum": True},
         {"compression": "snappy", "row_group_size": 3, "use_dictionary": False},
         {"compression": "gzip", "data_page_version": "2.0"},
         {"compression": "none", "store_schema": False, "write_statistics": False, "column_encoding": None},
-    ):
+    )
+    for options in writings:
         sink = io.BytesIO()
         pq.write_table(table, sink, **options)
         files.append({"x.parquet": sink.getvalue()})
@@ -639,7 +640,7 @@ def hunt(
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--minutes", type=float, default=5.0)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--keep", type=Path, help="folder for the inputs that were findings")

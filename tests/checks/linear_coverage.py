@@ -58,7 +58,7 @@ class Problem:
     @property
     def offsets(self) -> NDArray[np.float64]:
         """Levels of the competitors above the nearest one."""
-        return STEP * np.arange(self.classes - 1) * self.graded
+        return STEP * np.arange(self.classes - 1) * self.graded  # pyright: ignore[reportReturnType] an array is a sequence
 
     @property
     def levels(self) -> NDArray[np.float64]:
@@ -77,7 +77,7 @@ def _flips(level: float, offsets: NDArray[np.float64]) -> float:
 @cache
 def _nearest_level(problem: Problem) -> float:
     target = math.log(problem.flip)
-    return optimize.brentq(lambda level: math.log(_flips(level, problem.offsets)) - target, -4.0, 10.0)
+    return optimize.brentq(lambda level: math.log(_flips(level, problem.offsets)) - target, -4.0, 10.0)  # pyright: ignore[reportReturnType] SciPy says less than it gives
 
 
 def logits(problem: Problem, slope: float, noise: Tensor) -> Tensor:

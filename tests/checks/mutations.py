@@ -119,23 +119,23 @@ MUTATIONS = (
     mutation(
         "what comes in between is not written over", "store/files/writing.py",
         "                check_target(path)\n", "",
-        "test_places.py::test_what_comes_in_between_is_not_replaced",
+        "store/files/test_writing.py::test_what_comes_in_between_is_not_replaced",
     ),
     mutation(
         "half a file is removed", "store/files/writing.py",
         "                temporary.unlink(missing_ok=True)\n", "                pass\n",
-        "test_places.py::test_a_file_is_whole_or_not_there",
+        "store/files/test_writing.py::test_a_file_is_whole_or_not_there",
     ),
     mutation(
         "a file that is replaced keeps its permissions", "store/files/writing.py",
         "                _take_permissions(file, path)\n", "",
-        "test_places.py::test_a_file_that_is_replaced_keeps_its_permissions_and_its_other_names",
+        "store/files/test_writing.py::test_a_file_that_is_replaced_keeps_its_permissions_and_its_other_names",
     ),
     mutation(
         "a report is written as every file", "report/page.py",
         '    write(path, render(contents, chapters).encode("utf-8"))\n',
         '    path.write_text(render(contents, chapters), encoding="utf-8", newline="\\n")\n',
-        "test_places.py::test_every_file_is_written_by_one_function",
+        "store/files/test_writing.py::test_every_file_is_written_by_one_function",
     ),
     mutation(
         "the folder of the demo's run is no link", "cli/commands.py",
@@ -145,22 +145,22 @@ MUTATIONS = (
     mutation(
         "the lock is no link", "store/files/lock.py",
         " | os.O_NOFOLLOW | os.O_NONBLOCK\n", " | os.O_NONBLOCK\n",
-        "test_places.py::test_a_lock_that_became_a_link_in_between_is_not_followed",
+        "store/files/test_lock.py::test_a_lock_that_became_a_link_in_between_is_not_followed",
     ),
     mutation(
         "the lock is a regular file", "store/files/lock.py",
         "        if not stat.S_ISREG(os.fstat(self._file).st_mode):\n", "        if False:\n",
-        "test_places.py::test_a_lock_that_became_a_link_in_between_is_not_followed",
+        "store/files/test_lock.py::test_a_lock_that_became_a_link_in_between_is_not_followed",
     ),
     mutation(
         "the lock has no other name", "store/files/lock.py",
         "        if opened.st_nlink > 1:\n", "        if False:\n",
-        "test_places.py::test_a_lock_that_is_none_is_not_written_over",
+        "store/files/test_lock.py::test_a_lock_that_is_none_is_not_written_over",
     ),
     mutation(
         "somebody's file is no lock", "store/files/lock.py",
         "        if not self._is_lock():\n", "        if False:\n",
-        "test_places.py::test_a_lock_that_is_none_is_not_written_over",
+        "store/files/test_lock.py::test_a_lock_that_is_none_is_not_written_over",
     ),
     mutation(
         "files of others in the folder of a run stay", "store/shards.py",
@@ -659,7 +659,7 @@ MUTATIONS = (
     mutation(
         "only reports of ours are replaced", "cli/common.py",
         "    if not ours:\n", "    if False:\n",
-        "cli/test_cli.py::test_another_file_is_kept",
+        "cli/test_score.py::test_another_file_is_kept",
     ),
     mutation(
         "images that are turned are counted", "run/job.py",

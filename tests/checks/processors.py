@@ -27,21 +27,27 @@ THREADS = (1, 2)
 LIMIT = 1800.0
 """Seconds of one run."""
 
-SAME_EVERYWHERE = frozenset(
+SAME_EVERYWHERE = frozenset({"analysis", "data", "report", "store", "workers"})
+"""Rooms of tests without a network, and those whose networks only fill files, pages and processes."""
+
+SAME_EVERYWHERE_TOO = frozenset(
     {
-        "test_analysis", "test_cases", "test_cluster", "test_comparison", "test_corruptions", "test_data",
-        "test_detection", "test_docs", "test_doctor_docs", "test_exif", "test_expected_change_analysis", "test_fuzz",
-        "test_intervals", "test_margin_consistency", "test_mutations", "test_posts", "test_processors", "test_report",
-        "test_report_expected_change", "test_report_worst_case", "test_robust_accuracy", "test_signals", "test_table",
-        "test_untrusted", "test_workers",
+        "test_bounds", "test_cases", "test_compare", "test_corrupt", "test_docs", "test_docs_of_checks", "test_errors",
+        "test_estimate", "test_fuzz", "test_intervals", "test_mutations", "test_processors", "test_progress",
+        "test_ranges", "test_tests",
     }
 )  # fmt: skip
-"""Files without a network, and those whose networks only fill files, pages and processes that the tests look at."""
+"""Files of other rooms for which the same holds."""
 
 
 def chosen() -> list[Path]:
     """The files of the suite that compute."""
-    return [path for path in sorted(TESTS.rglob("test_*.py")) if path.stem not in SAME_EVERYWHERE]
+    files = sorted(TESTS.rglob("test_*.py"))
+    return [path for path in files if path.parent.name not in SAME_EVERYWHERE and not _by_name(path)]
+
+
+def _by_name(path: Path) -> bool:
+    return path.stem in SAME_EVERYWHERE_TOO or path.parent.name == "files"
 
 
 def can(capability: str) -> bool:

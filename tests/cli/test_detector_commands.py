@@ -46,7 +46,7 @@ def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def epsilon() -> str:
     """The median margin of the run."""
     wide = brittle.read_table("run").wide()
-    return repr(float(wide["input_margin(effort=fast, norm=linf)"].median()))
+    return repr(float(wide["input_margin(effort=fast, norm=linf)"].median()))  # pyright: ignore[reportArgumentType] a cell, a column or a frame
 
 
 def test_report_prints_the_worst_case(capsys: pytest.CaptureFixture[str]) -> None:

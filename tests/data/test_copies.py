@@ -117,7 +117,7 @@ def test_nothing_is_written_where_the_data_end_too_soon(tmp_path: Path) -> None:
                 raise DataError("dataset_changed", "the data changed")
 
     with pytest.raises(DataError, match="changed"):
-        write_copies(Failing(), tmp_path / "out", ["contrast"], [1, 2])
+        write_copies(Failing(), tmp_path / "out", ["contrast"], [1, 2])  # pyright: ignore[reportArgumentType] misuse is what is tested
     assert list((tmp_path / "out").iterdir()) == []
 
 

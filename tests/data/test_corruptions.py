@@ -137,6 +137,7 @@ def test_rotation_turns_by_its_angle() -> None:
     half[:16] = 255
     down, right = np.mgrid[-15.5:16, -15.5:16]
     disk = down**2 + right**2 < 14**2
+    found = half
     for severity in SEVERITIES:
         turned = set()
         for point in range(20):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -102,7 +103,7 @@ def test_an_epsilon_that_does_not_part_the_points_is_refused(table: Table) -> No
     with pytest.raises(DataError, match="no other prediction was found at all"):
         Detector.fit(with_margins(without_margins(table), [math.inf] * 400), epsilon=0.1)
     assert (many.value.code, few.value.code) == ("no_robust_points", "no_brittle_points")
-    largest = float(table.long().query("score == 'input_margin'")["value"].max())
+    largest = float(table.long().query("score == 'input_margin'")["value"].max())  # pyright: ignore[reportArgumentType] a cell, a column or a frame
     with pytest.raises(DataError, match="no robust point"):
         Detector.fit(table, epsilon=largest)
     assert Detector.fit(table, epsilon=math.nextafter(largest, 0.0)).counts.robust == 1
@@ -174,13 +175,13 @@ def test_an_unknown_norm_is_a_usage_error_with_a_suggestion(table: Table, norm: 
 def test_what_is_no_run_no_classifier_and_no_score_is_named(table: Table, detector: Detector) -> None:
     for wrong in ("run", Path("run"), table.long(), None):
         with pytest.raises(ParameterError, match=rf"found {type(wrong).__name__}; .*brittle\.read_table"):
-            Detector.fit(wrong, epsilon=0.15)
+            Detector.fit(wrong, epsilon=0.15)  # pyright: ignore[reportArgumentType] misuse is what is tested
     with pytest.raises(ParameterError, match="scores: expected"):
-        Detector.fit(table, epsilon=0.15, scores="run")
+        Detector.fit(table, epsilon=0.15, scores="run")  # pyright: ignore[reportArgumentType] misuse is what is tested
     with pytest.raises(ParameterError, match="numbers"):
         detector.flag(["a"])
     with pytest.raises(ParameterError, match=r"expected a brittle\.Classifier, found Linear"):
-        detector.apply(classifier().model, points(8))
+        detector.apply(classifier().model, points(8))  # pyright: ignore[reportArgumentType] misuse is what is tested
     with pytest.raises(ParameterError, match="did you mean logit_margin"):
         Detector.fit(table, epsilon=0.15, score="logit_margins")
 
@@ -279,9 +280,10 @@ def test_missing_and_ambiguous_scores(table: Table) -> None:
         Detector.fit(twice, epsilon=0.1)
     with pytest.raises(ParameterError, match="reads one of"):
         Detector.fit(table, epsilon=0.1, score="moments")
-    for wrong in ({"tpr": 1.0}, {"tpr": 0.0}, {"epsilon": 0.0}, {"epsilon": math.inf}, {"confidence": 1.0}):
+    for name, value in (("tpr", 1.0), ("tpr", 0.0), ("epsilon", 0.0), ("epsilon", math.inf), ("confidence", 1.0)):
+        options: dict[str, Any] = {"epsilon": 0.1, name: value}
         with pytest.raises(ParameterError):
-            Detector.fit(table, **({"epsilon": 0.1} | wrong))
+            Detector.fit(table, **options)
 
 
 def only(table: Table, *names: str) -> Table:

@@ -35,7 +35,7 @@ def test_verdict() -> None:
 def test_flag_fails_closed(detector: Detector) -> None:
     edge = detector.threshold
     safe, below = np.nextafter(edge, math.inf), np.nextafter(edge, -math.inf)
-    found = detector.flag([math.nan, None, math.inf, -math.inf, below, edge, safe])
+    found = detector.flag([math.nan, None, math.inf, -math.inf, below, edge, safe])  # pyright: ignore[reportArgumentType] right when it runs
     assert found.tolist() == [True, True, True, True, True, False, False]
     assert detector.flag(torch.tensor([math.nan, 1e9])).tolist() == [True, False]
 

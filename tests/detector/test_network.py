@@ -87,7 +87,7 @@ def test_features_are_those_of_the_layer_of_the_fit() -> None:
     found = Detector.fit(run, float(np.median(values)), score="feature_margin")
     assert found.head == "head"
     for network in (subject, subject.model, brittle.Classifier(subject.model)):
-        assert np.array_equal(found.wrap(network)(points(400))[1].detach().numpy(), values)
+        assert np.array_equal(found.wrap(network)(points(400))[1].detach().numpy(), values)  # pyright: ignore[reportArgumentType] a layer of a known kind
         if isinstance(network, brittle.Classifier):
             assert found.apply(network, points(400))["score"].to_pylist() == values.tolist()
     with pytest.raises(ModelError, match=r"'head'.*names 'projector'"):

@@ -48,7 +48,7 @@ class AlwaysDropout(nn.Module):
 def broken_weights() -> nn.Module:
     network = small_network()
     with torch.no_grad():
-        network[0].weight[0, 0, 0, 0] = torch.nan
+        network[0].weight[0, 0, 0, 0] = torch.nan  # pyright: ignore[reportIndexIssue] a layer of a known kind
     return network
 
 
@@ -117,7 +117,8 @@ REFUSED = [
 
 def run(defect: Defect) -> brittle.Table:
     classifier = brittle.Classifier(defect.model(), **defect.declared)
-    return brittle.score(classifier, (defect.x, defect.y), **({"scores": SCORES} | defect.options))
+    options: dict[str, Any] = {"scores": SCORES} | defect.options
+    return brittle.score(classifier, (defect.x, defect.y), **options)
 
 
 @pytest.mark.parametrize("defect", REFUSED, ids=lambda defect: f"{defect.code}:{defect.sentence[:20]}")

@@ -85,7 +85,7 @@ def changed(change: Callable[[Tensor], Tensor]) -> Callable[[], nn.Module]:
 def with_weight(value: float) -> nn.Module:
     network = small_network()
     with torch.no_grad():
-        network[3].weight[2, 5] = value
+        network[3].weight[2, 5] = value  # pyright: ignore[reportIndexIssue] a layer of a known kind
     return network
 
 

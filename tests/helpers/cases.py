@@ -102,7 +102,7 @@ def image(*names: str) -> tuple[str, ...]:
     return tuple(f"{test}[3-{name}-{reader}]" for name in names for reader in readers)
 
 
-OTHER_MODEL = "test_identity.py::test_another_model_or_preprocessing_is_refused"
+OTHER_MODEL = "detector/test_identity.py::test_another_model_or_preprocessing_is_refused"
 WITHOUT_GRADIENTS = "test_planted_defects.py::test_scores_without_gradients_are_offered_and_work"
 UNLIKE = "test_cases.py::test_pixels_unlike_those_of_training_miss_the_accuracy"
 SAME_NUMBERS = "test_planted_defects.py::test_control_flow_gives_the_same_numbers"
@@ -154,7 +154,7 @@ PIXELS = (
     Case(20, "two points of one id", (stops("duplicate_id"),),
          ("test_arrays.py::test_ids_that_do_not_fit", "test_parquet.py::test_parquet_of_another_form")),
     Case(21, "no points", (stops("empty_dataset"),),
-         ("test_points.py::test_no_points", "test_folder.py::test_a_folder_without_images")),
+         ("test_points.py::test_no_points", "data/test_folder.py::test_a_folder_without_images")),
     Case(22, "one point", (result("no detector can be calibrated on it"), stops("too_few_calibration_points")),
          (fine("one row"), "test_points.py::test_one_point_is_enough", "test_calibration.py::test_points_needed",
           "test_calibration.py::test_too_few_brittle_points_are_refused")),
@@ -199,7 +199,7 @@ OUTPUT = (
     Case(39, "two largest logits", (marked("tie"),),
          ("test_catalogue.py::test_tie_is_said", "test_detector.py::test_broken_logits_and_ties_are_brittle")),
     Case(40, "one class twice", (noted("duplicate_classes"),),
-         (*seen("a class twice"), "test_orthant.py::TestSingularCovariances::test_exact_duplicates")),
+         (*seen("a class twice"), "test_separation.py::TestSingularCovariances::test_exact_duplicates")),
     Case(41, "one logit", (stops("num_classes"),), planted("one logit")),
     Case(42, "two classes", (result("linear estimates are exact"),),
          ("test_taylor.py::test_two_classes_taylor_is_exact", "test_catalogue.py::test_two_classes")),
@@ -246,18 +246,18 @@ GRADIENTS = (
     Case(60, "NumPy inside", (stops("not_differentiable"), result("by scores without gradients")),
          (*planted("numpy inside"), f"{WITHOUT_GRADIENTS}[numpy inside]")),
     Case(61, "gradients that are multiples of each other", (result("exact, to 1e-6"),),
-         ("test_orthant.py::TestSingularCovariances::test_repeated_and_opposite_coordinates_of_unlike_scale",
-          "test_orthant.py::TestSingularCovariances::test_duplicates_leave_the_probability_of_the_rest")),
+         ("test_separation.py::TestSingularCovariances::test_repeated_and_opposite_coordinates_of_unlike_scale",
+          "test_separation.py::TestSingularCovariances::test_duplicates_leave_the_probability_of_the_rest")),
     Case(62, "a condition number above 1e12", (marked("ill_conditioned"),),
          ("test_taylor.py::test_margins_that_are_almost_dependent_are_flagged_and_still_right",
-          "test_orthant.py::TestSingularCovariances::test_condition_number")),
+          "test_separation.py::TestSingularCovariances::test_condition_number")),
 )  # fmt: skip
 
 PARAMETERS = (
     Case(63, "sigma 0", (stops("sigma"),),
-         ("test_catalogue.py::test_sigma_out_of_range", "test_cli.py::test_refusals")),
+         ("test_catalogue.py::test_sigma_out_of_range", "cli/test_score.py::test_refusals")),
     Case(64, "sigma negative, NaN or infinite", (stops("sigma"),),
-         ("test_catalogue.py::test_sigma_out_of_range", "test_cli.py::test_refusals")),
+         ("test_catalogue.py::test_sigma_out_of_range", "cli/test_score.py::test_refusals")),
     Case(65, "sigma far beyond the range of the values", (noted("huge_sigma"),), seen("far too much noise")),
     Case(66, "sigma below rounding", (stops("sigma_too_small"),), planted("noise below rounding")),
     Case(67, "one network in three pixel scales", (result("the same probabilities"),),
@@ -271,13 +271,13 @@ PARAMETERS = (
 STORAGE = (
     Case(70, "a place that cannot be written", (stops("unwritable", STORAGE_FAILED),),
          ("test_cases.py::test_an_unwritable_place_is_said_before_the_model_is_loaded",
-          "test_folder.py::test_an_unwritable_folder_is_said_before_anything_is_computed")),
+          "store/test_folder.py::test_an_unwritable_folder_is_said_before_anything_is_computed")),
     Case(71, "a disk that fills up", (stops("unwritable", STORAGE_FAILED),),
-         ("test_folder.py::test_a_full_disk_loses_nothing",)),
+         ("store/test_folder.py::test_a_full_disk_loses_nothing",)),
     Case(72, "resuming another run", (stops("other_run", OTHER_RUN),),
-         ("test_identity.py::test_another_experiment_is_refused_by_name",
-          "test_identity.py::test_every_field_of_the_identity_is_compared",
-          "test_identity.py::test_every_field_of_a_record_is_classed")),
+         ("run/test_identity.py::test_another_experiment_is_refused_by_name",
+          "run/test_identity.py::test_every_field_of_the_identity_is_compared",
+          "run/test_identity.py::test_every_field_of_a_record_is_classed")),
     Case(73, "a damaged shard", (stops("run_damaged", STORAGE_FAILED), result("by resuming, that shard alone")),
          ("test_shards.py::test_two_hundred_flipped_bits_are_all_named",
           "test_shards.py::test_verify_says_what_is_wrong",
@@ -286,7 +286,7 @@ STORAGE = (
          ("test_lock.py::test_a_second_process_is_refused",)),
     Case(75, "files that a killed process left", (result("they are not read, and removed by resuming"),),
          ("test_cases.py::test_what_a_killed_process_left_is_not_read",
-          "test_folder.py::test_what_a_dead_process_left_is_removed")),
+          "store/test_folder.py::test_what_a_dead_process_left_is_removed")),
     Case(76, "a clock that jumps, another time zone", (result("the same bytes"),),
          ("test_cases.py::test_clock_and_time_zone_decide_nothing",)),
     Case(77, "names of any bytes", (result("they come back exactly, and are shown escaped"),),

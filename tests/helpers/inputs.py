@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from brittle.noise import Ball, Laplace, Noise, Sphere, Uniform
 from brittle.scores import (
     CATALOGUE,
@@ -78,7 +80,7 @@ EXAMPLES: list[Score] = [
 NOISES: list[type[Noise]] = [Uniform, Laplace, Sphere, Ball]
 
 
-def one_of(name: str, **parameters: object) -> Score:
+def one_of(name: str, **parameters: Any) -> Score:
     """A score of the catalogue by name, at `SIGMA` where it has one."""
     kind = CATALOGUE[name]
     return kind(sigma=SIGMA, **parameters) if issubclass(kind, NoiseScore) else kind(**parameters)

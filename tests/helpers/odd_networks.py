@@ -148,7 +148,8 @@ def outputs(name: str, build: Callable[[], nn.Module], *refused: str, **more: An
 
 
 def gradients(name: str, step: Step, base: Callable[[], nn.Module] = small, **more: Any) -> OddNetwork:
-    return OddNetwork(name, "gradients", custom(step, base), **({"without_gradients": GRADIENTS} | more))
+    options: dict[str, Any] = {"without_gradients": GRADIENTS} | more
+    return OddNetwork(name, "gradients", custom(step, base), **options)
 
 
 def sound(name: str, build: Callable[[], Network], shape: tuple[int, ...] = SHAPE, **more: Any) -> OddNetwork:
@@ -176,7 +177,7 @@ class Recurrent(nn.Module):
 
     def __init__(self, kind: type[nn.RNNBase], **options: Any) -> None:
         super().__init__()
-        self.layer = kind(SERIES[1], WIDTH, **options)
+        self.layer = kind(SERIES[1], WIDTH, **options)  # pyright: ignore[reportArgumentType] right when it runs
         self.head = nn.Linear(WIDTH * (2 if options.get("bidirectional") else 1), 3)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -383,13 +384,13 @@ def smoothed_in_time(m: Custom, x: Tensor) -> Tensor:
 
 def decaying(m: Custom, x: Tensor) -> Tensor:
     with torch.no_grad():
-        m.base[0].weight.mul_(0.99)
+        m.base[0].weight.mul_(0.99)  # pyright: ignore[reportIndexIssue] a layer of a known kind
     return m.base(x)
 
 
 def counting_buffer(m: Custom, x: Tensor) -> Tensor:
-    m.base.count += 1
-    return m.base.body(x) * torch.cos(m.base.count / 20)
+    m.base.count += 1  # pyright: ignore[reportOperatorIssue] a layer of a known kind
+    return m.base.body(x) * torch.cos(m.base.count / 20)  # pyright: ignore[reportCallIssue] a layer of a known kind
 
 
 def counted() -> nn.Module:

@@ -251,7 +251,7 @@ def _values(
         return norm.sf(distance * 14.0), none
     if score == "monte_carlo":
         flipped = (votes[sigma][:, :draws] < norm.sf(reach(distance, sigma))[:, None]).mean(axis=1)
-        return flipped, 2.6 * np.sqrt(flipped * (1 - flipped) / draws) + 5.3 / draws
+        return flipped, 2.6 * np.sqrt(flipped * (1 - flipped) / draws) + 5.3 / draws  # pyright: ignore[reportOperatorIssue] right when it runs
     spread = 0.5 / np.sqrt(draws) if draws else 0.0
     seen = reach(distance, sigma) + _BIAS[score] + spread * rng.standard_normal(distance.size)
     return norm.sf(seen), 2.6 * spread * norm.pdf(seen)

@@ -28,5 +28,5 @@ class Worker(ThreadPoolExecutor):
 def with_dropout() -> nn.Sequential:
     """A network in training mode, one layer of which is frozen."""
     network = nn.Sequential(small_network(), nn.Dropout(0.5)).train()
-    network[0][0].requires_grad_(False).eval()
+    network[0][0].requires_grad_(False).eval()  # pyright: ignore[reportIndexIssue] a layer of a known kind
     return network

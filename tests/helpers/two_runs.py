@@ -28,7 +28,7 @@ def run(**recipe: Any) -> Table:
 def two_runs() -> tuple[Table, Table]:
     """The second run is a little more robust; its margins and Laplacians are known."""
     first, second = with_laplacian(run(), 0), with_laplacian(run(), 1)
-    second = with_value(second, "logit_margin", values(first, "logit_margin") + noise(2) + 0.3)
+    second = with_value(second, "logit_margin", values(first, "logit_margin") + noise(2) + 0.3)  # pyright: ignore[reportArgumentType] an array is a sequence
     return first, replace(second, points=with_column(second, "correct", [row % 7 != 0 for row in range(POINTS_MADE)]))
 
 

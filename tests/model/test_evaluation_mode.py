@@ -97,7 +97,7 @@ def test_training_in_the_middle_of_a_run_stops_it(workers: list[Worker]) -> None
         slow.result(LIMIT)
     assert caught.value.code == "mode_changed"
     assert network.training
-    assert network[0][0].training
+    assert network[0][0].training  # pyright: ignore[reportIndexIssue] a layer of a known kind
 
 
 def test_training_in_the_middle_of_a_pass_stops_it() -> None:
@@ -112,7 +112,7 @@ def test_training_in_the_middle_of_a_pass_stops_it() -> None:
     with classifier.evaluating():
         with pytest.raises(ModelError, match="by another thread or by the model itself"):
             classifier(inputs(2))
-        classifier.model.eval()
+        classifier.model.eval()  # pyright: ignore[reportFunctionMemberAccess] a layer of a known kind
 
 
 def test_training_at_the_end_of_a_run_stops_it() -> None:

@@ -22,7 +22,7 @@ def test_a_copy_made_in_the_middle_is_free() -> None:
     with classifier.evaluating():
         twin = copy.copy(classifier)
     with twin.evaluating():
-        assert not twin.model.training
+        assert not twin.model.training  # pyright: ignore[reportFunctionMemberAccess] a layer of a known kind
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(twin, inputs(2)).result(LIMIT).shape == (2, 4)
 

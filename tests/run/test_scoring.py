@@ -67,7 +67,7 @@ def test_wide_has_one_row_per_point() -> None:
 
 def test_a_bare_model_is_told_to_be_wrapped() -> None:
     with pytest.raises(ParameterError, match=r"found Sequential; wrap it: brittle.Classifier\(model\)"):
-        brittle.score(small_network(), (inputs(2), None), SCORES)
+        brittle.score(small_network(), (inputs(2), None), SCORES)  # pyright: ignore[reportArgumentType] misuse is what is tested
 
 
 def test_without_labels_correctness_is_unknown() -> None:

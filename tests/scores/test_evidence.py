@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -25,7 +26,6 @@ from brittle.measure.noisy_margins import SpreadSums
 from brittle.noise import Gaussian, Laplace, Noise, Sphere, Uniform
 from brittle.report import wording
 from brittle.scores import MMSE, MMSEMVS, MMSEMargin, Moments, MonteCarlo, ProbabilityChange, Score, Softmax, Taylor
-from brittle.scores.base import GRAVE, mark
 from brittle.scores.evidence import FEWEST_UNITS
 
 SIGMA, POINTS = 1.0, 200
@@ -215,17 +215,6 @@ def test_an_interval_that_says_nothing_has_a_status() -> None:
     assert bool((found.high - found.low >= 0.9).all())
 
 
-def test_graver_outcomes_stay() -> None:
-    """A status takes the place of a less grave one and of no other, whatever the order in which they are found."""
-    order = [[Status.OK], [Status.CLASSES_KEPT, Status.ILL_CONDITIONED], *([each] for each in GRAVE)]
-    ranks = {member: rank for rank, members in enumerate(order) for member in members}
-    ranks |= {Status.NONFINITE_LOGITS: 99, Status.INDEFINITE: 99}
-    for one, rank in ranks.items():
-        for other, other_rank in ranks.items():
-            marked = mark(torch.tensor([int(one)]), torch.tensor([True]), other)
-            assert Status(int(marked)) == (other if other_rank > rank else one)
-
-
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.25, 0.5, 0.75])
 def test_shape_is_told_in_its_standard_errors(share: float) -> None:
     """Skewness and kurtosis of normal pairs, `share` of whose variance is even, have mean 0 and deviation 1.
@@ -299,6 +288,7 @@ def test_no_normal_model_is_trusted_where_the_noise_is_not_normal(family: type[N
     noise, x = family(1.0), torch.zeros(60, 2, dtype=torch.float64)
     classifier = brittle.Classifier(Margin(lambda first: first + distance).double(), bounds=(-9, 9))
     truth = _exact(noise, distance)
+    scores: tuple[tuple[Any, dict[str, Any]], ...]
     scores = (Moments, {"draws": 50}), (Moments, {"draws": 200}), (MMSE, {}), (MMSEMargin, {}), (MMSEMVS, {})
     for kind, options in scores:
         found = estimate(classifier, x, kind(noise=noise, **options))

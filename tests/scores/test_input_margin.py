@@ -60,8 +60,8 @@ def test_without_a_certificate_the_layer_is_said() -> None:
 def test_nothing_found_is_infinite_and_no_distance_of_zero() -> None:
     network = nn.Sequential(nn.Flatten(), nn.Linear(36, 2))
     with torch.no_grad():
-        network[1].weight.mul_(1e-3)
-        network[1].bias.copy_(torch.tensor([5.0, -5.0]))
+        network[1].weight.mul_(1e-3)  # pyright: ignore[reportCallIssue] a layer of a known kind
+        network[1].bias.copy_(torch.tensor([5.0, -5.0]))  # pyright: ignore[reportCallIssue] a layer of a known kind
     found = estimate(brittle.Classifier(network), inputs(3), InputMargin(effort="fast"))
     assert bool(found.value.isinf().all())
     assert set(found.status.tolist()) == {int(Status.NOT_FOUND)}

@@ -31,7 +31,7 @@ def traces(net: nn.Module, x: Tensor) -> Tensor:
                 torch.autograd.functional.hessian(lambda y, c=c: net(y[None]).softmax(1)[0, c], point)
                 for c in range(CLASSES)
             ]
-            rows.append(torch.stack([h.reshape(point.numel(), -1).trace() for h in each]))
+            rows.append(torch.stack([h.reshape(point.numel(), -1).trace() for h in each]))  # pyright: ignore[reportAttributeAccessIssue] right when it runs
     return torch.stack(rows)
 
 

@@ -41,7 +41,11 @@ def test_ten_classes_taylor_within_its_error(seed: int) -> None:
         covariance = (SIGMA**2 * gradient @ gradient.T).numpy()
         # With so many points SciPy's own error is below 5e-5 here.
         survives = stats.multivariate_normal(
-            cov=covariance, allow_singular=True, maxpts=200_000, abseps=1e-5, seed=0
+            cov=covariance,  # pyright: ignore[reportArgumentType] SciPy takes a matrix
+            allow_singular=True,
+            maxpts=200_000,
+            abseps=1e-5,
+            seed=0,
         ).cdf(margin.numpy())
         assert float(found.low[number]) - 5e-5 <= 1 - survives <= float(found.high[number]) + 5e-5
 

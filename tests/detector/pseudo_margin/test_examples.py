@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.calibrated import with_margins
-from helpers.stand_ins import SMALL, margin, points
+from helpers.stand_ins import margin, points, small
 from torch import Tensor
 
 import brittle
@@ -22,7 +22,7 @@ def test_data_are_taken_as_they_are_scored(classifier: brittle.Classifier, label
     x = points(60, seed=0)
     data = x if labels is None else (x, labels)
     run = with_margins(brittle.score(classifier, data, [LogitMargin()]), margin(x).tolist())
-    settings = SMALL | {"epochs": 2}
+    settings = small(epochs=2)
     learned = PseudoMargin.fit_run(run, classifier, data, **settings)
     assert (
         learned.digest
@@ -37,7 +37,7 @@ def test_what_is_dropped_and_clipped() -> None:
     distance[:5] = math.nan
     distance[5:9] = math.inf
     x[9, 0] = math.nan
-    recipe = PseudoMargin.fit(x, distance, **SMALL | {"epochs": 2}).recipe
+    recipe = PseudoMargin.fit(x, distance, **small(epochs=2)).recipe
     usable = distance[10:].numpy()
     assert (recipe.points, recipe.dropped) == (94, 6)
     assert recipe.scale == pytest.approx(np.quantile(usable, 0.99))

@@ -108,7 +108,7 @@ def test_every_number_is_one_that_it_can_be(tmp_path: Path, learned: PseudoMargi
         except ArtefactError as error:
             said = str(error)
         names = (name, PARTNER.get(name, name), "its recipe")
-        if (said is None) != allowed or (said is not None and not any(one in said for one in names)):
+        if (said is None) != allowed or (said is not None and not any(one in said for one in names)):  # pyright: ignore[reportOperatorIssue] right when it runs
             wrong.append((name, other, said))
     assert wrong == [], "\n".join(map(str, wrong))
 

@@ -69,11 +69,11 @@ def test_wrong_features_and_model(learned: PseudoMargin) -> None:
     with pytest.raises(DataError, match=r"of the data .*found .*give those of the run"):
         PseudoMargin.fit_run(run, other, array_points(points(60, seed=1), None, bounds=(0, 1)))
     with pytest.raises(ParameterError, match=r"expected the brittle\.Table of a run, found str"):
-        PseudoMargin.fit_run("run", other, data)
+        PseudoMargin.fit_run("run", other, data)  # pyright: ignore[reportArgumentType] misuse is what is tested
     with pytest.raises(ParameterError, match=r"expected a brittle\.Classifier, found Linear"):
-        PseudoMargin.fit_run(run, other.model, data)
+        PseudoMargin.fit_run(run, other.model, data)  # pyright: ignore[reportArgumentType] misuse is what is tested
     with pytest.raises(DataError, match="expected a tensor or a NumPy array, found that x is a str"):
-        PseudoMargin.fit_run(run, other, "data.npz")
+        PseudoMargin.fit_run(run, other, "data.npz")  # pyright: ignore[reportArgumentType] misuse is what is tested
     with pytest.raises(ParameterError, match="without their data"):
         PseudoMargin.fit(x, margin(x), points=[str(row) for row in range(60)])
     with pytest.raises(DataError, match="one input_margin in l2"):

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 import torch
-from helpers.stand_ins import SMALL, margin, points
+from helpers.stand_ins import margin, points, small
 from helpers.threads import LIMIT, SOON, Worker
 from torch import Tensor, nn
 
@@ -32,7 +32,7 @@ def test_same_arguments_same_weights_whatever_the_program_drew_before() -> None:
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
         try:
-            return PseudoMargin.fit(x, margin(x), seed=seed, **SMALL | {"epochs": 3})
+            return PseudoMargin.fit(x, margin(x), seed=seed, **small(epochs=3))
         finally:
             assert torch.get_num_threads() == threads
             torch.set_num_threads(before)

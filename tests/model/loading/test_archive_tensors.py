@@ -30,7 +30,7 @@ class Views(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         weight = self.weight.float() + self.tied.float() + self.transposed
-        bias = self.first + self.second + self.spread[0] + self.passing + self.empty.sum()
+        bias = self.first + self.second + self.spread[0] + self.passing + self.empty.sum()  # pyright: ignore[reportCallIssue, reportIndexIssue, reportOperatorIssue] a layer of a known kind
         return x.flatten(1) @ weight.T * self.scalar + bias
 
 

@@ -1,48 +1,16 @@
-"""The command line: exit codes, one sentence per failure, results on stdout and talk on stderr."""
+"""The command `brittle score`: from model and data to table and report."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
-from cyclopts import App, Argument
+from helpers.commands import WRITING, score
 from helpers.problems import inputs, small_network
-from safetensors.torch import save_file
 
 import brittle
-from brittle.cli import app, main
+from brittle.cli import main
 from brittle.scores import CATALOGUE
-
-FACTORY = """
-import sys
-sys.path.insert(0, {tests!r})
-from helpers.problems import Wrapped, nan_under_noise, small_network
-def make():
-    return small_network()
-def broken():
-    return Wrapped(nan_under_noise)
-def nothing():
-    return 3
-"""
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with `net.py`, `data.npz` and the weights, as the current one."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "net.py").write_text(FACTORY.format(tests=str(Path(__file__).parents[1])))
-    np.savez(tmp_path / "data.npz", x=inputs(8).numpy(), y=np.arange(8) % 4)
-    save_file(small_network(seed=5).state_dict(), tmp_path / "weights.safetensors")
-    return tmp_path
-
-
-def score(*more: str, model: str = "./net.py:make", data: str = "data.npz", out: str = "run") -> int:
-    return main(["score", model, data, "--out", out, *more])
 
 
 def test_score_then_report(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,35 +126,6 @@ def test_what_is_no_model(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "factory_type" in capsys.readouterr().err
 
 
-def test_a_report_of_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", "nowhere"]) == 7
-    assert "is not a run folder" in capsys.readouterr().err
-
-
-@pytest.fixture
-def run(place: Path) -> Path:
-    """`place` with a run."""
-    assert score("--quiet") == 0
-    return place
-
-
-WRITING = [
-    (["report", "run", "--out", "page.html"], "page.html", "report"),
-    (["report", "run"], "run/report.html", "report"),
-    (["compare", "run", "run", "--out", "table.csv"], "table.csv", "comparison"),
-]
-"""Commands that write a file, the file, and what it is called."""
-
-
-@pytest.mark.parametrize(("command", "path", "called"), WRITING)
-def test_a_file_of_brittle_is_replaced(run: Path, command: list[str], path: str, called: str) -> None:
-    assert main(command) == 0
-    whole = Path(path).read_text()
-    Path(path).write_text(whole + "<!-- an older one -->\n")
-    assert main(command) == 0
-    assert Path(path).read_text() == whole
-
-
 @pytest.mark.parametrize("found", ["", "<html><body>brittle</body></html>", "score,title\n", "\0\xff" * 9000])
 @pytest.mark.parametrize(("command", "path", "called"), WRITING)
 def test_another_file_is_kept(
@@ -217,79 +156,6 @@ def test_another_file_is_told_before_any_work_is_done(place: Path, capsys: pytes
 def test_debug_raises(place: Path) -> None:
     with pytest.raises(brittle.errors.BrittleError):
         score("--sigma", "0", "--debug")
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["report", "--help"]], ids=" ".join)
-def test_help_is_quick_and_needs_no_torch(arguments: list[str]) -> None:
-    code = f"import sys, brittle.cli; brittle.cli.main({arguments}); sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
-
-
-def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("brittle.cli.digits.EPOCHS", 20)
-    monkeypatch.setattr("brittle.cli.digits.TEST_POINTS", 60)
-    monkeypatch.setattr("brittle.cli.digits.DRAWS", 20)
-    monkeypatch.setattr("brittle.cli.digits.SIGMAS", (0.2,))
-    before = torch.random.get_rng_state()
-    assert main(["demo", "--out", str(tmp_path / "demo"), "--quiet"]) == 0
-    assert torch.equal(before, torch.random.get_rng_state())
-    table = brittle.read_table(tmp_path / "demo" / "run")
-    assert table.points.num_rows == 60
-    assert table.points.column("correct").to_pylist().count(True) > 50
-    assert (tmp_path / "demo" / "report.html").is_file()
-
-
-def test_the_package_is_the_command() -> None:
-    command = [sys.executable, "-m", "brittle", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout.strip()) == (0, brittle.__version__)
-
-
-def every_option(below: App = app, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Argument]]:
-    """Every command with every option that it takes."""
-    for name in below:
-        if not name.startswith("-"):
-            command = below[name]
-            if command.default_command is not None:
-                for argument in command.assemble_argument_collection(parse_docstring=True):
-                    if argument.parse and not argument.children:
-                        yield (*path, name), argument
-            yield from every_option(command, (*path, name))
-
-
-def options_of(*command: str) -> set[str]:
-    return {argument.name for path, argument in every_option() if path == command}
-
-
-def whole_number_options() -> list[tuple[str, ...]]:
-    """Every option that takes an int, as the command line has it, its command before it."""
-    return [(*path, argument.name) for path, argument in every_option() if argument.hint in (int, int | None)]
-
-
-def test_every_option_says_what_it_is() -> None:
-    silent = [(*path, argument.name) for path, argument in every_option() if not argument.parameter.help]
-    assert silent == []
-
-
-def test_the_doctor_takes_the_options_of_a_run_that_say_what_is_scored() -> None:
-    of_the_run = {"--out", "--confidence", "--allow-row-errors", "--skip-doctor", "--resume"}
-    of_the_run |= {"--quiet", "--workers", "--cluster", "--gpus-per-worker", "--insecure-cluster", "--as-worker"}
-    assert of_the_run <= options_of("score")
-    assert options_of("doctor") == options_of("score") - of_the_run | {"--planted"}
-
-
-def test_options_of_whole_numbers_are_found() -> None:
-    found = set(whole_number_options())
-    assert {("score", "--draws"), ("corrupt", "--seed"), ("detector", "fit", "--seed")} <= found
-
-
-@pytest.mark.parametrize("option", whole_number_options(), ids=" ".join)
-@pytest.mark.parametrize("number", ["1.5", "2.0", "1e3", "many"])
-def test_a_fraction_is_no_whole_number(
-    option: tuple[str, ...], number: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*option, number]) == 2
-    assert f"{option[-1]} takes a whole number; found {number!r}" in capsys.readouterr().err
 
 
 def test_an_occupied_folder_is_refused_before_anything_is_said(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

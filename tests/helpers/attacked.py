@@ -1,0 +1,20 @@
+"""Networks that are attacked, and how each attack is called."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+import brittle
+from brittle.measure.forward import Clean, look
+from brittle.measure.nearest import ATTACKS, Nearest, NearestPoint
+from brittle.measure.nearest.norms import NORMS
+
+PAIRS = [(attack, norm) for attack in ("best", *ATTACKS) for norm in NORMS if norm == "l2" or attack != "ddn"]
+
+
+def run(classifier: brittle.Classifier, points: Tensor, **options) -> NearestPoint:
+    return Nearest(**options)(classifier, clean_pass(classifier, points))
+
+
+def clean_pass(classifier: brittle.Classifier, points: Tensor, rows: int | None = None) -> Clean:
+    return look(classifier, points, [str(number) for number in range(len(points))], 0, rows=rows)

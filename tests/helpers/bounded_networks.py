@@ -1,0 +1,88 @@
+"""Networks of every family that can be bounded, and what looks for a counterexample."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+import brittle
+from brittle.measure.certified import Certified, CertifiedRadius
+from brittle.measure.certified.graph import Network, build_network
+from brittle.measure.forward import look
+
+NORMS = ("linf", "l2")
+
+
+class Residual(nn.Module):
+    """Two branches that meet, one of them subtracted, with batch normalisation and average pooling."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(1, 4, 3, stride=2, padding=1), nn.BatchNorm2d(4), nn.ReLU())
+        self.body = nn.Sequential(nn.Conv2d(4, 4, 3, padding=1, groups=2), nn.ReLU(inplace=True), nn.Dropout())
+        self.shortcut = nn.Conv2d(4, 4, 1, dilation=1, bias=False)
+        self.head = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.stem((x - 0.5) / 0.25)
+        x = torch.relu(self.body(x) - 0.5 * self.shortcut(x) + x)
+        return self.head(nn.functional.avg_pool2d(x, 2).mean((2, 3)))
+
+
+def lively(network: nn.Module, seed: int) -> nn.Module:
+    """`network` with random weights and running statistics, in evaluation mode."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.copy_(0.5 * torch.randn(parameter.shape, generator=generator))
+        for module in network.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.running_mean.copy_(0.3 * torch.randn(4, generator=generator))  # type: ignore[union-attr]
+                module.running_var.copy_(0.5 + torch.rand(4, generator=generator))  # type: ignore[union-attr]
+    return network.eval()
+
+
+def perceptron(activation: type[nn.Module]) -> nn.Module:
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(36, 12), activation(), nn.Linear(12, 12), activation(), nn.Linear(12, 4)
+    )
+
+
+FAMILIES = {
+    "perceptron": lambda: perceptron(nn.ReLU),
+    "leaky": lambda: perceptron(nn.LeakyReLU),
+    "sigmoid": lambda: perceptron(nn.Sigmoid),
+    "tanh": lambda: perceptron(nn.Tanh),
+    "convolution": lambda: nn.Sequential(
+        nn.Conv2d(1, 4, 3, stride=2, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(36, 8), nn.ReLU(), nn.Linear(8, 4)
+    ),
+    "pooled": lambda: nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 4)
+    ),
+    "residual": Residual,
+}
+
+NETWORKS = [(family, seed) for family in FAMILIES for seed in range(3)]
+
+
+def classifier_of(family: str, seed: int, dtype: torch.dtype = torch.float32) -> brittle.Classifier:
+    return brittle.Classifier(lively(FAMILIES[family](), seed).to(dtype), bounds=(0, 1))
+
+
+def certified(classifier: brittle.Classifier, points: Tensor, norm: str = "linf", clip: bool = True) -> CertifiedRadius:
+    return Certified(norm, clip)(classifier, look(classifier, points, [str(row) for row in range(len(points))], 0))
+
+
+def traced(classifier: brittle.Classifier, points: Tensor) -> Network:
+    with classifier.evaluating():
+        return build_network(classifier, points)
+
+
+def sizes(displacements: Tensor, norm: str) -> Tensor:
+    return torch.linalg.vector_norm(displacements.flatten(1), ord=torch.inf if norm == "linf" else 2, dim=1)
+
+
+def on_sphere(directions: Tensor, radii: Tensor, norm: str) -> Tensor:
+    """Displacements of length `radii`: corners of the cube for `linf`."""
+    directions = directions.sign() if norm == "linf" else directions
+    return directions * (radii / sizes(directions, norm).clamp_min(1e-30)).view(-1, 1, 1, 1)

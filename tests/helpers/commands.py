@@ -1,0 +1,29 @@
+"""A model and data on which commands are run."""
+
+from __future__ import annotations
+
+from brittle.cli import main
+
+FACTORY = """
+import sys
+sys.path.insert(0, {tests!r})
+from helpers.problems import Wrapped, nan_under_noise, small_network
+def make():
+    return small_network()
+def broken():
+    return Wrapped(nan_under_noise)
+def nothing():
+    return 3
+"""
+
+
+def score(*more: str, model: str = "./net.py:make", data: str = "data.npz", out: str = "run") -> int:
+    return main(["score", model, data, "--out", out, *more])
+
+
+WRITING = [
+    (["report", "run", "--out", "page.html"], "page.html", "report"),
+    (["report", "run"], "run/report.html", "report"),
+    (["compare", "run", "run", "--out", "table.csv"], "table.csv", "comparison"),
+]
+"""Commands that write a file, the file, and what it is called."""

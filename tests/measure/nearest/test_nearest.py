@@ -1,0 +1,97 @@
+"""Laws of the search for the nearest input with another prediction, over every attack and norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from helpers import problems
+from helpers.attacked import PAIRS, run
+from torch import Tensor, nn
+
+import brittle
+from brittle.errors import ParameterError
+from brittle.measure.nearest import Nearest
+from brittle.measure.nearest.norms import NORMS
+
+GUIDED = [pair for pair in PAIRS if pair[0] not in ("segments", "rays")]
+
+
+def linear_margin(network: nn.Linear, points: Tensor, norm: str) -> Tensor:
+    """`min_j g_j / ||w_t - w_j||_q`, without a box."""
+    logits = network(points).detach()
+    predicted = logits.argmax(dim=1)
+    gaps = logits.gather(1, predicted[:, None]) - logits
+    slopes = (network.weight[predicted][:, None] - network.weight).detach().norm(p=1 if norm == "linf" else 2, dim=2)
+    return (gaps / slopes).scatter(1, predicted[:, None], torch.inf).amin(dim=1)
+
+
+@pytest.mark.parametrize(("attack", "norm"), GUIDED)
+@pytest.mark.parametrize("classes", [2, 10])
+def test_linear_models_are_exact(attack: str, norm: str, classes: int) -> None:
+    network = problems.linear_network(classes, 12, seed=classes, dtype=torch.float32)
+    points = torch.randn(200, 12, generator=torch.Generator().manual_seed(1))
+    found = run(brittle.Classifier(network), points, attack=attack, norm=norm, bounded=False)
+    exact = linear_margin(network, points, norm).double()
+    assert (found.distance >= exact * (1 - 1e-5) - 1e-6).all()
+    assert (found.distance <= exact * 1.001 + 1e-6).all()
+    assert not found.masked.any()
+
+
+@pytest.mark.parametrize(("attack", "norm"), PAIRS)
+def test_a_box_in_the_way_is_respected_and_counted(attack: str, norm: str) -> None:
+    """`z_1 - z_0 = 4 x_1 + x_2 - 3`; at (0.9, 0.1, 0.5) the box stops `x_1` before the boundary in no norm."""
+    network = nn.Linear(3, 2)
+    with torch.no_grad():
+        network.weight.copy_(torch.tensor([[0.0, 0.0, 0.0], [4.0, 1.0, 0.0]]))
+        network.bias.copy_(torch.tensor([0.0, -4.5]))
+    found = run(brittle.Classifier(network), torch.tensor([[0.9, 0.1, 0.5]]), attack=attack, norm=norm)
+    exact = 0.4 if norm == "linf" else (0.1**2 + 0.4**2) ** 0.5
+    assert float(found.distance) >= exact * (1 - 1e-5)
+    if attack not in ("segments", "rays"):
+        assert float(found.distance) == pytest.approx(exact, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"norm": "l1"}, "norm"),
+        ({"attack": "pgd"}, "attack"),
+        ({"effort": "heroic"}, "effort"),
+        ({"attack": "ddn", "norm": "linf"}, "attack"),
+    ],
+)
+def test_unknown_names_are_refused(options: dict[str, Any], code: str) -> None:
+    with pytest.raises(ParameterError, match=next(iter(options.values()))) as refused:
+        Nearest(**options)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize("norm", list(NORMS))
+def test_the_inputs_are_those_of_the_score(norm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever number of points is searched together."""
+    monkeypatch.setattr("brittle.measure.forward.ROWS", 10)
+    classifier, points = problems.small_classifier(), problems.inputs(12)
+    found = brittle.nearest(classifier, points, norm=norm, effort="fast")
+    margins = brittle.score(classifier, points, [brittle.scores.InputMargin(norm, effort="fast")]).wide()
+    assert (
+        found.distance.tolist() == margins.iloc[:, margins.columns.str.startswith("input_margin(")].iloc[:, 0].tolist()
+    )
+    assert found.points.shape == points.shape
+    for one, predicted in zip(found.points, found.predicted.tolist(), strict=True):
+        assert int(classifier(one[None]).argmax()) == predicted
+
+
+@pytest.mark.parametrize(
+    ("points", "options", "sentence"),
+    [
+        (problems.inputs(3) * 255, {}, r"3 of 3 inputs leave the declared range \[0, 1\]"),
+        (problems.inputs(3)[:0], {}, "with B at least 1"),
+        (problems.inputs(3), {"norm": "l1"}, "norm must be one of"),
+        (problems.inputs(3), {"attack": "ddn"}, "ddn knows norm='l2' only"),
+    ],
+)
+def test_what_cannot_be_searched(points: Tensor, options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(brittle.errors.BrittleError, match=sentence):
+        brittle.nearest(problems.small_classifier(), points, **options)

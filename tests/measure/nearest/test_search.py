@@ -1,0 +1,140 @@
+"""What a search says of every point: found, not found, masked or broken, and what it cost."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from helpers import problems
+from helpers.attacked import PAIRS, clean_pass, run
+from helpers.laws import RESOLVED, check_alike
+from torch import Tensor, nn
+
+import brittle
+from brittle.measure.nearest import Nearest
+from brittle.measure.nearest.norms import NORMS
+
+
+class Counting(nn.Module):
+    """A network that counts the rows it sees, forward and backward, by the point they came from."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+        self.rows = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.rows += len(x)
+        logits = self.network(x)
+        if logits.requires_grad:
+            logits.register_hook(self._backward)
+        return logits
+
+    def _backward(self, gradient: Tensor) -> None:
+        self.rows += len(gradient)
+
+
+class Signs(nn.Module):
+    """A network with sign activations: its gradients are zero everywhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network = problems.small_network()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.network[3:](torch.sign(self.network[:3](x) - 0.3))  # pyright: ignore[reportIndexIssue] a layer of a known kind
+
+
+def constant(x: Tensor) -> Tensor:
+    """A model that never changes its mind."""
+    return x.flatten(1)[:, :1] * 0 + torch.tensor([0.0, 1.0, -1.0])
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+@pytest.mark.parametrize(("attack", "norm"), PAIRS)
+def test_the_result_is_what_it_says(attack: str, norm: str, bounded: bool) -> None:
+    classifier, points = problems.small_classifier(), problems.inputs(9)
+    clean = clean_pass(classifier, points)
+    found = Nearest(norm, attack, "fast", bounded)(classifier, clean)
+    known = found.distance.isfinite()
+    assert known.any()
+    for point, predicted in zip(found.points[known], found.predicted[known], strict=True):
+        assert int(classifier(point[None]).argmax()) == int(predicted)
+    assert (found.predicted[known] != clean.predicted[known]).all()
+    length = NORMS[norm].length(found.points.double().flatten(1) - points.double().flatten(1))
+    torch.testing.assert_close(found.distance[known], length[known], rtol=0, atol=0)
+    assert found.points.dtype == points.dtype
+    assert found.points.shape == points.shape
+    if bounded:
+        assert ((found.points >= 0) & (found.points <= 1)).all()
+    assert (found.distance <= torch.stack(list(found.by_attack.values())).amin(dim=0) * 1.002).all()
+
+
+@pytest.mark.parametrize(("attack", "norm"), PAIRS)
+def test_a_point_does_not_depend_on_its_batch(attack: str, norm: str) -> None:
+    """But for the points where rounding decides which way a step goes."""
+    classifier = brittle.Classifier(problems.small_network(dtype=torch.float64))
+    points = problems.inputs(16, dtype=torch.float64)
+    whole, again = (run(classifier, points, attack=attack, norm=norm, effort="fast") for _ in range(2))
+    assert whole.points.numpy().tobytes() == again.points.numpy().tobytes()
+    for size in (1, 5):
+        parts = [run(classifier, part, attack=attack, norm=norm, effort="fast") for part in points[:8].split(size)]
+        check_alike(torch.cat([part.distance for part in parts]), whole.distance[:8])
+
+
+@pytest.mark.parametrize(("attack", "norm"), PAIRS)
+def test_every_pass_is_counted_on_its_point(attack: str, norm: str) -> None:
+    network = Counting(problems.small_network())
+    classifier = brittle.Classifier(network, bounds=(0, 1))
+    found = run(classifier, problems.inputs(5), attack=attack, norm=norm, effort="fast")
+    assert int(found.passes.sum()) == network.rows == classifier.passes
+    alone = Counting(problems.small_network())
+    first = run(brittle.Classifier(alone), problems.inputs(5)[:1], attack=attack, norm=norm, effort="fast")
+    assert int(first.passes) == alone.rows
+    assert abs(int(found.passes[0]) - alone.rows) <= 5
+
+
+@pytest.mark.parametrize(("attack", "norm"), PAIRS)
+@pytest.mark.parametrize("bounded", [True, False])
+def test_not_found_is_infinite(attack: str, norm: str, bounded: bool) -> None:
+    points = problems.inputs(3)
+    found = run(brittle.Classifier(constant), points, attack=attack, norm=norm, effort="fast", bounded=bounded)
+    assert found.distance.tolist() == [torch.inf] * 3
+    assert found.predicted.tolist() == [-1] * 3
+    assert torch.equal(found.points, points)
+
+
+@pytest.mark.parametrize(("attack", "norm"), PAIRS)
+def test_broken_rows_leave_the_others_alone(attack: str, norm: str) -> None:
+    def broken(x: Tensor, logits: Tensor) -> Tensor:
+        marked = x[:, 0, 0, :1]
+        return torch.where(marked == 0.125, torch.nan, torch.where(marked == 0.25, 0 * logits, logits))
+
+    points = problems.inputs(4)
+    points[1, 0, 0, 0], points[2, 0, 0, 0] = 0.125, 0.25
+    classifier = brittle.Classifier(problems.Wrapped(broken))
+    found = run(classifier, points, attack=attack, norm=norm, effort="fast")
+    assert found.distance[[1, 2]].tolist() == [torch.inf, 0.0]
+    assert torch.equal(found.points[1:3], points[1:3])
+    assert found.predicted[[1, 2]].tolist() == [-1, -1]
+    assert found.passes[[1, 2]].tolist() == [1, 1]
+    alone = run(classifier, points[[0, 3]], attack=attack, norm=norm, effort="fast")
+    torch.testing.assert_close(found.distance[[0, 3]], alone.distance, rtol=RESOLVED, atol=0)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_networks_without_gradients_are_masked(norm: str) -> None:
+    points = problems.inputs(6)
+    found = run(brittle.Classifier(Signs()), points, norm=norm, effort="fast")
+    assert found.masked.all()
+    assert found.distance.isfinite().any()
+    assert found.by_attack["fab"].isinf().all()
+    assert (found.by_attack["rays"] <= found.by_attack["segments"]).all()
+    assert not run(problems.small_classifier(), points, norm=norm).masked.any()
+
+
+def test_a_model_that_cannot_be_differentiated_is_masked() -> None:
+    network = problems.small_network()
+    classifier = brittle.Classifier(lambda x: network(x.detach()).detach(), bounds=(0, 1))
+    found = run(classifier, problems.inputs(3), effort="fast")
+    assert found.masked.all()
+    assert found.distance.isfinite().any()

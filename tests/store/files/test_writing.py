@@ -1,0 +1,92 @@
+"""How files are written: whole or not at all, and over nothing but a regular file."""
+
+from __future__ import annotations
+
+import ast
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import brittle
+from brittle.errors import StorageError
+from brittle.store.files.writing import replacing, write
+
+SOURCE = Path(brittle.__file__).parent
+
+
+MAKERS = ("write_text", "write_bytes", "mkdir", "makedirs", "touch", "mkstemp", "symlink_to", "hardlink_to")
+"""What makes a file, by its name."""
+
+
+def test_every_file_is_written_by_one_function() -> None:
+    """Nothing else in the package makes or opens a file for writing, but for the lock and records within an archive."""
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            texts = [
+                one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            ]
+            writes = name == "open" and any(set(one) <= set("wax+b") and set(one) & set("wax+") for one in texts)
+            of_the_system = isinstance(node.func, ast.Attribute) and ast.unparse(node.func) in ("os.open", "os.fdopen")
+            if writes or of_the_system or name in MAKERS:
+                found.add((path.relative_to(SOURCE).as_posix(), ast.unparse(node.func)))
+    assert found == {
+        ("store/files/writing.py", "os.fdopen"),
+        ("store/files/writing.py", "os.open"),
+        ("store/files/writing.py", "path.mkdir"),
+        ("store/files/lock.py", "os.open"),
+        ("data/copies.py", "archive.open"),
+        ("run/workers/service.py", "os.fdopen"),  # the standard output of a worker
+    }
+
+
+def interrupted(path: Path, ending: Callable[[], None]) -> None:
+    """Write half of a file, and then something else happens."""
+    with replacing(path) as file:
+        file.write(b"half")
+        ending()
+
+
+def stop() -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(path, stop)
+    assert list(tmp_path.iterdir()) == []
+    path.write_bytes(b"before")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(path, stop)
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions_and_its_other_names(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"before")
+    path.chmod(0o640)
+    (tmp_path / "other").hardlink_to(path)
+    write(path, b"after")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert (path.read_bytes(), (tmp_path / "other").read_bytes()) == (b"after", b"before")
+
+
+def test_what_comes_in_between_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    with pytest.raises(StorageError, match="f is a pipe"):
+        interrupted(path, lambda: os.mkfifo(path))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_longest_name_can_be_written(tmp_path: Path) -> None:
+    path = tmp_path / ("ü" * 127 + "x")
+    write(path, b"x")
+    assert list(tmp_path.iterdir()) == [path]

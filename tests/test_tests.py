@@ -1,0 +1,91 @@
+"""The tests themselves: each file stands alone, helpers are helpers, and a table of figures says what is missing."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from checks.figures import (
+    Source,
+    circles,
+    figures,
+    importing_tests,
+    length,
+    loose_dictionaries,
+    parameters,
+    repeated_lines,
+    sources,
+    without_test,
+)
+
+ROOT = Path(__file__).parents[1]
+FILES = sources(ROOT, "tests")
+
+WITHOUT_TEST = 0.3
+"""At most this share of the modules is tested only through others."""
+
+
+def source(text: str, name: str = "src/brittle/x.py") -> Source:
+    return Source(Path(name), text, ast.parse(text))
+
+
+def test_no_test_file_is_imported() -> None:
+    assert importing_tests(FILES) == []
+
+
+def test_helpers_hold_no_tests_and_are_all_used() -> None:
+    helpers = {file.path.stem: file for file in FILES if file.path.parent.name == "helpers"}
+    assert [name for name, file in helpers.items() for one in file.functions if one.name.startswith("test_")] == []
+    text = "\n".join(file.text for file in FILES)
+    assert [
+        name for name in helpers if not re.search(rf"helpers\.{name} import|helpers import .*\b{name}\b", text)
+    ] == []
+
+
+def test_no_test_is_defined_twice_in_a_file() -> None:
+    for file in FILES:
+        for owner in [file.tree, *(node for node in file.tree.body if isinstance(node, ast.ClassDef))]:
+            names = Counter(node.name for node in owner.body if isinstance(node, ast.FunctionDef))
+            assert [name for name, count in names.items() if count > 1] == [], file.path
+
+
+def test_most_modules_have_a_test_file_of_their_name() -> None:
+    package = sources(ROOT, "src")
+    assert len(without_test(package, FILES)) <= WITHOUT_TEST * len(package)
+
+
+def test_every_figure_can_be_read_off() -> None:
+    assert all(str(value) for _, value in figures(ROOT))
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "count"),
+    [
+        ("def f(a, *b, c=1, **d):\n    return a\n", 2, 4),
+        ('def f(self):\n    """One.\n\n    Two.\n    """\n\n    # why\n    return 1\n', 2, 0),
+        ("def f(\n    a,\n    b,\n):\n    pass\n", 5, 2),
+    ],
+)
+def test_a_function_is_measured_without_its_docstring(text: str, lines: int, count: int) -> None:
+    (function,) = source(text).functions
+    assert length(function, text.splitlines()) == lines
+    assert parameters(function) == count
+
+
+def test_loose_dictionaries_are_counted_in_annotations_alone() -> None:
+    text = "x: dict[str, Any] = {}\ndef f(a: 'dict[int, Any] | None', b: dict[str, int]) -> list[dict[str, Any]]: ...\n"
+    assert loose_dictionaries([source(text + "y = dict[str, Any]\n")]) == 3
+
+
+def test_circles_are_found_and_paths_are_not() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [["b", "c"]]
+    assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_lines_are_repeated_where_six_in_a_row_stand_twice() -> None:
+    block = "\n".join(f"x{number} = {number}" for number in range(6))
+    assert repeated_lines([source(block), source(block, "src/brittle/y.py")]) == 12
+    assert repeated_lines([source(block), source(block[:-7], "src/brittle/y.py")]) == 0
