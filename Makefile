@@ -2,20 +2,34 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+LOWEST := .venv-lowest
+QUIETLY := --quiet --quiet --disable-pip-version-check
+# pandas 2 warns of types of columns without a value, which pandas 3 has otherwise
+PANDAS_2 := The behavior of DataFrame concatenation
 
-.PHONY: demo test test-slow test-faults test-cluster test-mutations test-hostile test-coverage test-processors lint format clean
+.PHONY: demo test test-lowest test-slow test-faults test-cluster test-mutations test-hostile test-coverage test-processors lint format clean
 
 $(READY): pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	touch $(READY)
+	@echo "setting up .venv: installs PyTorch and the rest, about a minute"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install $(QUIETLY) -c constraints.txt -e '.[dev]'
+	@touch $(READY)
 
-demo: $(READY)  ## train a small network on real digits, score its test points, write a report
-	rm -rf brittle-demo
-	$(BIN)/brittle demo --out brittle-demo
+$(LOWEST)/ready: pyproject.toml constraints-lowest.txt
+	@echo "setting up $(LOWEST): installs the lowest versions that pyproject.toml allows, about a minute"
+	@$(PYTHON) -m venv $(LOWEST)
+	@$(LOWEST)/bin/pip install $(QUIETLY) -c constraints-lowest.txt -e '.[test]'
+	@touch $(LOWEST)/ready
+
+demo: $(READY)  ## train a small network on real digits, score some of them, write a report: about half a minute
+	@rm -rf brittle-demo
+	@$(BIN)/brittle demo --out brittle-demo
 
 test: $(READY)  ## the whole suite, about six minutes on two cores
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+test-lowest: $(LOWEST)/ready  ## the suite with the lowest versions that pyproject.toml allows
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 --dist loadgroup -W "ignore:$(PANDAS_2):FutureWarning"
 
 test-slow: $(READY)  ## what takes longer than the suite may
 	$(BIN)/python -m pytest -m slow
@@ -48,4 +62,4 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv brittle-demo build dist
+	rm -rf .venv $(LOWEST) brittle-demo build dist

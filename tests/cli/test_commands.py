@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 from helpers.commands import WRITING
 
 import brittle
@@ -32,20 +31,6 @@ def test_a_file_of_brittle_is_replaced(run: Path, command: list[str], path: str,
 def test_help_is_quick_and_needs_no_torch(arguments: list[str]) -> None:
     code = f"import sys, brittle.cli; brittle.cli.main({arguments}); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
-
-
-def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("brittle.cli.digits.EPOCHS", 20)
-    monkeypatch.setattr("brittle.cli.digits.TEST_POINTS", 60)
-    monkeypatch.setattr("brittle.cli.digits.DRAWS", 20)
-    monkeypatch.setattr("brittle.cli.digits.SIGMAS", (0.2,))
-    before = torch.random.get_rng_state()
-    assert main(["demo", "--out", str(tmp_path / "demo"), "--quiet"]) == 0
-    assert torch.equal(before, torch.random.get_rng_state())
-    table = brittle.read_table(tmp_path / "demo" / "run")
-    assert table.points.num_rows == 60
-    assert table.points.column("correct").to_pylist().count(True) > 50
-    assert (tmp_path / "demo" / "report.html").is_file()
 
 
 def test_the_package_is_the_command() -> None:

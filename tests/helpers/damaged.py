@@ -68,11 +68,12 @@ def hostile_columns(canary: Path) -> dict[str, pa.Table]:
     payload = pickle.dumps(Canary(canary))
     old = {b"ARROW:extension:name": b"arrow.py_extension_type", b"ARROW:extension:metadata": payload}
     inner = pa.field("x", pa.struct([pa.field("y", pa.int64(), metadata=old)]))
-    uuids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16)] * len(LEVELS), pa.binary(16)))
+    pairs = pa.array([[0, 0]] * len(LEVELS), pa.list_(pa.int8(), 2))
+    tensors = pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.int8(), [2]), pairs)
     return {
         "pickled type": images.append_column(pa.field("x", pa.int64(), metadata=old), [range(len(LEVELS))]),
         "nested": images.append_column(inner, pa.array([{"y": 1}] * len(LEVELS), inner.type)),
-        "known type": images.append_column("x", uuids),
+        "known type": images.append_column("x", tensors),
         "pickle of the file": images.replace_schema_metadata({"x": payload}),
         "pickle of a column": images.append_column(pa.field("x", pa.int64(), metadata={"x": payload}), [range(7)]),
     }

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
-from brittle.cli.common import Many, check_own, say, show, whole_numbers
+from brittle.cli.common import Flag, Many, check_own, say, show, whole_numbers
 from brittle.cli.compare import compare
 from brittle.cli.corrupt import corrupt
 from brittle.cli.detector import detector, pseudo_margin
@@ -88,15 +88,18 @@ def main(arguments: Sequence[str]) -> int:
 
 
 @app.command
-def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
-    """Train a small network on real digits, score its test points and write a report.
+def demo(*, out: Path = Path("brittle-demo"), full: Annotated[bool, Flag] = False, quiet: Quiet = False) -> int:
+    """Train a small network on real digits, score its test points, write a report and show what was found.
 
     Parameters
     ----------
     out
         Folder for the network, its test points, the run and the report.
+    full
+        Score all test points by all scores at three sigmas, which takes minutes.
     """
     from brittle.cli import digits
+    from brittle.cli.demo import short
     from brittle.cli.score import score
     from brittle.cli.score_options import ScoreOptions
     from brittle.scores import CATALOGUE
@@ -106,6 +109,8 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
     check_folder(out / "run")
     check_free(out / "run")
     _check_page(out / "report.html")
+    if not full:
+        return short(out, quiet)
     say(quiet, "training a small network on scikit-learn's digits")
     model, data = digits.prepare(out)
     scoring = ScoreOptions(scores=tuple(CATALOGUE), sigma=digits.SIGMAS).taking(draws=digits.DRAWS, effort="fast")

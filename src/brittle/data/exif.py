@@ -1,15 +1,14 @@
-"""How an image says in its EXIF data that it is to be turned or mirrored.
+"""How an image says in its EXIF data that it is to be turned or mirrored, as Pillow reads them.
 
-The tag is looked up here, and not by Pillow, because nothing else in EXIF data is needed and none of it can be trusted:
-entries of twelve bytes are looked at one by one, none is followed, and what is damaged says nothing.
+None of it can be trusted: what is damaged says nothing, and no more of it is read than a JPEG file can hold.
 """
 
 from __future__ import annotations
 
-import re
 import struct
+import zlib
 
-from PIL import Image
+from PIL import ExifTags, Image
 
 EXIF = ("ignore", "apply")
 """What may be done with the orientation: leave the pixels as they lie, as torchvision does, or turn them as it says."""
@@ -31,33 +30,41 @@ TURNS = {
 SIDEWAYS = frozenset({5, 6, 7, 8})
 """The orientations in which width and height change places."""
 
-_PREFIX = re.compile(rb"\A(?:Exif\0\0)+")
-_ORDERS = {b"II*\0": "<", b"MM\0*": ">"}
-_ORIENTATION, _SHORT = 0x0112, 3
+MOST_BYTES = 1 << 16
+"""Bytes of EXIF data that are read, which are all that a JPEG file can hold; in longer data the tags come first too.
+
+Pillow before 13 copies what each tag claims to be, so data of so many bytes may cost it 360 MB, and longer ones more.
+"""
+
+DECODER_ERRORS = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    IndexError,
+    KeyError,
+    EOFError,
+    OverflowError,
+    MemoryError,
+    struct.error,
+    zlib.error,
+)
+"""What Pillow raises on broken files."""
 
 
 def orientation(image: Image.Image) -> int:
     """The orientation in the EXIF data of an image, 1 to 8; 1 where there is none that can be read.
 
-    Only what was read of the file so far is looked at: the EXIF data of a PNG file may follow its pixels.
+    Only what was read of the file so far is looked at: the EXIF data of a PNG file may follow its pixels. Pillow warns
+    of damaged data.
     """
-    exif = image.info.get("exif")
-    found = _tag(_PREFIX.sub(b"", exif)) if isinstance(exif, bytes) else None
-    return found if found in TURNS else UPRIGHT
-
-
-def _tag(tiff: bytes) -> int | None:
-    """The orientation in EXIF data, or None where they lack it or are damaged."""
-    order = _ORDERS.get(tiff[:4])
-    if order is None:
-        return None
+    data = image.info.get("exif")
+    if not isinstance(data, bytes):
+        return UPRIGHT
+    exif = Image.Exif()
     try:
-        (start,) = struct.unpack_from(f"{order}I", tiff, 4)
-        (entries,) = struct.unpack_from(f"{order}H", tiff, start)
-        for entry in range(entries):
-            tag, kind, count, value = struct.unpack_from(f"{order}HHIH", tiff, start + 2 + 12 * entry)
-            if tag == _ORIENTATION:
-                return value if (kind, count) == (_SHORT, 1) else None
-    except struct.error:  # damaged: an entry lies outside the data
-        return None
-    return None
+        exif.load(data[:MOST_BYTES])
+        found = exif.get(ExifTags.Base.Orientation)
+    except DECODER_ERRORS:
+        return UPRIGHT
+    return found if isinstance(found, int) and found in TURNS else UPRIGHT

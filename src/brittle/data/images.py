@@ -6,8 +6,6 @@ It lies as its pixels do, as in torchvision, unless it is to be turned as its EX
 
 from __future__ import annotations
 
-import struct
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ import torch
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
-from brittle.data.exif import SIDEWAYS, TURNS, UPRIGHT, orientation
+from brittle.data.exif import DECODER_ERRORS, SIDEWAYS, TURNS, UPRIGHT, orientation
 from brittle.estimate import Status
 from brittle.model.quiet import without_warnings
 
@@ -49,21 +47,6 @@ _OTHER_FORMATS = (
     ("SVG or XML", (b"<svg", b"<?xml")),
 )
 _BOX_FORMATS = {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC"}
-
-_DECODER_ERRORS = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    TypeError,
-    IndexError,
-    KeyError,
-    EOFError,
-    OverflowError,
-    MemoryError,
-    struct.error,
-    zlib.error,
-)
-"""What Pillow raises on broken files."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +145,7 @@ def decode(stream: BinaryIO, mode: str | None = None, *, turn: bool = False) -> 
                 # Pillow wants palettes with transparency to pass through RGBA.
                 image = image.convert("RGBA")
             pixels = np.array(image.convert(mode))
-        except _DECODER_ERRORS as error:
+        except DECODER_ERRORS as error:
             raise UnreadableImage(Status.DECODE_ERROR, f"{type(error).__name__}: {error}") from error
     pixels = torch.from_numpy(pixels)
     pixels = pixels.unsqueeze(0) if mode == "L" else pixels.permute(2, 0, 1).contiguous()
@@ -226,14 +209,14 @@ def _open(stream: BinaryIO) -> Image.Image:
         raise UnreadableImage(Status.IMAGE_TOO_LARGE, f"{size}; at most {MAX_PIXELS} are decoded") from error
     except UnidentifiedImageError as error:
         raise UnreadableImage(Status.DECODE_ERROR, f"not an image in {', '.join(FORMATS)} format") from error
-    except _DECODER_ERRORS as error:
+    except DECODER_ERRORS as error:
         raise UnreadableImage(Status.DECODE_ERROR, f"{type(error).__name__}: {error}") from error
 
 
 def _load(image: Image.Image) -> None:
     try:
         image.load()
-    except _DECODER_ERRORS as error:
+    except DECODER_ERRORS as error:
         raise UnreadableImage(Status.DECODE_ERROR, f"{type(error).__name__}: {error}") from error
 
 

@@ -6,11 +6,14 @@ import json
 import os
 import socket
 import stat
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from filelock import lock_descriptor
+
 from brittle.errors import StorageError
-from brittle.store.files.writing import check_target
+from brittle.store.files.writing import check_target, opening
 
 NAME = ".lock"
 """The file in the folder that is locked; it says who holds it."""
@@ -23,16 +26,18 @@ TRIES = 1000
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
-_OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_OPEN = os.O_RDWR | os.O_CREAT | opening("O_NOFOLLOW", "O_NONBLOCK")
 """No link is followed, no pipe waited for."""
 
 
 class Lock:
     """Holds a folder while the block runs.
 
-    The lock is the system's (`flock`), so one that was left behind by a killed process, or by a machine that went
+    The lock is the system's, by `filelock`, so one that was left behind by a killed process, or by a machine that went
     down, is free. The file says which process on which machine holds it, for the sentence that refuses a second one.
-    Nothing is written before it is sure that the file is a regular one, has no other name, and is empty or a lock.
+    It is opened and looked at here, because a lock of `filelock` by a path empties what lies there or waits at a pipe,
+    as the release has it: nothing is written before it is sure that the file is a regular one, has no other name, and
+    is empty or a lock.
 
     Raises:
         StorageError: another process holds the folder, the lock file cannot be written, or what is there under its
@@ -51,14 +56,22 @@ class Lock:
                 )
         except OSError as error:
             raise StorageError("unwritable", f"{self._path} cannot be written ({error.strerror})") from error
-        os.truncate(self._file, 0)
-        os.pwrite(self._file, json.dumps(_owner()).encode(), 0)
+        try:
+            self._write(json.dumps(_owner()).encode())
+        except OSError as error:
+            self._release()
+            raise StorageError("unwritable", f"{self._path} cannot be written ({error.strerror})") from error
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._path.unlink(missing_ok=True)
+        self._release()
+
+    def _release(self) -> None:
+        """Remove the file while it is held, so that it is nobody else's; where that is not to be, it is a free lock."""
+        with suppress(PermissionError):  # Windows removes no open file
+            self._path.unlink(missing_ok=True)
         os.close(self._file)
 
     def _acquired(self) -> bool:
@@ -75,16 +88,12 @@ class Lock:
         return taken
 
     def _taken(self) -> bool:
-        import fcntl  # of POSIX alone; numbers in memory need none
-
         if not stat.S_ISREG(os.fstat(self._file).st_mode):
             raise self._foreign("is no regular file")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not lock_descriptor(self._file, blocking=False):
             raise StorageError(
                 "locked", f"{self._path.parent} is being written by {self._holder()}; wait for it, or stop it first"
-            ) from error
+            )
         opened = os.fstat(self._file)
         try:
             if self._path.lstat().st_ino != opened.st_ino:
@@ -99,8 +108,18 @@ class Lock:
 
     def _is_lock(self) -> bool:
         """Whether the file is empty (or zeros, which a power cut may leave) or says who held it."""
-        content = os.pread(self._file, MOST_BYTES + 1, 0)
-        return len(content) <= MOST_BYTES and (not content.strip(b"\0") or _read(content) is not None)
+        content = self._read()
+        return len(content) <= MOST_BYTES and (not content.strip(b"\0") or _owner_in(content) is not None)
+
+    def _read(self) -> bytes:
+        """The start of the file, with a byte more than a lock may have."""
+        os.lseek(self._file, 0, os.SEEK_SET)
+        return os.read(self._file, MOST_BYTES + 1)
+
+    def _write(self, content: bytes) -> None:
+        os.ftruncate(self._file, 0)
+        os.lseek(self._file, 0, os.SEEK_SET)
+        os.write(self._file, content)
 
     def _foreign(self, seen: str) -> StorageError:
         return StorageError(
@@ -108,7 +127,10 @@ class Lock:
         )
 
     def _holder(self) -> str:
-        owner = _read(os.pread(self._file, MOST_BYTES, 0))
+        try:
+            owner = _owner_in(self._read())
+        except PermissionError:  # Windows lets nobody read what another process holds
+            owner = None
         return "another process" if owner is None else f"process {owner['pid']} on {owner['host']}"
 
 
@@ -117,7 +139,7 @@ def _owner() -> dict[str, object]:
     return {"pid": os.getpid(), "host": socket.gethostname(), "boot": boot}
 
 
-def _read(content: bytes) -> dict[str, object] | None:
+def _owner_in(content: bytes) -> dict[str, object] | None:
     """Who held a lock, or None where the content is of no lock."""
     try:
         owner = json.loads(content)

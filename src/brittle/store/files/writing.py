@@ -23,7 +23,16 @@ TEMPORARY = ".tmp"
 _LONGEST = 200
 """Bytes of the file's own name in that name; file systems take 255 in all."""
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+def opening(*names: str) -> int:
+    """Those of the flags of `os.open` that this system has, with the bytes as they are and no child that inherits them.
+
+    Windows has no `O_NOFOLLOW`. A new name is free by `O_EXCL` alone, and what has one is looked at before and after.
+    """
+    return sum(getattr(os, name, 0) for name in (*names, "O_CLOEXEC", "O_NOINHERIT", "O_BINARY"))
+
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | opening("O_NOFOLLOW")
 
 _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
     (stat.S_ISLNK, "a link"),
@@ -110,17 +119,18 @@ def replacing(path: Path, advice: str = "choose another") -> Iterator[BinaryIO]:
     short = os.fsdecode(os.fsencode(path.name)[:_LONGEST])
     temporary = path.with_name(f".{short}.{secrets.token_hex(6)}{TEMPORARY}")
     try:
-        with os.fdopen(os.open(temporary, _NEW, 0o666), "wb") as file:
-            try:
+        opened = os.fdopen(os.open(temporary, _NEW, 0o666), "wb")
+        try:
+            with opened as file:
                 _take_permissions(file, path)
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-                check_target(path)
-                temporary.replace(path)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
+            check_target(path)
+            temporary.replace(path)  # once it is closed: Windows renames no open file
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
         _flush(path.parent)
     except OSError as error:
         raise StorageError("unwritable", f"{path} cannot be written ({error.strerror}); {advice}") from error
@@ -137,12 +147,14 @@ def write(path: Path, content: bytes, advice: str = "choose another") -> None:
 
 
 def _take_permissions(file: BinaryIO, path: Path) -> None:
-    if path.exists():
+    if path.exists() and hasattr(os, "fchmod"):  # Windows has none, and no permissions of this kind
         os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
 
 
 def _flush(folder: Path) -> None:
-    """Make renames in `folder` outlive a power cut."""
+    """Make renames in `folder` outlive a power cut, where a folder can be opened to be flushed (not on Windows)."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
     directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(directory)

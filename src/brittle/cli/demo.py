@@ -1,0 +1,106 @@
+"""The demo in a minute: some points of the digits by some scores at one sigma, and what they say on one screen."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from brittle.cli.common import say, show
+from brittle.cli.options import DataOptions, RunOptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from brittle.store.table import Table
+
+POINTS = 200
+"""Digits that are scored."""
+
+SIGMA = 0.2
+DRAWS = 500
+
+SAMPLED, NEAREST, MODEL = "monte_carlo", "input_margin", "softmax"
+"""The scores that the screen shows: the flips that were counted, the nearest other digit, the network's own doubt."""
+
+SCORES = (
+    *(SAMPLED, "moments", "taylor", MODEL),
+    *(NEAREST, "first_order_margin", "logit_margin"),
+    *("laplacian", "probability_change", "first_order_change"),
+)
+"""Some of each view: average case, worst case, expected change."""
+
+ALLOWED = 0.05
+"""A prediction holds where no more of its noisy copies than this share are predicted otherwise."""
+
+SHOWN = 5
+"""Least robust points in the table."""
+
+WIDTH = 100
+"""Longest line of the sentences."""
+
+
+def short(out: Path, quiet: bool) -> int:
+    """Train the network, score some points, write the report and show what was found; the exit code.
+
+    Args:
+        out: folder for the network, its test points, the run `run` and `report.html`.
+        quiet: whether no progress is shown.
+    """
+    from brittle.cli import digits
+    from brittle.cli.score import score
+    from brittle.cli.score_options import ScoreOptions
+    from brittle.report import write_report
+    from brittle.store.reading import read_table
+
+    say(quiet, "training a small network on scikit-learn's digits")
+    model, data = digits.prepare(out)
+    scoring = ScoreOptions(scores=SCORES, sigma=(SIGMA,)).taking(draws=DRAWS, effort="fast")
+    running = RunOptions(quiet=quiet)
+    code = score(str(model), data, out=out / "run", reading=DataOptions(limit=POINTS), scoring=scoring, running=running)
+    if code:
+        return code
+    say(quiet, "writing the report")
+    table = read_table(out / "run")
+    path = write_report(table, out / "report.html")
+    show(summary(table))
+    show(f"Report: {path}, to be opened in a browser")
+    show(f"Next:   brittle demo --full --out {out}-full (every score, {digits.TEST_POINTS} digits, 3 sigmas: minutes)")
+    show("        brittle score MODEL DATA --out RUN (your own network and data)")
+    return 0
+
+
+def summary(table: Table) -> str:
+    """What the run found, in a few sentences and a table of the least robust points."""
+    from brittle.scores import MonteCarlo
+
+    points = table.points.drop_columns(["image"]).to_pandas().set_index("point")
+    flips = table[MonteCarlo(SIGMA, draws=DRAWS)].rows
+    found = {SAMPLED: flips, NEAREST: table[NEAREST].rows, MODEL: table[MODEL].rows}
+    holds = sum(high <= ALLOWED for high in flips["high"])
+    breaks = sum(low > ALLOWED for low in flips["low"])
+    passes = table.record.account.passes
+    sentences = (
+        f"The network reads {points['correct'].mean():.1%} of {len(points)} digits right. Under noise of "
+        f"sigma {SIGMA:g} (pixels lie in [0, 1]) {holds} predictions hold and {breaks} break; of the other "
+        f"{len(points) - holds - breaks} the {DRAWS} noisy copies do not tell. To hold is to survive at least "
+        f"{1 - ALLOWED:.0%} of the noise. The least robust:"
+    )
+    cost = f"Cost:   {passes:,} passes through the network, {passes / len(points):,.0f} a point"
+    return "\n".join([textwrap.fill(sentences, WIDTH), "", *_least_robust(points, found), "", cost])
+
+
+def _least_robust(points: pd.DataFrame, found: Mapping[str, pd.DataFrame]) -> list[str]:
+    """The lines of a table: the points that flip most often, where they tie those nearest to another digit."""
+    flips, nearest, model = (found[name] for name in (SAMPLED, NEAREST, MODEL))
+    order = flips.assign(distance=nearest["value"]).sort_values(["value", "distance"], ascending=[False, True])
+    lines = ["  point  label  predicted  flips under noise (99% interval)  nearest other digit  softmax doubts"]
+    for point in order.index[:SHOWN]:
+        row = flips.loc[point]
+        share = f"{row['value']:.1%} ({row['low']:.1%} to {row['high']:.1%})"
+        lines.append(
+            f"  {point:>5}  {points['label'][point]:>5}  {points['predicted'][point]:>9}  {share:>32}"
+            f"  {nearest['value'][point]:>19.3f}  {model['value'][point]:>14.1%}"
+        )
+    return lines

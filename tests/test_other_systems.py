@@ -1,0 +1,109 @@
+"""A system that is no POSIX one, such as Windows: brittle is imported there, scores in memory, and writes files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WITHOUT_POSIX = '''
+import fcntl, importlib.abc, os, sys
+from pathlib import Path
+
+flock, exclusive = fcntl.flock, fcntl.LOCK_EX | fcntl.LOCK_NB
+MISSING = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog"}
+
+
+class Refusing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name in MISSING:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def refuse_open(name):
+    """No file is renamed or removed while it is open."""
+    method = getattr(Path, name)
+
+    def refusing(self, *arguments, **options):
+        opened = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+        if os.path.realpath(self) in opened:
+            raise PermissionError(13, "The process cannot access the file because it is being used", str(self))
+        return method(self, *arguments, **options)
+
+    setattr(Path, name, refusing)
+
+
+for module in MISSING:
+    sys.modules.pop(module, None)
+sys.meta_path.insert(0, Refusing())
+for name in ("replace", "unlink"):
+    refuse_open(name)
+for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_DIRECTORY", "fchmod", "pread", "pwrite", "getuid", "fork"):
+    delattr(os, name)
+'''
+"""What makes this system one like Windows, for a process that starts with it."""
+
+SCORE = """
+import torch
+import brittle
+from brittle.scores import Moments, Taylor
+
+torch.manual_seed(0)
+classifier = brittle.Classifier(torch.nn.Linear(4, 3), bounds=(0, 1))
+data = torch.rand(5, 4), torch.tensor([0, 1, 2, 0, 1])
+scores = [Taylor(sigma=0.1), Moments(sigma=0.1, draws=20)]
+table = brittle.score(classifier, data, scores)
+assert len(table.wide()) == 5
+"""
+
+REFUSED = """
+import brittle.store.files.lock
+
+place = Path(sys.argv[1])
+try:
+    brittle.score(classifier, data, scores, out=place / "run")
+except brittle.errors.StorageError as error:
+    assert error.code == "unwritable", error
+else:
+    raise AssertionError("written without a lock")
+"""
+
+WRITE = """
+def lock_descriptor(file, *, blocking):  # what filelock does by msvcrt there
+    try:
+        flock(file, exclusive)
+    except BlockingIOError:
+        return False
+    return True
+
+brittle.store.files.lock.lock_descriptor = lock_descriptor
+for _ in range(2):  # a report is replaced by the next one
+    brittle.write_report(table, place / "report.html")
+written = brittle.score(classifier, data, scores, out=place / "run")
+assert written.scores.equals(table.scores)
+assert brittle.score(classifier, data, scores, out=place / "run", resume=True).scores.equals(table.scores)
+"""
+
+
+def without_posix(program: str, place: Path) -> str:
+    """What a process says that runs `program` on such a system."""
+    quiet = "ignore:only soft file lock"  # filelock's own word on a POSIX system without locks
+    command = [sys.executable, "-W", quiet, "-c", WITHOUT_POSIX + program, str(place)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120).stderr
+
+
+def test_numbers_in_memory_need_no_posix(tmp_path: Path) -> None:
+    assert without_posix(SCORE, tmp_path) == ""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="which files are open is read there")
+def test_files_are_written_without_posix(tmp_path: Path) -> None:
+    """Flags of the system that are missing are left out, and nothing that is open is renamed or has to be removed.
+
+    Where the system can lock no file at all, no run is written, and the error is one of ours.
+    """
+    assert without_posix(SCORE + REFUSED + WRITE, tmp_path) == ""
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "run"}
+    assert not [path for path in tmp_path.rglob("*") if path.suffix == ".tmp"]
