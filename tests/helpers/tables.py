@@ -313,8 +313,8 @@ def score_record(score: str, parameters: Mapping[str, Any], /, **changes: Any) -
     """What a run records of a score of the catalogue, under the given parameters, with some fields changed."""
     kind, label = CATALOGUE.get(score), score_label(score, parameters)
     if kind is None:
-        made = {"score": score, "parameters": dict(parameters), "label": label, "quantity": score}
-        return ScoreRecord(**(made | {"title": score, "reference": ""} | changes))
+        made: dict[str, Any] = {"score": score, "parameters": dict(parameters), "label": label, "quantity": score}
+        return ScoreRecord(**{**made, "title": score, "reference": "", **changes})
     known = {one.name for one in fields(kind)} - {"noise"}
     found = describe_score(kind(**{name: value for name, value in parameters.items() if name in known}))
     return replace(found, **({"parameters": dict(parameters), "label": label} | changes))
