@@ -42,6 +42,7 @@ from brittle.estimate import Status
 from brittle.model.quiet import without_warnings
 from brittle.scores import Softmax
 from brittle.store.account import Account
+from brittle.store.files.strict_json import convert
 
 ORIENTATION = 0x0112
 COLOUR = np.random.default_rng(5).integers(0, 256, (3, 5, 8), dtype=np.uint8)
@@ -376,7 +377,7 @@ def test_shards_without_a_count_count_as_none(tmp_path: Path) -> None:
     (tmp_path / "run" / "points-00002.parquet").unlink()
     again = run(tmp_path, out=tmp_path / "run", resume=True)
     assert again.record.account.turned == MARKED - first
-    assert Account.read({"points": 3, "failures": []}) == Account(points=3)
+    assert convert(Account, {"points": 3, "failures": []}) == Account(points=3)
 
 
 def test_a_run_does_not_go_on_with_another_choice(tmp_path: Path) -> None:

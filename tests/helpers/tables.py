@@ -190,12 +190,13 @@ def _rows(
     votes: dict[float, np.ndarray],
     rng: np.random.Generator,
 ) -> dict[str, list[Any]]:
-    score, sigma, draws = entry.score, entry.parameters.get("sigma"), entry.parameters.get("draws")
-    unit = _UNIT.get(entry.parameters.get("norm"), 30.0)
+    given: Mapping[str, Any] = entry.parameters
+    score, sigma, draws = entry.score, given.get("sigma"), given.get("draws")
+    unit = _UNIT.get(str(given.get("norm")), 30.0)
     value, error = _values(score, distance, sigma, draws, votes, rng, unit)
     margin = entry.quantity != FLIP_PROBABILITY
     low, high = value - error, value + error
-    passes = _PASSES[score] if score in _PASSES else _PASSES_PER_DRAW[score] * draws
+    passes = _PASSES[score] if score in _PASSES else _PASSES_PER_DRAW[score] * int(draws or 0)
     ok = [slug == "ok" for slug in slugs]
 
     def shown(numbers: np.ndarray) -> list[float | None]:
@@ -314,7 +315,8 @@ def score_record(score: str, parameters: Mapping[str, Any], /, **changes: Any) -
     kind, label = CATALOGUE.get(score), score_label(score, parameters)
     if kind is None:
         made: dict[str, Any] = {"score": score, "parameters": dict(parameters), "label": label, "quantity": score}
-        return ScoreRecord(**{**made, "title": score, "reference": "", **changes})
+        made |= {"title": score, "reference": ""}
+        return ScoreRecord(**made | changes)
     known = {one.name for one in fields(kind)} - {"noise"}
     found = describe_score(kind(**{name: value for name, value in parameters.items() if name in known}))
     return replace(found, **({"parameters": dict(parameters), "label": label} | changes))
