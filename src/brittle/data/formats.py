@@ -90,8 +90,9 @@ def open_points(
         raise DataError("no_such_path", f"{path_text(place)} does not exist")
     known = _recognised(place) if format is None else _given(format, place)
     if layout is not None and not known.arrays:
-        held = ", ".join(one.form.partition(" with ")[0] for one in FORMATS if one.arrays)
-        raise ParameterError("layout", f"a layout is for arrays, as in {held}; {path_text(place)} is {known.form}")
+        raise ParameterError(
+            "layout", f"a layout is for arrays in .npz files and the like, {path_text(place)} is {known.form}"
+        )
     if exif != "ignore" and not known.encoded:
         raise ParameterError("exif", f"only encoded images are turned (exif), {path_text(place)} is {known.form}")
     return known.read(place, options) if _is_own(known) else read_outside(known, place, options)
