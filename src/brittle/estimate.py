@@ -156,12 +156,22 @@ class Estimate:
     counted: tuple[Tensor, Tensor] | None = None
 
 
+LARGEST_WHOLE = 2.0**53
+"""Whole numbers below this are told apart in double precision."""
+
+
 def parameters_json(parameters: Mapping[str, Any]) -> str:
-    """The parameters of a score as the table writes them: JSON with sorted keys and no blanks."""
-    return json.dumps(dict(parameters), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    """The parameters of a score as the table writes them: JSON with sorted keys and no blanks, 1.0 as 1."""
+    written = {key: _written(value) for key, value in parameters.items()}
+    return json.dumps(written, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def score_label(score: str, parameters: Mapping[str, Any]) -> str:
     """A score with its parameters as one writes it, such as `moments(draws=20, sigma=0.1)`."""
-    inside = ", ".join(f"{key}={value}" for key, value in sorted(parameters.items()))
+    inside = ", ".join(f"{key}={_written(value)}" for key, value in sorted(parameters.items()))
     return f"{score}({inside})" if inside else score
+
+
+def _written(value: Any) -> Any:
+    """A number as it is written: numbers that are equal are written alike, since scores that have them are equal."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_WHOLE else value

@@ -171,8 +171,9 @@ def check_draws(draws: int, antithetic: bool = True) -> None:
         ParameterError: below 2, above `MOST_DRAWS`, or odd where antithetic pairs are drawn.
     """
     even = ", even (they come in antithetic pairs)" if antithetic else ""
-    if not 2 <= draws <= MOST_DRAWS or (antithetic and draws % 2):
+    if type(draws) is not int or not 2 <= draws <= MOST_DRAWS or (antithetic and draws % 2):
         raise ParameterError(
             "draws",
-            f"draws must be between 2 and {MOST_DRAWS}{even}; found {draws}. Each costs a pass or more per point",
+            f"draws must be a whole number between 2 and {MOST_DRAWS}{even}; found {draws}. Each costs a pass or more "
+            f"per point",
         )

@@ -47,6 +47,7 @@ class Noise(ABC):
     def __post_init__(self) -> None:
         if not (isinstance(self.sigma, int | float) and math.isfinite(self.sigma) and self.sigma > 0):
             raise ParameterError("sigma", f"sigma must be a positive finite number in pixel units; found {self.sigma}")
+        object.__setattr__(self, "sigma", float(self.sigma))
         _check_name(type(self))
 
     @abstractmethod
