@@ -23,6 +23,7 @@ from helpers.problems import inputs, small_classifier
 import brittle
 from brittle.cli import main
 from brittle.errors import ParameterError, UsageError
+from brittle.estimate import Parameters
 from brittle.noise import Noise
 from brittle.scores import Score
 from brittle.scores.choose import choose
@@ -263,7 +264,7 @@ def test_a_field_that_no_table_tells_is_refused() -> None:
         depth: int = 3
 
         @property
-        def parameters(self) -> dict[str, object]:
+        def parameters(self) -> Parameters:
             return {}
 
     with pytest.raises(ParameterError, match="leaves depth out of its parameters"):

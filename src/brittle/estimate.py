@@ -17,6 +17,15 @@ FLIP_PROBABILITY = "flip_probability"
 INPUT_MARGIN = "input_margin"
 """The score that holds the distance to the nearest input found with another prediction."""
 
+Scalar = str | int | float | bool | None
+"""One value of a parameter."""
+
+Parameter = Scalar | tuple[Scalar, ...]
+"""What a parameter of a score may be."""
+
+Parameters = dict[str, Parameter]
+"""Parameters by their names, as the table writes them."""
+
 Direction = Literal["higher", "lower"] | None
 """Where points are safer: at the higher or the lower values of a score; None where they are not ranked by it."""
 
@@ -161,7 +170,7 @@ def parameters_json(parameters: Mapping[str, Any]) -> str:
     return json.dumps(dict(parameters), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def score_label(score: str, parameters: Mapping[str, Any]) -> str:
+def score_label(score: str, parameters: Mapping[str, Parameter]) -> str:
     """A score with its parameters as one writes it, such as `moments(draws=20, sigma=0.1)`."""
     inside = ", ".join(f"{key}={value}" for key, value in sorted(parameters.items()))
     return f"{score}({inside})" if inside else score

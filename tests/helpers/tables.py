@@ -190,12 +190,13 @@ def _rows(
     votes: dict[float, np.ndarray],
     rng: np.random.Generator,
 ) -> dict[str, list[Any]]:
-    score, sigma, draws = entry.score, entry.parameters.get("sigma"), entry.parameters.get("draws")
-    unit = _UNIT.get(entry.parameters.get("norm"), 30.0)
+    known: Mapping[str, Any] = entry.parameters
+    score, sigma, draws = entry.score, known.get("sigma"), known.get("draws")
+    unit = _UNIT.get(known.get("norm", ""), 30.0)
     value, error = _values(score, distance, sigma, draws, votes, rng, unit)
     margin = entry.quantity != FLIP_PROBABILITY
     low, high = value - error, value + error
-    passes = _PASSES[score] if score in _PASSES else _PASSES_PER_DRAW[score] * draws
+    passes = _PASSES[score] if score in _PASSES else _PASSES_PER_DRAW[score] * known["draws"]
     ok = [slug == "ok" for slug in slugs]
 
     def shown(numbers: np.ndarray) -> list[float | None]:

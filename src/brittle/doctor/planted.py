@@ -125,7 +125,7 @@ def _largest_budgets(scores: Sequence[Score]) -> list[Score]:
         others = {name: value for name, value in score.parameters.items() if name != "draws"}
         key = score_label(score.name, others)
         before = kept.get(key)
-        if before is None or score.parameters.get("draws", 0) >= before.parameters.get("draws", 0):
+        if before is None or getattr(score, "draws", 0) >= getattr(before, "draws", 0):
             kept[key] = score
     return list(kept.values())
 

@@ -176,3 +176,27 @@ def check_draws(draws: int, antithetic: bool = True) -> None:
             "draws",
             f"draws must be between 2 and {MOST_DRAWS}{even}; found {draws}. Each costs a pass or more per point",
         )
+
+
+def check_enough(name: str, count: int) -> None:
+    """Raise unless `count` directions are enough for an error of their mean.
+
+    Args:
+        name: of the parameter, for the message.
+        count: how many are drawn.
+
+    Raises:
+        ParameterError: fewer than 2.
+    """
+    if count < 2:
+        raise ParameterError(name, f"at least 2 {name} are needed for an error; found {count}")
+
+
+def check_classes(classes: int | None) -> None:
+    """Raise unless at least one competing class is kept; None keeps the default.
+
+    Raises:
+        ParameterError: fewer than 1.
+    """
+    if classes is not None and classes < 1:
+        raise ParameterError("classes", f"at least 1 competitor must be kept; found classes={classes}")

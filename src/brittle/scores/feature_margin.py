@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -46,11 +46,6 @@ class FeatureMargin(OnePassScore):
 
     def __post_init__(self) -> None:
         check_norm(self.norm)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The norm."""
-        return {"norm": self.norm}
 
     def value(self, shown: OnePass) -> Tensor:
         """The margin in the space of the features; infinite where no other class can be reached by changing them."""

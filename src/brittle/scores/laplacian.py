@@ -11,8 +11,9 @@ from scipy import special
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import Direction, Estimate, Status
+from brittle.estimate import Direction, Estimate, Parameters, Status
 from brittle.measure import Clean, Curvature, Curved, Linearization, Linearize, Measurement
+from brittle.measure.base import check_classes, check_enough
 from brittle.measure.curvature import PROBES, curved, log_odds_weights, standard_error
 from brittle.measure.forward import look
 from brittle.model.classifier import Classifier
@@ -74,7 +75,8 @@ class Laplacian(Score):
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ParameterError("method", f"the method must be one of {', '.join(METHODS)}; found {self.method!r}")
-        _ = self.needs  # raises where the number of probes is out of range
+        check_enough("probes", self.probes)
+        check_classes(self.classes)
 
     @property
     def needs(self) -> tuple[Measurement, ...]:
@@ -83,13 +85,15 @@ class Laplacian(Score):
         return (first,) if self.method == "gram" else (first, Curvature(self.method, self.probes))
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        """The method, and what was told of probes and competitors."""
-        told = {"probes": self.probes} if self.probes != PROBES else {}
-        return {"method": self.method} | told | ({} if self.classes is None else {"classes": self.classes})
+    def parameters(self) -> Parameters:
+        """The method, the number of probes unless it is the default, and that of competitors where it was given."""
+        written = super().parameters
+        if self.probes == PROBES:
+            del written["probes"]
+        return written
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The trace of the Hessian, from the first derivatives and, where they were measured, the second."""
         linear: Linearization = measured[self.needs[0]]
         found = margins(linear)
         first = derivatives(linear, found)

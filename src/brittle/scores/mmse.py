@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import torch
 from torch import special
 
-from brittle.estimate import Estimate, Status
+from brittle.estimate import Estimate, Parameters, Status
 from brittle.measure import Linearize, Measurement, NearestMargin
+from brittle.measure.base import check_classes, check_draws
 from brittle.measure.nearest_margin import SmoothedMargin
 from brittle.scores.base import (
     LARGEST_PROBIT,
@@ -41,7 +42,8 @@ class _Smoothed(NoiseScore):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.needs  # raises where the number of draws is out of range
+        check_draws(self.draws, self.antithetic)
+        check_classes(self.classes)
 
     @property
     def needs(self) -> tuple[Linearize]:
@@ -49,10 +51,12 @@ class _Smoothed(NoiseScore):
         return (Linearize(self.noise.shape, self.noise, self.draws, self.antithetic, self.classes),)
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """The noise and the number of draws; what else differs from the default."""
-        told = {} if self.classes is None else {"classes": self.classes}
-        return self.noise.parameters | {"draws": self.draws} | told | ({} if self.antithetic else {"antithetic": False})
+        written = super().parameters
+        if self.antithetic:
+            del written["antithetic"]
+        return written
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ class MMSE(_Smoothed):
     model: ClassVar[str | None] = "the linear model"
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The orthant probability of the linear model averaged over the copies."""
         return orthant_flips(measured[self.needs[0]], self.noise, confidence)
 
 
@@ -128,7 +132,7 @@ class MMSEMVS(_Smoothed):
     model: ClassVar[str | None] = "the linear model"
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The multivariate sigmoid of the linear model averaged over the copies."""
         return sigmoid_flips(measured[self.needs[0]], self.noise, confidence)
 
 
@@ -169,20 +173,15 @@ class MMSEMargin(NoiseScore):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.needs  # raises where the number of draws is out of range
+        check_draws(self.draws)
 
     @property
     def needs(self) -> tuple[NearestMargin]:
         """The nearest margin and its gradient at noisy copies, averaged."""
         return (NearestMargin(self.noise, self.draws),)
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The noise and the number of draws."""
-        return self.noise.parameters | {"draws": self.draws}
-
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The normal tail of the averaged margin over its averaged gradient."""
         found: SmoothedMargin = measured[self.needs[0]]
         sigma = self.noise.sigma
         ratio = found.margin / (sigma * found.variance.clamp_min(0.0).sqrt())

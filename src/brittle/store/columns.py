@@ -7,14 +7,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
 
 from brittle.errors import DataError, listed
-from brittle.estimate import FLIP_PROBABILITY, Status, parameters_json, score_label
-from brittle.store.record import Parameter, RunRecord, ScoreRecord
+from brittle.estimate import FLIP_PROBABILITY, Parameter, Status, parameters_json, score_label
+from brittle.store.record import RunRecord, ScoreRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -214,10 +214,7 @@ class Scored(Protocol):
 class Named(Protocol):
     """What names a column, as a `brittle.scores.Score` does: a score's name, its parameters and both in one text."""
 
-    @property
-    def name(self) -> str:
-        """The score's name."""
-        ...
+    name: ClassVar[str]
 
     @property
     def parameters(self) -> Mapping[str, Any]:

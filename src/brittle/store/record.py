@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from brittle.errors import ParameterError, StorageError
+from brittle.estimate import Parameter
 from brittle.store.account import Account
 from brittle.store.files.records import MOST_TEXT, read_object
-from brittle.store.files.strict_json import FormatProblem, Rule, Scalar, convert
+from brittle.store.files.strict_json import FormatProblem, Rule, convert
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -38,9 +39,6 @@ Range = Annotated[tuple[float, float], Rule(lambda pair: pair[0] < pair[1], "two
 
 Count = Annotated[int, Rule(lambda value: value >= 0, "a whole number of at least 0")]
 """How many there are."""
-
-Parameter = Scalar | tuple[Scalar, ...]
-"""What a parameter of a score may be."""
 
 K = TypeVar("K", bound=type)
 T = TypeVar("T")

@@ -67,9 +67,6 @@ MOST_WHOLE = 2**63 - 1
 WHOLE = "the file"
 """What the outermost object is called in messages."""
 
-Scalar = str | int | float | bool | None
-"""What a free parameter may be."""
-
 T = TypeVar("T")
 
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
