@@ -20,7 +20,7 @@ from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.analysis.text import aligned, number, with_interval
 from brittle.errors import DataError
 from brittle.estimate import FLIP_PROBABILITY, parameters_json
-from brittle.store.columns import Column, Scored
+from brittle.store.columns import Column, Row, Scored
 
 ACCURACY = "accuracy"
 """The row that says how many predictions are right."""
@@ -184,7 +184,7 @@ def _check_labels(both: pd.DataFrame) -> None:
         )
 
 
-def _accuracy(first: Scored, second: Scored, pairing: _Pairing, confidence: float) -> dict[str, Any] | None:
+def _accuracy(first: Scored, second: Scored, pairing: _Pairing, confidence: float) -> Row | None:
     """The row of the accuracies; None where either run has no labels."""
     right = [
         pd.Series(table.points["correct"].to_pylist(), index=table.points["point"].to_pylist(), dtype=np.float64)
@@ -201,7 +201,7 @@ def _accuracy(first: Scored, second: Scored, pairing: _Pairing, confidence: floa
     return row | _counts(pairing, dropped) | none
 
 
-def _row(one: Column, other: Column, pairing: _Pairing, confidence: float) -> dict[str, Any]:
+def _row(one: Column, other: Column, pairing: _Pairing, confidence: float) -> Row:
     x, y, dropped = _numbers(one.value, other.value, pairing)
     if one.quantity == LAPLACIAN:
         x, y = np.abs(x), np.abs(y)
@@ -216,7 +216,7 @@ def _numbers(one: pd.Series, other: pd.Series, pairing: _Pairing) -> tuple[Value
     return pairs[0, known], pairs[1, known], int((~known).sum())
 
 
-def _counts(pairing: _Pairing, dropped: int) -> dict[str, Any]:
+def _counts(pairing: _Pairing, dropped: int) -> Row:
     return {
         "pairing": pairing.by,
         "dropped": dropped,
@@ -225,7 +225,7 @@ def _counts(pairing: _Pairing, dropped: int) -> dict[str, Any]:
     }
 
 
-def _compared(x: Values, y: Values, shown: dict[str, Any], quantity: str, confidence: float) -> dict[str, Any]:
+def _compared(x: Values, y: Values, shown: Row, quantity: str, confidence: float) -> Row:
     infinite = bool(np.isinf(x).any() or np.isinf(y).any())
     differences = np.subtract(x, y, out=np.zeros_like(x), where=x != y)
     statistic = MEDIAN if infinite else MEAN_ABSOLUTE if quantity == LAPLACIAN else MEAN
@@ -298,7 +298,7 @@ def _student(differences: Values) -> float:
     return float(2.0 * stdtr(scaled.size - 1.0, -abs(ratio)))
 
 
-def _title(row: dict[str, Any]) -> str:
+def _title(row: Row) -> str:
     paired = row["points"] + row["dropped"]
     alone = [f"{row[f'only_{run}']:,} only in the {run}" for run in ("first", "second") if row[f"only_{run}"]]
     by = "id" if row["pairing"] == "point" else "row, as their ids differ"
@@ -306,12 +306,12 @@ def _title(row: dict[str, Any]) -> str:
     return "; ".join([paired_by, *alone, f"intervals at {100 * row['confidence']:.4g}%"])
 
 
-def _shown(row: dict[str, Any]) -> str:
+def _shown(row: Row) -> str:
     marks = {MEAN: "{}", MEAN_ABSOLUTE: "|{}|", MEDIAN: "{} *"}
     return marks[row["statistic"]].format(row["score"])
 
 
-def _remarks(rows: list[dict[str, Any]]) -> list[str]:
+def _remarks(rows: list[Row]) -> list[str]:
     remarks = ["p: McNemar's test of the accuracy, Wilcoxon's of the others"]
     if any(row["statistic"] == MEDIAN for row in rows):
         most = max(max(row["first_infinite"], row["second_infinite"]) for row in rows)

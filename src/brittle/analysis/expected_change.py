@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from brittle.analysis.text import aligned, setting_name, with_interval
 from brittle.errors import ParameterError
 from brittle.estimate import Status
 from brittle.intervals import clopper_pearson, jackknife
-from brittle.store.columns import Column, Scored, Setting
+from brittle.store.columns import Column, Row, Scored, Setting
 
 CHANGE = "probability_change"
 """The score that samples the change; its mean is what the Laplacian predicts."""
@@ -158,7 +158,7 @@ def _points(table: Scored, laplacian: Column, change: Column) -> pd.DataFrame:
     return pd.DataFrame(values, columns=_POINTS)
 
 
-def _row(points: pd.DataFrame, laplacian: Column, change: Column, confidence: float) -> dict[str, Any]:
+def _row(points: pd.DataFrame, laplacian: Column, change: Column, confidence: float) -> Row:
     names = ("predicted_change", "sampled_change", "sampled_low", "sampled_high", "kink")
     numbers = points[list(names)].to_numpy(dtype=np.float64)
     both = np.isfinite(numbers[:, :2]).all(axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from brittle.analysis.paired import check_epsilon
 from brittle.analysis.robust_accuracy import direct_robust_accuracy
 from brittle.estimate import INPUT_MARGIN, Status
 from brittle.norms import check_norm
-from brittle.store.columns import Column, Scored
+from brittle.store.columns import Column, Row, Scored
 
 _FIELDS = (
     "norm", "epsilon", "score", "title", "points", "dropped", "not_found", "masked", "positives",
@@ -105,7 +105,7 @@ def _row(
     correct: NDArray[np.float64],
     epsilon: float,
     confidence: float,
-) -> dict[str, Any]:
+) -> Row:
     margins, scores = margin.value.to_numpy(), values.to_numpy()
     order = margin_consistency(margins, scores, confidence, column.label)
     found = detection(margins, scores, epsilon, confidence)
@@ -143,7 +143,7 @@ def _row(
 
 
 def _title(frame: pd.DataFrame) -> str:
-    first = cast(dict[str, Any], frame.loc[frame["points"].idxmax()].to_dict())
+    first = cast(Row, frame.loc[frame["points"].idxmax()].to_dict())
     norm = "an unnamed norm" if first["norm"] is None else first["norm"]
     title = (
         f"{norm}, epsilon {first['epsilon']:.4g}: {first['positives']:,} of {first['points']:,} points are not robust"
@@ -156,7 +156,7 @@ def _title(frame: pd.DataFrame) -> str:
     return "; ".join([title, *remarks])
 
 
-def _line(row: dict[str, Any], width: int) -> str:
+def _line(row: Row, width: int) -> str:
     numbers = [f"{'-' if pd.isna(row[key]) else format(row[key], '.3f'):>6}" for key in _SHOWN]
     return " ".join([f"  {row['score']:<{width}}", f"{row['points']:>7,}", *numbers])
 

@@ -14,7 +14,7 @@ from brittle.data.files import path_text
 from brittle.data.folder import is_folder_of_classes, read_folder
 from brittle.data.idx import is_idx_folder, read_idx
 from brittle.data.npz import read_npz
-from brittle.data.options import Options
+from brittle.data.options import ReadingOptions
 from brittle.data.parquet import is_parquet, read_parquet
 from brittle.data.points import Points
 from brittle.errors import DataError, ParameterError
@@ -34,7 +34,7 @@ class Format(NamedTuple):
     name: str
     form: str
     recognise: Callable[[Path], bool]
-    read: Callable[[Path, Options], Points]
+    read: Callable[[Path, ReadingOptions], Points]
     encoded: bool = False
 
 
@@ -95,7 +95,7 @@ def open_points(
         DataError: the data cannot be scored as they stand; the code says why.
         ParameterError: `limit`, `bounds`, `layout` or `exif` are not of this form, or are not for this format.
     """
-    options = Options(split, bounds, limit, layout, scale_uint8, exif)
+    options = ReadingOptions(split, bounds, limit, layout, scale_uint8, exif)
     place = Path(path)
     if not place.exists():
         raise DataError("no_such_path", f"{path_text(place)} does not exist")

@@ -16,7 +16,7 @@ from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
 
 
-class Chunk(NamedTuple):
+class InputChunk(NamedTuple):
     """Some inputs, as they are read.
 
     Attributes:
@@ -73,7 +73,7 @@ class ListedPoints:
     """
 
     ids: tuple[str, ...] | RowIds
-    read: Callable[[int, int], Iterator[Chunk]] = field(repr=False)
+    read: Callable[[int, int], Iterator[InputChunk]] = field(repr=False)
     bounds: tuple[float, float]
     provenance: dict[str, Any]
     labels: tuple[int, ...] | None = None
@@ -122,7 +122,7 @@ class ListedPoints:
         if start != end:
             raise changed_error(self.provenance["path"], f"{start} points were read, {len(self)} were there before")
 
-    def _batch(self, rows: range, chunk: Chunk) -> Batch:
+    def _batch(self, rows: range, chunk: InputChunk) -> Batch:
         """The first points of a chunk, as many as there are rows."""
         part, inputs, turned = slice(rows.start, rows.stop), chunk.inputs[: len(rows)], chunk.turned
         drawn = thumbnails(inputs, self.bounds)

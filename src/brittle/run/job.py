@@ -124,8 +124,8 @@ class Job:
 
         A network that sets itself up from what it is given first is then another one than where the points came first.
         """
-        head = next(iter(self.points.batches(doctor.LOOKED_AT)))
-        subject = doctor.Subject(self.classifier, head, None, self.scores, self.seed, self.rows)
+        first = next(iter(self.points.batches(doctor.LOOKED_AT)))
+        subject = doctor.Subject(self.classifier, first, None, self.scores, self.seed, self.rows)
         with self.classifier.evaluating(), torch.no_grad():
             rows, inputs = subject.kept
             if not rows:

@@ -21,7 +21,7 @@ from brittle.scores.base import (
     nonfinite_detail,
     sampling_interval,
 )
-from brittle.scores.by_copies import Copies, Draft, conclude
+from brittle.scores.by_copies import Draft, NoisyCopies, conclude
 from brittle.scores.evidence import Interval, modelled_by_one
 from brittle.scores.linear import orthant_flips, sigmoid_flips
 from brittle.scores.options import option
@@ -69,7 +69,7 @@ class MMSE(_Smoothed):
     networks it has a bias that more draws do not remove. The interval covers the quadrature error, the classes left
     out and the sampling error (jackknife over groups of draws); where the margins bend within the noise, the noise is
     not normal, or there are fewer than 25 pairs, it reaches out to what the same copies say
-    (`brittle.scores.by_copies.what_copies_say`).
+    (`brittle.scores.by_copies.widen_by_copies`).
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
     definition 3.
@@ -200,8 +200,8 @@ class MMSEMargin(NoiseScore):
         draft = Draft(value, interval, status, detail, alone, found.passes, exact=True)
         return conclude(draft, self._copies(found, confidence), confidence)
 
-    def _copies(self, found: SmoothedMargin, confidence: float) -> Copies:
+    def _copies(self, found: SmoothedMargin, confidence: float) -> NoisyCopies:
         """The noisy copies that the margin was differentiated at."""
         votes, spread = found.votes, found.spread
         by_model = None if spread is None else modelled_by_one(spread.column(0), votes.units, confidence)
-        return Copies(votes, by_model, spread, found.bend, normal=self.noise.is_normal)
+        return NoisyCopies(votes, by_model, spread, found.bend, normal=self.noise.is_normal)

@@ -51,7 +51,7 @@ class OnePass:
         return self.logits.double().softmax(dim=1)
 
     @property
-    def head(self) -> tuple[Tensor, Tensor]:
+    def features_and_weight(self) -> tuple[Tensor, Tensor]:
         """The features and the weight, for a formula that reads them."""
         assert self.features is not None
         assert self.weight is not None

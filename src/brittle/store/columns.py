@@ -192,6 +192,10 @@ class Column:
         return float(self.rows.loc[self.value.notna(), "passes"].mean())
 
 
+Row = dict[Any, Any]
+"""A row of a frame by the names of its columns, as pandas gives it; every frame says what these hold."""
+
+
 class Scored(Protocol):
     """What a reader of scores asks for; a `brittle.Table` is one."""
 

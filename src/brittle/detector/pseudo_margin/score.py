@@ -43,11 +43,11 @@ class PseudoMarginScore(OnePassScore):
 
     def value(self, shown: OnePass) -> Tensor:
         """The margin that was learned."""
-        return self.learned.regressor(shown.head[0])
+        return self.learned.regressor(shown.features_and_weight[0])
 
     def checked_value(self, shown: OnePass) -> Tensor:
         """The same on the device of the weights, for features of the size that it was learned from."""
-        return self.learned.predict(shown.head[0])
+        return self.learned.predict(shown.features_and_weight[0])
 
     @property
     def network(self) -> nn.Module:

@@ -103,9 +103,17 @@ def _comparison(contents: Contents, setting: Setting, rows: pd.DataFrame, main: 
         )
         for row in rows.to_dict("records")
     )
-    head = ("Estimator", "Draws", "Passes per point", "Mean abs. error", "Of the reference", "Kendall's tau", "Points")
+    header = (
+        "Estimator",
+        "Draws",
+        "Passes per point",
+        "Mean abs. error",
+        "Of the reference",
+        "Kendall's tau",
+        "Points",
+    )
     colours = tuple(contents.colour(score) for score in rows["score"])
-    return Comparison(title, Grid(head, (False, *[True] * 6), cells, colours), main)
+    return Comparison(title, Grid(header, (False, *[True] * 6), cells, colours), main)
 
 
 def _note(frame: pd.DataFrame) -> str:

@@ -107,5 +107,5 @@ def _grid(contents: Contents, scores: Sequence[Column]) -> Grid:
         for row in frame.to_dict("records")
     )
     colours = tuple(contents.colour(score) for score in frame["score"])
-    head = ("Score", "Kendall's tau with p_robust", "Interval", "Points")
-    return Grid(head, (False, True, True, True), cells, colours)
+    header = ("Score", "Kendall's tau with p_robust", "Interval", "Points")
+    return Grid(header, (False, True, True, True), cells, colours)

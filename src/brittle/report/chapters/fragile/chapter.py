@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from brittle.analysis.extremes import ranked
 from brittle.estimate import Evidence
@@ -12,6 +12,7 @@ from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.contents import Contents
 from brittle.report.parts import Grid
 from brittle.report.wording import plural, short, shown
+from brittle.store.columns import Row
 
 MOST_FRAGILE = 20
 """Rows in the table."""
@@ -51,7 +52,7 @@ class FragileChapter(Chapter[Fragile]):
         return Fragile(grid, note.strip())
 
 
-def _row(contents: Contents, row: dict[Any, Any]) -> tuple[str, ...]:
+def _row(contents: Contents, row: Row) -> tuple[str, ...]:
     return (
         f"{row['row']:,}",
         shown(row["name"], 48),
@@ -66,7 +67,7 @@ def _row(contents: Contents, row: dict[Any, Any]) -> tuple[str, ...]:
     )
 
 
-def _flip_text(contents: Contents, row: dict[Any, Any]) -> str:
+def _flip_text(contents: Contents, row: Row) -> str:
     """A flip probability; where a model alone says it, the bound that it gives."""
     flip = row["flip_probability"]
     if _is_extrapolated(row) and contents.chosen is not None:
@@ -74,5 +75,5 @@ def _flip_text(contents: Contents, row: dict[Any, Any]) -> str:
     return short(flip, 3)
 
 
-def _is_extrapolated(row: dict[Any, Any]) -> bool:
+def _is_extrapolated(row: Row) -> bool:
     return row["evidence"] == Evidence.EXTRAPOLATED.slug

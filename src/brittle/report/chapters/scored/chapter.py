@@ -16,7 +16,7 @@ from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.contents import Contents
 from brittle.report.parts import Entry, Grid
 from brittle.report.wording import MISSING, percent, plural, range_text, shown
-from brittle.store.columns import Column, Setting
+from brittle.store.columns import Column, Row, Setting
 from brittle.store.record import DataRecord, ModelRecord
 
 NOISES = {
@@ -32,7 +32,7 @@ FILES = files_beside(__name__)
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredRun:
     """What was scored.
 
     Attributes:
@@ -50,7 +50,7 @@ class Scored:
     note: str
 
 
-class ScoredChapter(Chapter[Scored]):
+class ScoredChapter(Chapter[ScoredRun]):
     """What was scored."""
 
     name: ClassVar[str] = "scored"
@@ -58,10 +58,12 @@ class ScoredChapter(Chapter[Scored]):
     template: ClassVar[Text] = FILES / "chapter.html.jinja"
     begins_part: ClassVar[bool] = False
 
-    def summarize(self, contents: Contents) -> Scored:
+    def summarize(self, contents: Contents) -> ScoredRun:
         """The record of the run, its scores and its statuses."""
         found = _outcomes(contents)
-        return Scored(_entries(contents), _scores(contents), contents.tells_robustness, found, _note(contents, found))
+        return ScoredRun(
+            _entries(contents), _scores(contents), contents.tells_robustness, found, _note(contents, found)
+        )
 
 
 def _entries(contents: Contents) -> tuple[Entry, ...]:
@@ -173,7 +175,7 @@ def _scores(contents: Contents) -> Grid:
     for column in contents.columns:
         groups.setdefault(column.variant, []).append(column)
     return Grid(
-        head=("Score", "What it is", "Draws", "Passes per point"),
+        header=("Score", "What it is", "Draws", "Passes per point"),
         numeric=(False, False, True, True),
         rows=tuple(_score_row(variant, group) for variant, group in groups.items()),
         colours=tuple(contents.colour(group[0].score) for group in groups.values()),
@@ -193,13 +195,13 @@ def _score_row(variant: str, group: Sequence[Column]) -> tuple[str, ...]:
 
 def _outcomes(contents: Contents) -> Grid:
     return Grid(
-        head=("What", "Status", "Meaning", "Number given", "Points", "The first of them"),
+        header=("What", "Status", "Meaning", "Number given", "Points", "The first of them"),
         numeric=(False, False, False, False, True, False),
         rows=tuple(_outcome_row(row) for row in outcomes(contents).to_dict("records")),
     )
 
 
-def _outcome_row(row: dict[Any, Any]) -> tuple[str, ...]:
+def _outcome_row(row: Row) -> tuple[str, ...]:
     more = " …" if row["points"] > len(row["first"]) else ""
     return (
         _labels_text(row["labels"]),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from brittle.analysis.detection import GOOD_AUROC, detection_curve
 from brittle.analysis.worst_case import safer, worst_case_table
-from brittle.report.chapters.worst_case.case import Case
+from brittle.report.chapters.worst_case.case import MarginCase
 from brittle.report.chapters.worst_case.result import StandIn
 from brittle.report.parts import Grid
 from brittle.report.wording import MISSING, fixed, interval, percent, plural, shown
-from brittle.store.columns import Column
+from brittle.store.columns import Column, Row
 
 PREFERRED = "logit_margin"
 """The score that the page speaks of where the run holds it."""
@@ -32,12 +30,12 @@ _DETECTION = ["title", "place", "epsilon", "auroc", "auroc_low", "auroc_high", "
 _HEAD = ("Score", "Kendall's tau", "AUROC", "AUPR", "FPR at 95% TPR", "Points")
 
 
-def compare_scores(case: Case) -> pd.DataFrame:
+def compare_scores(case: MarginCase) -> pd.DataFrame:
     """Every score of the run against the distance: the frame of `worst_case_table`."""
     return worst_case_table(case.contents, case.epsilon.value, case.norm)
 
 
-def summarize_stand_in(case: Case, frame: pd.DataFrame) -> StandIn:
+def summarize_stand_in(case: MarginCase, frame: pd.DataFrame) -> StandIn:
     """The section on scores that may stand in for the distance; `frame` compares them."""
     main = main_score(case, frame)
     if main is None:
@@ -54,18 +52,18 @@ def summarize_stand_in(case: Case, frame: pd.DataFrame) -> StandIn:
     )
 
 
-def _by_label(case: Case) -> dict[str, Column]:
+def _by_label(case: MarginCase) -> dict[str, Column]:
     return {column.label: column for column in case.contents.columns}
 
 
-def main_score(case: Case, frame: pd.DataFrame) -> Column | None:
+def main_score(case: MarginCase, frame: pd.DataFrame) -> Column | None:
     """The score that the page speaks of: the logit margin, or else the most consistent."""
     known = _by_label(case)
     found = [known[label] for label in frame["score"]]
     return next((column for column in found if column.score == PREFERRED), found[0] if found else None)
 
 
-def _scatter(case: Case, main: Column) -> pd.DataFrame:
+def _scatter(case: MarginCase, main: Column) -> pd.DataFrame:
     pairs = pd.DataFrame({"margin": case.margin.value, "value": safer(main)})
     pairs = pairs[np.isfinite(pairs).all(axis=1)].reset_index(drop=True)
     pairs = pairs.iloc[:: max(-(-len(pairs) // MAX_DOTS), 1)]
@@ -82,7 +80,7 @@ def _title(column: Column) -> str:
     return ("minus " if turned else "") + shown(column.variant, 40)
 
 
-def _detection(case: Case, frame: pd.DataFrame, main: Column) -> pd.DataFrame:
+def _detection(case: MarginCase, frame: pd.DataFrame, main: Column) -> pd.DataFrame:
     """AUROC over perturbation sizes: of `main`, and of others in the form that orders the points best."""
     known = _by_label(case)
     best = {main.score: main}
@@ -92,7 +90,7 @@ def _detection(case: Case, frame: pd.DataFrame, main: Column) -> pd.DataFrame:
     return pd.DataFrame(pd.concat(curves, ignore_index=True).dropna(subset=["auroc"]), columns=_DETECTION)
 
 
-def _curve(case: Case, column: Column, main: bool) -> pd.DataFrame:
+def _curve(case: MarginCase, column: Column, main: bool) -> pd.DataFrame:
     values = np.asarray(safer(column), dtype=np.float64)
     found = detection_curve(case.margin.value, values, confidence=case.contents.confidence)
     return found.assign(
@@ -100,7 +98,7 @@ def _curve(case: Case, column: Column, main: bool) -> pd.DataFrame:
     )
 
 
-def _grid(case: Case, frame: pd.DataFrame) -> Grid:
+def _grid(case: MarginCase, frame: pd.DataFrame) -> Grid:
     known = _by_label(case)
     cells = tuple(
         (
@@ -114,13 +112,13 @@ def _grid(case: Case, frame: pd.DataFrame) -> Grid:
     return Grid(_HEAD, (False, *[True] * 5), cells, colours)
 
 
-def _measured(row: dict[Any, Any], name: str) -> str:
+def _measured(row: Row, name: str) -> str:
     if np.isnan(row[name]):
         return MISSING
     return f"{fixed(row[name])}\n{interval(row[f'{name}_low'], row[f'{name}_high'])}"
 
 
-def _conclusion(row: dict[Any, Any]) -> str:
+def _conclusion(row: Row) -> str:
     if isinstance(row["reason"], str):
         return row["reason"]
     if row["auroc_low"] >= GOOD_AUROC:
@@ -135,7 +133,7 @@ def _conclusion(row: dict[Any, Any]) -> str:
     )
 
 
-def _alternative(case: Case, frame: pd.DataFrame, row: dict[Any, Any]) -> str:
+def _alternative(case: MarginCase, frame: pd.DataFrame, row: Row) -> str:
     """The score that detects clearly better for a small part of the attacks' price, as a sentence; empty for none."""
     known = _by_label(case)
     most = AFFORDABLE * case.margin.cost
@@ -151,7 +149,7 @@ def _alternative(case: Case, frame: pd.DataFrame, row: dict[Any, Any]) -> str:
     )
 
 
-def _note(case: Case, main: Column, drawn: int, compared: int) -> str:
+def _note(case: MarginCase, main: Column, drawn: int, compared: int) -> str:
     left = compared - drawn
     return " ".join(
         part
