@@ -149,7 +149,7 @@ class Estimate:
         status: members of `Status` as integers, `[B]`, int64.
         passes: passes through the network that this score needs for the point, `[B]`, int64; forward and backward
             passes count one each.
-        detail: for each point, what was seen, or None.
+        detail: for each point, what was found there, or None.
         evidence: members of `Evidence` as integers, `[B]`, int64; None for scores that are no flip probability.
         counted: interval of the flip probability by the votes of the noisy copies that the score looked at, whatever
             the model: lower and upper ends, `[B]` each; None where it looked at none.

@@ -577,7 +577,7 @@ MUTATIONS = (
     ),
     mutation(
         "a step of the network is no defect", "doctor/rounding.py",
-        "        if not jumps(classifier, inputs[row : row + 1], found.seen):\n", "        if True:\n",
+        "        if not jumps(classifier, inputs[row : row + 1], found.largest):\n", "        if True:\n",
         "doctor/test_rounding.py::test_a_step_of_the_network_excuses_what_rounding_does",
     ),
     mutation(

@@ -69,8 +69,10 @@ def classifier_of(family: str, seed: int, dtype: torch.dtype = torch.float32) ->
     return brittle.Classifier(lively(FAMILIES[family](), seed).to(dtype), bounds=(0, 1))
 
 
-def certified(classifier: brittle.Classifier, points: Tensor, norm: str = "linf", clip: bool = True) -> CertifiedRadius:
-    return Certified(norm, clip)(classifier, look(classifier, points, [str(row) for row in range(len(points))], 0))
+def certified(
+    classifier: brittle.Classifier, points: Tensor, norm: str = "linf", bounded: bool = True
+) -> CertifiedRadius:
+    return Certified(norm, bounded)(classifier, look(classifier, points, [str(row) for row in range(len(points))], 0))
 
 
 def traced(classifier: brittle.Classifier, points: Tensor) -> Network:

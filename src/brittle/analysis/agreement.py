@@ -19,7 +19,7 @@ SAME_STREAM = (REFERENCE, "moments")
 """Estimators that read the first draws of the reference's own stream of noise."""
 
 MIN_SHARE_HELD_OUT = 0.5
-"""Share of the reference's draws that must remain once those an estimator has seen are taken out."""
+"""Share of the reference's draws that must remain once those of an estimator are taken out."""
 
 _COLUMNS = (
     "sigma", "noise", "estimator", "score", "budget", "cost", "points", "left_out", "reference_draws",
@@ -102,15 +102,15 @@ def _votes(found: Sequence[Column], reference: Column) -> dict[int | None, Colum
 
 
 def _held_out(column: Column, reference: Column, votes: dict[int | None, Column]) -> _Reference:
-    """What `column` is compared with: the reference, less the draws that `column` has seen."""
-    total, seen = reference.draws or 0, column.draws or 0
+    """What `column` is compared with: the reference, less the draws that `column` shares."""
+    total, shared = reference.draws or 0, column.draws or 0
     if column.score not in SAME_STREAM:
         return _Reference(reference.value, total, False)
-    first = votes.get(seen)
-    left = total - seen
+    first = votes.get(shared)
+    left = total - shared
     if first is None or left < MIN_SHARE_HELD_OUT * total:
         return _Reference(reference.value, total, True)
-    rest = (total * reference.value - seen * first.value) / left
+    rest = (total * reference.value - shared * first.value) / left
     return _Reference(rest.clip(0.0, 1.0), left, False)
 
 

@@ -121,7 +121,7 @@ def format_comparison(frame: pd.DataFrame) -> str:
     header = ["score", "points", "first", "second", "first - second", "first larger", "p"]
     lines = [
         [
-            _shown(row),
+            _score_name(row),
             f"{row['points']:,}",
             with_interval(row, "first"),
             with_interval(row, "second"),
@@ -194,8 +194,8 @@ def _accuracy(first: Scored, second: Scored, pairing: _Pairing, confidence: floa
         return None
     x, y, dropped = _numbers(right[0], right[1], pairing)
     only_x, only_y = int((x > y).sum()), int((y > x).sum())
-    shown = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY}
-    row = _compared(x, y, shown, ACCURACY, confidence)
+    names = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY}
+    row = _compared(x, y, names, ACCURACY, confidence)
     test = float(binomtest(only_x, only_x + only_y).pvalue) if only_x + only_y else 1.0
     none = {"p_wilcoxon": math.nan, "p_t": math.nan, "p_mcnemar": test if x.size else math.nan}
     return row | _counts(pairing, dropped) | none
@@ -205,8 +205,8 @@ def _row(one: Column, other: Column, pairing: _Pairing, confidence: float) -> Ro
     x, y, dropped = _numbers(one.value, other.value, pairing)
     if one.quantity == LAPLACIAN:
         x, y = np.abs(x), np.abs(y)
-    shown = {"score": one.label, "title": one.title, "quantity": one.quantity}
-    return _compared(x, y, shown, one.quantity, confidence) | _counts(pairing, dropped)
+    names = {"score": one.label, "title": one.title, "quantity": one.quantity}
+    return _compared(x, y, names, one.quantity, confidence) | _counts(pairing, dropped)
 
 
 def _numbers(one: pd.Series, other: pd.Series, pairing: _Pairing) -> tuple[Values, Values, int]:
@@ -225,14 +225,14 @@ def _counts(pairing: _Pairing, dropped: int) -> Row:
     }
 
 
-def _compared(x: Values, y: Values, shown: Row, quantity: str, confidence: float) -> Row:
+def _compared(x: Values, y: Values, names: Row, quantity: str, confidence: float) -> Row:
     infinite = bool(np.isinf(x).any() or np.isinf(y).any())
     differences = np.subtract(x, y, out=np.zeros_like(x), where=x != y)
     statistic = MEDIAN if infinite else MEAN_ABSOLUTE if quantity == LAPLACIAN else MEAN
     centre = _bounded if quantity in BOUNDED and not infinite else _CENTRES[statistic]
     alike = x.size > 0 and not differences.any()
     return {
-        **shown,
+        **names,
         "statistic": statistic,
         "points": x.size,
         **_named("first", centre(x, confidence)),
@@ -306,7 +306,7 @@ def _title(row: Row) -> str:
     return "; ".join([paired_by, *alone, f"intervals at {100 * row['confidence']:.4g}%"])
 
 
-def _shown(row: Row) -> str:
+def _score_name(row: Row) -> str:
     marks = {MEAN: "{}", MEAN_ABSOLUTE: "|{}|", MEDIAN: "{} *"}
     return marks[row["statistic"]].format(row["score"])
 

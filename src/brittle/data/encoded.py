@@ -112,7 +112,7 @@ def _first_readable(files: Iterator[BinaryIO], names: Sequence[str], turn: bool)
         try:
             decode(stream)
         except UnreadableImage as error:
-            failures.append(f"{names[row]}: {error.failure.seen}")
+            failures.append(f"{names[row]}: {error.failure.reason}")
         else:
             stream.seek(0)
             return row, look_at(stream, turn=turn)

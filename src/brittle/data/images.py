@@ -55,19 +55,19 @@ class Failure:
 
     Attributes:
         status: what happened.
-        seen: what was found.
+        reason: what was found.
     """
 
     status: Status
-    seen: str
+    reason: str
 
 
 class UnreadableImage(Exception):
     """An image that is not decoded; holds the `Failure`."""
 
-    def __init__(self, status: Status, seen: str) -> None:
-        super().__init__(seen)
-        self.failure = Failure(status, seen)
+    def __init__(self, status: Status, reason: str) -> None:
+        super().__init__(reason)
+        self.failure = Failure(status, reason)
 
 
 @dataclass(frozen=True)
@@ -231,14 +231,14 @@ def _other_format(start: bytes) -> str | None:
 def _check_header(image: Image.Image) -> None:
     width, height = image.size
     if width * height > MAX_PIXELS:
-        seen = f"{width} x {height} pixels; at most {MAX_PIXELS} are decoded"
-        raise UnreadableImage(Status.IMAGE_TOO_LARGE, seen)
+        reason = f"{width} x {height} pixels; at most {MAX_PIXELS} are decoded"
+        raise UnreadableImage(Status.IMAGE_TOO_LARGE, reason)
     frames = getattr(image, "n_frames", 1)
     if frames > 1:
         raise UnreadableImage(Status.MULTI_FRAME, f"{frames} frames; one image is needed")
     if image.mode not in _DECLARED:
-        seen = f"colour mode {image.mode}; {', '.join(_DECLARED)} are converted"
-        raise UnreadableImage(Status.IMAGE_MODE, seen)
+        reason = f"colour mode {image.mode}; {', '.join(_DECLARED)} are converted"
+        raise UnreadableImage(Status.IMAGE_MODE, reason)
 
 
 def _look(image: Image.Image) -> Look:

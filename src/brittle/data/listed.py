@@ -135,7 +135,7 @@ class ListedPoints:
             inputs=inputs,
             status=tuple(Status.OK if failure is None else failure.status for failure in found),
             detail=tuple(
-                None if failure is None else f"row {row}{self._name_in_brackets(row)}: {failure.seen}"
+                None if failure is None else f"row {row}{self._name_in_brackets(row)}: {failure.reason}"
                 for row, failure in zip(rows, found, strict=True)
             ),
             images=drawn and tuple(png if failure is None else None for png, failure in zip(drawn, found, strict=True)),

@@ -98,7 +98,7 @@ class Measurement(ABC):
 
     @property
     def kept_competitors(self) -> int | None:
-        """How many competing classes it was told to keep; None where it was not told."""
+        """How many competing classes it keeps; None for the default."""
         return None
 
     def memory(self, points: int, network: NetworkTraits) -> int:

@@ -24,7 +24,7 @@ METHODS = ("auto", "exact", "probes")
 """How the second derivatives are summed."""
 
 PROBES = 32
-"""Random directions per point unless told."""
+"""Random directions per point by default."""
 
 LOOKS = 2
 """Random directions along which `auto` finds out whether the network bends at all."""

@@ -128,7 +128,7 @@ class NoisyPasses(Measurement, Generic[Result_co]):
 
     @property
     def stream(self) -> Hashable:
-        """Whatever the number of draws: those of a smaller budget are the first of a larger one."""
+        """The same for every number of draws: those of a smaller budget are the first of a larger one."""
         return replace(self, draws=2)
 
     @abstractmethod

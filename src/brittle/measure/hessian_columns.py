@@ -17,7 +17,7 @@ from brittle.model.classifier import Classifier
 from brittle.noise import Stream, Uniform
 
 COLUMNS = 64
-"""Columns per point unless told."""
+"""Columns per point by default."""
 
 
 @dataclass(frozen=True)

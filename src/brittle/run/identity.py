@@ -60,7 +60,7 @@ def _difference(name: str, old: Any, new: Any, places: tuple[str, str]) -> str:
             gone, come = ([label for label in reversed(a) if label not in b] for a, b in ((one, other), (other, one)))
             return f"{name} {_listed(gone)} only {places[0]}, {_listed(come)} only {places[1]}"
         old, new = ([dict(decisive_fields(score)) for score in scores] for scores in (old, new))
-    there, now = _about_where_they_part(old, new)
+    there, now = _shorten_to_difference(old, new)
     return f"{name} {there} {places[0]}, {now} {places[1]}"
 
 
@@ -68,7 +68,7 @@ def _listed(labels: Sequence[str]) -> str:
     return listed(list(map(_short, labels)), LISTED) or "nothing"
 
 
-def _about_where_they_part(*values: Any) -> list[str]:
+def _shorten_to_difference(*values: Any) -> list[str]:
     """Two values as texts; of long ones what begins shortly before they differ."""
     texts = [_text(value) for value in values]
     alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))

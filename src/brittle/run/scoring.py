@@ -33,10 +33,10 @@ from brittle.store.schemas import KINDS
 from brittle.store.table import Table
 
 CONFIDENCE = 0.99
-"""Confidence of all intervals of a run unless told."""
+"""Confidence of all intervals of a run by default."""
 
 MOST_FAILURES = FIRST_ROWS // 100
-"""A run stops when more than this many of its first rows get no number, unless told."""
+"""A run stops when more than this many of its first rows get no number, by default."""
 
 Progress = Callable[[int, int, int], None]
 """Called with the points done, all points, and the passes through the network so far."""

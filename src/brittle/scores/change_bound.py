@@ -86,8 +86,8 @@ class ChangeBound(NoiseScore):
         finite = found.slope.isfinite() & terms.isfinite().all(dim=1)
         status = mark(clean_status(found.clean), ~finite, Status.NONFINITE_GRADIENT)
         status = mark(status, (found.slope == 0) & (terms == 0).all(dim=1), Status.ZERO_GRADIENT)
-        seen = None if count == size else f"estimated from {count} of {size} columns of the Hessian"
-        return finish(value, (value - half).clamp_min(0.0), value + half, status, found.passes, (seen,) * len(value))
+        remark = None if count == size else f"estimated from {count} of {size} columns of the Hessian"
+        return finish(value, (value - half).clamp_min(0.0), value + half, status, found.passes, (remark,) * len(value))
 
 
 def second_order_terms(sigma: float, diagonal: Tensor, beside: Tensor) -> Tensor:

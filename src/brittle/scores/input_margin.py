@@ -113,5 +113,5 @@ def _check_bracket(certified: CertifiedRadius, nearest: NearestPoint) -> None:
 
 def _without_certificate(certified: CertifiedRadius) -> tuple[str | None, ...]:
     """For each point why nothing could be certified, where the network has a layer that is not supported."""
-    seen = None if certified.unsupported is None else f"no lower bound goes through {certified.unsupported}"
-    return (seen,) * len(certified.radius)
+    reason = None if certified.unsupported is None else f"no lower bound goes through {certified.unsupported}"
+    return (reason,) * len(certified.radius)

@@ -107,12 +107,12 @@ class Laplacian(Score):
         bend = weight * second.value
         bends = (status == int(Status.ZERO_GRADIENT)) & (second.value != 0)  # flat here, but not around
         status = torch.where(bends, initial_status(linear.tied), status)
-        detail = tuple(None if bend else seen for bend, seen in zip(bends.tolist(), detail, strict=True))
+        detail = tuple(None if bend else text for bend, text in zip(bends.tolist(), detail, strict=True))
         status = mark(status, ~second.value.isfinite(), Status.NONFINITE_GRADIENT)
         status = mark(status, second.kink, Status.KINK)
         passes = second.passes + linear.passes - 1
-        seen = _said(second, status, detail) if self.method == "auto" else detail
-        return finish(value + bend, low + bend - half, high + bend + half, status, passes, seen)
+        described = _describe_method(second, status, detail) if self.method == "auto" else detail
+        return finish(value + bend, low + bend - half, high + bend + half, status, passes, described)
 
 
 def half_width(second: Curved, confidence: float) -> Tensor:
@@ -122,14 +122,14 @@ def half_width(second: Curved, confidence: float) -> Tensor:
     return torch.where(second.probes > 0, quantile * second.deviation, 0.0)
 
 
-def _said(second: Curved, status: Tensor, detail: Sequence[str | None]) -> tuple[str | None, ...]:
+def _describe_method(second: Curved, status: Tensor, detail: Sequence[str | None]) -> tuple[str | None, ...]:
     """What `auto` did at each point that got a number, `[B]`."""
     return tuple(
-        seen if seen or not Status(code).has_value
+        text if text or not Status(code).has_value
         else "exact: the network is piecewise linear here" if flat
         else f"{probes} probes: the network bends here" if probes
         else "exact: all second derivatives, as the network bends here"
-        for seen, code, flat, probes in zip(
+        for text, code, flat, probes in zip(
             detail, status.tolist(), second.flat.tolist(), second.probes.tolist(), strict=True
         )
     )  # fmt: skip

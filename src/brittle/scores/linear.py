@@ -79,15 +79,15 @@ def linear_status(linear: Linearization, found: Margins) -> Tensor:
 
 
 def linear_detail(linear: Linearization, found: Margins) -> tuple[str | None, ...]:
-    """What was seen at each point whose linearisation failed, `[B]`."""
+    """What was found at each point whose linearisation failed, `[B]`."""
     broken = (~linear.gram.isfinite()).sum(dim=(1, 2)).tolist()
     flat = (found.covariance.diagonal(dim1=1, dim2=2).amax(dim=1) <= 0).tolist()
     size, margins_count = linear.gram[0].numel(), found.mean.shape[-1]
     return tuple(
-        said
+        text
         or (f"{count} of {size} entries of the Gram matrix are NaN or infinite" if count else None)
         or (f"the gradients of all {margins_count} margins are 0; moments and monte_carlo need none" if none else None)
-        for said, count, none in zip(nonfinite_detail(linear.nonfinite, linear.draws), broken, flat, strict=True)
+        for text, count, none in zip(nonfinite_detail(linear.nonfinite, linear.draws), broken, flat, strict=True)
     )
 
 

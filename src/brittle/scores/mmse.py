@@ -27,7 +27,7 @@ from brittle.scores.linear import orthant_flips, sigmoid_flips
 from brittle.scores.options import option
 
 DRAWS = 20
-"""Noisy copies per point and sigma unless told: each costs a Jacobian."""
+"""Noisy copies per point and sigma by default: each costs a Jacobian."""
 
 
 @dataclass(frozen=True)

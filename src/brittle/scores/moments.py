@@ -18,7 +18,7 @@ from brittle.scores.evidence import Interval, counted, doubtful, evidence_of, ju
 from brittle.scores.monte_carlo import SampledScore
 
 DRAWS = 100
-"""Noisy copies per point and sigma unless told."""
+"""Noisy copies per point and sigma by default."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from brittle.scores.base import NoiseScore, finish, initial_status, mark, nonfin
 from brittle.scores.evidence import counted, judge, vote_detail
 
 DRAWS = 1000
-"""Noisy copies per point and sigma unless told."""
+"""Noisy copies per point and sigma by default."""
 
 ENOUGH_DRAWS = 200
 """Noisy copies from which on a count is preferred to every model of the margins."""

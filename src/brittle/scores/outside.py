@@ -230,9 +230,9 @@ def _loaded(point: EntryPoint) -> object:
     try:
         found = point.load()
     except Exception as error:
-        seen = f"{type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {error}"
         raise ParameterError(
-            "outside", f"{point.name} of {package} cannot be loaded ({point.value}): {seen}"
+            "outside", f"{point.name} of {package} cannot be loaded ({point.value}): {reason}"
         ) from error
     if getattr(found, "name", None) != point.name:
         raise _refused(f"{point.value} of {package}", f"is offered as {point.name!r} and calls itself another name")

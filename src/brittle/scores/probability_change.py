@@ -201,5 +201,5 @@ def change_status(sampled: Sampled) -> Tensor:
 
 
 def change_detail(sampled: Sampled) -> tuple[str | None, ...]:
-    """What was seen where it failed, `[B]`."""
+    """What was found where it failed, `[B]`."""
     return nonfinite_detail(sampled.votes.nonfinite, sampled.draws)

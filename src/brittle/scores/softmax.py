@@ -53,10 +53,10 @@ class Softmax(OnePassScore):
         """The temperature, unless it is 1."""
         return {} if self.temperature == 1.0 else {"temperature": self.temperature}
 
-    def value(self, shown: OnePass) -> Tensor:
+    def value(self, found: OnePass) -> Tensor:
         """One minus the largest probability, to full relative precision."""
-        logits = shown.logits.double() / self.temperature
-        predicted = shown.logits.argmax(dim=1, keepdim=True)
+        logits = found.logits.double() / self.temperature
+        predicted = found.logits.argmax(dim=1, keepdim=True)
         own = logits.gather(1, predicted)
         others = logits.scatter(1, predicted, -torch.inf)
         return torch.sigmoid(torch.logsumexp(others - own, dim=1))

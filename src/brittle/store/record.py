@@ -79,7 +79,7 @@ class ModelRecord:
         weights: where its weights lie.
         runs_code: whether opening it ran code.
         written_by_torch: version of PyTorch that wrote the archive.
-        classes: number of classes, once its outputs were seen.
+        classes: number of classes, once it gave an output.
         taken: what of the output the logits were, where it was no tensor.
     """
 
@@ -125,7 +125,7 @@ class DataRecord:
         path: file or folder, or None.
         files: names of the files in it that were read.
         other_files: how many others lay there.
-        input_shape: of one point, once it was seen.
+        input_shape: of one point, once one was read.
     """
 
     format: str | None = field(default=None, metadata=SAME)

@@ -41,13 +41,13 @@ class PseudoMarginScore(OnePassScore):
         digest: Parameters = {"sha256": self.learned.digest}
         return digest if norm is None else digest | {"norm": norm}
 
-    def value(self, shown: OnePass) -> Tensor:
+    def value(self, found: OnePass) -> Tensor:
         """The margin that was learned."""
-        return self.learned.regressor(shown.features_and_weight[0])
+        return self.learned.regressor(found.features_and_weight[0])
 
-    def checked_value(self, shown: OnePass) -> Tensor:
+    def checked_value(self, found: OnePass) -> Tensor:
         """The same on the device of the weights, for features of the size that it was learned from."""
-        return self.learned.predict(shown.features_and_weight[0])
+        return self.learned.predict(found.features_and_weight[0])
 
     @property
     def network(self) -> nn.Module:

@@ -14,7 +14,7 @@ from brittle.report.chapters.expected_change.flips import CONFIDENT
 from brittle.report.chapters.expected_change.result import Drop, Drops
 from brittle.report.parts import Grid
 from brittle.report.thumbnails import embedded
-from brittle.report.wording import MISSING, fixed, plural, reach, shown, signed
+from brittle.report.wording import MISSING, fixed, plural, reach, show, signed
 from brittle.store.columns import Row
 
 DROPS_SHOWN, DROPS_LISTED = 12, 20
@@ -57,7 +57,7 @@ def _ordered(case: ChangeCase) -> pd.DataFrame:
 def _drop(case: ChangeCase, row: Row, by: str) -> Drop:
     before = row["before"]
     return Drop(
-        name=shown(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
+        name=show(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
         image=embedded(row["image"]),
         change=signed(row[by]) if by == "sampled" else f"L {signed(row[by])}",
         before="" if math.isnan(before) else f"from {fixed(before)}",
@@ -69,7 +69,7 @@ def _drop(case: ChangeCase, row: Row, by: str) -> Drop:
 def _row(case: ChangeCase, row: Row) -> tuple[str, ...]:
     return (
         f"{row['row']:,}",
-        shown(row["name"], 48),
+        show(row["name"], 48),
         case.contents.class_text(row["label"]),
         case.contents.class_text(row["predicted"]),
         fixed(row["before"]),

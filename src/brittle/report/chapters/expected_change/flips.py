@@ -147,7 +147,7 @@ def _conclusion(contents: Contents, rows: dict[Setting, Row], chosen: Setting | 
 
 def _verdict(row: Row) -> str:
     if row["lowest"] == row["highest"] == 0.0:
-        return "confident predictions of either kind do not flip there, so nothing can be told"
+        return "confident predictions of either kind do not flip there, so no difference can be found"
     if row["p_flips"] < SURE:
         return "a low Laplacian tells which confident predictions noise unsettles"
     return "these points do not show that a low Laplacian tells which confident predictions noise unsettles"

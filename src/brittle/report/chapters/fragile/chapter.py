@@ -11,7 +11,7 @@ from brittle.report import wording
 from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.contents import Contents
 from brittle.report.parts import Grid
-from brittle.report.wording import plural, short, shown
+from brittle.report.wording import plural, short, show
 from brittle.store.columns import Row
 
 MOST_FRAGILE = 20
@@ -48,22 +48,22 @@ class FragileChapter(Chapter[Fragile]):
         if contents.chosen is None or order.empty:
             return Fragile(grid, "No point has a robustness.")
         ties = contents.ties_text(contents.chosen)
-        note = f"{len(rows)} of {plural(len(order), 'point')}, by {shown(contents.chosen.label)}. {ties}"
+        note = f"{len(rows)} of {plural(len(order), 'point')}, by {show(contents.chosen.label)}. {ties}"
         return Fragile(grid, note.strip())
 
 
 def _row(contents: Contents, row: Row) -> tuple[str, ...]:
     return (
         f"{row['row']:,}",
-        shown(row["name"], 48),
-        shown(row["point"], 16),
+        show(row["name"], 48),
+        show(row["point"], 16),
         contents.class_text(row["label"]),
         contents.class_text(row["predicted"]),
         wording.p_robust(row["flip_probability"], row["high"] if _is_extrapolated(row) else None),
         _flip_text(contents, row),
         wording.flip_interval(row["low"], row["high"]),
-        shown(row["evidence"]),
-        shown(row["status"]),
+        show(row["evidence"]),
+        show(row["status"]),
     )
 
 

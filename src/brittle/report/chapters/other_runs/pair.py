@@ -12,7 +12,7 @@ from brittle.report.chapters.other_runs.drawn import differences, spreads
 from brittle.report.chapters.other_runs.result import OtherRun
 from brittle.report.contents import Contents
 from brittle.report.parts import Entry, Grid, Number
-from brittle.report.wording import MISSING, fixed, p_value, percent, plural, reach, shown, signed, small_percent
+from brittle.report.wording import MISSING, fixed, p_value, percent, plural, reach, show, signed, small_percent
 from brittle.store.columns import Column, Row, Setting
 
 _HEAD = ("Score", "Points", "This run", "The other", "This − other", "This larger", "p")
@@ -51,7 +51,7 @@ def _score_name(contents: Contents, column: Column | None, row: Row) -> tuple[st
     if column is None:
         return "accuracy", ""
     marks = {MEAN_ABSOLUTE: "|{}|", MEDIAN: "{} *"}
-    name = marks.get(row["statistic"], "{}").format(shown(column.variant, 40))
+    name = marks.get(row["statistic"], "{}").format(show(column.variant, 40))
     if column.setting.sigma is None:
         return name, ""
     draws = f", {plural(column.draws, 'draw')}" if column.draws is not None else ""
@@ -72,12 +72,12 @@ def _entries(contents: Contents, other: Contents, rows: Sequence[Row]) -> tuple[
 
 def _difference_text(here: str | None, there: str | None, name: str | None) -> str:
     """Whether a part of the two runs is the same by its digests, and what the other one is called."""
-    called = shown(name, 80)
+    called = show(name, 80)
     if here is None or there is None:
         return f"{called}; no digest tells whether it is the same."
     if here == there:
-        return f"The same, {called} ({shown(there, 12)})."
-    return f"Another one, {called} ({shown(there, 12)}; here {shown(here, 12)})."
+        return f"The same, {called} ({show(there, 12)})."
+    return f"Another one, {called} ({show(there, 12)}; here {show(here, 12)})."
 
 
 def _pairing_text(rows: Sequence[Row]) -> str:

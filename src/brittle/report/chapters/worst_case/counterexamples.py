@@ -9,7 +9,7 @@ from brittle.estimate import parameters_json
 from brittle.report.chapters.worst_case.case import MarginCase
 from brittle.report.chapters.worst_case.result import Counterexample, Counterexamples
 from brittle.report.thumbnails import embedded
-from brittle.report.wording import short, shown
+from brittle.report.wording import short, show
 from brittle.store.columns import Row
 
 FRAGILE_SHOWN = 12
@@ -40,7 +40,7 @@ def _fragile(case: MarginCase) -> pd.DataFrame:
 def _counterexample(case: MarginCase, row: Row) -> Counterexample:
     images = (row["image"], row["image_found"], row["difference"])
     return Counterexample(
-        name=shown(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
+        name=show(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
         predicted=case.contents.class_text(row["predicted"]),
         found=case.contents.class_text(row["predicted_found"]),
         distance=short(row["distance"], 3),

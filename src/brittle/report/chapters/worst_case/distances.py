@@ -10,7 +10,7 @@ from brittle.estimate import Status
 from brittle.report.chapters.worst_case.case import MarginCase
 from brittle.report.chapters.worst_case.result import Distances
 from brittle.report.parts import Number
-from brittle.report.wording import percent, percent_interval, plural, short, shown
+from brittle.report.wording import percent, percent_interval, plural, short, show
 
 NAMES = {"linf": "Linf", "l2": "L2"}
 """Norms as the page writes them."""
@@ -157,7 +157,7 @@ def _note(case: MarginCase) -> str:
             f"{case.epsilon.text}. Attacks find upper bounds of the distance, so the true curves lie no higher"
             f"{_certified_text(case)}.",
             f"{plural(missing, 'point')} without a margin left out." if missing else "",
-            f"Read from {shown(case.margin.label)}.",
+            f"Read from {show(case.margin.label)}.",
         )
         if part
     )

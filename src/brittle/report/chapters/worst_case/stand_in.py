@@ -10,7 +10,7 @@ from brittle.analysis.worst_case import safer, worst_case_table
 from brittle.report.chapters.worst_case.case import MarginCase
 from brittle.report.chapters.worst_case.result import StandIn
 from brittle.report.parts import Grid
-from brittle.report.wording import MISSING, fixed, interval, percent, plural, shown
+from brittle.report.wording import MISSING, fixed, interval, percent, plural, show
 from brittle.store.columns import Column, Row
 
 PREFERRED = "logit_margin"
@@ -77,7 +77,7 @@ def _title(column: Column) -> str:
     """The score as its axis names it; one that is smaller where safer is drawn with the other sign."""
     values = safer(column)
     turned = values is not None and not values.equals(column.value)
-    return ("minus " if turned else "") + shown(column.variant, 40)
+    return ("minus " if turned else "") + show(column.variant, 40)
 
 
 def _detection(case: MarginCase, frame: pd.DataFrame, main: Column) -> pd.DataFrame:
@@ -94,7 +94,10 @@ def _curve(case: MarginCase, column: Column, main: bool) -> pd.DataFrame:
     values = np.asarray(safer(column), dtype=np.float64)
     found = detection_curve(case.margin.value, values, confidence=case.contents.confidence)
     return found.assign(
-        title=shown(column.label, 30), place=case.contents.place(column.score), main=main, chosen=case.epsilon.value
+        title=show(column.label, 30),
+        place=case.contents.place(column.score),
+        main=main,
+        chosen=case.epsilon.value,
     )
 
 
@@ -102,7 +105,7 @@ def _grid(case: MarginCase, frame: pd.DataFrame) -> Grid:
     known = _by_label(case)
     cells = tuple(
         (
-            shown(row["score"], 60),
+            show(row["score"], 60),
             *(_measured(row, name) for name in ("tau", "auroc", "aupr", "fpr95")),
             f"{row['points']:,}",
         )
@@ -128,7 +131,7 @@ def _conclusion(row: Row) -> str:
     else:
         verdict = "these points do not decide whether it can stand in for the distance"
     return (
-        f"{shown(row['score'], 60)} orders the points with a tau of {fixed(row['tau'])} and detects the fragile ones "
+        f"{show(row['score'], 60)} orders the points with a tau of {fixed(row['tau'])} and detects the fragile ones "
         f"with an AUROC of {fixed(row['auroc'])}: {verdict}."
     )
 
@@ -144,7 +147,7 @@ def _alternative(case: MarginCase, frame: pd.DataFrame, row: Row) -> str:
     best = max(better, key=lambda one: one["auroc"])
     passes = f"{known[best['score']].cost:,.0f}"
     return (
-        f" {shown(best['score'], 60)} does clearly better, with an AUROC of {fixed(best['auroc'])}, for {passes} "
+        f" {show(best['score'], 60)} does clearly better, with an AUROC of {fixed(best['auroc'])}, for {passes} "
         f"{'pass' if passes == '1' else 'passes'} a point instead of {known[row['score']].cost:,.0f}."
     )
 
@@ -156,7 +159,7 @@ def _note(case: MarginCase, main: Column, drawn: int, compared: int) -> str:
         for part in (
             f"Left, {_title(main)} against the distance, one dot per point with a finite distance, of more than "
             f"{MAX_DOTS:,} a regular selection. Right, AUROC if another epsilon were chosen, with "
-            f"the {percent(case.contents.confidence)} interval of {shown(main.label, 60)}.",
+            f"the {percent(case.contents.confidence)} interval of {show(main.label, 60)}.",
             _drawn_text(drawn, left),
             f"The dashed lines are epsilon = {case.epsilon.text}.",
         )

@@ -17,7 +17,7 @@ from brittle.report.chapters.worst_case.case import MarginCase
 from brittle.report.chapters.worst_case.result import Subset
 from brittle.report.chapters.worst_case.stand_in import main_score
 from brittle.report.parts import Grid, Number
-from brittle.report.wording import percent, percent_interval, plural, shown
+from brittle.report.wording import percent, percent_interval, plural, show
 from brittle.store.columns import Column
 
 MIN_POINTS = 40
@@ -75,7 +75,7 @@ def _subset_numbers(
             f"{percent_interval(full.low, full.high)}. Right, and no other decision found within {case.epsilon.text}.",
         ),
         Number(
-            f"By {estimated.subset_points:,} distances and every {shown(main.variant, 40)}",
+            f"By {estimated.subset_points:,} distances and every {show(main.variant, 40)}",
             percent(_standing(estimated)),
             f"{percent_interval(estimated.low, estimated.high)}. {_how(estimated)}",
         ),
