@@ -268,7 +268,7 @@ def test_a_field_that_no_table_tells_is_refused() -> None:
             return {}
 
     with pytest.raises(ParameterError, match="leaves depth out of its parameters"):
-        brittle.score(small_classifier(), inputs(2), [Hidden(depth=4)])
+        brittle.score(small_classifier(), inputs(2), [Hidden(depth=4)])  # pyright: ignore[reportAbstractUsage] it is not
 
 
 @pytest.mark.parametrize(

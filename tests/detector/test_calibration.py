@@ -214,7 +214,8 @@ def test_what_a_parameter_cannot_be_is_named(table: Table, name: str, value: obj
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path: Path, table: Table) -> None:
-    given = Detector.fit(table, 0.15, tpr=np.float32(0.5), confidence=np.float32(0.75), seed=np.int64(3))
+    numbers: Any = {"tpr": np.float32(0.5), "confidence": np.float32(0.75), "seed": np.int64(3)}
+    given = Detector.fit(table, 0.15, **numbers)
     assert Detector.load(given.save(tmp_path / "detector.json")) == given
     assert given == Detector.fit(table, 0.15, tpr=0.5, confidence=0.75, seed=3)
 

@@ -27,7 +27,7 @@ def test_wrapped_network_is_the_rule(table: Table, score: str) -> None:
     wrapped = found.wrap(subject)
     logits, values, flags = wrapped(points(400))
     frame = table.long()
-    run = READINGS[score].oriented(frame[frame["score"] == score]["value"].to_numpy())
+    run = READINGS[score].oriented(np.asarray(frame[frame["score"] == score]["value"]))
     assert np.array_equal(values.detach().numpy(), run)
     assert values.dtype == torch.float64
     with torch.no_grad():
@@ -129,7 +129,7 @@ def test_one_logit(score: str) -> None:
     subject = brittle.Classifier(network, outputs="binary-logit")
     run = brittle.score(subject, points(400), FORWARD)
     rows = run.long()
-    values = READINGS[score].oriented(rows[rows["score"] == score]["value"].to_numpy())
+    values = READINGS[score].oriented(np.asarray(rows[rows["score"] == score]["value"]))
     table = with_margins(run, (values + 2.0).tolist(), parameters={"norm": "linf", "bounded": False})
     found = Detector.fit(table, float(np.median(values)) + 2.0, score=score)
     assert np.array_equal(found.wrap(network)(points(400))[1].detach().numpy(), values)

@@ -31,6 +31,6 @@ def normal_cdf(
             allow_singular=True,
             maxpts=points,
             abseps=error,
-            **seed,
+            **seed,  # pyright: ignore[reportArgumentType] the stubs know one release
         )
     )

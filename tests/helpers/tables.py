@@ -190,13 +190,13 @@ def _rows(
     votes: dict[float, np.ndarray],
     rng: np.random.Generator,
 ) -> dict[str, list[Any]]:
-    known: Mapping[str, Any] = entry.parameters
-    score, sigma, draws = entry.score, known.get("sigma"), known.get("draws")
-    unit = _UNIT.get(known.get("norm", ""), 30.0)
+    given: Mapping[str, Any] = entry.parameters
+    score, sigma, draws = entry.score, given.get("sigma"), given.get("draws")
+    unit = _UNIT.get(str(given.get("norm")), 30.0)
     value, error = _values(score, distance, sigma, draws, votes, rng, unit)
     margin = entry.quantity != FLIP_PROBABILITY
     low, high = value - error, value + error
-    passes = _PASSES[score] if score in _PASSES else _PASSES_PER_DRAW[score] * known["draws"]
+    passes = _PASSES[score] if score in _PASSES else _PASSES_PER_DRAW[score] * int(draws or 0)
     ok = [slug == "ok" for slug in slugs]
 
     def shown(numbers: np.ndarray) -> list[float | None]:
@@ -314,8 +314,9 @@ def score_record(score: str, parameters: Mapping[str, Any], /, **changes: Any) -
     """What a run records of a score of the catalogue, under the given parameters, with some fields changed."""
     kind, label = CATALOGUE.get(score), score_label(score, parameters)
     if kind is None:
-        made = {"score": score, "parameters": dict(parameters), "label": label, "quantity": score}
-        return ScoreRecord(**(made | {"title": score, "reference": ""} | changes))
+        made: dict[str, Any] = {"score": score, "parameters": dict(parameters), "label": label, "quantity": score}
+        made |= {"title": score, "reference": ""}
+        return ScoreRecord(**made | changes)
     known = {one.name for one in fields(kind)} - {"noise"}
     found = describe_score(kind(**{name: value for name, value in parameters.items() if name in known}))
     return replace(found, **({"parameters": dict(parameters), "label": label} | changes))

@@ -10,6 +10,7 @@ import pytest
 import torch
 from helpers.inputs import EXAMPLES
 from helpers.problems import Wrapped, inputs, small_classifier
+from torch import nn
 
 import brittle
 from brittle.errors import DataError, ParameterError
@@ -91,6 +92,8 @@ def test_misuse_is_refused_as_a_run_does(
 
 def test_the_network_is_left_as_it_was() -> None:
     classifier = small_classifier()
-    classifier.model.train()
+    network = classifier.model
+    assert isinstance(network, nn.Module)
+    network.train()
     MonteCarlo(0.1, draws=4)(classifier, inputs(2))
-    assert classifier.model.training
+    assert network.training

@@ -8,6 +8,7 @@ import pytest
 from helpers.tables import make_table
 
 from brittle.store.account import FIRST_ROWS, SHOWN, Account
+from brittle.store.files.strict_json import FormatProblem, convert, dump
 
 PARTS = [
     Account(points=3, failed=1, failed_early=1, labelled=3, correct=2, passes=30, failures=("a",)),
@@ -30,9 +31,10 @@ def test_shards_add_up_in_any_grouping() -> None:
 
 @pytest.mark.parametrize("account", PARTS, ids=range(len(PARTS)))
 def test_an_account_comes_back_from_a_manifest(account: Account) -> None:
-    content = json.loads(json.dumps(account.content))
-    assert Account.read(content) == account
-    assert Account.read(content | {"unknown": 1}) == account
+    content = json.loads(dump(account))
+    assert convert(Account, content) == account
+    with pytest.raises(FormatProblem, match="unknown"):
+        convert(Account, content | {"unknown": 1})
 
 
 def test_every_point_of_a_table_is_counted_once() -> None:

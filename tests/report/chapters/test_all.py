@@ -112,7 +112,7 @@ def test_results_are_frozen_and_every_figure_is_drawn_by_its_template(table: Tab
         assert result is not None, chapter.name
         for one in result if isinstance(result, tuple) else (result,):
             assert is_dataclass(one)
-            assert type(one).__dataclass_params__.frozen
+            assert type(one).__dataclass_params__.frozen  # pyright: ignore[reportAttributeAccessIssue] private
         page = Page(text_of(table, against={"other": other_run(points=40)}, chapters=(chapter,)))
         drawn = sum(not figure.frame.empty for figure in chapter.figures(result).values())
         assert sum(tag == "svg" for tag, _ in page.elements) == drawn, chapter.name

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from brittle.errors import BrittleError, ClusterLostError
 from brittle.run.workers import posts
 from brittle.run.workers.posts import Posts
+from brittle.store.account import Account
 from brittle.store.folder import PackedShard
 
 
@@ -68,7 +69,7 @@ class Played:
         if self.choose(4) == 3 and self.deaths < 5:
             self.deaths += 1
             raise RayError("somewhere\nthe actor died")
-        return {} if kind == "start" else PackedShard(number, {}, {})
+        return {} if kind == "start" else PackedShard(number, Account(), {})
 
     def kill(self, station: Any) -> None:
         self.killed.append(station.who)
@@ -118,7 +119,7 @@ def test_a_shard_that_comes_late_comes_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_another_shard_than_was_asked_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     ray = Played(lambda most: 0)
-    monkeypatch.setattr(ray, "get", lambda reference: {} if reference[0] == "start" else PackedShard(1, {}, {}))
+    monkeypatch.setattr(ray, "get", lambda reference: {} if reference[0] == "start" else PackedShard(1, Account(), {}))
     with pytest.raises(BrittleError, match="gave shard 1 where 0 was asked for") as caught:
         run(ray, 3, 1)
     assert caught.value.code == "worker_differs"
