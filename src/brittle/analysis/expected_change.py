@@ -13,7 +13,7 @@ from brittle.analysis.change_columns import laplacian_column, sampled_columns
 from brittle.analysis.label_flips import flips_block
 from brittle.analysis.location import median_interval
 from brittle.analysis.spearman import spearman
-from brittle.analysis.text import aligned, setting_name, with_interval
+from brittle.analysis.text import aligned, named_interval, setting_name, with_interval
 from brittle.errors import ParameterError
 from brittle.estimate import Status
 from brittle.intervals import clopper_pearson, jackknife
@@ -183,18 +183,10 @@ def _row(points: pd.DataFrame, laplacian: Column, change: Column, confidence: fl
         "dropped": len(points) - predicted.size,
         "kinks": int(kinks.sum()),
         "decided": count,
-        "agreement": agree / count if count else math.nan,
-        "agreement_low": float(low),
-        "agreement_high": float(high),
-        "spearman": order.rho,
-        "spearman_low": order.low,
-        "spearman_high": order.high,
-        "slope": slope.value,
-        "slope_low": slope.low,
-        "slope_high": slope.high,
-        "ratio": ratio.median,
-        "ratio_low": ratio.low,
-        "ratio_high": ratio.high,
+        **named_interval("agreement", agree / count if count else math.nan, float(low), float(high)),
+        **named_interval("spearman", order.rho, order.low, order.high),
+        **named_interval("slope", slope.value, slope.low, slope.high),
+        **named_interval("ratio", ratio.median, ratio.low, ratio.high),
         "median_predicted": median_interval(predicted, confidence).median,
         "median_sampled": median_interval(sampled, confidence).median,
         "reason": None if predicted.size else NO_POINTS if noise in ISOTROPIC else NOT_ISOTROPIC,

@@ -20,6 +20,11 @@ def with_interval(row: Row, name: str) -> str:
     return "-" if math.isnan(value) else f"{number(value)} [{number(low)}, {number(high)}]"
 
 
+def named_interval(name: str, value: float, low: float, high: float) -> dict[str, float]:
+    """The fields of a row for a number and its interval, as `with_interval` reads them."""
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
+
+
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Cells in columns, two blanks before each row: the first flush left, the others flush right; each in one line."""
     rows = [[printable(cell) for cell in row] for row in rows]

@@ -13,6 +13,7 @@ from brittle.analysis.detection import detection
 from brittle.analysis.margin_consistency import margin_consistency
 from brittle.analysis.paired import check_epsilon
 from brittle.analysis.robust_accuracy import direct_robust_accuracy
+from brittle.analysis.text import named_interval
 from brittle.estimate import INPUT_MARGIN, Status
 from brittle.norms import check_norm
 from brittle.store.columns import Column, Row, Scored
@@ -122,18 +123,10 @@ def _row(
         "not_found": int(np.sum(statuses == Status.NOT_FOUND.slug)),
         "masked": int(np.sum(statuses == Status.MASKED.slug)),
         "positives": found.positives,
-        "tau": order.tau,
-        "tau_low": order.low,
-        "tau_high": order.high,
-        "auroc": found.auroc,
-        "auroc_low": found.auroc_low,
-        "auroc_high": found.auroc_high,
-        "aupr": found.aupr,
-        "aupr_low": found.aupr_low,
-        "aupr_high": found.aupr_high,
-        "fpr95": found.fpr_at_95_tpr,
-        "fpr95_low": found.fpr_low,
-        "fpr95_high": found.fpr_high,
+        **named_interval("tau", order.tau, order.low, order.high),
+        **named_interval("auroc", found.auroc, found.auroc_low, found.auroc_high),
+        **named_interval("aupr", found.aupr, found.aupr_low, found.aupr_high),
+        **named_interval("fpr95", found.fpr_at_95_tpr, found.fpr_low, found.fpr_high),
         "accuracy": robust.accuracy,
         "robust_accuracy": robust.robust_accuracy,
         "robust_low": robust.low,

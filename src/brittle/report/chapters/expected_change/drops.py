@@ -82,7 +82,8 @@ def _row(case: ChangeCase, row: Row) -> tuple[str, ...]:
 def _note(case: ChangeCase, points: tuple[Drop, ...], count: int) -> str:
     sure = f" made with a probability of at least {CONFIDENT:g}" if case.sure is not None else ""
     by = "sampled mean change" if case.chosen is not None else "Laplacian, as no change was sampled"
-    unknown = " This run has no max_probability, so these are predictions of any confidence." * (case.sure is None)
+    without = " This run has no max_probability, so these are predictions of any confidence."
+    unknown = without if case.sure is None else ""
     if not points:
         return f"No prediction{sure} loses probability, by its {by}.{unknown}"
     level = f" at {case.name(case.chosen)}" if case.chosen is not None else ""

@@ -171,5 +171,6 @@ def _drawn_text(drawn: int, left: int) -> str:
     """Which of the scores are drawn, where some are not."""
     if not left:
         return ""
-    others = f", and of the others the {drawn - 1:,} with the largest tau, each by its best parameters" * (drawn > 1)
+    best = f", and of the others the {drawn - 1:,} with the largest tau, each by its best parameters"
+    others = best if drawn > 1 else ""
     return f"Drawn is that score{others}; {plural(left, 'further score')} in the table only."
