@@ -582,7 +582,7 @@ MUTATIONS = (
     ),
     mutation(
         "randomness is no step", "doctor/rounding.py",
-        "    if 2 * largest_difference(alone, again) >= seen:\n", "    if False:\n",
+        "    if 2 * largest_difference(alone, again) >= largest:\n", "    if False:\n",
         "doctor/test_company.py::test_a_network_that_is_random_is_not_excused",
     ),
     mutation(

@@ -50,7 +50,7 @@ class Reference:
             raise changed_model(self.rows[found.row], where, found)
         return replace(self, logits=now)
 
-    def content(self, classifier: Classifier) -> dict[str, Any]:
+    def content(self, classifier: Classifier) -> dict[str, object]:
         """What is sent of it to another process, as JSON: rows, logits, and what rounding explains of each."""
         explained = allowed(self.logits, precision_of(classifier)) if self.rows else self.logits
         return {"rows": list(self.rows), "logits": self.logits.tolist(), "explained": explained.tolist()}
