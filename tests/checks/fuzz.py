@@ -36,7 +36,7 @@ from typing import Any
 Files = dict[str, bytes]
 
 PATH = str(Path(__file__).parents[1])
-ENVIRONMENT = os.environ | {"PYTHONPATH": PATH}
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (PATH, os.environ.get("PYTHONPATH"))))}
 """Where a child that reads damaged files finds the tests' own modules."""
 
 SLOWEST = 5.0

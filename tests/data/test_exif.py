@@ -37,12 +37,10 @@ from brittle.data import Points, open_points
 from brittle.data.exif import TURNS, UPRIGHT, orientation
 from brittle.doctor import Subject
 from brittle.doctor.first_rows import look
-from brittle.errors import ParameterError, ResumeError
+from brittle.errors import ParameterError, ResumeError, StorageError
 from brittle.estimate import Status
 from brittle.model.quiet import without_warnings
 from brittle.scores import Softmax
-from brittle.store.account import Account
-from brittle.store.files.strict_json import convert
 
 ORIENTATION = 0x0112
 COLOUR = np.random.default_rng(5).integers(0, 256, (3, 5, 8), dtype=np.uint8)
@@ -368,16 +366,14 @@ def test_a_run_that_goes_on_counts_all(tmp_path: Path) -> None:
     assert notes(again) == notes(whole) != []
 
 
-def test_shards_without_a_count_count_as_none(tmp_path: Path) -> None:
+def test_shards_without_a_count_are_refused(tmp_path: Path) -> None:
     run(tmp_path, out=tmp_path / "run")
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    first = manifest["shards"][0]["account"].pop("turned")
-    assert first == sum(number != 1 for number in SAYS[:8]) > 0
+    assert manifest["shards"][0]["account"].pop("turned") == sum(number != 1 for number in SAYS[:8]) > 0
     (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
-    (tmp_path / "run" / "points-00002.parquet").unlink()
-    again = run(tmp_path, out=tmp_path / "run", resume=True)
-    assert again.record.account.turned == MARKED - first
-    assert convert(Account, {"points": 3, "failures": []}) == Account(points=3)
+    with pytest.raises(StorageError, match="lacks turned") as caught:
+        run(tmp_path, out=tmp_path / "run", resume=True)
+    assert caught.value.code == "run_damaged"
 
 
 def test_a_run_does_not_go_on_with_another_choice(tmp_path: Path) -> None:

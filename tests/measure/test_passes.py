@@ -154,7 +154,7 @@ class Outside(Score):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        return {"extra": type(self.extra).__name__}
+        return {"extra": type(self.extra).__name__, "stated": self.stated}
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         clean = measured[Forward()]

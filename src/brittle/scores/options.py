@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import Field, dataclass, fields
 from functools import cache
 from types import NoneType, UnionType
-from typing import Literal, Union, get_args, get_origin
+from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 from brittle.errors import UsageError
 
@@ -137,7 +136,8 @@ def _hint(kind: type, name: str) -> object:
     if not isinstance(hint, str):
         return hint
     try:
-        return eval(hint, dict(vars(sys.modules[home.__module__])))
+        alone = type(home.__name__, (), {"__annotations__": {name: hint}, "__module__": home.__module__})
+        return get_type_hints(alone)[name]
     except NameError:
         return None
 

@@ -10,6 +10,8 @@ from helpers.crews import COUNT, run
 
 import brittle
 from brittle.run.workers.crew import Crew
+from brittle.store.account import Account
+from brittle.store.files.strict_json import dump
 
 
 def test_a_row_that_kills_its_worker_is_left_out(alone: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +43,8 @@ for line in sys.stdin:
     count = len(asked.read_text().splitlines())
     if count <= 2:
         os.kill(os.getpid(), signal.SIGKILL)
-    shard = {"number": request["shard"], "account": request["lost"], "files": {}}
+    account = json.loads(sys.argv[2]) | {"failures": list(request["lost"])}
+    shard = {"number": request["shard"], "account": account, "files": {}}
     print(json.dumps({"done": shard}), flush=True)
     if count == 6:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -51,7 +54,7 @@ for line in sys.stdin:
 def test_no_row_is_blamed_for_a_kill_from_outside(tmp_path: Path) -> None:
     """A worker killed twice at one batch and healthy afterwards loses no row; nor does one that dies between shards."""
     (tmp_path / "worker.py").write_text(SCRIPTED)
-    workers = Crew([sys.executable, str(tmp_path / "worker.py"), str(tmp_path / "asked")], 1)
+    workers = Crew([sys.executable, str(tmp_path / "worker.py"), str(tmp_path / "asked"), dump(Account())], 1)
     shards = list(workers.shards([0, 1, 2]))
     assert [shard.number for shard in shards] == [0, 1, 2]
-    assert all(shard.account == {} for shard in shards)
+    assert all(shard.account == Account() for shard in shards)
