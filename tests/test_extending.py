@@ -1,8 +1,10 @@
-"""A score, a measurement and a noise family from outside the package are found everywhere."""
+"""A score, a measurement, a noise family, a data format and a chapter from outside the package are found everywhere."""
 
 from __future__ import annotations
 
 import ast
+import hashlib
+import importlib
 import re
 import shlex
 import subprocess
@@ -12,24 +14,33 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
+from checks.faults import contents
 from helpers.laws import check_fields, check_identity, check_interval, check_passes, check_probability
+from helpers.pages import Page, assert_inert
 from helpers.problems import inputs, small_classifier
 
 import brittle
 from brittle.cli import main
-from brittle.errors import ParameterError, UsageError
+from brittle.data import Batch, Format, Options, Points, array_points, open_points
+from brittle.errors import BrittleError, DataError, ParameterError, UsageError
+from brittle.model.loading.user_code import digests
 from brittle.noise import Noise
-from brittle.scores import Score
+from brittle.report import Chapter
+from brittle.report.outside import check_chapter, find_chapter
+from brittle.scores import Moments, Score
 from brittle.scores.choose import choose
 from brittle.scores.outside import check_score, find_family, find_score
 
 PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
 MOST_LINES = 40
+
+FILES = ("mine.py", "myformat.py", "mychapter.py")
+"""What the first blocks of the page are."""
 
 NETWORK = """
 import torch
@@ -45,26 +56,30 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with `mine.py` as the page has it, `mynet.py` and `mydata.npz`, as the current one."""
+    """A folder with the files of the page, `mynet.py`, `mydata.npz` and the same as `mydata.csv`."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(blocks("python")[0])
+    for name, content in zip(FILES, blocks("python"), strict=False):
+        (tmp_path / name).write_text(content)
     (tmp_path / "mynet.py").write_text(NETWORK)
-    np.savez(tmp_path / "mydata.npz", x=inputs(16).numpy(), y=np.arange(16) % 4)
+    x, y = inputs(16).numpy(), np.arange(16) % 4
+    np.savez(tmp_path / "mydata.npz", x=x, y=y)
+    np.savetxt(tmp_path / "mydata.csv", np.column_stack([y, x.reshape(16, -1)]), delimiter=",", fmt="%.9g")
     return tmp_path
 
 
 @pytest.fixture
 def mine(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """The module of the page, imported as a user imports it."""
-    import importlib
-
     monkeypatch.syspath_prepend(place)
     yield importlib.import_module("mine")
-    sys.modules.pop("mine", None)
+    for name in FILES:
+        sys.modules.pop(Path(name).stem, None)
 
 
-def test_the_example_is_short() -> None:
-    tree = ast.parse(blocks("python")[0])
+@pytest.mark.parametrize("number", range(len(FILES)), ids=FILES)
+def test_every_part_is_short(number: int) -> None:
+    block = blocks("python")[number]
+    tree = ast.parse(block)
     besides = {
         line
         for node in ast.walk(tree)
@@ -72,12 +87,13 @@ def test_the_example_is_short() -> None:
         or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
-    lines = blocks("python")[0].splitlines()
+    lines = block.splitlines()
     assert len([line for number, line in enumerate(lines, 1) if line.strip() and number not in besides]) < MOST_LINES
 
 
 def test_the_page_is_executed(mine: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(blocks("python")[1], str(PAGE), "exec"), {"torch": torch})
+    exec(compile(blocks("python")[len(FILES)], str(PAGE), "exec"), {"torch": torch})
+    assert "Which points cost most?" in Path("report.html").read_text()
     for command in blocks("console")[0].splitlines():
         program, *arguments = shlex.split(command)
         assert program == "brittle"
@@ -93,6 +109,29 @@ def test_a_score_from_outside_obeys_the_laws(mine: ModuleType) -> None:
         check_probability(found)
         check_passes(small_classifier(), inputs(5), score)
         check_identity(score)
+
+
+def test_all_are_found_in_table_command_line_report_and_comparison(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of each from outside, in one run: what the page promises."""
+    command = ["score", "./mynet.py:make", "mydata.csv", "--format", "./myformat.py:CSV", "--sigma", "0.2", "--quiet"]
+    command += ["--scores", "./mine.py:Jeffreys", "monte_carlo", "--draws", "60", "--noise", "./mine.py:Salt"]
+    for seed in ("0", "1"):
+        assert main([*command, "--out", f"run{seed}", "--seed", seed]) == 0
+    table = brittle.read_table("run0")
+    label = "jeffreys(draws=60, noise=salt, prior=0.5, sigma=0.2)"
+    assert f"{label}.p_robust" in table.wide().columns
+    assert table.record.data.format == "csv"
+    assert table.points["label"].to_pylist() == [number % 4 for number in range(16)]
+    assert main(["report", "run0", "--against", "run1", "--chapter", "./mychapter.py:SlowestChapter"]) == 0
+    page = Page(Path("run0/report.html").read_text())
+    assert_inert(page)
+    for said in ("Counts flips over single draws", "Which points cost most?", "Most passes of a point", "salt"):
+        assert said in page.text
+    assert capsys.readouterr().out.count("jeffreys") >= 5  # a row for each budget
+    assert main(["compare", "run0", "run1"]) == 0
+    assert label in capsys.readouterr().out
 
 
 def test_it_has_its_column(mine: ModuleType) -> None:
@@ -123,8 +162,8 @@ def test_it_is_compared_at_equal_cost_and_reported(place: Path, capsys: pytest.C
 
 
 def test_workers_find_it_too(place: Path) -> None:
-    command = ["score", "./mynet.py:make", "mydata.npz", "--sigma", "0.2", "--scores", "./mine.py:Jeffreys"]
-    command += ["--noise", "./mine.py:Salt"]
+    command = ["score", "./mynet.py:make", "mydata.csv", "--sigma", "0.2", "--scores", "./mine.py:Jeffreys"]
+    command += ["--noise", "./mine.py:Salt", "--format", "./myformat.py:CSV"]
     for more in (["--out", "alone"], ["--out", "shared", "--workers", "1"]):
         done = subprocess.run([sys.executable, "-m", "brittle", *command, *more], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
@@ -132,13 +171,60 @@ def test_workers_find_it_too(place: Path) -> None:
     assert alone.equals(shared)
 
 
+@pytest.mark.parametrize("file", ["mine.py", "myformat.py"])
+def test_a_changed_file_is_refused_on_resume_by_name(
+    place: Path, capsys: pytest.CaptureFixture[str], file: str
+) -> None:
+    command = ["score", "./mynet.py:make", "mydata.csv", "--format", "./myformat.py:CSV", "--out", "run", "--quiet"]
+    command += ["--sigma", "0.2", "--scores", "moments", "--noise", "./mine.py:Salt", "--resume"]
+    assert main(command) == 0
+    assert main(command) == 0
+    before = contents(Path("run"))
+    Path(file).write_text(Path(file).read_text() + "\n# another\n")
+    capsys.readouterr()
+    assert main(command) == 5
+    said = capsys.readouterr().err
+    assert f"other_run: run holds another run: {'data' if file == 'myformat.py' else 'scores'}.code.{file} " in said
+    assert contents(Path("run")) == before
+
+
+def test_a_file_elsewhere_with_the_same_content_is_the_same(place: Path) -> None:
+    command = ["score", "./mynet.py:make", "mydata.npz", "--out", "run", "--quiet", "--resume", "--sigma", "0.2"]
+    assert main([*command, "--scores", "./mine.py:Jeffreys"]) == 0
+    (place / "moved").mkdir()
+    (place / "mine.py").rename(place / "moved" / "mine.py")
+    assert main([*command, "--scores", "./moved/mine.py:Jeffreys"]) == 0
+
+
+def test_the_record_has_the_digest_of_what_is_from_outside_and_of_nothing_else(mine: ModuleType) -> None:
+    digest = hashlib.sha256(Path("mine.py").read_bytes()).hexdigest()
+    chosen = [mine.Jeffreys(sigma=0.2), Moments(noise=mine.Salt(0.2), draws=4), Moments(sigma=0.2, draws=4)]
+    table = brittle.score(small_classifier(), inputs(5), chosen)
+    assert [score.code for score in table.record.scores] == [{"mine.py": digest}, {"mine.py": digest}, None]
+    assert table.record.data.code is None
+
+
+def test_files_of_one_name_are_told_apart(place: Path) -> None:
+    kinds = []
+    for folder in ("one", "two"):
+        Path(folder).mkdir()
+        Path(folder, "mine.py").write_text(Path("mine.py").read_text() + f"# {folder}\n")
+        kinds.append(find_score(f"./{folder}/mine.py:Jeffreys"))
+    both = sorted(hashlib.sha256(Path(folder, "mine.py").read_bytes()).hexdigest() for folder in ("one", "two"))
+    assert digests(kinds) == {"mine.py": " ".join(both)}
+    assert digests([kinds[0]]) != digests([kinds[1]])
+    assert digests([dict, Score]) is None
+
+
 def offer(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
-    """Entry points of both groups, as an installed package has them."""
+    """Entry points of all groups, as an installed package has them; those given are scores."""
+    others = {"noise": "mine:Salt", "formats": "myformat:CSV", "chapters": "mychapter:SlowestChapter"}
+    names = {"noise": "salt", "formats": "csv", "chapters": "slowest"}
 
     def found(*, group: str) -> list[EntryPoint]:
-        return [EntryPoint(name, value, group) for name, value in points.items() if group == "brittle.scores"] + [
-            EntryPoint("salt", "mine:Salt", group) for _ in points if group == "brittle.noise"
-        ]
+        kind = group.removeprefix("brittle.")
+        given = points if kind == "scores" else {names[kind]: others[kind]}
+        return [EntryPoint(name, value, group) for name, value in given.items()]
 
     monkeypatch.setattr("brittle.model.loading.user_code.entry_points", found)
 
@@ -153,6 +239,10 @@ def test_an_installed_package_offers_its_own(
     assert score == mine.Jeffreys(noise=mine.Salt(0.1), prior=2.0)
     assert main(["list"]) == 0
     assert "Jeffreys' estimate" in capsys.readouterr().out
+    command = ["score", "./mynet.py:make", "mydata.csv", "--format", "csv", "--out", "run", "--scores", "jeffreys"]
+    assert main([*command, "--noise", "salt", "--sigma", "0.2"]) == 0
+    assert main(["report", "run", "--chapter", "slowest"]) == 0
+    assert "Which points cost most?" in Path("run/report.html").read_text()
 
 
 def test_one_that_is_broken_is_named_and_the_others_are_listed(
@@ -313,3 +403,118 @@ def test_fields_of_a_noise_family_can_be_set(place: Path) -> None:
     assert issubclass(find_family("./speckle.py:Speckle"), Noise)
     with pytest.raises(ParameterError, match=r"expected a subclass of brittle\.noise\.Noise"):
         find_family("./mine.py:Jeffreys")
+
+
+CSV = Format("mine", "anything", lambda path: True, lambda path, options: array_points(torch.rand(6, 3)))
+
+
+def test_a_format_of_ones_own_is_used_from_python(mine: ModuleType) -> None:
+    own = importlib.import_module("myformat").CSV
+    points = open_points("mydata.csv", format=own, limit=5)
+    assert len(points) == len(points.labels or ()) == 5
+    assert [len(batch) for batch in points.batches(2)] == [2, 2, 1]
+    assert [batch.rows for batch in points.batches(2, 1, 3)] == [(1, 2)]
+    known = points.provenance
+    assert (known["format"], known["path"], known["points"], known["limit"]) == ("csv", "mydata.csv", 5, 5)
+    assert known["code"] == {"myformat.py": hashlib.sha256(Path("myformat.py").read_bytes()).hexdigest()}
+    classifier = brittle.Classifier(torch.nn.Linear(36, 4))
+    table = brittle.score(classifier, open_points("mydata.csv", format=own), [Moments(0.1, draws=4)])
+    assert table.record.data.sha256 == open_points("mydata.csv", format="./myformat.py:CSV").provenance["sha256"]
+
+
+def test_a_format_of_brittles_own_can_be_named(place: Path) -> None:
+    assert open_points("mydata.npz", format="npz").provenance == open_points("mydata.npz").provenance
+    with pytest.raises(DataError, match=r"expected a \.npz file .* \(format npz\), found mydata\.csv"):
+        open_points("mydata.csv", format="npz")
+
+
+class Silent:
+    """Points that say less, or more, of themselves than is needed."""
+
+    labels = class_names = None
+
+    def __init__(self, provenance: dict[str, object]) -> None:
+        self.provenance = provenance
+
+    def __len__(self) -> int:
+        return 3
+
+    def batches(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
+        return iter(())
+
+
+def broken(path: Path, options: Options) -> Points:
+    raise KeyError("label")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"name": "npz"}, "expected a format of another name than brittle's own, found 'npz'"),
+        ({"name": "My format"}, "format has the name 'My format'; expected one such as 'csv'"),
+        ({"form": ""}, "format has the form ''; expected what it looks like, in words"),
+        ({"read": None}, "format expected functions for recognise and read"),
+        ({"recognise": lambda path: False}, "expected anything (format mine), found mydata.csv"),
+        ({"recognise": lambda path: 1 / 0}, "cannot be read by the format mine, which failed at line"),
+        ({"read": broken}, "which failed at line"),
+        ({"read": lambda path, options: 3}, "gave an object of type int; expected points"),
+        ({"read": lambda path, options: Silent({"sha256": "a", "rows": 3})}, "has the unknown key 'rows'"),
+    ],
+)
+def test_a_format_that_cannot_be_used_is_named(place: Path, changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(BrittleError, match=re.escape(sentence)):
+        open_points("mydata.csv", format=CSV._replace(**changes))
+
+
+def test_without_a_digest_that_of_the_file_is_taken_and_a_folder_is_refused(place: Path) -> None:
+    silent = CSV._replace(read=lambda path, options: Silent({}))
+    digest = hashlib.sha256(Path("mydata.csv").read_bytes()).hexdigest()
+    assert open_points("mydata.csv", format=silent).provenance["sha256"] == digest
+    with pytest.raises(ParameterError, match="gives no sha256 of what it read from a folder"):
+        open_points(place, format=silent)
+
+
+def test_options_that_a_format_does_not_take_are_refused(place: Path) -> None:
+    options: list[dict[str, Any]] = [{"layout": "nchw"}, {"exif": "apply"}]
+    for option in options:
+        with pytest.raises(ParameterError, match=r"mydata\.csv is anything"):
+            open_points("mydata.csv", format=CSV, **option)
+    taking = CSV._replace(arrays=True, encoded=True)
+    known = open_points("mydata.csv", format=taking, layout="nchw", exif="apply").provenance
+    assert (known["layout"], known["exif"]) == ("nchw", "apply")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["--format", "cvs"], 2, "no format is called 'cvs'"),
+        (["--format", "./myformat.py:CVS"], 2, "./myformat.py has no CVS; it has CSV"),
+        (["--format", "./myformat.py:read_csv"], 3, "is an object of type function; expected a brittle.data.Format"),
+    ],
+)
+def test_a_format_that_is_not_there(
+    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, sentence: str
+) -> None:
+    assert main(["score", "./mynet.py:make", "mydata.csv", "--out", "run", *arguments]) == code
+    assert sentence in capsys.readouterr().err
+    assert not Path("run").exists()
+
+
+def test_a_chapter_that_cannot_be_used_is_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UsageError, match=r"no chapter is called 'slow'; there are no names"):
+        find_chapter("slow")
+    with pytest.raises(ParameterError, match=r"is the class Slowest; expected a subclass of brittle\.report\.Chapter"):
+        find_chapter("./mychapter.py:Slowest")
+    kind = type(find_chapter("./mychapter.py:SlowestChapter"))
+    for changes, sentence in (
+        ({"title": ""}, "does not say its title"),
+        ({"template": ""}, "does not say its template"),
+        ({"name": "Two words"}, "small letters, digits and hyphens, found 'Two words'"),
+        ({"__init__": lambda self, more: None}, "cannot be made without arguments: TypeError"),
+    ):
+        with pytest.raises(ParameterError, match=re.escape(sentence)):
+            check_chapter(type("Changed", (kind,), changes), "here")
+    with pytest.raises(ParameterError, match="leaves out summarize; write it"):
+        check_chapter(type("Half", (Chapter,), {}), "here")
+    assert main(["report", "nowhere", "--chapter", "./mychapter.py:Slow"]) == 2
+    assert "./mychapter.py has no Slow; it has Slowest, SlowestChapter" in capsys.readouterr().err

@@ -126,8 +126,24 @@ def test_how_other_scores_are_told(old: str, new: str, said: str) -> None:
 @pytest.mark.parametrize(("field", "same"), [("quantity", False), ("title", True), ("explanation", True)])
 def test_of_a_score_only_what_it_computes_makes_the_run(field: str, same: bool) -> None:
     one, other = (replace(RECORD, scores=(score_record("a", {}, **{field: text}),)) for text in ("x", "y"))
-    with nullcontext() if same else pytest.raises(ResumeError, match=r": scores .*'x'"):
+    with nullcontext() if same else pytest.raises(ResumeError, match=r": scores\.quantity x there, y now"):
         identity.check_same(one, other, "run")
+
+
+def test_of_code_from_outside_the_file_is_named() -> None:
+    there, now = {"mine.py": "a1", "same.py": "c3"}, {"mine.py": "b2", "same.py": "c3"}
+    one, other = (
+        replace(
+            RECORD,
+            scores=tuple(score_record(name, {}, code=code) for name in "pq"),
+            data=replace(RECORD.data, code=code),
+        )
+        for code in (there, now)
+    )
+    with pytest.raises(ResumeError) as caught:
+        identity.check_same(one, other, "run")
+    said = "data.code.mine.py a1 there, b2 now; scores.code.mine.py a1 there, b2 now; repeat"
+    assert said in str(caught.value)
 
 
 @pytest.mark.parametrize("name", sorted(OTHER_FIELDS))

@@ -125,6 +125,7 @@ def report(
     out: Path | None = None,
     epsilon: str | None = None,
     against: Annotated[tuple[Path, ...], Many] = (),
+    chapter: Annotated[tuple[str, ...], Many] = (),
 ) -> int:
     """Write the report of RUN, one HTML file, and print how the estimators and the margins compare.
 
@@ -140,19 +141,23 @@ def report(
         Size of the perturbation that the worst case is about, such as 8/255.
     against
         Other runs over the same points to compare with: of other models, or of the same one on corrupted copies.
+    chapter
+        Chapters of your own, FILE.py:CLASS, which follow those of brittle.
     """
     from brittle.analysis import margin_columns
     from brittle.cli.printed import named, texts
-    from brittle.report import open_contents, write_page
+    from brittle.report import CHAPTERS, open_contents, write_page
+    from brittle.report.outside import find_chapter
     from brittle.store.reading import read_table
 
     page = out or run_folder / "report.html"
     _check_page(page)
+    chapters = (*CHAPTERS, *map(find_chapter, chapter))
     table = read_table(run_folder)
     if epsilon is not None and not margin_columns(table):
         raise UsageError("unused_option", "--epsilon is for runs with input_margin; this one has none")
     contents = open_contents(table, epsilon, named(against))
-    path = write_page(contents, page)
+    path = write_page(contents, page, chapters)
     for text in texts(contents):
         show(text)
     print(path)

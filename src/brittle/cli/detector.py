@@ -53,7 +53,7 @@ def fit(
         Share of the brittle predictions that must be flagged, on average over calibrations.
     score
         What decides: logit_margin, feature_margin, max_probability, probability_margin, entropy, softmax or
-        pseudo_margin.
+        pseudo_margin; or one of one forward pass that an installed package offers.
     confidence
         Confidence of all intervals.
     seed
@@ -129,13 +129,13 @@ def apply(
     allow_row_errors
         Exit with 0 even where some points got no score; they are flagged all the same.
     """
-    from brittle.detector import READINGS, Detector, check_out, write_flags
+    from brittle.detector import Detector, check_out, reading_of, write_flags
     from brittle.run.progress import progress
 
     check_out(out)
     _check_out(out, overwrite)
     rule = Detector.load(file)
-    if head is not None and not READINGS[rule.score].uses_features:
+    if head is not None and not reading_of(rule.score).uses_features:
         raise UsageError("unused_option", f"the detector reads {rule.score}, which needs no features; leave out --head")
     known, rows = rule.model, whole_rows(batch_size)
     points = reading.open(data, known.bounds)

@@ -92,12 +92,14 @@ class ReadOptions:
         layout: Axis order of image arrays in .npz files (nchw).
         scale_uint8: Map whole numbers 0..255 in .npz files to the bounds.
         exif: What becomes of images that say in their EXIF data that they are turned: ignore (the default) or apply.
+        format: What DATA are: npz, parquet, idx, folder, or FILE.py:NAME; found out by default.
     """
 
     split: str | None = None
     layout: Literal["nchw", "nhwc"] | None = None
     scale_uint8: Annotated[bool, Flag] = False
     exif: Literal["ignore", "apply"] = "ignore"
+    format: str | None = None
 
     def read(self, data: Path, bounds: tuple[float, float], limit: int | None) -> Points:
         """The first `limit` points of DATA."""
@@ -111,6 +113,7 @@ class ReadOptions:
             layout=self.layout,
             scale_uint8=self.scale_uint8,
             exif=self.exif,
+            format=self.format,
         )
 
 

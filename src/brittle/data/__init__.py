@@ -1,15 +1,19 @@
 """Data as points: files and arrays of many kinds behind one interface."""
 
 from brittle.data.arrays import array_points
-from brittle.data.formats import FORMATS, Format, as_points, open_points
+from brittle.data.format import Format
+from brittle.data.formats import FORMATS, as_points, find_format, open_points
+from brittle.data.options import Options
 from brittle.data.points import Batch, Points
 
 __all__ = [
     "FORMATS",
     "Batch",
     "Format",
+    "Options",
     "Points",
     "array_points",
     "as_points",
+    "find_format",
     "open_points",
 ]

@@ -3,39 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch import Tensor
 
 from brittle.data.arrays import array_points
 from brittle.data.files import path_text
 from brittle.data.folder import is_folder_of_classes, read_folder
+from brittle.data.format import Format
 from brittle.data.idx import is_idx_folder, read_idx
 from brittle.data.npz import read_npz
 from brittle.data.options import Options
+from brittle.data.outside import GROUP, check_format, find_outside_format, read_outside, recognises
 from brittle.data.parquet import is_parquet, read_parquet
 from brittle.data.points import Points
 from brittle.errors import DataError, ParameterError
-
-
-class Format(NamedTuple):
-    """A kind of data on disk.
-
-    Attributes:
-        name: what the record calls it.
-        form: what it looks like, in words.
-        recognise: whether a path is of this kind.
-        read: opens it.
-        encoded: whether it holds encoded images, which may carry EXIF data.
-    """
-
-    name: str
-    form: str
-    recognise: Callable[[Path], bool]
-    read: Callable[[Path, Options], Points]
-    encoded: bool = False
+from brittle.model.loading.named_code import unknown
+from brittle.model.loading.user_code import offered
 
 
 def _is_npz(path: Path) -> bool:
@@ -43,7 +28,7 @@ def _is_npz(path: Path) -> bool:
 
 
 FORMATS = (
-    Format("npz", "a .npz file with x and y, or images and labels", _is_npz, read_npz),
+    Format("npz", "a .npz file with x and y, or images and labels", _is_npz, read_npz, arrays=True),
     Format("parquet", "a Hugging Face image .parquet file, or a folder of them", is_parquet, read_parquet, True),
     Format("idx", "a folder with PREFIX-images-idx3-ubyte[.gz]", is_idx_folder, read_idx),
     Format("folder", "a folder of images by class, CLASS/NAME.png", is_folder_of_classes, read_folder, True),
@@ -72,8 +57,9 @@ def open_points(
     layout: str | None = None,
     scale_uint8: bool = False,
     exif: str = "ignore",
+    format: Format | str | None = None,  # noqa: A002 - the word that the record and the command line use
 ) -> Points:
-    """Open data on disk; the format is found from the path (see `FORMATS`).
+    """Open data on disk; the format is found from the path (see `FORMATS`), unless one is given.
 
     Image files and IDX hold whole numbers 0..255, which are mapped to the bounds, float32; floating point arrays are
     taken as they are.
@@ -83,32 +69,68 @@ def open_points(
         split: part of the data, such as `test`; needed where there are several.
         bounds: smallest and largest value of an input.
         limit: keep the first so many points.
-        layout: `nchw` or `nhwc`, axis order of image arrays in `.npz` files.
+        layout: `nchw` or `nhwc`, axis order of image arrays, such as those in `.npz` files.
         scale_uint8: map whole numbers 0..255 in `.npz` files to the bounds.
         exif: `apply` turns encoded images (folders, Parquet) as the orientation in their EXIF data says, before
             anything else is done with them; `ignore` leaves them as their pixels lie, as torchvision does.
+        format: what the data are, of your own or by a name that `find_format` knows; None recognises it.
 
     Returns:
         the points, in the order of the data.
 
     Raises:
         DataError: the data cannot be scored as they stand; the code says why.
-        ParameterError: `limit`, `bounds`, `layout` or `exif` are not of this form, or are not for this format.
+        ParameterError: `limit`, `bounds`, `layout` or `exif` are not of this form, or are not for this format; or the
+            format is none that can be used.
+        UsageError: no format is called so.
     """
     options = Options(split, bounds, limit, layout, scale_uint8, exif)
     place = Path(path)
     if not place.exists():
         raise DataError("no_such_path", f"{path_text(place)} does not exist")
-    for known in FORMATS:
-        if known.recognise(place):
-            if layout is not None and known.read is not read_npz:
-                raise ParameterError(
-                    "layout", f"a layout is for arrays in .npz files, {path_text(place)} is {known.form}"
-                )
-            if exif != "ignore" and not known.encoded:
-                raise ParameterError(
-                    "exif", f"only encoded images are turned (exif), {path_text(place)} is {known.form}"
-                )
-            return known.read(place, options)
-    forms = "; ".join(f"{known.name}: {known.form}" for known in FORMATS)
-    raise DataError("unknown_format", f"{path_text(place)} is none of the formats that are read ({forms})")
+    known = _recognised(place) if format is None else _given(format, place)
+    if layout is not None and not known.arrays:
+        raise ParameterError(
+            "layout", f"a layout is for arrays in .npz files and the like, {path_text(place)} is {known.form}"
+        )
+    if exif != "ignore" and not known.encoded:
+        raise ParameterError("exif", f"only encoded images are turned (exif), {path_text(place)} is {known.form}")
+    return known.read(place, options) if _is_own(known) else read_outside(known, place, options)
+
+
+def find_format(name: str) -> Format:
+    """The format that `name` stands for: one of `FORMATS`, or as `brittle.model.loading.named_code` finds it.
+
+    Raises:
+        UsageError: there is none.
+        ParameterError: its code fails, or it is no format that can be used.
+    """
+    own = {known.name: known for known in FORMATS}
+    found = own.get(name) or find_outside_format(name)
+    if found is None:
+        raise unknown("format", name, [*own, *offered(GROUP)])
+    return found
+
+
+def _recognised(path: Path) -> Format:
+    """The first of `FORMATS` that recognises a path."""
+    known = next((one for one in FORMATS if one.recognise(path)), None)
+    if known is None:
+        forms = "; ".join(f"{one.name}: {one.form}" for one in FORMATS)
+        raise DataError("unknown_format", f"{path_text(path)} is none of the formats that are read ({forms})")
+    return known
+
+
+def _given(format: Format | str, path: Path) -> Format:  # noqa: A002
+    """The format that was asked for, which must recognise the path."""
+    known = find_format(format) if isinstance(format, str) else check_format(format, "format")
+    own = _is_own(known)
+    if not own and known.name in (one.name for one in FORMATS):
+        raise ParameterError("outside", f"expected a format of another name than brittle's own, found {known.name!r}")
+    if not (known.recognise(path) if own else recognises(known, path)):
+        raise DataError("unknown_format", f"expected {known.form} (format {known.name}), found {path_text(path)}")
+    return known
+
+
+def _is_own(known: Format) -> bool:
+    return any(known is one for one in FORMATS)

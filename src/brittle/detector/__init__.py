@@ -5,7 +5,7 @@ from brittle.detector.flags import FLAGS, check_out, write_flags
 from brittle.detector.identity import Identity, Source
 from brittle.detector.network import DetectorNetwork
 from brittle.detector.results import Counts, Rate, Verdict
-from brittle.detector.scoring import READINGS
+from brittle.detector.scoring import READINGS, reading_of
 from brittle.detector.threshold import points_needed, steady_rate
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Verdict",
     "check_out",
     "points_needed",
+    "reading_of",
     "steady_rate",
     "write_flags",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 from brittle.detector.fields import DetectorFields
 from brittle.detector.ranges import SMALLEST, check_range, check_share, largest_margin
 from brittle.detector.results import Rate
-from brittle.detector.scoring import PSEUDO_MARGIN, READINGS, check_score, score_of
+from brittle.detector.scoring import PSEUDO_MARGIN, check_score, reading_of, score_of
 from brittle.detector.threshold import check_rate, points_needed
 from brittle.errors import ParameterError
 from brittle.intervals import check_confidence, clopper_pearson
@@ -67,11 +67,11 @@ def check_threshold(threshold: float, score: str) -> None:
     Raises:
         ParameterError: it is not: it would flag nothing or everything.
     """
-    least, most = READINGS[score].span
+    least, most = reading_of(score).span
     if not least < threshold <= math.nextafter(most, math.inf):
         raise ParameterError(
             "threshold",
-            f"{READINGS[score].name} lies in [{least:.6g}, {most:g}]; found the threshold {threshold!r}",
+            f"{reading_of(score).name} lies in [{least:.6g}, {most:g}]; found the threshold {threshold!r}",
         )
 
 

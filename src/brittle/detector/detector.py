@@ -34,12 +34,12 @@ from brittle.detector.network import DetectorNetwork
 from brittle.detector.pseudo_margin.pseudo_margin import PseudoMargin, check_pseudo_margin
 from brittle.detector.results import left_out_sentence
 from brittle.detector.scoring import (
-    READINGS,
     check_learned,
     check_read,
     check_score,
     check_use,
     parameters_of,
+    reading_of,
     score_of,
 )
 from brittle.detector.threshold import about_threshold, flagged
@@ -109,7 +109,7 @@ class Detector(DetectorFields):
             epsilon: margins up to this are brittle, in the declared pixel units; a number, or a fraction as `8/255`.
             norm: of the margins, `l2` or `linf`; by default the one that the run holds them in.
             tpr: true positive rate to hold, between 0 and 1.
-            score: name of the score, one of `READINGS`.
+            score: name of the score, one of `READINGS`, or of a score that an installed package offers.
             confidence: of every interval.
             seed: of the split.
             margin: label of the margins, where the run holds several in this norm.
@@ -138,7 +138,7 @@ class Detector(DetectorFields):
         score_record = score_entry(scored, score, parameters_of(score, goal.norm, pseudo_margin))
         learned_from = () if pseudo_margin is None else pseudo_margin.learned_from(Source.of_run(table.record))
         points = known_points(
-            rows_of(table, margin_record), rows_of(scored, score_record), READINGS[score].oriented(1.0), learned_from
+            rows_of(table, margin_record), rows_of(scored, score_record), reading_of(score).oriented(1.0), learned_from
         )
         return cls(
             format=FORMAT,
@@ -146,7 +146,7 @@ class Detector(DetectorFields):
             model=identity,
             score=score,
             parameters=_scalars(score_record),
-            head=scored.record.model.head if READINGS[score].uses_features else None,
+            head=scored.record.model.head if reading_of(score).uses_features else None,
             margin=_scalars(margin_record),
             **vars(goal),
             **vars(calibrate(points, goal)),
@@ -274,13 +274,13 @@ class Detector(DetectorFields):
             progress=progress,
             most_failures=None,
         )
-        values = READINGS[self.score].oriented(run.scores["value"].to_pandas().to_numpy(np.float64))
+        values = reading_of(self.score).oriented(run.scores["value"].to_pandas().to_numpy(np.float64))
         tied = [status == Status.TIE.slug for status in run.scores["status"].to_pylist()]
         return flag_table(run, values, self.flag(values) | np.array(tied, dtype=bool), forced)
 
     def __str__(self) -> str:
         counts = self.counts
-        score = READINGS[self.score].name
+        score = reading_of(self.score).name
         return "\n".join(
             (
                 f"flagged as brittle when {score} < {self.threshold!r}, or it is not finite, or the two largest logits "
@@ -306,7 +306,7 @@ class Detector(DetectorFields):
         Raises:
             ModelError: there is no such layer, or the classifier names another one.
         """
-        if not READINGS[self.score].uses_features:
+        if not reading_of(self.score).uses_features:
             return classifier
         wanted, named = find_head(classifier.model, self.head).name, classifier.head_name
         if named not in (None, wanted):

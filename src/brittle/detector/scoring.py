@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from brittle.detector.identity import Identity
 from brittle.detector.pseudo_margin.score import PseudoMarginScore
 from brittle.errors import ModelError, ParameterError, UnknownNameError
-from brittle.scores import CATALOGUE
+from brittle.model.loading.user_code import offered
+from brittle.scores import CATALOGUE, Score
 from brittle.scores.one_pass import OnePassScore
+from brittle.scores.outside import SCORES, find_score
 
 if TYPE_CHECKING:
     from brittle.detector.pseudo_margin import PseudoMargin
@@ -62,26 +64,48 @@ class Reading:
         return self.kind.safer == "lower"
 
 
-READINGS = {
-    kind.name: Reading(kind)
-    for kind in (*CATALOGUE.values(), PseudoMarginScore)
-    if issubclass(kind, OnePassScore) and kind.safer is not None
-}
-"""What a detector may read: every score with a formula of one pass that says which way is safer."""
+def _read(kinds: Iterable[type[Score]]) -> dict[str, Reading]:
+    """The readings of those scores that have a formula of one pass and say which way is safer."""
+    return {
+        kind.name: Reading(kind)
+        for kind in kinds
+        if issubclass(kind, OnePassScore) and kind.safer in ("higher", "lower")
+    }
+
+
+READINGS = _read((*CATALOGUE.values(), PseudoMarginScore))
+"""What a detector may read of brittle's own scores."""
+
+
+def reading_of(score: str) -> Reading:
+    """How a detector reads the score of this name: one of `READINGS`, or one that an installed package offers.
+
+    A name that says where a file stands is none, because it may come out of a detector's file.
+
+    Raises:
+        UnknownNameError: there is none, or the score has no formula of one pass, or does not say which way is safer.
+        ParameterError: the package cannot be imported, or its score cannot be used.
+    """
+    installed = [name for name in offered(SCORES) if name not in {**CATALOGUE, **READINGS}]
+    known = _read((find_score(score),)) if score in installed else READINGS
+    if isinstance(score, str) and score in known:
+        return known[score]
+    if score in installed:
+        why = "; it is no score of one pass that says which way is safer"
+    else:
+        near = get_close_matches(str(score), [*READINGS, *installed], 1)
+        why = f"; did you mean {near[0]}?" if near else ""
+    names = ", ".join([*READINGS, *installed])
+    raise UnknownNameError("unknown_name", f"a detector reads one of {names}; found {score!r:.60}{why}")
 
 
 def check_score(score: str) -> str:
     """`score` itself.
 
     Raises:
-        UnknownNameError: it is not one of `READINGS`.
+        UnknownNameError: a detector cannot read it.
     """
-    if not isinstance(score, str) or score not in READINGS:
-        near = get_close_matches(str(score), READINGS, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise UnknownNameError(
-            "unknown_name", f"a detector reads one of {', '.join(READINGS)}; found {score!r:.60}{hint}"
-        )
+    reading_of(score)
     return score
 
 
@@ -134,7 +158,7 @@ def score_of(score: str, norm: str, pseudo_margin: PseudoMargin | None) -> OnePa
     """What `brittle.score` computes the score by, and a network with the detector built in."""
     if pseudo_margin is not None and score == PSEUDO_MARGIN:
         return pseudo_margin.score
-    reading = READINGS[score]
+    reading = reading_of(score)
     return reading.kind(**({"norm": norm} if reading.normed else {}))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -32,16 +32,23 @@ def check_same(recorded: RunRecord, now: RunRecord, folder: str) -> None:
         )
 
 
-def differences(one: RunRecord, other: RunRecord, places: tuple[str, str], also: tuple[str, ...] = ()) -> list[str]:
+def differences(
+    one: RunRecord | ScoreRecord,
+    other: RunRecord | ScoreRecord,
+    places: tuple[str, str],
+    also: tuple[str, ...] = (),
+    inside: str = "",
+) -> list[str]:
     """Where the identities of two records differ: each field in words, with both values.
 
     Args:
         one: a record.
-        other: another one.
+        other: another one of the same kind.
         places: what the two are called.
         also: fields to compare that are no part of the identity, such as `machine.platform`.
+        inside: what stands before the names of the fields.
     """
-    pairs = zip(decisive_fields(one, also), decisive_fields(other, also), strict=True)
+    pairs = zip(decisive_fields(one, also, inside), decisive_fields(other, also, inside), strict=True)
     return [_difference(name, old, new, places) for (name, old), (_, new) in pairs if _identity(old) != _identity(new)]
 
 
@@ -59,9 +66,20 @@ def _difference(name: str, old: Any, new: Any, places: tuple[str, str]) -> str:
         if set(one) != set(other):
             gone, come = ([label for label in reversed(a) if label not in b] for a, b in ((one, other), (other, one)))
             return f"{name} {_listed(gone)} only {places[0]}, {_listed(come)} only {places[1]}"
-        old, new = ([dict(decisive_fields(score)) for score in scores] for scores in (old, new))
+        parts = [part for a, b in zip(old, new, strict=True) for part in _differences_of_scores(a, b, places)]
+        return "; ".join(dict.fromkeys(parts))
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+        return "; ".join(_difference(f"{name}.{key}", old.get(key), new.get(key), places) for key in keys)
     there, now = _about_where_they_part(old, new)
     return f"{name} {there} {places[0]}, {now} {places[1]}"
+
+
+def _differences_of_scores(old: ScoreRecord, new: ScoreRecord, places: tuple[str, str]) -> list[str]:
+    """Where two scores differ; of two in another order the labels."""
+    if old.label != new.label:
+        return [_difference("scores.label", old.label, new.label, places)]
+    return differences(old, new, places, inside="scores.")
 
 
 def _listed(labels: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from brittle.model.classifier import Classifier
 from brittle.model.loading.weights import state_digest
 from brittle.run.job import Job
 from brittle.scores import Score
+from brittle.scores.outside import code_of
 from brittle.store.account import Account
 from brittle.store.record import (
     DataRecord,
@@ -105,7 +106,7 @@ def describe_score(score: Score) -> ScoreRecord:
     """
     own = ("parameters", "label", "quantity", "title", "reference")
     own += ("explanation", "safer", "colour", "preference", "model")
-    content = {"score": score.name} | {name: getattr(score, name) for name in own}
+    content = {"score": score.name, "code": code_of(score)} | {name: getattr(score, name) for name in own}
     return record_of(ScoreRecord, content, f"the score {score.label}")
 
 

@@ -9,12 +9,13 @@ from typing import TypeVar
 
 from brittle.errors import ParameterError, UsageError
 from brittle.estimate import FLIP_PROBABILITY
+from brittle.model.loading.named_code import unknown
 from brittle.noise import Noise
 from brittle.scores.base import NoiseScore, Score
 from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.monte_carlo import MonteCarlo
 from brittle.scores.options import Option, by_name, options_of
-from brittle.scores.outside import find_family, find_score, unknown
+from brittle.scores.outside import find_family, find_score
 
 RUNGS = (6, 10, 20, 50, 100, 200, 500)
 """Budgets of draws, with 100 times their numbers, at which a comparison also reads off what the draws so far say."""

@@ -128,6 +128,7 @@ class DataRecord:
         files: names of the files in it that were read.
         other_files: how many others lay there.
         input_shape: of one point, once it was seen.
+        code: sha256 of the file of a format from outside, by its name; None for one of brittle's.
     """
 
     format: str | None = field(default=None, metadata=SAME)
@@ -142,6 +143,7 @@ class DataRecord:
     exif: str | None = field(default=None, metadata=SAME)
     class_names: tuple[str, ...] | None = field(default=None, metadata=SAME)
     labelled: bool = field(default=False, metadata=SAME)
+    code: Mapping[str, str] | None = field(default=None, metadata=SAME)
     path: str | None = field(default=None, metadata=OTHER)
     files: tuple[str, ...] | None = field(default=None, metadata=OTHER)
     other_files: Count | None = field(default=None, metadata=OTHER)
@@ -165,6 +167,8 @@ class ScoreRecord:
         colour: its place among the colours of a page; None is the next free one.
         preference: its place among the estimators that speak for a run, the lowest first; None is never.
         model: what it says an extrapolated probability by, or None.
+        code: sha256 of the files from outside in which it, its noise and its measurements stand, by their names; None
+            where all are brittle's.
     """
 
     score: str = field(metadata=SAME)
@@ -178,6 +182,7 @@ class ScoreRecord:
     colour: Count | None = field(default=None, metadata=OTHER)
     preference: float | None = field(default=None, metadata=OTHER)
     model: str | None = field(default=None, metadata=OTHER)
+    code: Mapping[str, str] | None = field(default=None, metadata=SAME)
 
 
 @checked

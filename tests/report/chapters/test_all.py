@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
@@ -185,15 +184,3 @@ def test_a_score_that_nobody_knows_has_its_sentence_and_colour() -> None:
     assert "My own sentence." in page.text
     assert "taken with the other sign: mine." in page.text
     assert ("span", {"class": "key", "style": "background: #b0a56a"}) in page.elements
-
-
-def test_the_example_of_the_docs_is_shown(table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    document = Path(__file__).parents[3] / "docs" / "chapters.md"
-    (example,) = re.findall(r"```python\n(.*?)```", document.read_text(encoding="utf-8"), flags=re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    code = compile(example, str(document), "exec", dont_inherit=True)
-    exec(code, {"table": table, "__name__": "example"})
-    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
-    assert_inert(page)
-    assert "Which points cost most?" in page.text
-    assert "Most passes of a point" in page.text

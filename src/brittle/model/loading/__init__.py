@@ -1,1 +1,1 @@
-"""What the command line accepts as a model, one source a file."""
+"""What the command line names: a model, one source a file, and code of the user's."""

@@ -7,12 +7,15 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
 from brittle.errors import BrittleError
+
+DIGEST = "__sha256__"
+"""Where a module that `run_file` made says what was run."""
 
 Failure = Callable[[str, str], BrittleError]
 """Makes the error to raise of a code and a sentence."""
@@ -35,8 +38,11 @@ def run_file(path: Path, source: bytes, failure: Failure, code: str) -> ModuleTy
     Raises:
         BrittleError: it fails; the line is named.
     """
-    module = ModuleType(f"brittle_model_{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]}")
+    digest = hashlib.sha256(source).hexdigest()
+    own = hashlib.sha256(os.fsencode(path.resolve()) + b"\0" + source).hexdigest()
+    module = ModuleType(f"brittle_user_{own[:16]}")
     module.__file__ = os.fspath(path)
+    vars(module)[DIGEST] = digest
     sys.modules[module.__name__] = module
     try:
         exec(compile(source, os.fspath(path), "exec"), module.__dict__)
@@ -89,3 +95,30 @@ def import_module(place: str, name: str, failure: Failure, failed: str, missing:
 def offered(group: str) -> dict[str, EntryPoint]:
     """What installed packages offer in an entry point group, by name; nothing of it is loaded."""
     return {point.name: point for point in entry_points(group=group)}
+
+
+def digests(things: Iterable[object]) -> dict[str, str] | None:
+    """The sha256 of the files in which classes and functions stand, by the names of the files.
+
+    Those of brittle and of Python's own library are left out, as are those typed into a session; what a file imports is
+    not looked at. Files of one name have their digests one after the other. None where no file is left.
+    """
+    names = {str(getattr(thing, "__module__", None)) for thing in things}
+    outside = [name for name in names if name.partition(".")[0] not in _OWN]
+    files = {file for name in outside if (file := _file(sys.modules.get(name))) is not None}
+    return {name: " ".join(sorted(own for one, own in files if one == name)) for name, _ in sorted(files)} or None
+
+
+_OWN = {"brittle", *sys.stdlib_module_names}
+
+
+def _file(module: ModuleType | None) -> tuple[str, str] | None:
+    """The name of the file of a module, and the sha256 of what was run or else lies there."""
+    path = getattr(module, "__file__", None)
+    if module is None or path is None:
+        return None
+    try:
+        digest = vars(module).get(DIGEST) or hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return None
+    return Path(path).name, digest

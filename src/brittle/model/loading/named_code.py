@@ -1,0 +1,126 @@
+"""What a name outside brittle's own lists stands for.
+
+It is an entry point of an installed package, or says where it stands: `FILE.py:NAME`, `PACKAGE.MODULE:NAME`. A file is
+run because it is so named, and at no other time; a package that is installed is imported when one of its names is asked
+for, or all are listed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from functools import cache
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import ModuleType
+from typing import TypeVar
+
+from brittle.errors import BrittleError, ParameterError, UsageError
+from brittle.model.loading.user_code import import_module, offered, run_file
+
+OUTSIDE = "outside"
+"""Code of the errors about code of the user's."""
+
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+"""What a thing from outside is called, so that it can stand in tables, in labels and in options."""
+
+T = TypeVar("T")
+
+
+def find_named(
+    name: str, group: str, wanted: Callable[[object], bool] = lambda found: isinstance(found, type)
+) -> object:
+    """What `name` stands for; None where it stands for nothing.
+
+    Args:
+        name: of an entry point, or `FILE.py:NAME`, or `PACKAGE.MODULE:NAME`.
+        group: of the entry points.
+        wanted: whether something in a file is of the kind that is looked for, for messages; by default any class.
+
+    Raises:
+        UsageError: there is no such file, or no such name in it.
+        ParameterError: its code fails, or an entry point calls itself by another name.
+    """
+    if ":" not in name:
+        point = offered(group).get(name)
+        return None if point is None else _loaded(point)
+    place, _, attribute = name.rpartition(":")
+    module = _run(place) if place.endswith(".py") else import_module(place, attribute, ParameterError, OUTSIDE, OUTSIDE)
+    if not hasattr(module, attribute):
+        there = [one for one, value in vars(module).items() if wanted(value) and _stands_in(module, value)]
+        raise UsageError("unknown_name", f"{place} has no {attribute}; it has {', '.join(there) or 'nothing such'}")
+    return getattr(module, attribute)
+
+
+def find_installed(group: str, find: Callable[[str], T]) -> tuple[dict[str, T], list[str]]:
+    """What installed packages offer in an entry point group, by name, and for each that cannot be used why."""
+    found: dict[str, T] = {}
+    faults: list[str] = []
+    for name in offered(group):
+        try:
+            found[name] = find(name)
+        except BrittleError as error:
+            faults.append(str(error.args[0]))
+    return found, faults
+
+
+def check_name(where: str, name: object, example: str) -> None:
+    """Raise unless something from outside, found at `where`, is called by a name such as `example`.
+
+    Raises:
+        ParameterError: it is not.
+    """
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise refused(where, f"has the name {name!r:.60}; expected one such as {example}")
+
+
+def refused(where: str, why: str) -> ParameterError:
+    """The error for something from outside, named by `where`, that cannot be used."""
+    return ParameterError(OUTSIDE, f"{where} {why}")
+
+
+def kind_of(found: object) -> str:
+    """What something is, in words."""
+    return f"the class {found.__qualname__}" if isinstance(found, type) else f"an object of type {type(found).__name__}"
+
+
+def unknown(what: str, name: str, known: Sequence[str], hint: str = "") -> UsageError:
+    """The error for a name that is on no list."""
+    near = get_close_matches(name, known, 1)
+    advice = f"did you mean {near[0]}? " if near else "separate names with blanks; " if "," in name else ""
+    there = ", ".join(known) or f"no names; a {what} of your own is FILE.py:NAME"
+    return UsageError("unknown_name", f"no {what} is called {name!r}; {hint or advice}there are {there}")
+
+
+def _stands_in(module: ModuleType, value: object) -> bool:
+    """Whether a class was made in the module; other things are not asked."""
+    return not isinstance(value, type) or value.__module__ == module.__name__
+
+
+def _run(place: str) -> ModuleType:
+    path = Path(place)
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise UsageError("unknown_name", f"{place} cannot be read: {error.strerror or error}") from error
+    return _run_once(path.resolve(), source)
+
+
+@cache
+def _run_once(path: Path, source: bytes) -> ModuleType:
+    """The module of a file, run once for all that is named of it."""
+    return run_file(path, source, ParameterError, OUTSIDE)
+
+
+def _loaded(point: EntryPoint) -> object:
+    """What an entry point stands for, under the name that it is offered by."""
+    package = "a package" if point.dist is None else point.dist.name
+    try:
+        found = point.load()
+    except Exception as error:
+        seen = f"{type(error).__name__}: {error}"
+        raise ParameterError(OUTSIDE, f"{point.name} of {package} cannot be loaded ({point.value}): {seen}") from error
+    if getattr(found, "name", None) != point.name:
+        raise refused(f"{point.value} of {package}", f"is offered as {point.name!r} and calls itself another name")
+    return found
