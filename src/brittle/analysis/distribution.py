@@ -83,4 +83,5 @@ def _histogram(column: Column, bins: int) -> pd.DataFrame:
     p_robust = column.p_robust.dropna()
     counts, edges = np.histogram(p_robust, bins=bins, range=(0.0, 1.0))
     shares = {"start": edges[:-1], "end": edges[1:], "points": counts, "share": counts / len(p_robust)}
-    return pd.DataFrame(_identity(column) | shares, columns=_HISTOGRAM)
+    frame = pd.DataFrame(_identity(column) | shares, columns=_HISTOGRAM)
+    return frame.astype({"sigma": "float64", "budget": "Int64"})  # of one type in all frames, also without a value
