@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,12 +28,13 @@ import brittle
 from brittle.cli import main
 from brittle.data import Batch, Format, Points, ReadingOptions, array_points, open_points
 from brittle.errors import BrittleError, DataError, ParameterError, UsageError
-from brittle.estimate import Parameters
+from brittle.estimate import Estimate, Parameters
+from brittle.measure import Forward, Measurement, Passes
 from brittle.model.loading.user_code import digests
 from brittle.noise import Noise
 from brittle.report import Chapter
 from brittle.report.outside import check_chapter, find_chapter
-from brittle.scores import Moments, Score
+from brittle.scores import Moments, MonteCarlo, NoiseScore, Score
 from brittle.scores.choose import choose
 from brittle.scores.outside import check_score, find_family, find_score
 
@@ -519,3 +520,181 @@ def test_a_chapter_that_cannot_be_used_is_named(place: Path, capsys: pytest.Capt
         check_chapter(type("Half", (Chapter,), {}), "here")
     assert main(["report", "nowhere", "--chapter", "./mychapter.py:Slow"]) == 2
     assert "./mychapter.py has no Slow; it has Slowest, SlowestChapter" in capsys.readouterr().err
+
+
+def test_a_field_that_is_no_option_is_told_too() -> None:
+    @dataclass(frozen=True)
+    class Weighted(said()):  # type: ignore[misc]
+        weights: tuple[float, ...] = (1.0,)
+
+    table = brittle.score(small_classifier(), inputs(2), [Moments(0.1, draws=4)])
+    heavy: Any = Weighted((2.0,))  # pyright: ignore[reportAbstractUsage] it is not
+    assert Weighted().label == "mine"  # pyright: ignore[reportAbstractUsage] it is not
+    for use in (
+        lambda: brittle.score(small_classifier(), inputs(2), [heavy]),
+        lambda: heavy(small_classifier(), inputs(2)),
+        lambda: table[heavy],
+        lambda: heavy.label,
+    ):
+        with pytest.raises(ParameterError, match="leaves weights out of its parameters"):
+            use()
+
+
+def test_noise_with_a_field_of_the_score_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Block(Noise):
+        draws: int = 3
+        name: ClassVar[str] = "block"
+
+        def draw(self, generator: torch.Generator, size: int) -> torch.Tensor:
+            return torch.randn(size, generator=generator)
+
+    with pytest.raises(ParameterError, match="the noise family block has a field draws, as MonteCarlo has"):
+        MonteCarlo(noise=Block(0.1))
+
+
+@pytest.mark.parametrize("noise", ["uniform", brittle.noise.Gaussian, 0.1])
+def test_what_is_no_noise_is_refused(noise: Any) -> None:
+    expected = r"expected a noise family such as brittle\.noise\.Gaussian\(0\.1\), found "
+    with pytest.raises(ParameterError, match=expected):
+        MonteCarlo(noise=noise)
+
+
+def test_two_of_one_name_are_not_taken_for_one(place: Path, mine: ModuleType) -> None:
+    Path("yours.py").write_text(Path("mine.py").read_text())
+    with pytest.raises(ParameterError, match="Jeffreys is called 'jeffreys' like Jeffreys; rename one"):
+        choose(["./mine.py:Jeffreys", "./yours.py:Jeffreys"], [0.1])
+    with pytest.raises(ParameterError, match="jeffreys is asked for twice"):
+        choose(["./mine.py:Jeffreys", "./mine.py:Jeffreys"], [0.1])
+    other = find_family("./yours.py:Salt")
+    with pytest.raises(ParameterError, match="Salt is called 'salt' like Salt; rename one"):
+        brittle.score(
+            small_classifier(), inputs(2), [MonteCarlo(noise=one(0.1), draws=4) for one in (mine.Salt, other)]
+        )
+
+
+def test_an_option_reaches_no_field_of_another_kind(place: Path) -> None:
+    Path("other.py").write_text(
+        "from brittle.scores.one_pass import OnePassScore\n"
+        "from dataclasses import dataclass\n"
+        "@dataclass(frozen=True)\n"
+        "class Other(OnePassScore):\n"
+        "    effort: int = 2\n"
+        "    norm: float = 2.0\n"
+        "    name = title = quantity = reference = explanation = 'other'\n"
+        "    def value(self, found):\n"
+        "        return found.top[0]\n"
+    )
+    chosen = choose(["./other.py:Other", "input_margin"], [0.1], options={"effort": "fast", "norm": ("linf",)})
+    assert [score.parameters for score in chosen] == [{"effort": 2, "norm": 2.0}, {"norm": "linf", "effort": "fast"}]
+    (only,) = choose(["./other.py:Other"], [0.1], settings=["other.effort=3"])
+    assert only.parameters["effort"] == 3
+    with pytest.raises(UsageError, match="--effort changes none of these scores; it is for input_margin"):
+        choose(["./other.py:Other"], [0.1], options={"effort": "fast"})
+
+
+def numbers(*values: float) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+HALF, WHOLE = numbers(0.5, 0.5), torch.tensor([0, 0])
+
+
+@pytest.mark.parametrize(
+    ("returned", "sentence"),
+    [
+        (HALF, "returned an object of type Tensor; expected an Estimate"),
+        (Estimate(HALF[:1], HALF, HALF, WHOLE, WHOLE), "returned value of shape [1]; expected [2]"),
+        (Estimate(HALF, HALF, HALF, WHOLE + 77, WHOLE), "returned the status 77; expected a member of"),
+        (Estimate(HALF, HALF, HALF, WHOLE, HALF), "returned passes of torch.float64; expected whole numbers"),
+        (Estimate(HALF, HALF, HALF, WHOLE, WHOLE - 1), "returned -1 passes; expected 0 or more"),
+        (Estimate(numbers(0.5, torch.nan), HALF, HALF, WHOLE, WHOLE), "returned nan with the interval [0.5, 0.5]"),
+        (Estimate(HALF, HALF + 0.1, HALF, WHOLE, WHOLE), "expected low <= value <= high"),
+        (Estimate(HALF + 1, HALF, HALF + 1, WHOLE, WHOLE), "expected a flip probability within [0, 1]"),
+        (Estimate(HALF, HALF, HALF, WHOLE, WHOLE, evidence=WHOLE + 9), "returned the evidence 9"),
+    ],
+)
+def test_an_estimate_that_is_none_is_refused(returned: object, sentence: str) -> None:
+    kind = said(quantity="flip_probability", estimate=lambda self, measured, confidence: returned)
+    for use in (
+        lambda: kind()(small_classifier(), inputs(2)),
+        lambda: brittle.score(small_classifier(), inputs(2), [kind()], skip_doctor=True),
+    ):
+        with pytest.raises(ParameterError, match=re.escape(sentence)):
+            use()
+
+
+@dataclass(frozen=True)
+class Wrong(Measurement):
+    """A measurement whose results are none."""
+
+    how: str
+
+    def cost(self, network: object) -> Passes:
+        return Passes(0)
+
+    @classmethod
+    def measure(cls, needs: Any, classifier: object, clean: Any) -> list[Any]:
+        if needs[0].how == "raises":
+            raise KeyError("lost")
+        return {"few": [], "none": None, "dear": [SimpleNamespace(passes=clean.passes + 5)]}[needs[0].how]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"estimate": lambda self, measured, confidence: 1 / 0}, "Mine.estimate failed at line"),
+        ({"needs": property(lambda self: 1 / 0)}, "Mine.needs failed at line"),
+        ({"needs": lambda self: ()}, "Mine.needs is an object of type method; expected a property with a tuple"),
+        ({"needs": [Forward()]}, "Mine.needs"),
+        ({"needs": (Wrong("raises"),)}, "Wrong.measure failed at line"),
+        ({"needs": (Wrong("few"),)}, "Wrong.measure returned 0 results; expected a list of 1"),
+        ({"needs": (Wrong("none"),)}, "Wrong.measure returned an object of type NoneType"),
+    ],
+)
+def test_a_failure_outside_is_named(changes: dict[str, object], sentence: str) -> None:
+    kind = said(**changes)
+    for use in (
+        lambda: kind()(small_classifier(), inputs(2)),
+        lambda: brittle.score(small_classifier(), inputs(2), [kind()], skip_doctor=True),
+    ):
+        with pytest.raises(ParameterError, match=re.escape(sentence)):
+            use()
+
+
+def test_passes_that_were_not_spent_are_refused() -> None:
+    fine = Estimate(HALF, HALF, HALF, WHOLE, WHOLE)
+    kind = said(needs=(Wrong("dear"),), estimate=lambda self, measured, confidence: fine)
+    with pytest.raises(ParameterError, match="the measurements Wrong say that they took 10 passes, and the classifier"):
+        brittle.score(small_classifier(), inputs(2), [kind()], skip_doctor=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"name": None}, "has the name None"),
+        ({"title": ""}, "does not say its title"),
+        ({"name": "mine", "__annotations__": {"name": str}}, "has a field name; expected a class variable"),
+    ],
+)
+def test_what_is_left_unsaid_is_refused_where_a_score_is_called(changes: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ParameterError, match=sentence):
+        said(**changes)()(small_classifier(), inputs(2))
+
+
+def test_a_noise_score_without_a_name_is_refused_when_it_is_used() -> None:
+    @dataclass(frozen=True)
+    class Nameless(NoiseScore):
+        needs: ClassVar[tuple[Measurement, ...]] = ()  # type: ignore[misc]
+
+        def estimate(self, measured: Any, confidence: float) -> Estimate:
+            raise NotImplementedError
+
+    with pytest.raises(ParameterError, match="has the name None"):
+        Nameless(0.1)(small_classifier(), inputs(2))
+
+
+def test_a_file_without_a_class_says_how_to_name_one(place: Path) -> None:
+    expected = "./mine.py is a file; name the class: ./mine.py:Salt or ./mine.py:FlipCount or ./mine.py:Jeffreys"
+    with pytest.raises(UsageError, match=re.escape(expected)):
+        find_score("./mine.py")

@@ -13,6 +13,7 @@ from torch import Tensor
 from brittle.errors import ParameterError
 from brittle.measure.forward import Clean, look
 from brittle.model.classifier import Classifier
+from brittle.model.loading.named_code import failing, kind_of, refused
 
 MOST_DRAWS = 10_000_000
 """More noisy copies of one point than anybody waits for; a larger number is a mistake."""
@@ -129,10 +130,25 @@ def take(needs: Iterable[Measurement], classifier: Classifier, clean: Clean) -> 
     taken: dict[Measurement, Any] = {}
     with classifier.evaluating():
         for members in by_stream(needs):
-            taken |= zip(members, type(members[0]).measure(members, classifier, clean), strict=True)
+            taken |= zip(members, _results(members, classifier, clean), strict=True)
             if members[0].uses_graph:
                 clean = replace(clean, graph=None)
     return taken
+
+
+def _results(members: list[Measurement], classifier: Classifier, clean: Clean) -> list[Any]:
+    """The results of measurements of one stream, one for each.
+
+    Raises:
+        ParameterError: a measurement from outside fails, or gives something else.
+    """
+    kind = type(members[0])
+    with failing(kind, "measure"):
+        found = kind.measure(members, classifier, clean)
+    if not isinstance(found, list | tuple) or len(found) != len(members):
+        seen = kind_of(found) if not isinstance(found, list | tuple) else f"{len(found)} results"
+        raise refused(f"{kind.__qualname__}.measure", f"returned {seen}; expected a list of {len(members)}")
+    return list(found)
 
 
 def look_for(
@@ -158,8 +174,9 @@ def passes_of(taken: Mapping[Measurement, Any], clean: Clean) -> Tensor:
     """
     total = torch.zeros_like(clean.predicted)
     for members in by_stream(taken):
-        said = [torch.as_tensor(getattr(taken[need], "passes", clean.passes)) for need in members]
-        most = torch.stack([passes.to(total).expand_as(total) for passes in said]).amax(dim=0)
+        with failing(type(members[0]), "measure"):
+            said = [torch.as_tensor(getattr(taken[need], "passes", clean.passes)) for need in members]
+            most = torch.stack([passes.to(total).expand_as(total) for passes in said]).amax(dim=0)
         total = total + (most - clean.passes).clamp_min(0)
     return total
 

@@ -13,11 +13,13 @@ from torch import Tensor
 
 from brittle.data import Batch
 from brittle.data.images import thumbnails
+from brittle.errors import ParameterError, listed
 from brittle.estimate import Estimate, Evidence, Status, parameters_json
 from brittle.measure import Clean, Measurement, NearestPoint, passes_of, take
 from brittle.measure.base import look_for
 from brittle.model.classifier import Classifier
 from brittle.scores import Score
+from brittle.scores.sound import estimate_of
 from brittle.store.schemas import COUNTEREXAMPLES, POINTS, SCORES
 
 
@@ -83,23 +85,34 @@ def _evaluate(
         return found
     before = classifier.passes
     measured = take(needs, classifier, clean)
-    found.passes = _passes_of_points(passes_of(measured, clean), classifier.passes - before, clean.passes)
+    found.passes = _passes_of_points(needs, passes_of(measured, clean), classifier.passes - before, clean.passes)
     labels = clean.predicted.tolist()
     for position in found.measured:
         found.predicted[position] = labels[position]
-    found.estimates = [score.estimate(measured, confidence) for score in scores]
+    found.estimates = [estimate_of(score, measured, confidence, count) for score in scores]
     found.nearest = [score.counterexamples(measured) for score in scores]
     return found
 
 
-def _passes_of_points(said: Tensor, spent: int, clean: int) -> list[int]:
+def _passes_of_points(needs: Iterable[Measurement], said: Tensor, spent: int, clean: int) -> list[int]:
     """Passes of each point, which add up to what the classifier counted.
 
     Args:
+        needs: what was measured, for the message.
         said: passes beyond the clean one, as the results say, `[B]`.
         spent: those that the classifier counted for all points; what no result says is dealt out evenly.
         clean: passes of the clean one per point.
+
+    Raises:
+        ParameterError: the results say more than the classifier counted.
     """
+    if int(said.sum()) > spent:
+        raise ParameterError(
+            "passes",
+            f"the measurements {listed(sorted({type(need).__qualname__ for need in needs}), 5)} say that they took "
+            f"{int(said.sum())} passes, and the classifier counted {spent}; expected `passes` of a result to be those "
+            f"of each point",
+        )
     even, more = divmod(spent - int(said.sum()), len(said))
     return [passes + clean + even + (position < more) for position, passes in enumerate(said.tolist())]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -18,6 +19,7 @@ from brittle.model.classifier import Classifier
 from brittle.noise import Gaussian, Noise
 from brittle.scores.call import apply
 from brittle.scores.options import NO_OPTION, options_of
+from brittle.scores.sound import check_told, estimate_of, needs_of
 
 LARGEST_PROBIT = 37.5
 """Probits beyond which a probability is 0 or 1 in double precision."""
@@ -103,7 +105,8 @@ class Score(ABC):
             >>> bool(((found.low <= found.value) & (found.value <= found.high)).all())
             True
         """
-        return apply(self.needs, self.estimate, classifier, x, ids, seed, confidence)
+        check_told(self)
+        return apply(needs_of(self), partial(estimate_of, self), classifier, x, ids, seed, confidence)
 
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None:
         """The inputs with another prediction that the score found on its way, if it looks for any."""
@@ -117,7 +120,12 @@ class Score(ABC):
 
     @property
     def label(self) -> str:
-        """The score with its parameters, such as `taylor(sigma=0.1)`."""
+        """The score with its parameters, such as `taylor(sigma=0.1)`.
+
+        Raises:
+            ParameterError: its class is not sound, or a field stands in no parameter, so another score had this label.
+        """
+        check_told(self)
         return score_label(self.name, self.parameters)
 
 
@@ -136,7 +144,7 @@ class NoiseScore(Score):
 
     Raises:
         ParameterError: both or neither are given, `sigma` is not a positive finite number, or the score needs the
-            covariance of a family that does not say it.
+            covariance of a family that does not say it, `noise` is no noise family, or shares the name of a field.
     """
 
     sigma: float | None = field(default=None, metadata=NO_OPTION)
@@ -149,12 +157,29 @@ class NoiseScore(Score):
     def __post_init__(self) -> None:
         if self.noise is None and self.sigma is None:
             raise ParameterError("sigma", f"{type(self).__name__} needs sigma or noise")
+        if not isinstance(self.noise, Noise | None):
+            raise ParameterError(
+                "noise",
+                f"expected a noise family such as brittle.noise.Gaussian(0.1), found {self.noise!r:.80}",
+            )
         if self.noise is None:
             object.__setattr__(self, "noise", Gaussian(self.sigma))  # type: ignore[arg-type]
         elif self.sigma not in (None, self.noise.sigma):
             raise ParameterError("sigma", f"sigma={self.sigma} and noise of sigma={self.noise.sigma}; give one of them")
         object.__setattr__(self, "sigma", self.noise.sigma)
-        self.noise.check_serves(self.name, self.uses_covariance)
+        self.noise.check_serves(getattr(self, "name", type(self).__name__), self.uses_covariance)
+        self._check_keys()
+
+    def _check_keys(self) -> None:
+        """Raise where a field of the noise has the name of one of the score: the parameters hold one of them."""
+        own, others = ({one.name for one in fields(part)} for part in (self, self.noise))
+        both = sorted(own & (others | self.noise.parameters.keys() - {"noise"}) - {"sigma"})
+        if both:
+            raise ParameterError(
+                "noise_fields",
+                f"the noise family {self.noise.name} has a field {both[0]}, as {type(self).__name__} has, and the "
+                f"parameters hold one of them; rename that of the noise",
+            )
 
     @property
     def parameters(self) -> Parameters:

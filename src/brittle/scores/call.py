@@ -22,8 +22,8 @@ from brittle.model.classifier import Classifier
 MOST_SEED = 2**63 - 1
 """The largest seed of noise."""
 
-Formula = Callable[[Mapping[Measurement, Any], float], Estimate]
-"""From what was measured, and the confidence of the intervals, to an estimate."""
+Formula = Callable[[Mapping[Measurement, Any], float, int], Estimate]
+"""From what was measured, the confidence of the intervals and the number of points, to an estimate."""
 
 
 def apply(
@@ -39,7 +39,7 @@ def apply(
 
     Args:
         needs: the measurements that it reads.
-        formula: such as `Score.estimate`.
+        formula: such as `brittle.scores.sound.estimate_of` of a score.
         classifier: the trained model.
         x: `[B, *shape]`, in the declared units.
         ids: one for each point, which keys its noise; its position by default.
@@ -122,7 +122,7 @@ def _of_batch(
     inputs = batch.inputs.clone()
     inputs[~sound] = classifier.bounds[0]
     clean = look_for(needs, classifier, inputs, batch.ids, seed, rows)
-    found = formula(take(needs, classifier, clean), confidence)
+    found = formula(take(needs, classifier, clean), confidence, len(inputs))
     found = _without(found, ~clean.finite, Status.NONFINITE_LOGITS)
     return _without(found, ~sound.to(found.status.device), Status.NONFINITE_INPUT)
 

@@ -15,7 +15,7 @@ from brittle.scores.base import NoiseScore, Score
 from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.monte_carlo import MonteCarlo
 from brittle.scores.options import Option, by_name, options_of
-from brittle.scores.outside import find_family, find_score
+from brittle.scores.outside import check_alone, find_family, find_score
 
 RUNGS = (6, 10, 20, 50, 100, 200, 500)
 """Budgets of draws, with 100 times their numbers, at which a comparison also reads off what the draws so far say."""
@@ -51,10 +51,10 @@ def choose(
         UsageError: a name or a word that nothing is called by, or an option that no chosen score takes.
         ParameterError: a number out of range, or code from outside that cannot be used.
     """
-    kinds = {kind.name: kind for kind in map(find_score, names)}
+    kinds = _kinds(names)
     noise = find_family(family)
     given = {name: value for name, value in (options or {}).items() if value not in (None, False, ())}
-    known = by_name({**CATALOGUE, **kinds}.items())
+    known = _shared(by_name({**CATALOGUE, **kinds}.items()))
     _check_words(given, known)
     _check_all_taken(given, kinds, known)
     own = _settings(settings, {**kinds, noise.name: noise})
@@ -63,9 +63,43 @@ def choose(
     return [
         score
         for name, kind in kinds.items()
-        for variant in _variants(kind, given, own.get(name, {}))
+        for variant in _variants(kind, _taken(name, given, known), own.get(name, {}))
         for score in _scores(kind, noises, variant, comparing)
     ]
+
+
+def _kinds(names: Iterable[str]) -> dict[str, type[Score]]:
+    """The classes that `names` stand for, by the names that they call themselves.
+
+    Raises:
+        ParameterError: two are one class, or share a name.
+    """
+    kinds: dict[str, type[Score]] = {}
+    for kind in map(find_score, names):
+        if kinds.get(kind.name) is kind:
+            raise ParameterError("scores", f"{kind.name} is asked for twice; name it once")
+        check_alone(kinds, kind.name, kind)
+    return kinds
+
+
+def _shared(known: Mapping[str, Mapping[str, Option]]) -> dict[str, dict[str, Option]]:
+    """The options with those scores alone whose field is of the option's kind, and takes its words.
+
+    An option is that of its first score. A field of another score that only has its name is set by `--set`.
+    """
+    return {
+        name: {taker: one for taker, one in takers.items() if _is_like(one, next(iter(takers.values())))}
+        for name, takers in known.items()
+    }
+
+
+def _is_like(one: Option, first: Option) -> bool:
+    return one.kind is first.kind and (not one.choices or {*one.choices} == {*first.choices})
+
+
+def _taken(score: str, given: Given, known: Mapping[str, Mapping[str, Option]]) -> dict[str, object]:
+    """Those of the given options that reach the fields of a score."""
+    return {name: value for name, value in given.items() if score in known.get(name, {})}
 
 
 def _check_words(given: Given, known: Mapping[str, Mapping[str, Option]]) -> None:

@@ -6,21 +6,20 @@ A name is one of the catalogue, or one that `brittle.model.loading.named_code` f
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from typing import TypeVar
 
 from brittle.model.loading.named_code import check_name, find_installed, find_named, kind_of, refused, unknown
 from brittle.model.loading.user_code import digests, offered
 from brittle.noise import FAMILIES, Noise
-from brittle.scores.base import Score
+from brittle.scores.base import NoiseScore, Score
 from brittle.scores.catalogue import CATALOGUE
-from brittle.scores.options import options_of
+from brittle.scores.sound import check_class, check_dataclass, check_told, needs_of
 
 SCORES, FAMILIES_GROUP = "brittle.scores", "brittle.noise"
 """Entry point groups in which an installed package offers scores and noise families."""
 
-TEXTS = ("title", "quantity", "cost", "reference", "explanation")
-"""Class variables of a score that are text."""
+Named = TypeVar("Named", Score, Noise)
 
 
 def find_score(name: str) -> type[Score]:
@@ -69,26 +68,28 @@ def check_scores(scores: Iterable[Score]) -> None:
     """Raise unless every score says all that tables and reports ask of it, and a table can tell them apart.
 
     Raises:
-        ParameterError: one does not, two classes share a name, or a field stands in no parameter.
+        ParameterError: one does not, two classes of scores or of noise share a name, or a field stands in no parameter.
     """
     names: dict[str, type[Score]] = {}
+    families: dict[str, type[Noise]] = {}
     for score in scores:
         kind = type(score)
         check_score(kind, f"{kind.__module__}.{kind.__qualname__}")
-        if names.setdefault(kind.name, kind) is not kind:
-            raise refused(
-                kind.__qualname__, f"is called {kind.name!r} like {names[kind.name].__qualname__}; rename one"
-            )
-        own = options_of(kind)
-        hidden = [
-            name
-            for name in own
-            if name not in score.parameters and getattr(score, name) not in (None, own[name].default)
-        ]
-        if hidden:
-            raise refused(
-                kind.__qualname__, f"leaves {', '.join(hidden)} out of its parameters, so no table could tell; add it"
-            )
+        check_alone(names, kind.name, kind)
+        if isinstance(score, NoiseScore):
+            check_alone(families, score.noise.name, type(score.noise))
+        check_told(score)
+        needs_of(score)
+
+
+def check_alone(known: dict[str, type[Named]], name: str, kind: type[Named]) -> None:
+    """Keep `kind` among the `known`, unless another class has its name there.
+
+    Raises:
+        ParameterError: another has.
+    """
+    if known.setdefault(name, kind) is not kind:
+        raise refused(kind.__qualname__, f"is called {name!r} like {known[name].__qualname__}; rename one")
 
 
 def check_score(kind: object, where: str) -> type[Score]:
@@ -104,29 +105,10 @@ def check_score(kind: object, where: str) -> type[Score]:
     """
     if not (isinstance(kind, type) and issubclass(kind, Score)):
         raise refused(where, f"is {kind_of(kind)}; expected a subclass of brittle.scores.Score")
-    _check_dataclass(kind, where)
-    check_name(where, getattr(kind, "name", None), "name = 'my_score'")
+    check_class(kind, where)
     if CATALOGUE.get(kind.name, kind) is not kind:
         raise refused(where, f"is called {kind.name!r} like a score of brittle; give it another name")
-    unsaid = [one for one in TEXTS if not isinstance(text := getattr(kind, one, None), str) or not text]
-    if unsaid:
-        raise refused(where, f"does not say its {', '.join(unsaid)}; expected a text for each")
-    _check_sayings(kind, where)
     return kind
-
-
-def _check_sayings(kind: type[Score], where: str) -> None:
-    """Raise where what is no text is none of what it may be; what a score says of itself alone is seen there."""
-    places: Mapping[str, tuple[object, str]] = {
-        "safer": (kind.safer in ("higher", "lower", None), "'higher', 'lower' or None"),
-        "colour": (kind.colour is None or isinstance(kind.colour, int), "a whole number or None"),
-        "preference": (kind.preference is None or isinstance(kind.preference, int | float), "a number or None"),
-        "model": (kind.model is None or isinstance(kind.model, str), "a text or None"),
-    }
-    for name, (right, expected) in places.items():
-        said = inspect.getattr_static(kind, name)
-        if not right and not isinstance(said, property):
-            raise refused(where, f"has {name} = {said!r:.60}; expected {expected}")
 
 
 def check_family(kind: object, where: str) -> type[Noise]:
@@ -141,15 +123,6 @@ def check_family(kind: object, where: str) -> type[Noise]:
     """
     if not (isinstance(kind, type) and issubclass(kind, Noise)):
         raise refused(where, f"is {kind_of(kind)}; expected a subclass of brittle.noise.Noise")
-    _check_dataclass(kind, where)
+    check_dataclass(kind, where)
     check_name(where, getattr(kind, "name", None), "name = 'speckle'")
     return kind
-
-
-def _check_dataclass(kind: type, where: str) -> None:
-    if inspect.isabstract(kind):
-        missing = ", ".join(sorted(getattr(kind, "__abstractmethods__", ())))
-        raise refused(where, f"leaves out {missing}; write it")
-    parameters = vars(kind).get("__dataclass_params__")
-    if parameters is None or not parameters.frozen:
-        raise refused(where, "is no frozen dataclass; write @dataclass(frozen=True) above the class")

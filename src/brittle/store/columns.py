@@ -225,6 +225,11 @@ class Named(Protocol):
         """Its parameters, as the table writes them."""
         ...
 
+    @property
+    def label(self) -> str:
+        """Both in one text; raises where they do not tell it from another."""
+        ...
+
 
 Key = Named | str | tuple[str, Parameter]
 """What a column is asked for by: a score; a label or a name; a name and the value of one parameter, such as sigma."""
@@ -254,10 +259,10 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
     Raises:
         DataError: no column fits, or several do; the nearest labels are named.
     """
+    asked = _describe_key(key)
     fitting = [column for column in columns if _fits(column, key)]
     if len(fitting) == 1:
         return fitting[0]
-    asked = _describe_key(key)
     if fitting:
         labels = listed([column.label for column in fitting], NEAREST)
         raise DataError("several_scores", f"{asked} is one of {len(fitting)} columns: {labels}; say which by its label")
@@ -284,7 +289,7 @@ def _fits(column: Column, key: Key) -> bool:
 def _describe_key(key: Key) -> str:
     if isinstance(key, tuple):
         return ", ".join(map(str, key))
-    return key if isinstance(key, str) else score_label(key.name, key.parameters)
+    return key if isinstance(key, str) else key.label
 
 
 def _nearest(columns: Sequence[Column], key: Key) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from brittle.detector.pseudo_margin.learned import LearnedMargin
 from brittle.estimate import Parameters, Status
 from brittle.scores.base import mark
 from brittle.scores.one_pass import OnePass, OnePassScore
+from brittle.scores.options import NO_OPTION
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class PseudoMarginScore(OnePassScore):
         learned: the pseudo-margin.
     """
 
-    learned: LearnedMargin
+    learned: LearnedMargin = field(metadata=NO_OPTION)
 
     name: ClassVar[str] = "pseudo_margin"
     title: ClassVar[str] = "Pseudo-margin"

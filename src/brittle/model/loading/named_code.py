@@ -7,8 +7,11 @@ for, or all are listed.
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint
@@ -17,7 +20,7 @@ from types import ModuleType
 from typing import TypeVar
 
 from brittle.errors import BrittleError, ParameterError, UsageError
-from brittle.model.loading.user_code import import_module, offered, run_file
+from brittle.model.loading.user_code import import_module, line_of, offered, run_file
 
 OUTSIDE = "outside"
 """Code of the errors about code of the user's."""
@@ -42,6 +45,8 @@ def find_named(
         UsageError: there is no such file, or no such name in it.
         ParameterError: its code fails, or an entry point calls itself by another name.
     """
+    if name.endswith(".py"):
+        raise UsageError("unknown_name", f"{name} is a file; name the class: {_classes(name)}")
     if ":" not in name:
         point = offered(group).get(name)
         return None if point is None else _loaded(point)
@@ -80,6 +85,29 @@ def refused(where: str, why: str) -> ParameterError:
     return ParameterError(OUTSIDE, f"{where} {why}")
 
 
+@contextmanager
+def failing(kind: type, method: str) -> Iterator[None]:
+    """Name the class from outside whose `method` fails within; what fails in brittle's own is a defect, and goes on.
+
+    Raises:
+        ParameterError: the method of a class from outside failed.
+    """
+    try:
+        yield
+    except BrittleError:
+        raise
+    except Exception as error:
+        if kind.__module__.partition(".")[0] == "brittle":
+            raise
+        seen = f"{type(error).__name__}: {error}".removesuffix(": ")
+        raise refused(f"{kind.__qualname__}.{method}", f"failed{_where(error, kind)}: {seen}") from error
+
+
+def _where(error: BaseException, kind: type) -> str:
+    module = sys.modules.get(kind.__module__)
+    return "" if module is None or not hasattr(module, "__file__") else line_of(error, module)
+
+
 def kind_of(found: object) -> str:
     """What something is, in words."""
     return f"the class {found.__qualname__}" if isinstance(found, type) else f"an object of type {type(found).__name__}"
@@ -91,6 +119,16 @@ def unknown(what: str, name: str, known: Sequence[str], hint: str = "") -> Usage
     advice = f"did you mean {near[0]}? " if near else "separate names with blanks; " if "," in name else ""
     there = ", ".join(known) or f"no names; a {what} of your own is FILE.py:NAME"
     return UsageError("unknown_name", f"no {what} is called {name!r}; {hint or advice}there are {there}")
+
+
+def _classes(place: str) -> str:
+    """How the classes of a file are named; the file is read and not run."""
+    try:
+        body = ast.parse(Path(place).read_bytes()).body
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        body = []
+    names = [one.name for one in body if isinstance(one, ast.ClassDef) and not one.name.startswith("_")]
+    return " or ".join(f"{place}:{name}" for name in names or ["CLASS"])
 
 
 def _stands_in(module: ModuleType, value: object) -> bool:
