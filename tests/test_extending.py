@@ -643,8 +643,8 @@ class Wrong(Measurement):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"estimate": lambda self, measured, confidence: 1 / 0}, "Mine.estimate failed at line"),
-        ({"needs": property(lambda self: 1 / 0)}, "Mine.needs failed at line"),
+        ({"estimate": lambda self, measured, confidence: 1 / 0}, "Mine.estimate failed: ZeroDivisionError: division by zero"),
+        ({"needs": property(lambda self: 1 / 0)}, "Mine.needs failed: ZeroDivisionError"),
         ({"needs": lambda self: ()}, "Mine.needs is an object of type method; expected a property with a tuple"),
         ({"needs": [Forward()]}, "Mine.needs"),
         ({"needs": (Wrong("raises"),)}, "Wrong.measure failed at line"),
