@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from brittle.errors import DataError, listed
 from brittle.estimate import FLIP_PROBABILITY, Status, parameters_json, score_label
-from brittle.store.record import Parameter, RunRecord, ScoreRecord
+from brittle.store.record import NoiseRecord, Parameter, RunRecord, ScoreRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,6 +127,16 @@ class Column:
     def model(self) -> str | None:
         """What it says an extrapolated probability by."""
         return self.record.model
+
+    @property
+    def noise(self) -> NoiseRecord | None:
+        """What its noise is like; None where it has none."""
+        return self.record.noise
+
+    @property
+    def sources(self) -> Mapping[str, int]:
+        """How many draws it reads of each source of noise; empty where it reads none."""
+        return self.record.draws or {}
 
     @property
     def is_probability(self) -> bool:

@@ -19,20 +19,11 @@ from brittle.report.wording import MISSING, percent, plural, range_text, shown
 from brittle.store.columns import Column, Setting
 from brittle.store.record import DataRecord, ModelRecord
 
-NOISES = {
-    "gaussian": "Normal, drawn for every input value independently",
-    "uniform": "Uniform, drawn for every input value independently",
-    "laplace": "Laplace, drawn for every input value independently",
-    "sphere": "Uniform on a sphere around the point",
-    "ball": "Uniform in a ball around the point",
-}
-"""Noise families in words; another one is called by its name."""
-
 FILES = files_beside(__name__)
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredRun:
     """What was scored.
 
     Attributes:
@@ -50,7 +41,7 @@ class Scored:
     note: str
 
 
-class ScoredChapter(Chapter[Scored]):
+class ScoredChapter(Chapter[ScoredRun]):
     """What was scored."""
 
     name: ClassVar[str] = "scored"
@@ -58,10 +49,12 @@ class ScoredChapter(Chapter[Scored]):
     template: ClassVar[Text] = FILES / "chapter.html.jinja"
     begins_part: ClassVar[bool] = False
 
-    def summarize(self, contents: Contents) -> Scored:
+    def summarize(self, contents: Contents) -> ScoredRun:
         """The record of the run, its scores and its statuses."""
         found = _outcomes(contents)
-        return Scored(_entries(contents), _scores(contents), contents.tells_robustness, found, _note(contents, found))
+        return ScoredRun(
+            _entries(contents), _scores(contents), contents.tells_robustness, found, _note(contents, found)
+        )
 
 
 def _entries(contents: Contents) -> tuple[Entry, ...]:
@@ -136,13 +129,19 @@ def _noises(contents: Contents) -> tuple[Setting, ...]:
 
 def _noise_text(contents: Contents) -> str:
     families = dict.fromkeys(setting.noise for setting in _noises(contents))
-    names = "; ".join(NOISES.get(family, shown(family)) for family in families)
+    names = "; ".join(_family_text(contents, family) for family in families)
     clipped = (
         "Sampled scores clip noisy inputs to the range, which the linear ones do not know of."
         if any(column.parameters.get("clip") for column in contents.columns)
         else "Noisy inputs are not clipped to the range."
     )
     return f"{names}. {clipped}" if names else MISSING
+
+
+def _family_text(contents: Contents, family: str) -> str:
+    """What the family says of itself, or else its name."""
+    noise = contents.noises.get(family)
+    return shown(noise.explanation if noise is not None and noise.explanation else family)
 
 
 def _sigma_text(contents: Contents) -> str:
