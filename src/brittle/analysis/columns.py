@@ -12,11 +12,6 @@ TYPICAL_P_ROBUST = 0.7
 """The noise level whose mean robustness is nearest to this tells points apart best: few at 1, few at chance."""
 
 
-def columns(table: Scored) -> tuple[Column, ...]:
-    """The columns of `table`, in the order of its record."""
-    return table.columns
-
-
 def probability_columns(table: Scored) -> tuple[Column, ...]:
     """The columns of `table` that hold flip probabilities."""
     return tuple(column for column in table.columns if column.is_probability)
