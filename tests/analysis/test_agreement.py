@@ -18,9 +18,7 @@ from brittle.analysis import agreement, format_agreement
 from brittle.analysis.agreement import by_setting
 from brittle.analysis.columns import Setting
 from brittle.measure import Sample
-from brittle.noise import Uniform
-from brittle.run.sources import draws_of
-from brittle.scores import MMSE, Moments, MonteCarlo, Softmax, Taylor
+from brittle.scores import Moments, MonteCarlo
 
 
 def row(frame: pd.DataFrame, **wanted: object) -> pd.Series:
@@ -110,16 +108,6 @@ def test_a_score_from_outside_on_the_draws_of_the_reference_is_held_out_like_mom
         assert (own["shares_draws"], own["reference_draws"]) == (shares, left)
         assert (copied["shares_draws"], copied["reference_draws"]) == (shares, left)
     assert row(found, estimator="doubled", budget=8)["reference_draws"] == 24
-
-
-def test_clipping_and_the_number_of_draws_do_not_change_the_draws_and_the_noise_does() -> None:
-    one = draws_of(MonteCarlo(SIGMA, draws=40))
-    assert list(one.values()) == [40]
-    assert draws_of(Moments(SIGMA, draws=8, clip=True)).keys() == one.keys()
-    assert not draws_of(MonteCarlo(2 * SIGMA)).keys() & one.keys()
-    assert not draws_of(MonteCarlo(noise=Uniform(SIGMA))).keys() & one.keys()
-    assert not draws_of(MMSE(SIGMA)).keys() & one.keys()
-    assert draws_of(Taylor(SIGMA)) == draws_of(Softmax()) == {}
 
 
 def test_an_estimator_without_noise_is_compared_at_every_sigma() -> None:
