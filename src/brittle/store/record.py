@@ -2,7 +2,7 @@
 
 Every field says by its metadata whether it makes a run the same run: `SAME` decides a number, or what it is about;
 `OTHER` is where things lie, how the run was started, what was found out, or what became of it. A class with a field
-that says neither cannot be made.
+that says neither cannot be made; of the account, where all is what became of the run, `RunRecord.account` says it.
 """
 
 from __future__ import annotations
@@ -238,12 +238,13 @@ class MachineRecord:
     platform: str = field(metadata=OTHER)
 
 
+@checked
 @dataclass(frozen=True)
 class WarningRecord:
     """Something that a user should know: its stable code, and a sentence."""
 
-    code: str
-    sentence: str
+    code: str = field(metadata=OTHER)
+    sentence: str = field(metadata=OTHER)
 
 
 @checked
