@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import FLIP_PROBABILITY, Direction, Estimate, Status, score_label
+from brittle.estimate import CONFIDENCE, FLIP_PROBABILITY, Direction, Estimate, Status, score_label
 from brittle.intervals import jackknife
 from brittle.measure import Clean, Measurement, NearestPoint
 from brittle.model.classifier import Classifier
@@ -74,7 +74,7 @@ class Score(ABC):
         *,
         ids: Sequence[object] | None = None,
         seed: int = 0,
-        confidence: float = 0.99,
+        confidence: float = CONFIDENCE,
     ) -> Estimate:
         """The score of every point of `x`, the same numbers that `brittle.score` writes for them.
 
