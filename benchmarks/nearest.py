@@ -38,7 +38,20 @@ TOLERANCE = 1e-5
 SUBJECT, POINTS, BATCH = "vnn21_cifar10_resnet2b", 100, 100
 WITHIN = 0.99
 
-REFERENCE = Effort(8, 16, 9, 80, 9, 100, 200, 200, 5, 300, 20_000, passes={})
+REFERENCE = Effort(
+    patterns=8,
+    halvings=16,
+    scouts=9,
+    scout_steps=80,
+    targets=9,
+    fab_steps=100,
+    apgd_steps=200,
+    refine_steps=200,
+    refine_targets=5,
+    ddn_steps=300,
+    queries=20_000,
+    passes={},
+)
 
 
 def against_verdicts(models: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -151,3 +152,76 @@ def test_the_file_of_a_package_only_exports(path: Path) -> None:
         exported = isinstance(node, ast.Assign) and [ast.unparse(one) for one in node.targets] == ["__all__"]
         documented = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         assert exported or documented or isinstance(node, ast.Import | ast.ImportFrom), ast.unparse(node)[:80]
+
+
+@cache
+def public_classes() -> dict[str, list[str]]:
+    """The modules that define a public class of each name."""
+    found: dict[str, list[str]] = {}
+    for module, tree in trees().items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(module)
+    return found
+
+
+def test_a_class_has_its_name_for_itself() -> None:
+    assert {name: modules for name, modules in public_classes().items() if len(modules) > 1} == {}
+
+
+def bound(tree: ast.Module, name: str) -> Iterator[str]:
+    """What stands behind every parameter, variable, field and function called `name`: its annotation, or its value.
+
+    Several names given at once are left out: of these the syntax does not tell.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and node.arg == name:
+            yield "" if node.annotation is None else ast.unparse(node.annotation)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+            yield ast.unparse(node.annotation)
+        elif isinstance(node, ast.Assign | ast.NamedExpr):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+                yield ast.unparse(node.value)
+        elif isinstance(node, ast.FunctionDef) and node.name == name:
+            yield "" if node.returns is None else ast.unparse(node.returns)
+
+
+def is_last_layer(said: str) -> bool:
+    """Whether it is a `Head`, the name of one, or what a function that speaks of heads gave."""
+    return said in ("Head", "Head | None", "str | None") or "head" in said.lower()
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("head = find_head(model)", True),
+        ("def f(head: Head | None): ...", True),
+        ("head = next(points)", False),
+        ("def f(head: bytes): ...", False),
+        ("class A:\n    head: tuple[str, ...]", False),
+    ],
+)
+def test_another_head_is_found(text: str, right: bool) -> None:
+    assert [is_last_layer(said) for said in bound(ast.parse(text), "head")] == [right]
+
+
+def test_a_head_is_the_last_linear_layer() -> None:
+    for module, tree in trees().items():
+        assert [said for said in bound(tree, "head") if not is_last_layer(said)] == [], module
+
+
+def test_the_box_is_not_called_a_clip_in_the_searches() -> None:
+    """`bounded` says whether a search stays inside the box; `clip` is what sampled scores do to noisy copies."""
+    for module, tree in trees().items():
+        if module.startswith(("brittle.measure.nearest.", "brittle.measure.certified.")):
+            assert list(bound(tree, "clip")) == [], module
+
+
+@pytest.mark.parametrize("module", sorted(trees()))
+def test_a_docstring_says_something_itself(module: str) -> None:
+    """No docstring sends the reader elsewhere and says nothing beside that."""
+    for node in ast.walk(trees()[module]):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
+            text = ast.get_docstring(node) or ""
+            assert not re.fullmatch(r"(?i)(see|as in|like)\b[^.:]*\.?", text), f"{text} in {getattr(node, 'name', '')}"

@@ -26,8 +26,9 @@ from helpers.problems import inputs, small_classifier
 
 import brittle
 from brittle.cli import main
-from brittle.data import Batch, Format, Options, Points, array_points, open_points
+from brittle.data import Batch, Format, Points, ReadingOptions, array_points, open_points
 from brittle.errors import BrittleError, DataError, ParameterError, UsageError
+from brittle.estimate import Parameters
 from brittle.model.loading.user_code import digests
 from brittle.noise import Noise
 from brittle.report import Chapter
@@ -353,7 +354,7 @@ def test_a_field_that_no_table_tells_is_refused() -> None:
         depth: int = 3
 
         @property
-        def parameters(self) -> dict[str, object]:
+        def parameters(self) -> Parameters:
             return {}
 
     with pytest.raises(ParameterError, match="leaves depth out of its parameters"):
@@ -443,7 +444,7 @@ class Silent:
         return iter(())
 
 
-def broken(path: Path, options: Options) -> Points:
+def broken(path: Path, options: ReadingOptions) -> Points:
     raise KeyError("label")
 
 

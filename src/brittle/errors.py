@@ -1,6 +1,6 @@
 """The few errors that misuse raises.
 
-Every message says what was seen, where, and what to do. A single row that cannot be evaluated is not an error but
+Every message says what was found, where, and what to do. A single row that cannot be evaluated is not an error but
 a value with a status (see `brittle.estimate.Status`); what is raised here stops the run before it gives a number.
 """
 

@@ -20,6 +20,15 @@ FLIP_PROBABILITY = "flip_probability"
 INPUT_MARGIN = "input_margin"
 """The score that holds the distance to the nearest input found with another prediction."""
 
+Scalar = str | int | float | bool | None
+"""One value of a parameter."""
+
+Parameter = Scalar | tuple[Scalar, ...]
+"""What a parameter of a score may be."""
+
+Parameters = dict[str, Parameter]
+"""Parameters by their names, as the table writes them."""
+
 Direction = Literal["higher", "lower"] | None
 """Where points are safer: at the higher or the lower values of a score; None where they are not ranked by it."""
 
@@ -143,7 +152,7 @@ class Estimate:
         status: members of `Status` as integers, `[B]`, int64.
         passes: passes through the network that this score needs for the point, `[B]`, int64; forward and backward
             passes count one each.
-        detail: for each point, what was seen, or None.
+        detail: for each point, what was found there, or None.
         evidence: members of `Evidence` as integers, `[B]`, int64; None for scores that are no flip probability.
         counted: interval of the flip probability by the votes of the noisy copies that the score looked at, whatever
             the model: lower and upper ends, `[B]` each; None where it looked at none.
@@ -159,12 +168,22 @@ class Estimate:
     counted: tuple[Tensor, Tensor] | None = None
 
 
+LARGEST_WHOLE = 2.0**53
+"""Whole numbers below this are told apart in double precision."""
+
+
 def parameters_json(parameters: Mapping[str, Any]) -> str:
-    """The parameters of a score as the table writes them: JSON with sorted keys and no blanks."""
-    return json.dumps(dict(parameters), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    """The parameters of a score as the table writes them: JSON with sorted keys and no blanks, 1.0 as 1."""
+    written = {key: _written(value) for key, value in parameters.items()}
+    return json.dumps(written, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def score_label(score: str, parameters: Mapping[str, Any]) -> str:
+def score_label(score: str, parameters: Mapping[str, Parameter]) -> str:
     """A score with its parameters as one writes it, such as `moments(draws=20, sigma=0.1)`."""
-    inside = ", ".join(f"{key}={value}" for key, value in sorted(parameters.items()))
+    inside = ", ".join(f"{key}={_written(value)}" for key, value in sorted(parameters.items()))
     return f"{score}({inside})" if inside else score
+
+
+def _written(value: Any) -> Any:
+    """A number as it is written: numbers that are equal are written alike, since scores that have them are equal."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_WHOLE else value

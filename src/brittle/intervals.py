@@ -52,7 +52,7 @@ def paired_proportion(one: ArrayLike, both: ArrayLike, pairs: ArrayLike, confide
 
     With `r = P(at least one success)` and `s = P(two successes)` the proportion is `(r + s) / 2`. Both are binomial
     proportions over independent pairs; their Clopper-Pearson intervals at confidence `1 - (1 - confidence) / 2`
-    hold together with the stated confidence (Bonferroni), whatever the dependence within a pair. No interval that
+    hold together with the stated confidence (Bonferroni), for any dependence within a pair. No interval that
     ignores it is valid: a function that is even in the noise succeeds on both members or on neither.
 
     Args:

@@ -29,3 +29,9 @@ def test_distribution_reads_the_largest_budget_of_each_estimator() -> None:
     assert found["budget"].dropna().tolist() == [400, 400]
     assert found["sigma"].dropna().tolist() == [0.1, 0.2]
     assert len(histogram(make_table(points=2, broken=2))) == 0
+
+
+def test_columns_of_the_histogram_are_of_one_type_with_and_without_budgets() -> None:
+    sampled, exact = make_table(scores=("monte_carlo",)), make_table(scores=("moments", "softmax"))
+    types = [histogram(table).dtypes.to_dict() for table in (sampled, exact, make_table())]
+    assert types[0] == types[1] == types[2]

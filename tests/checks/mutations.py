@@ -577,12 +577,12 @@ MUTATIONS = (
     ),
     mutation(
         "a step of the network is no defect", "doctor/rounding.py",
-        "        if not jumps(classifier, inputs[row : row + 1], found.seen):\n", "        if True:\n",
+        "        if not jumps(classifier, inputs[row : row + 1], found.largest):\n", "        if True:\n",
         "doctor/test_rounding.py::test_a_step_of_the_network_excuses_what_rounding_does",
     ),
     mutation(
         "randomness is no step", "doctor/rounding.py",
-        "    if 2 * largest_difference(alone, again) >= seen:\n", "    if False:\n",
+        "    if 2 * largest_difference(alone, again) >= largest:\n", "    if False:\n",
         "doctor/test_company.py::test_a_network_that_is_random_is_not_excused",
     ),
     mutation(

@@ -10,6 +10,7 @@ import torch
 
 import brittle
 from brittle.cli import main
+from brittle.cli.digits import one_thread
 from brittle.scores import CATALOGUE
 
 
@@ -45,6 +46,17 @@ def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert f"{worst:.1%} (" in lines[[line.startswith("  point") for line in lines].index(True) + 1]
     assert f"Report: {tmp_path / 'demo' / 'report.html'}" in printed
     assert "brittle demo --full" in printed
+
+
+def test_one_thread_computes_and_as_many_as_before_afterwards() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(before + 1)
+    try:
+        with one_thread():
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == before + 1
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_the_full_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,7 +51,7 @@ def test_a_step_of_the_network_excuses_what_rounding_does() -> None:
         other[1] += 0.5
         found = excess(classifier, x, one, other)
     assert found is not None
-    assert (found.row, round(found.seen, 3)) == (1, 0.5)
+    assert (found.row, round(found.largest, 3)) == (1, 0.5)
 
 
 def every_kind(scale: float) -> Iterator[Callable[[Tensor, Tensor], Tensor]]:

@@ -17,7 +17,7 @@ import brittle
 from brittle.estimate import Direction, Estimate
 from brittle.measure import Clean, Forward, Measurement, NearestMargin, NetworkTraits, Passes, Sample, passes_of, take
 from brittle.measure.forward import look
-from brittle.measure.groups import Chunk, NoisyPasses
+from brittle.measure.groups import NoiseChunk, NoisyPasses
 from brittle.noise import Gaussian
 from brittle.run import plan
 from brittle.scores import Score
@@ -217,7 +217,7 @@ class FirstLogitSums:
     clean: Clean
     total: Tensor
 
-    def add(self, chunk: Chunk) -> None:
+    def add(self, chunk: NoiseChunk) -> None:
         with torch.no_grad():
             self.total += chunk.unfold(self.classifier(chunk.inputs)[:, 0].double()).sum(dim=(1, 2))
 

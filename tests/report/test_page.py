@@ -144,7 +144,7 @@ def test_hostile_text_in_every_field_is_shown_as_text(start: int) -> None:
     assert_inert(page)
     assert sum(tag == "svg" for tag, _ in page.elements) == 7
     for name in HOSTILE[start : start + 20]:
-        assert " ".join(wording.shown(name, 28).split()) in page.text
+        assert " ".join(wording.show(name, 28).split()) in page.text
 
 
 def test_hostile_scores_statuses_and_noises_are_shown_as_text() -> None:

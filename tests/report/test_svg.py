@@ -16,7 +16,7 @@ from brittle.report.svg import inert
 
 def test_names_in_a_figure_cannot_become_markup() -> None:
     frame = pd.DataFrame({"setting": "s", "name": list(HOSTILE[:31]), "order": range(31), "overall": 0.5})
-    frame = frame.assign(name=[wording.shown(name, 60) for name in frame["name"]], mean=0.5, low=0.4, high=0.6)
+    frame = frame.assign(name=[wording.show(name, 60) for name in frame["name"]], mean=0.5, low=0.4, high=0.6)
     root = ElementTree.fromstring(draw(Figure(classes_chart, frame), "classes"))
     assert {node.tag.rpartition("}")[2].lower() for node in root.iter()} <= DRAWING
     drawn = {node.text for node in root.iter() if node.text}

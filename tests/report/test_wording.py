@@ -32,9 +32,9 @@ def test_robustness_near_one_is_told_by_its_complement(flip: float, text: str) -
 
 
 def test_text_is_shown_escaped_and_cut() -> None:
-    assert wording.shown("a\nb\x00\u202e\udc80") == "a\\nb\\x00\\u202e\\udc80"
-    assert wording.shown("x" * 100, 10) == "x" * 9 + "…"
-    assert wording.shown(None) == wording.shown(float("nan")) == wording.MISSING
-    assert wording.shown(62006) == "62,006"
-    assert wording.shown(True) == "True"
-    assert json.loads(f'"{wording.shown("é")}"') == "é"
+    assert wording.show("a\nb\x00\u202e\udc80") == "a\\nb\\x00\\u202e\\udc80"
+    assert wording.show("x" * 100, 10) == "x" * 9 + "…"
+    assert wording.show(None) == wording.show(float("nan")) == wording.MISSING
+    assert wording.show(62006) == "62,006"
+    assert wording.show(True) == "True"
+    assert json.loads(f'"{wording.show("é")}"') == "é"

@@ -157,7 +157,7 @@ def test_sigma_out_of_range(name: str, sigma: float) -> None:
     "name", [name for name, kind in CATALOGUE.items() if "draws" in inspect.signature(kind).parameters]
 )
 def test_draws_out_of_range(name: str, draws: int) -> None:
-    with pytest.raises(ParameterError, match="draws must be between 2 and 10000000"):
+    with pytest.raises(ParameterError, match="draws must be a whole number between 2 and 10000000"):
         one_of(name, draws=draws)
 
 

@@ -148,7 +148,7 @@ def test_right_numbers_are_hardly_ever_contradicted() -> None:
 @pytest.mark.parametrize("score", FLIPS, ids=lambda score: score.label)
 def test_every_flip_probability_says_what_stands_behind_it(score: Score) -> None:
     found = estimate(small_classifier(), inputs(8), score)
-    draws = score.parameters.get("draws")
+    draws: int | None = getattr(score, "draws", None)
     assert found.evidence is not None
     assert (found.counted is None) == (draws is None)
     kinds = {Evidence(code) for code in found.evidence.tolist()}
@@ -265,7 +265,7 @@ def test_what_looks_at_no_copy_is_extrapolated() -> None:
         found = replicates(lambda x: 4.0 - x.square(), 0.5, score, 2)
         assert found.evidence is not None
         assert set(found.evidence.tolist()) == {int(Evidence.EXTRAPOLATED)}
-    assert MMSEMVS(SIGMA).parameters["draws"] > 0
+    assert MMSEMVS(SIGMA).draws > 0
 
 
 def _exact(noise: Noise, distance: float) -> float:

@@ -1,7 +1,7 @@
 """The law of the zoo at a small price, and the harness itself: what it calls wrong is wrong.
 
 `make test-hostile` spends more on each network. Here a row counts as wrong where it misses in each of four runs, which
-befalls a sound one by chance at 1.5e-8, and all of some 2,500 comparisons at 4e-5; seeds are fixed.
+happens to a sound one by chance at 1.5e-8, and all of some 2,500 comparisons at 4e-5; seeds are fixed.
 """
 
 from __future__ import annotations

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.problems import inputs, small_classifier
 from helpers.tables import make_table
 
-from brittle.errors import DataError
-from brittle.scores import LogitMargin, Moments, MonteCarlo
+import brittle
+from brittle.errors import DataError, ParameterError
+from brittle.estimate import parameters_json
+from brittle.scores import LogitMargin, Moments, MonteCarlo, Score, Softmax
 from brittle.store.schemas import SCORES
 
 TABLE = make_table(points=9, broken=2, scores=("moments", "taylor", "logit_margin"), sigmas=(0.1, 0.2), budgets=(10,))
@@ -75,3 +78,22 @@ def test_a_distance_has_no_robustness() -> None:
 def test_columns_are_computed_once() -> None:
     assert TABLE.columns is TABLE.columns
     assert replace(TABLE, scores=SCORES.empty_table()).columns is not TABLE.columns
+
+
+@pytest.mark.parametrize(("one", "other"), [(Moments(1), Moments(1.0)), (Softmax(2), Softmax(2.0))])
+def test_equal_scores_are_one_column(one: Score, other: Score) -> None:
+    """Scores that are equal are written alike, so that one is found by the other, and both at once are refused."""
+    assert one == other
+    assert one.label == other.label
+    assert parameters_json(one.parameters) == parameters_json(other.parameters)
+    table = brittle.score(small_classifier(), inputs(3), [one])
+    assert table[other].label == one.label
+    with pytest.raises(ParameterError, match="is asked for twice"):
+        brittle.score(small_classifier(), inputs(3), [one, other])
+
+
+@pytest.mark.parametrize("draws", [100.0, True, "100"])
+def test_draws_are_a_whole_number(draws: Any) -> None:
+    with pytest.raises(ParameterError, match="draws must be a whole number") as caught:
+        Moments(0.1, draws=draws)
+    assert caught.value.code == "draws"

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 
 from brittle.analysis.columns import probability_columns
 from brittle.analysis.kendall import kendall_tau
-from brittle.store.columns import ANY_NOISE, Column, Scored, Setting
+from brittle.store.columns import ANY_NOISE, Column, Row, Scored, Setting
 
 REFERENCE = "monte_carlo"
 """The estimator that the others are compared with: unbiased, and exact as its draws grow."""
 
 MIN_SHARE_HELD_OUT = 0.5
-"""Share of the reference's draws that must remain once those an estimator has seen are taken out."""
+"""Share of the reference's draws that must remain once those of an estimator are taken out."""
 
 _COLUMNS = (
     "sigma", "noise", "estimator", "score", "budget", "cost", "points", "left_out", "reference_draws",
@@ -114,7 +114,7 @@ def _held_out(column: Column, reference: Column, votes: dict[int | None, Column]
     return _Reference(rest.clip(0.0, 1.0), left, False)
 
 
-def _compare(column: Column, reference: _Reference, setting: Setting) -> dict[str, Any]:
+def _compare(column: Column, reference: _Reference, setting: Setting) -> Row:
     pairs = pd.DataFrame({"estimate": column.value, "truth": reference.flip})
     both = pairs.dropna()
     spread = np.sqrt(both["truth"] * (1.0 - both["truth"]) / reference.draws)
@@ -147,7 +147,7 @@ def _block(setting: Setting, rows: pd.DataFrame) -> str:
     return "\n".join([title, header, *(_line(row, width) for row in rows.to_dict("records"))])
 
 
-def _line(row: dict[str, Any], width: int) -> str:
+def _line(row: Row, width: int) -> str:
     cells: Sequence[str] = (
         f"  {row['estimator']:<{width}}",
         f"{'-' if pd.isna(row['budget']) else format(row['budget'], ','):>7}",

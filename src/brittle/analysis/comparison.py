@@ -20,7 +20,7 @@ from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.analysis.text import aligned, number, with_interval
 from brittle.errors import DataError
 from brittle.estimate import FLIP_PROBABILITY, parameters_json
-from brittle.store.columns import Column, Scored
+from brittle.store.columns import Column, Row, Scored
 
 ACCURACY = "accuracy"
 """The row that says how many predictions are right."""
@@ -121,7 +121,7 @@ def format_comparison(frame: pd.DataFrame) -> str:
     header = ["score", "points", "first", "second", "first - second", "first larger", "p"]
     lines = [
         [
-            _shown(row),
+            _score_name(row),
             f"{row['points']:,}",
             with_interval(row, "first"),
             with_interval(row, "second"),
@@ -184,7 +184,7 @@ def _check_labels(both: pd.DataFrame) -> None:
         )
 
 
-def _accuracy(first: Scored, second: Scored, pairing: _Pairing, confidence: float) -> dict[str, Any] | None:
+def _accuracy(first: Scored, second: Scored, pairing: _Pairing, confidence: float) -> Row | None:
     """The row of the accuracies; None where either run has no labels."""
     right = [
         pd.Series(table.points["correct"].to_pylist(), index=table.points["point"].to_pylist(), dtype=np.float64)
@@ -194,19 +194,19 @@ def _accuracy(first: Scored, second: Scored, pairing: _Pairing, confidence: floa
         return None
     x, y, dropped = _numbers(right[0], right[1], pairing)
     only_x, only_y = int((x > y).sum()), int((y > x).sum())
-    shown = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY}
-    row = _compared(x, y, shown, ACCURACY, confidence)
+    names = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY}
+    row = _compared(x, y, names, ACCURACY, confidence)
     test = float(binomtest(only_x, only_x + only_y).pvalue) if only_x + only_y else 1.0
     none = {"p_wilcoxon": math.nan, "p_t": math.nan, "p_mcnemar": test if x.size else math.nan}
     return row | _counts(pairing, dropped) | none
 
 
-def _row(one: Column, other: Column, pairing: _Pairing, confidence: float) -> dict[str, Any]:
+def _row(one: Column, other: Column, pairing: _Pairing, confidence: float) -> Row:
     x, y, dropped = _numbers(one.value, other.value, pairing)
     if one.quantity == LAPLACIAN:
         x, y = np.abs(x), np.abs(y)
-    shown = {"score": one.label, "title": one.title, "quantity": one.quantity}
-    return _compared(x, y, shown, one.quantity, confidence) | _counts(pairing, dropped)
+    names = {"score": one.label, "title": one.title, "quantity": one.quantity}
+    return _compared(x, y, names, one.quantity, confidence) | _counts(pairing, dropped)
 
 
 def _numbers(one: pd.Series, other: pd.Series, pairing: _Pairing) -> tuple[Values, Values, int]:
@@ -216,7 +216,7 @@ def _numbers(one: pd.Series, other: pd.Series, pairing: _Pairing) -> tuple[Value
     return pairs[0, known], pairs[1, known], int((~known).sum())
 
 
-def _counts(pairing: _Pairing, dropped: int) -> dict[str, Any]:
+def _counts(pairing: _Pairing, dropped: int) -> Row:
     return {
         "pairing": pairing.by,
         "dropped": dropped,
@@ -225,14 +225,14 @@ def _counts(pairing: _Pairing, dropped: int) -> dict[str, Any]:
     }
 
 
-def _compared(x: Values, y: Values, shown: dict[str, Any], quantity: str, confidence: float) -> dict[str, Any]:
+def _compared(x: Values, y: Values, names: Row, quantity: str, confidence: float) -> Row:
     infinite = bool(np.isinf(x).any() or np.isinf(y).any())
     differences = np.subtract(x, y, out=np.zeros_like(x), where=x != y)
     statistic = MEDIAN if infinite else MEAN_ABSOLUTE if quantity == LAPLACIAN else MEAN
     centre = _bounded if quantity in BOUNDED and not infinite else _CENTRES[statistic]
     alike = x.size > 0 and not differences.any()
     return {
-        **shown,
+        **names,
         "statistic": statistic,
         "points": x.size,
         **_named("first", centre(x, confidence)),
@@ -298,7 +298,7 @@ def _student(differences: Values) -> float:
     return float(2.0 * stdtr(scaled.size - 1.0, -abs(ratio)))
 
 
-def _title(row: dict[str, Any]) -> str:
+def _title(row: Row) -> str:
     paired = row["points"] + row["dropped"]
     alone = [f"{row[f'only_{run}']:,} only in the {run}" for run in ("first", "second") if row[f"only_{run}"]]
     by = "id" if row["pairing"] == "point" else "row, as their ids differ"
@@ -306,12 +306,12 @@ def _title(row: dict[str, Any]) -> str:
     return "; ".join([paired_by, *alone, f"intervals at {100 * row['confidence']:.4g}%"])
 
 
-def _shown(row: dict[str, Any]) -> str:
+def _score_name(row: Row) -> str:
     marks = {MEAN: "{}", MEAN_ABSOLUTE: "|{}|", MEDIAN: "{} *"}
     return marks[row["statistic"]].format(row["score"])
 
 
-def _remarks(rows: list[dict[str, Any]]) -> list[str]:
+def _remarks(rows: list[Row]) -> list[str]:
     remarks = ["p: McNemar's test of the accuracy, Wilcoxon's of the others"]
     if any(row["statistic"] == MEDIAN for row in rows):
         most = max(max(row["first_infinite"], row["second_infinite"]) for row in rows)

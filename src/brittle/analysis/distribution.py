@@ -33,7 +33,7 @@ def distribution(table: Scored) -> pd.DataFrame:
         probability exceeds `FRAGILE`.
     """
     confidence = table.record.confidence
-    rows = [_summary(column, confidence) for column in _shown(table)]
+    rows = [_summary(column, confidence) for column in _charted_columns(table)]
     return pd.DataFrame(rows, columns=_SUMMARY).astype({"budget": "Int64"})
 
 
@@ -47,11 +47,11 @@ def histogram(table: Scored, bins: int = 20) -> pd.DataFrame:
     Returns:
         `sigma`, `noise`, `estimator`, `score`, `budget`, the bin's `start` and `end`, `points` in it and their `share`.
     """
-    frames = [_histogram(column, bins) for column in _shown(table)]
+    frames = [_histogram(column, bins) for column in _charted_columns(table)]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=_HISTOGRAM)
 
 
-def _shown(table: Scored) -> Sequence[Column]:
+def _charted_columns(table: Scored) -> Sequence[Column]:
     found = [column for column in largest_budgets(table.columns) if column.value.notna().any()]
     return sorted(found, key=lambda column: (column.setting.sigma or 0.0, column.setting.noise))
 
@@ -83,4 +83,5 @@ def _histogram(column: Column, bins: int) -> pd.DataFrame:
     p_robust = column.p_robust.dropna()
     counts, edges = np.histogram(p_robust, bins=bins, range=(0.0, 1.0))
     shares = {"start": edges[:-1], "end": edges[1:], "points": counts, "share": counts / len(p_robust)}
-    return pd.DataFrame(_identity(column) | shares, columns=_HISTOGRAM)
+    frame = pd.DataFrame(_identity(column) | shares, columns=_HISTOGRAM)
+    return frame.astype({"sigma": "float64", "budget": "Int64"})  # of one type in all frames, also without a value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,11 +13,11 @@ from brittle.analysis.change_columns import laplacian_column, sampled_columns
 from brittle.analysis.label_flips import flips_block
 from brittle.analysis.location import median_interval
 from brittle.analysis.spearman import spearman
-from brittle.analysis.text import aligned, setting_name, with_interval
+from brittle.analysis.text import aligned, named_interval, setting_name, with_interval
 from brittle.errors import ParameterError
 from brittle.estimate import Status
 from brittle.intervals import clopper_pearson, jackknife
-from brittle.store.columns import Column, Scored, Setting
+from brittle.store.columns import Column, Row, Scored, Setting
 
 CHANGE = "probability_change"
 """The score that samples the change; its mean is what the Laplacian predicts."""
@@ -155,7 +155,7 @@ def _points(table: Scored, laplacian: Column, change: Column) -> pd.DataFrame:
     return pd.DataFrame(values, columns=_POINTS)
 
 
-def _row(points: pd.DataFrame, laplacian: Column, change: Column, confidence: float) -> dict[str, Any]:
+def _row(points: pd.DataFrame, laplacian: Column, change: Column, confidence: float) -> Row:
     names = ("predicted_change", "sampled_change", "sampled_low", "sampled_high", "kink")
     numbers = points[list(names)].to_numpy(dtype=np.float64)
     both = np.isfinite(numbers[:, :2]).all(axis=1)
@@ -180,18 +180,10 @@ def _row(points: pd.DataFrame, laplacian: Column, change: Column, confidence: fl
         "dropped": len(points) - predicted.size,
         "kinks": int(kinks.sum()),
         "decided": count,
-        "agreement": agree / count if count else math.nan,
-        "agreement_low": float(low),
-        "agreement_high": float(high),
-        "spearman": order.rho,
-        "spearman_low": order.low,
-        "spearman_high": order.high,
-        "slope": slope.value,
-        "slope_low": slope.low,
-        "slope_high": slope.high,
-        "ratio": ratio.median,
-        "ratio_low": ratio.low,
-        "ratio_high": ratio.high,
+        **named_interval("agreement", agree / count if count else math.nan, float(low), float(high)),
+        **named_interval("spearman", order.rho, order.low, order.high),
+        **named_interval("slope", slope.value, slope.low, slope.high),
+        **named_interval("ratio", ratio.median, ratio.low, ratio.high),
         "median_predicted": median_interval(predicted, confidence).median,
         "median_sampled": median_interval(sampled, confidence).median,
         "reason": None if predicted.size else NO_POINTS if _is_isotropic(change) else NOT_ISOTROPIC,

@@ -39,8 +39,8 @@ def ranked(table: Scored, column: Column | None = None) -> pd.DataFrame:
     )
     frame["class"] = class_of(table)[1]
     frame["p_robust"], frame["flip_probability"] = column.p_robust, column.value
-    told = ["low", "high", "status", "evidence"]
-    frame[told] = column.rows[told]
+    names = ["low", "high", "status", "evidence"]
+    frame[names] = column.rows[names]
     frame["second"] = second.value if second is not None else 0.0
     frame = frame[frame["flip_probability"].notna()]
     order = frame.sort_values(["flip_probability", "second", "row"], ascending=[False, False, True], ignore_index=True)

@@ -15,7 +15,7 @@ from brittle.analysis.location import skewed_mean
 from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.analysis.text import aligned, number, setting_name, with_interval
 from brittle.errors import ParameterError
-from brittle.store.columns import Column, Scored
+from brittle.store.columns import Column, Row, Scored
 
 FLIPS, CONFIDENCE = "monte_carlo", "max_probability"
 """The scores that say how often the label flipped, and how sure the model is."""
@@ -110,7 +110,7 @@ def flips_block(flips: pd.DataFrame) -> str:
 
 def _flip_row(
     laplacian: Column, flips: Column, sure: Column | None, confident: float, group: int, confidence: float
-) -> dict[str, Any]:
+) -> Row:
     numbers = pd.DataFrame({"laplacian": laplacian.value, "flips": flips.value})
     known = cast(pd.DataFrame, numbers[np.isfinite(numbers["laplacian"]) & np.isfinite(numbers["flips"])])
     certainty = None if sure is None else sure.value.reindex(known.index)
@@ -136,7 +136,7 @@ def _flip_row(
     }
 
 
-def _by_flipping(known: pd.DataFrame, confidence: float) -> dict[str, Any]:
+def _by_flipping(known: pd.DataFrame, confidence: float) -> Row:
     """The mean Laplacian of points that flipped at least once and of those that never did."""
     laplacian, ever = known["laplacian"].to_numpy(), (known["flips"] > 0.0).to_numpy()
     return {

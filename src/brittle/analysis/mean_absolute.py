@@ -1,4 +1,4 @@
-"""How large is a score on average, whatever its sign?"""
+"""How large is a score on average, regardless of its sign?"""
 
 from __future__ import annotations
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 
 from brittle.estimate import Status
-from brittle.store.columns import WITHOUT_VALUE, Scored
+from brittle.store.columns import WITHOUT_VALUE, Row, Scored
 
 _FIELDS = ("labels", "status", "sentence", "has_value", "points", "first")
 _STATUS = {status.slug: status for status in Status}
@@ -32,7 +31,7 @@ def outcomes(table: Scored, first: int = 5) -> pd.DataFrame:
     points = table.points.drop_columns(["image"]).to_pandas().set_index("point")
     valued = [_is_valued(str(status)) for status in points["status"]]
     rows = list(_outcomes(points, points, valued, first).values())
-    scores: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
+    scores: dict[tuple[str, tuple[str, ...]], Row] = {}
     for column in table.columns:
         evaluated = column.rows.loc[valued, :]
         numbers = [number == number for number in evaluated["value"]]
@@ -53,7 +52,7 @@ def _is_valued(slug: str) -> bool:
 
 def _outcomes(
     rows: pd.DataFrame, points: pd.DataFrame, valued: Sequence[bool], first: int
-) -> dict[tuple[str, tuple[str, ...]], dict[str, Any]]:
+) -> dict[tuple[str, tuple[str, ...]], Row]:
     """The statuses of `rows` other than `ok`, by status and the points that have it."""
     found = rows[["status", "detail"]].assign(
         row=points["row"].reindex(rows.index), name=points["name"].reindex(rows.index), valued=valued

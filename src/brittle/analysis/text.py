@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from brittle.errors import printable
-from brittle.store.columns import Setting
+from brittle.store.columns import Row, Setting
 
 
 def number(value: float) -> str:
@@ -15,10 +14,15 @@ def number(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.3g}"
 
 
-def with_interval(row: dict[str, Any], name: str) -> str:
+def with_interval(row: Row, name: str) -> str:
     """The number `name` of a row with the interval that stands beside it."""
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     return "-" if math.isnan(value) else f"{number(value)} [{number(low)}, {number(high)}]"
+
+
+def named_interval(name: str, value: float, low: float, high: float) -> dict[str, float]:
+    """The fields of a row for a number and its interval, as `with_interval` reads them."""
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -32,6 +36,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def setting_name(row: dict[str, Any]) -> str:
+def setting_name(row: Row) -> str:
     """The noise of a row with `sigma` and `noise`."""
     return str(Setting(row["sigma"], row["noise"]))

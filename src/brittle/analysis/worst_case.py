@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,10 @@ from brittle.analysis.detection import detection
 from brittle.analysis.margin_consistency import margin_consistency
 from brittle.analysis.paired import check_epsilon
 from brittle.analysis.robust_accuracy import direct_robust_accuracy
+from brittle.analysis.text import named_interval
 from brittle.estimate import INPUT_MARGIN, Status
 from brittle.norms import check_norm
-from brittle.store.columns import Column, Scored
+from brittle.store.columns import Column, Row, Scored
 
 _FIELDS = (
     "norm", "epsilon", "score", "title", "points", "dropped", "not_found", "masked", "positives",
@@ -105,7 +106,7 @@ def _row(
     correct: NDArray[np.float64],
     epsilon: float,
     confidence: float,
-) -> dict[str, Any]:
+) -> Row:
     margins, scores = margin.value.to_numpy(), values.to_numpy()
     order = margin_consistency(margins, scores, confidence, column.label)
     found = detection(margins, scores, epsilon, confidence)
@@ -122,18 +123,10 @@ def _row(
         "not_found": int(np.sum(statuses == Status.NOT_FOUND.slug)),
         "masked": int(np.sum(statuses == Status.MASKED.slug)),
         "positives": found.positives,
-        "tau": order.tau,
-        "tau_low": order.low,
-        "tau_high": order.high,
-        "auroc": found.auroc,
-        "auroc_low": found.auroc_low,
-        "auroc_high": found.auroc_high,
-        "aupr": found.aupr,
-        "aupr_low": found.aupr_low,
-        "aupr_high": found.aupr_high,
-        "fpr95": found.fpr_at_95_tpr,
-        "fpr95_low": found.fpr_low,
-        "fpr95_high": found.fpr_high,
+        **named_interval("tau", order.tau, order.low, order.high),
+        **named_interval("auroc", found.auroc, found.auroc_low, found.auroc_high),
+        **named_interval("aupr", found.aupr, found.aupr_low, found.aupr_high),
+        **named_interval("fpr95", found.fpr_at_95_tpr, found.fpr_low, found.fpr_high),
         "accuracy": robust.accuracy,
         "robust_accuracy": robust.robust_accuracy,
         "robust_low": robust.low,
@@ -143,7 +136,7 @@ def _row(
 
 
 def _title(frame: pd.DataFrame) -> str:
-    first = cast(dict[str, Any], frame.loc[frame["points"].idxmax()].to_dict())
+    first = cast(Row, frame.loc[frame["points"].idxmax()].to_dict())
     norm = "an unnamed norm" if first["norm"] is None else first["norm"]
     title = (
         f"{norm}, epsilon {first['epsilon']:.4g}: {first['positives']:,} of {first['points']:,} points are not robust"
@@ -156,7 +149,7 @@ def _title(frame: pd.DataFrame) -> str:
     return "; ".join([title, *remarks])
 
 
-def _line(row: dict[str, Any], width: int) -> str:
+def _line(row: Row, width: int) -> str:
     numbers = [f"{'-' if pd.isna(row[key]) else format(row[key], '.3f'):>6}" for key in _SHOWN]
     return " ".join([f"  {row['score']:<{width}}", f"{row['points']:>7,}", *numbers])
 

@@ -45,7 +45,7 @@ app.command(
     "brittle.cli.doctor:doctor",
     name="doctor",
     help="Examine MODEL, DATA and settings as `brittle score` does before it scores, and print what is known of them.\n"
-    "\nAll checks that can be made are made, whatever the others find. Exits with 0 where none failed, with 3 "
+    "\nAll checks that can be made are made, even where others fail. Exits with 0 where none failed, with 3 "
     "otherwise.",
 )
 app.command(verify)

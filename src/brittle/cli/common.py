@@ -81,11 +81,11 @@ def check_own(path: Path, mark: str, what: str) -> None:
 
 
 def say(quiet: bool, sentence: str) -> None:
-    """Tell what happens, on stderr, unless QUIET."""
+    """Print what happens, on stderr, unless QUIET."""
     if not quiet:
         show(f"brittle: {sentence}", sys.stderr)
 
 
 def show(text: str, stream: TextIO | None = None) -> None:
-    """Print lines of text, on stdout unless told; what a terminal would obey is shown as an escape."""
+    """Print lines of text, on stdout by default; what a terminal would obey is shown as an escape."""
     print("\n".join(map(printable, text.split("\n"))), file=stream)

@@ -53,8 +53,8 @@ def corrupt(
     for path in copies.paths:
         print(path)
     if copies.failed:
-        seen = f"{copies.failed} of {copies.points} points could not be read; they are NaN in the copies"
-        print(f"brittle: note: {seen}", file=sys.stderr)
+        sentence = f"{copies.failed} of {copies.points} points could not be read; they are NaN in the copies"
+        print(f"brittle: note: {sentence}", file=sys.stderr)
     count = f"{len(copies.paths)} cop{'y' if len(copies.paths) == 1 else 'ies'}"
     say(quiet, f"{copies.points} points, {count}; next: brittle score MODEL {copies.paths[0]}")
     return 0

@@ -54,11 +54,12 @@ def short(out: Path, quiet: bool) -> int:
     from brittle.report import write_report
     from brittle.store.reading import read_table
 
-    say(quiet, "training a small network on scikit-learn's digits")
-    model, data = digits.prepare(out)
     scoring = ScoreOptions(scores=SCORES, sigma=(SIGMA,)).taking(draws=DRAWS, effort="fast")
-    running = RunOptions(quiet=quiet)
-    code = score(str(model), data, out=out / "run", reading=DataOptions(limit=POINTS), scoring=scoring, running=running)
+    reading, running = DataOptions(limit=POINTS), RunOptions(quiet=quiet)
+    with digits.one_thread():
+        say(quiet, "training a small network on scikit-learn's digits")
+        model, data = digits.prepare(out)
+        code = score(str(model), data, out=out / "run", reading=reading, scoring=scoring, running=running)
     if code:
         return code
     say(quiet, "writing the report")

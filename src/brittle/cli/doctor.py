@@ -38,7 +38,7 @@ def doctor(
 ) -> int:
     """Examine MODEL, DATA and settings as `brittle score` does before it scores, and print what is known of them.
 
-    All checks that can be made are made, whatever the others find. Exits with 0 where none failed, with 3 otherwise.
+    All checks that can be made are made, even where others fail. Exits with 0 where none failed, with 3 otherwise.
 
     Parameters
     ----------
@@ -131,14 +131,14 @@ def _planted(subject: Subject) -> int:
 
     print("\nplanted boundaries: found, against what must be found")
     wrong = 0
-    for seen in plant(subject):
-        state = "ok" if seen.right else "failed"
-        wrong += not seen.right
-        exact = seen.low == seen.high
-        span = f"{seen.found:.4g}" if exact else f"{seen.found:.4g} ({seen.low:.4g} to {seen.high:.4g})"
+    for result in plant(subject):
+        state = "ok" if result.right else "failed"
+        wrong += not result.right
+        exact = result.low == result.high
+        span = f"{result.found:.4g}" if exact else f"{result.found:.4g} ({result.low:.4g} to {result.high:.4g})"
         print(
-            f"  {state:<8}{seen.score}, row {seen.row}: planted {seen.planted:.4g}, found {span}, right is "
-            f"{max(seen.least, 0):.4g} to {seen.most:.4g}{'' if seen.status == 'ok' else f', {seen.status}'}"
+            f"  {state:<8}{result.score}, row {result.row}: planted {result.planted:.4g}, found {span}, right is "
+            f"{max(result.least, 0):.4g} to {result.most:.4g}{'' if result.status == 'ok' else f', {result.status}'}"
         )
     return wrong
 

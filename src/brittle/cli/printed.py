@@ -56,7 +56,7 @@ def _comparison_texts(contents: Contents) -> list[str]:
     """The comparison with each other run, under its name."""
     from brittle.analysis import compare, format_comparison
     from brittle.analysis.comparison import most_drawn
-    from brittle.report.wording import shown
+    from brittle.report.wording import show
 
     frames = {name: most_drawn(compare(contents, other), contents.columns) for name, other in contents.others.items()}
-    return [f"Against {shown(name)}: {format_comparison(frame)}" for name, frame in frames.items()]
+    return [f"Against {show(name)}: {format_comparison(frame)}" for name, frame in frames.items()]

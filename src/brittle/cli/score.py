@@ -41,7 +41,7 @@ def score(
     out
         Folder for the run; it must not hold one yet, unless it is resumed.
     """
-    from brittle.run import Options, execute
+    from brittle.run import JobOptions, execute
     from brittle.run.progress import progress
     from brittle.run.workers.service import serve
 
@@ -51,7 +51,7 @@ def score(
     job = _open_job(model, data, out, declared, reading, scoring, running)
     command = ["brittle", *sys.argv[1:]]
     with progress(running.quiet, sys.stderr) as advance:
-        options = Options(
+        options = JobOptions(
             expected_accuracy=running.expected_accuracy,
             progress=advance,
             command=command,

@@ -16,7 +16,7 @@ def verify(run_folder: Annotated[Path, Parameter(name="run")]) -> int:
     """Read every shard of RUN again and print a line for each that is damaged.
 
     Size, digest, columns and page checksums must be those that were written. Files that the manifest does not name are
-    told, too; they do no harm.
+    listed, too; they do no harm.
 
     Parameters
     ----------

@@ -3,15 +3,15 @@
 from brittle.data.arrays import array_points
 from brittle.data.format import Format
 from brittle.data.formats import FORMATS, as_points, find_format, open_points
-from brittle.data.options import Options
+from brittle.data.options import ReadingOptions
 from brittle.data.points import Batch, Points
 
 __all__ = [
     "FORMATS",
     "Batch",
     "Format",
-    "Options",
     "Points",
+    "ReadingOptions",
     "array_points",
     "as_points",
     "find_format",

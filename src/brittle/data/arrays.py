@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from brittle.data.images import from_levels
-from brittle.data.listed import Chunk, ListedPoints
-from brittle.data.options import Options
+from brittle.data.listed import InputChunk, ListedPoints
+from brittle.data.options import ReadingOptions
 from brittle.errors import DataError, ParameterError
 
 LAYOUTS = ("nchw", "nhwc")
@@ -54,20 +54,20 @@ def array_points(
         DataError: the arrays are not of this form; the code says what is wrong.
         ParameterError: `bounds` or `layout` are not of this form.
     """
-    options = Options(bounds=bounds, layout=layout, scale_uint8=scale_uint8)
+    options = ReadingOptions(bounds=bounds, layout=layout, scale_uint8=scale_uint8)
     inputs = check_inputs(x, "x", options)
     labels = optional_labels(y, "y", len(inputs))
     named = text_ids(ids, "ids", len(inputs))
     return list_points(inputs, labels, named, class_names, options, _memory_provenance(inputs, labels, named))
 
 
-def array_chunks(inputs: Tensor, size: int, start: int, bounds: tuple[float, float]) -> Iterator[Chunk]:
+def array_chunks(inputs: Tensor, size: int, start: int, bounds: tuple[float, float]) -> Iterator[InputChunk]:
     """The rows of `inputs` from `start`, `size` at a time; uint8 is mapped to the bounds, half precision to single."""
     for rows in inputs[start:].split(size):
         if rows.dtype == torch.uint8:
-            yield Chunk(from_levels(rows, bounds))
+            yield InputChunk(from_levels(rows, bounds))
         else:
-            yield Chunk(rows.float() if rows.element_size() < 4 else rows)
+            yield InputChunk(rows.float() if rows.element_size() < 4 else rows)
 
 
 def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
@@ -98,7 +98,7 @@ def list_points(
     labels: tuple[int, ...] | None,
     ids: tuple[str, ...],
     class_names: Sequence[str] | None,
-    options: Options,
+    options: ReadingOptions,
     provenance: dict[str, Any],
 ) -> ListedPoints:
     return ListedPoints(
@@ -111,7 +111,7 @@ def list_points(
     )
 
 
-def check_inputs(x: Any, where: str, options: Options) -> Tensor:
+def check_inputs(x: Any, where: str, options: ReadingOptions) -> Tensor:
     """Inputs `[N, *shape]` as a tensor of floating point numbers, or of uint8 that is to be mapped."""
     if options.layout is not None and options.layout not in LAYOUTS:
         raise ParameterError("layout", f"layout must be one of {', '.join(LAYOUTS)}; found {options.layout!r}")

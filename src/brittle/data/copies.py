@@ -30,7 +30,7 @@ Values = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Copies:
+class WrittenCopies:
     """What was written.
 
     Attributes:
@@ -52,7 +52,7 @@ def write_copies(
     *,
     seed: int = 0,
     bounds: tuple[float, float] = (0.0, 1.0),
-) -> Copies:
+) -> WrittenCopies:
     """Write `folder/KIND-SEVERITY.npz` for each kind and severity: all files or, where anything fails, none.
 
     A file holds `x` `[N, C, H, W]`, float32 in the bounds, so that it is scored with the options of the model alone;
@@ -105,7 +105,7 @@ def write_copies(
                     for image, point in zip(levels, batch.ids, strict=True)
                 ]
                 copy.write(_values(np.stack(images), lost, bounds).tobytes())
-    return Copies(tuple(paths.values()), len(survey.ids), survey.failed)
+    return WrittenCopies(tuple(paths.values()), len(survey.ids), survey.failed)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import BinaryIO
 import torch
 
 from brittle.data.images import Failure, Look, Picture, UnreadableImage, decode, from_levels, look_at
-from brittle.data.listed import Chunk
-from brittle.data.options import Options
+from brittle.data.listed import InputChunk
+from brittle.data.options import ReadingOptions
 from brittle.errors import DataError
 
 SCANNED = 10_000
@@ -41,7 +41,7 @@ class EncodedImages:
 
     @classmethod
     def open(
-        cls, files: Callable[[int], Generator[BinaryIO, None, None]], names: Sequence[str], options: Options
+        cls, files: Callable[[int], Generator[BinaryIO, None, None]], names: Sequence[str], options: ReadingOptions
     ) -> EncodedImages:
         """Find out mode and size of the data set, and compare the sizes of its first `SCANNED` images.
 
@@ -66,7 +66,7 @@ class EncodedImages:
                 images.check_size(row, size)
         return images
 
-    def read(self, size: int, start: int) -> Iterator[Chunk]:
+    def read(self, size: int, start: int) -> Iterator[InputChunk]:
         """The images from row `start`, `size` at a time: `[B, channels, height, width]` and what failed."""
         with closing(self.files(start)) as streams:
             files = enumerate(streams, start)
@@ -78,7 +78,7 @@ class EncodedImages:
                     levels = torch.stack([one.pixels for one in pictures.values()])
                     inputs[list(pictures)] = from_levels(levels, self.bounds)
                 turned = frozenset(position for position, one in pictures.items() if one.turned)
-                yield Chunk(inputs, failures, turned)
+                yield InputChunk(inputs, failures, turned)
 
     def check_size(self, row: int, size: tuple[int, int]) -> None:
         """Raise where image `row` does not have the size of the data set.
@@ -112,7 +112,7 @@ def _first_readable(files: Iterator[BinaryIO], names: Sequence[str], turn: bool)
         try:
             decode(stream)
         except UnreadableImage as error:
-            failures.append(f"{names[row]}: {error.failure.seen}")
+            failures.append(f"{names[row]}: {error.failure.reason}")
         else:
             stream.seek(0)
             return row, look_at(stream, turn=turn)

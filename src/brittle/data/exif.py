@@ -14,7 +14,7 @@ EXIF = ("ignore", "apply")
 """What may be done with the orientation: leave the pixels as they lie, as torchvision does, or turn them as it says."""
 
 UPRIGHT = 1
-"""The orientation of an image whose pixels lie as it is to be seen."""
+"""The orientation of an image whose pixels lie upright."""
 
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -25,7 +25,7 @@ TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-"""What brings the pixels of an image of each other orientation to lie as it is to be seen."""
+"""What brings the pixels of an image of each other orientation to lie upright."""
 
 SIDEWAYS = frozenset({5, 6, 7, 8})
 """The orientations in which width and height change places."""

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from brittle.data.encoded import EncodedImages
 from brittle.data.files import changed_error, files_digest, path_text
 from brittle.data.listed import ListedPoints
-from brittle.data.options import Options
+from brittle.data.options import ReadingOptions
 from brittle.errors import DataError
 
 IMAGE_SUFFIX = re.compile(
@@ -27,7 +27,7 @@ def is_folder_of_classes(path: Path) -> bool:
     return path.is_dir() and bool(_folders(path))
 
 
-def read_folder(path: Path, options: Options) -> ListedPoints:
+def read_folder(path: Path, options: ReadingOptions) -> ListedPoints:
     """Points in `path/class/image.png`, or in `path/split/class/image.png` with a split.
 
     Classes are the sorted folder names. The id of a point is its path relative to the folder of the classes.

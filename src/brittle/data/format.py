@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from brittle.data.options import Options
+from brittle.data.options import ReadingOptions
 from brittle.data.points import Points
 
 
@@ -25,6 +25,6 @@ class Format(NamedTuple):
     name: str
     form: str
     recognise: Callable[[Path], bool]
-    read: Callable[[Path, Options], Points]
+    read: Callable[[Path, ReadingOptions], Points]
     encoded: bool = False
     arrays: bool = False

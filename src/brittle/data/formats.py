@@ -14,7 +14,7 @@ from brittle.data.folder import is_folder_of_classes, read_folder
 from brittle.data.format import Format
 from brittle.data.idx import is_idx_folder, read_idx
 from brittle.data.npz import read_npz
-from brittle.data.options import Options
+from brittle.data.options import ReadingOptions
 from brittle.data.outside import GROUP, check_format, find_outside_format, read_outside, recognises
 from brittle.data.parquet import is_parquet, read_parquet
 from brittle.data.points import Points
@@ -84,7 +84,7 @@ def open_points(
             format is none that can be used.
         UsageError: no format is called so.
     """
-    options = Options(split, bounds, limit, layout, scale_uint8, exif)
+    options = ReadingOptions(split, bounds, limit, layout, scale_uint8, exif)
     place = Path(path)
     if not place.exists():
         raise DataError("no_such_path", f"{path_text(place)} does not exist")

@@ -15,8 +15,8 @@ import torch
 
 from brittle.data.arrays import array_chunks, check_labels
 from brittle.data.files import files_digest, path_text
-from brittle.data.listed import Chunk, ListedPoints, RowIds
-from brittle.data.options import Options
+from brittle.data.listed import InputChunk, ListedPoints, RowIds
+from brittle.data.options import ReadingOptions
 from brittle.errors import DataError
 
 IMAGES, LABELS = "-images-idx3-ubyte", "-labels-idx1-ubyte"
@@ -38,7 +38,7 @@ def is_idx_folder(path: Path) -> bool:
     return path.is_dir() and bool(_prefixes(path))
 
 
-def read_idx(path: Path, options: Options) -> ListedPoints:
+def read_idx(path: Path, options: ReadingOptions) -> ListedPoints:
     """Points in `PREFIX-images-idx3-ubyte[.gz]`, `[N, 1, H, W]`, and `PREFIX-labels-idx1-ubyte[.gz]`.
 
     The split is the prefix, the end of one after a hyphen, or `test` for `t10k`; by default `t10k` or the only prefix.
@@ -71,7 +71,7 @@ def read_idx(path: Path, options: Options) -> ListedPoints:
     )
 
 
-def _images(path: Path, bounds: tuple[float, float]) -> tuple[tuple[int, ...], Callable[..., Iterator[Chunk]]]:
+def _images(path: Path, bounds: tuple[float, float]) -> tuple[tuple[int, ...], Callable[..., Iterator[InputChunk]]]:
     """Shape of the images in a file, and what reads those of some rows: from the disk, unless they are compressed."""
     if path.suffix == ".gz":
         pixels = torch.from_numpy(_read(path, 3)).unsqueeze(1)
@@ -84,7 +84,7 @@ def _images(path: Path, bounds: tuple[float, float]) -> tuple[tuple[int, ...], C
     _check_length(path, shape, path.stat().st_size - _HEADER)
     area = shape[1] * shape[2]
 
-    def read(size: int, start: int, stop: int) -> Iterator[Chunk]:
+    def read(size: int, start: int, stop: int) -> Iterator[InputChunk]:
         for first in range(start, stop, size):
             wanted = min(size, stop - first) * area
             levels = np.fromfile(path, np.uint8, wanted, offset=_HEADER + first * area)

@@ -55,19 +55,19 @@ class Failure:
 
     Attributes:
         status: what happened.
-        seen: what was found.
+        reason: what was found.
     """
 
     status: Status
-    seen: str
+    reason: str
 
 
 class UnreadableImage(Exception):
     """An image that is not decoded; holds the `Failure`."""
 
-    def __init__(self, status: Status, seen: str) -> None:
-        super().__init__(seen)
-        self.failure = Failure(status, seen)
+    def __init__(self, status: Status, reason: str) -> None:
+        super().__init__(reason)
+        self.failure = Failure(status, reason)
 
 
 @dataclass(frozen=True)
@@ -195,11 +195,11 @@ def _opened(stream: BinaryIO) -> Iterator[Image.Image]:
 
 
 def _open(stream: BinaryIO) -> Image.Image:
-    head = stream.read(256)
+    start = stream.read(256)
     stream.seek(0)
-    if not head:
+    if not start:
         raise UnreadableImage(Status.DECODE_ERROR, "the file is empty (0 bytes)")
-    other = _other_format(head)
+    other = _other_format(start)
     if other is not None:
         raise UnreadableImage(Status.FORMAT_NOT_ALLOWED, f"{other}; only {', '.join(FORMATS)} are read")
     try:
@@ -220,25 +220,25 @@ def _load(image: Image.Image) -> None:
         raise UnreadableImage(Status.DECODE_ERROR, f"{type(error).__name__}: {error}") from error
 
 
-def _other_format(head: bytes) -> str | None:
+def _other_format(start: bytes) -> str | None:
     """Name of a known image format that is not read."""
     for name, beginnings in _OTHER_FORMATS:
-        if head.lstrip().startswith(beginnings):
+        if start.lstrip().startswith(beginnings):
             return name
-    return _BOX_FORMATS.get(head[8:12]) if head[4:8] == b"ftyp" else None
+    return _BOX_FORMATS.get(start[8:12]) if start[4:8] == b"ftyp" else None
 
 
 def _check_header(image: Image.Image) -> None:
     width, height = image.size
     if width * height > MAX_PIXELS:
-        seen = f"{width} x {height} pixels; at most {MAX_PIXELS} are decoded"
-        raise UnreadableImage(Status.IMAGE_TOO_LARGE, seen)
+        reason = f"{width} x {height} pixels; at most {MAX_PIXELS} are decoded"
+        raise UnreadableImage(Status.IMAGE_TOO_LARGE, reason)
     frames = getattr(image, "n_frames", 1)
     if frames > 1:
         raise UnreadableImage(Status.MULTI_FRAME, f"{frames} frames; one image is needed")
     if image.mode not in _DECLARED:
-        seen = f"colour mode {image.mode}; {', '.join(_DECLARED)} are converted"
-        raise UnreadableImage(Status.IMAGE_MODE, seen)
+        reason = f"colour mode {image.mode}; {', '.join(_DECLARED)} are converted"
+        raise UnreadableImage(Status.IMAGE_MODE, reason)
 
 
 def _look(image: Image.Image) -> Look:

@@ -16,7 +16,7 @@ from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
 
 
-class Chunk(NamedTuple):
+class InputChunk(NamedTuple):
     """Some inputs, as they are read.
 
     Attributes:
@@ -73,7 +73,7 @@ class ListedPoints:
     """
 
     ids: tuple[str, ...] | RowIds
-    read: Callable[[int, int], Iterator[Chunk]] = field(repr=False)
+    read: Callable[[int, int], Iterator[InputChunk]] = field(repr=False)
     bounds: tuple[float, float]
     provenance: dict[str, Any]
     labels: tuple[int, ...] | None = None
@@ -122,7 +122,7 @@ class ListedPoints:
         if start != end:
             raise changed_error(self.provenance["path"], f"{start} points were read, {len(self)} were there before")
 
-    def _batch(self, rows: range, chunk: Chunk) -> Batch:
+    def _batch(self, rows: range, chunk: InputChunk) -> Batch:
         """The first points of a chunk, as many as there are rows."""
         part, inputs, turned = slice(rows.start, rows.stop), chunk.inputs[: len(rows)], chunk.turned
         drawn = thumbnails(inputs, self.bounds)
@@ -135,7 +135,7 @@ class ListedPoints:
             inputs=inputs,
             status=tuple(Status.OK if failure is None else failure.status for failure in found),
             detail=tuple(
-                None if failure is None else f"row {row}{self._name_in_brackets(row)}: {failure.seen}"
+                None if failure is None else f"row {row}{self._name_in_brackets(row)}: {failure.reason}"
                 for row, failure in zip(rows, found, strict=True)
             ),
             images=drawn and tuple(png if failure is None else None for png, failure in zip(drawn, found, strict=True)),

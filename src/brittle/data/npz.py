@@ -16,7 +16,7 @@ import numpy as np
 from brittle.data.arrays import check_inputs, list_points, optional_labels, text_ids
 from brittle.data.files import file_digest, path_text
 from brittle.data.listed import ListedPoints
-from brittle.data.options import Options
+from brittle.data.options import ReadingOptions
 from brittle.errors import DataError
 
 INPUT_KEYS, LABEL_KEYS, ID_KEYS = ("x", "images"), ("y", "labels"), ("ids", "id")
@@ -46,7 +46,7 @@ _NPZ_ERRORS = (
 """What zip files and NumPy raise on broken files."""
 
 
-def read_npz(path: Path, options: Options) -> ListedPoints:
+def read_npz(path: Path, options: ReadingOptions) -> ListedPoints:
     """Points in a `.npz` file: `x` or `images`, `y` or `labels`, `ids`, `class_names`; nothing in it is unpickled.
 
     With a split the keys are those of MedMNIST (`test_images`, `test_labels`) or Keras (`x_test`, `y_test`). Three

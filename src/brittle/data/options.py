@@ -10,7 +10,7 @@ from brittle.model.bounds import check_bounds
 
 
 @dataclass(frozen=True)
-class Options:
+class ReadingOptions:
     """How data are to be read.
 
     Attributes:

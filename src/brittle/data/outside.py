@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from brittle.data.files import file_digest, path_text
 from brittle.data.format import Format
-from brittle.data.options import Options
+from brittle.data.options import ReadingOptions
 from brittle.data.points import Batch, Points
 from brittle.errors import BrittleError, DataError
 from brittle.model.loading.named_code import check_name, find_named, kind_of, refused
@@ -96,7 +96,7 @@ def recognises(known: Format, path: Path) -> bool:
     return bool(_guarded(known, path, known.recognise, path))
 
 
-def read_outside(known: Format, path: Path, options: Options) -> DescribedPoints:
+def read_outside(known: Format, path: Path, options: ReadingOptions) -> DescribedPoints:
     """The points that a format from outside reads, at most as many as are asked for.
 
     Raises:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from brittle.data.encoded import EncodedImages
 from brittle.data.files import file_digest, files_digest, path_text
 from brittle.data.listed import ListedPoints, RowIds
-from brittle.data.options import Options
+from brittle.data.options import ReadingOptions
 from brittle.errors import DataError
 from brittle.store.files.plain_parquet import ERRORS, PlainFile, opened, reason
 
@@ -36,7 +36,7 @@ def is_parquet(path: Path) -> bool:
     return path.suffix == ".parquet" if path.is_file() else any(file.is_file() for file in path.glob("*.parquet"))
 
 
-def read_parquet(path: Path, options: Options) -> ListedPoints:
+def read_parquet(path: Path, options: ReadingOptions) -> ListedPoints:
     """Points in a Parquet file, or in the files of one split in a folder (`test-00000-of-00002.parquet`).
 
     The image column is the one of type struct with `bytes`; labels are the ClassLabel feature or the column `label`

@@ -17,11 +17,11 @@ from brittle.analysis.margin_consistency import margin_consistency
 from brittle.detector.results import Counts, LeftOut, Rate, Verdict, left_out_sentence
 from brittle.detector.threshold import check_rate, flagged, points_needed, threshold_of, too_few
 from brittle.errors import DataError, ParameterError
-from brittle.estimate import INPUT_MARGIN, Status, parameters_json
+from brittle.estimate import INPUT_MARGIN, Parameter, Status, parameters_json
 from brittle.intervals import check_confidence
 from brittle.norms import check_norm
 from brittle.store.files.strict_json import MOST_WHOLE
-from brittle.store.record import Parameter, ScoreRecord
+from brittle.store.record import ScoreRecord
 from brittle.store.table import Table
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from brittle.detector.fields import DetectorFields
@@ -13,10 +14,11 @@ from brittle.detector.results import Rate
 from brittle.detector.scoring import PSEUDO_MARGIN, check_score, reading_of, score_of
 from brittle.detector.threshold import check_rate, points_needed
 from brittle.errors import ParameterError
+from brittle.estimate import Parameter, Scalar
 from brittle.intervals import check_confidence, clopper_pearson
 from brittle.norms import check_norm, parse_epsilon
 from brittle.scores import InputMargin
-from brittle.store.files.strict_json import MOST_WHOLE, Scalar
+from brittle.store.files.strict_json import MOST_WHOLE
 
 ROUNDING = 1e-6
 """By how much the ends of an interval may differ that other versions of the libraries computed."""
@@ -87,7 +89,7 @@ def _check_parameters(score: str, norm: str, found: dict[str, Scalar]) -> None:
         raise ParameterError("parameters", f"{score} for {norm} has no such parameters; found {found!r:.80}")
 
 
-def _check_margin(found: dict[str, Any], norm: str) -> bool:
+def _check_margin(found: Mapping[str, Any], norm: str) -> bool:
     """Whether the attacks stayed inside the bounds, from the parameters of the margins, which a run writes so."""
     usual = InputMargin()
     kinds = {name: type(getattr(usual, name, None)) for name in found}
@@ -130,5 +132,5 @@ def _check_rate_interval(name: str, rate: Rate, confidence: float) -> None:
         )
 
 
-def _as_json(parameters: dict[str, Any]) -> str:
+def _as_json(parameters: Mapping[str, Parameter]) -> str:
     return json.dumps(parameters, sort_keys=True)

@@ -44,11 +44,11 @@ from brittle.detector.scoring import (
 )
 from brittle.detector.threshold import about_threshold, flagged
 from brittle.errors import DetectorFormatError, ModelError, ParameterError
-from brittle.estimate import CONFIDENCE, Status
+from brittle.estimate import CONFIDENCE, Scalar, Status
 from brittle.model.classifier import Classifier
 from brittle.model.head import find_head
 from brittle.norms import parse_epsilon
-from brittle.store.files.strict_json import FormatProblem, Scalar, dump, parse, read_text
+from brittle.store.files.strict_json import FormatProblem, dump, parse, read_text
 from brittle.store.files.writing import write
 from brittle.store.record import ScoreRecord
 from brittle.store.table import Table

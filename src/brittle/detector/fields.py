@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from brittle.detector.identity import Identity
 from brittle.detector.results import Counts, Rate, Verdict
-from brittle.store.files.strict_json import Scalar
+from brittle.estimate import Scalar
 
 FORMAT = 1
 """Version of the detector file."""

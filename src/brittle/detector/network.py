@@ -89,7 +89,7 @@ class DetectorNetwork(nn.Module):
         _check_inputs(inputs, self._channels)
         inside = self._inside(inputs)  # before the network, which may work in place
         try:
-            output, features, head = self._observe(self._as_seen(inputs))
+            output, features, head = self._observe(self._preprocess(inputs))
         except (RuntimeError, ValueError, TypeError, AssertionError, IndexError) as error:
             # Exporting and compiling say for themselves what they lack, and so does a machine out of memory.
             if isinstance(error, BrittleError | torch.OutOfMemoryError) or torch.compiler.is_compiling():
@@ -98,9 +98,9 @@ class DetectorNetwork(nn.Module):
         logits = self._logits(output, inputs.shape[0])
         if head is not None and features is not None and not self._head_agrees:
             self._check_head(head, features, logits)
-        shown = OnePass(logits, features, None if head is None else head.weight)
-        score = self._reading.oriented(self._score.value(shown))
-        first, second = shown.top
+        one = OnePass(logits, features, None if head is None else head.weight)
+        score = self._reading.oriented(self._score.value(one))
+        first, second = one.top
         # NaN where a logit or the score is NaN or infinite, and nothing reaches NaN: few kernels, which small networks
         # notice. The sum of single precision logits does not overflow in double precision.
         total = logits.sum(dim=1, dtype=torch.float64) + score
@@ -112,21 +112,21 @@ class DetectorNetwork(nn.Module):
         values = inputs.flatten(1)
         return (values.amin(dim=1) >= self._least) & (values.amax(dim=1) <= self._most)
 
-    def _as_seen(self, inputs: Tensor) -> Tensor:
+    def _preprocess(self, inputs: Tensor) -> Tensor:
         """The inputs as the network sees them; without preprocessing the caller's own, as it gets them bare."""
         moved = inputs if inputs.dtype == self._dtype else inputs.to(self._dtype or inputs.dtype)
         return normalise(moved, self.mean, self.std) if self._scaled else moved
 
-    def _observe(self, seen: Tensor) -> tuple[Any, Tensor | None, Head | None]:
+    def _observe(self, values: Tensor) -> tuple[Any, Tensor | None, Head | None]:
         """What the network returns, and where they are needed the features and the last layer."""
         if self._head is None:
-            return self.network(seen), None, None
+            return self.network(values), None, None
         if self._weight is not None:
-            output, features = self.network(seen)
+            output, features = self.network(values)
             head = Head(self._head, self._weight, self._bias, self.network)
         else:
             head = find_head(self.network, self._head)
-            output, features = head.observe(seen)
+            output, features = head.observe(values)
         one_logit = self._outputs == "binary-logit" and len(head.weight) == 1
         return output, features, head.for_two_classes() if one_logit else head
 
@@ -135,7 +135,7 @@ class DetectorNetwork(nn.Module):
         if torch.compiler.is_compiling():
             raise ModelError(
                 "head_unchecked",
-                f"whether the layer {head.name!r} gives the logits is seen in a first pass; run the network once "
+                f"whether the layer {head.name!r} gives the logits is checked in a first pass; run the network once "
                 f"before it is exported or compiled",
             )
         check_head(head, features, logits)

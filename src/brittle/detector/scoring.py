@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from brittle.detector.identity import Identity
 from brittle.detector.pseudo_margin.score import PseudoMarginScore
 from brittle.errors import ModelError, ParameterError, UnknownNameError
+from brittle.estimate import Parameters
 from brittle.model.loading.user_code import offered
 from brittle.scores import CATALOGUE, Score
 from brittle.scores.one_pass import OnePassScore
@@ -137,7 +138,7 @@ def check_learned(pseudo_margin: PseudoMargin, identity: Identity, norm: str) ->
         )
 
 
-def parameters_of(score: str, norm: str, pseudo_margin: PseudoMargin | None) -> dict[str, Any]:
+def parameters_of(score: str, norm: str, pseudo_margin: PseudoMargin | None) -> Parameters:
     """The parameters that the score must have in a run.
 
     Raises:

@@ -81,7 +81,7 @@ def raise_or_note(subject: Subject) -> tuple[Finding, ...]:
 
 
 def run_all(subject: Subject) -> list[Outcome]:
-    """Make every check that can be made, whatever the others found."""
+    """Make every check that can be made, even where others failed."""
     _ = subject.untouched  # before the first pass
     outcomes: list[Outcome] = []
     lost: set[str] = set()
@@ -99,6 +99,6 @@ def run_all(subject: Subject) -> list[Outcome]:
             outcomes.append(Outcome(check.name, FAILED, error.code, str(error.args[0])))
             continue
         notes = [Outcome(check.name, NOTE, each.code, each.sentence) for each in found if isinstance(each, Finding)]
-        seen = "; ".join(each for each in found if isinstance(each, str))
-        outcomes += notes or [Outcome(check.name, OK, None, seen)]
+        notes_on = "; ".join(each for each in found if isinstance(each, str))
+        outcomes += notes or [Outcome(check.name, OK, None, notes_on)]
     return outcomes

@@ -1,4 +1,4 @@
-"""Does a row get the same logits whatever stands beside it?
+"""Does a row get the same logits in any company?
 
 The points, and noisy copies of them, go through the network in another order, in pieces of many sizes, and beside other
 inputs in batches as large as those of the run. Every row is compared with what it gave in the first batch.
@@ -144,7 +144,7 @@ def _check_looked_at_again(subject: Subject) -> None:
 
 
 def _refuse(subject: Subject, company: Company, found: Difference) -> None:
-    subject.check_same(NOW)  # a network that changes by itself is told so, not that it mixes rows
+    subject.check_same(NOW)  # a network that changes by itself is reported as such, not as one that mixes rows
     raise ModelError(
         "batch_dependent",
         f"row {subject.numbers[found.row]} {company.how} and in the first batch of {len(company.inputs)} differ by "

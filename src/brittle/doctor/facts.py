@@ -56,9 +56,9 @@ def _repeats(subject: Subject) -> str:
 def _units(subject: Subject) -> str:
     low, high = subject.classifier.bounds
     inputs, wide = subject.inputs, high - low
-    seen = f"{float(inputs.min()):.4g} to {float(inputs.max()):.4g}"
+    span = f"{float(inputs.min()):.4g} to {float(inputs.max()):.4g}"
     small = f"sigma 0.1 of the range is {0.1 * wide:g} in these units"
-    return f"values from {seen} in the declared units [{low:g}, {high:g}], shape {list(inputs.shape[1:])}; {small}"
+    return f"values from {span} in the declared units [{low:g}, {high:g}], shape {list(inputs.shape[1:])}; {small}"
 
 
 def _size(subject: Subject) -> str:
@@ -78,4 +78,4 @@ FACTS: tuple[tuple[str, Callable[[Subject], str]], ...] = (
     ("accuracy", accuracy),
     ("cost", cost_of_run),
 )
-"""What is found out, in the order in which it is told."""
+"""What is found out, in the order in which it is printed."""

@@ -53,10 +53,10 @@ def check_labels(labels: Tensor, classes: int) -> None:
     wrong = (labels < 0) | (labels >= classes)
     count = int(wrong.sum())
     if count > 1 and count > 0.01 * len(labels):
-        seen = sorted({int(label) for label in labels[wrong]})[:SHOWN]
+        wrongly = sorted({int(label) for label in labels[wrong]})[:SHOWN]
         raise DataError(
             "label_range",
-            f"{count} of {len(labels)} labels lie outside the model's classes 0..{classes - 1}, such as {seen}; "
+            f"{count} of {len(labels)} labels lie outside the model's classes 0..{classes - 1}, such as {wrongly}; "
             f"correct them, or leave the labels out",
         )
 
@@ -120,7 +120,7 @@ def about_accuracy(correct: int, labelled: int, classes: int, confusion: Confusi
     renamed = _renaming(known, classes)
     total = sum(known.values())
     after = sum(known[pair] for pair in renamed.items())
-    seen = f"accuracy {correct / labelled:.3f} on {labelled} labelled rows, little better than chance or worse"
+    found = f"accuracy {correct / labelled:.3f} on {labelled} labelled rows, little better than chance or worse"
     if total and after >= PERMUTED * total and after > 3 * sum(known.get((own, own), 0) for own in range(classes)):
         moved = [f"{label} as {other}" for label, other in renamed.items() if label != other]
         more = ", …" if len(moved) > SHOWN else ""
@@ -130,7 +130,7 @@ def about_accuracy(correct: int, labelled: int, classes: int, confusion: Confusi
         )
     else:
         advice = "check bounds, mean and std, channel order and the order of the classes"
-    yield Finding("accuracy_suspicious", f"{seen}; {advice}")
+    yield Finding("accuracy_suspicious", f"{found}; {advice}")
 
 
 def _renaming(confusion: Confusion, classes: int) -> dict[int, int]:

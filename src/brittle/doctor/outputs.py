@@ -29,8 +29,8 @@ def check_forward(subject: Subject) -> Iterator[Finding | str]:
     """The model takes the inputs and returns class scores."""
     logits = subject.logits
     taken = subject.classifier.taken
-    seen = f"{list(subject.inputs.shape)} gave {list(logits.shape)}, {_name(subject.classifier.output_dtype)}"
-    yield seen if taken is None else f"{seen}, taken from {taken}"
+    shapes = f"{list(subject.inputs.shape)} gave {list(logits.shape)}, {_name(subject.classifier.output_dtype)}"
+    yield shapes if taken is None else f"{shapes}, taken from {taken}"
 
 
 def check_finite(subject: Subject) -> Iterator[Finding | str]:
@@ -38,10 +38,10 @@ def check_finite(subject: Subject) -> Iterator[Finding | str]:
     logits, finite = subject.logits, len(subject.finite)
     if finite == 0:
         _refuse_masks(logits)
-        seen = "NaN" if bool(logits.isnan().any()) else "infinite"
+        kind = "NaN" if bool(logits.isnan().any()) else "infinite"
         raise ModelError(
             "nonfinite_logits",
-            f"the model returned {seen} logits in all of the {len(logits)} rows looked at; check the weights and the "
+            f"the model returned {kind} logits in all of the {len(logits)} rows looked at; check the weights and the "
             f"range of the inputs",
         )
     yield f"finite in {finite} of {len(logits)} rows"
@@ -53,10 +53,10 @@ def check_constant(subject: Subject) -> Iterator[Finding | str]:
     with torch.no_grad():
         probes = torch.cat([subject.classifier(part) for part in subject.random_inputs(PROBES).split(subject.rows)])
     if bool((torch.cat((logits, probes)) == logits[0]).all()):
-        shown = ", ".join(f"{value:.4g}" for value in logits[0, :5].tolist())
+        first = ", ".join(f"{value:.4g}" for value in logits[0, :5].tolist())
         raise ModelError(
             "constant_output",
-            f"the model returned the same logits ({shown}…) for {len(logits)} rows and for {len(probes)} random "
+            f"the model returned the same logits ({first}…) for {len(logits)} rows and for {len(probes)} random "
             f"inputs; it does not look at its input",
         )
     yield f"they differ between {len(logits)} rows and {len(probes)} random inputs"

@@ -20,7 +20,7 @@ HUGE_SIGMA = 10.0
 """Noise above this many times the value range is noted."""
 
 MOST_DIMENSIONS = 200
-"""Competitors beyond which the integral over their margins is refused; 20 are kept of more than 100 unless told."""
+"""Competitors beyond which the integral over their margins is refused; 20 are kept of more than 100 by default."""
 
 REFERENCE_DIMENSIONS, REFERENCE_SECONDS, GROWTH = 100, 0.36, 1.5
 """What one integral over 100 margins takes on one core, and the power with which that grows: 12 s at 999."""
@@ -38,8 +38,8 @@ def check_noise(subject: Subject) -> Iterator[Finding | str]:
                 f"sigma is in pixel units, choose a smaller one",
             )
         _check_not_absorbed(subject, noise)
-    shown = ", ".join(f"{noise.sigma:g}" for noise in noises)
-    yield f"sigma {shown} for the range [{low:g}, {high:g}]" if noises else "no chosen score adds noise"
+    levels = ", ".join(f"{noise.sigma:g}" for noise in noises)
+    yield f"sigma {levels} for the range [{low:g}, {high:g}]" if noises else "no chosen score adds noise"
 
 
 def check_cost(subject: Subject) -> Iterator[Finding | str]:

@@ -88,7 +88,7 @@ class PlantResult:
         return self.low <= self.most and self.high >= self.least
 
 
-def seen_by(score: Score) -> bool:
+def can_be_planted(score: Score) -> bool:
     """Whether what a score must say of a planted boundary is known."""
     if any(need.uses_features or need.reads_layers for need in score.needs):
         return False
@@ -102,7 +102,7 @@ def plant(subject: Subject) -> Iterator[PlantResult]:
     Raises:
         ParameterError: there is no such score among the chosen ones, or no point with a prediction that is no tie.
     """
-    scores = _largest_budgets([score for score in subject.scores if seen_by(score)])
+    scores = _largest_budgets([score for score in subject.scores if can_be_planted(score)])
     if not scores:
         known = ", ".join(kind.name for kind in (*DISTANCES, *PROBABILITIES))
         raise ParameterError(
@@ -125,7 +125,7 @@ def _largest_budgets(scores: Sequence[Score]) -> list[Score]:
         others = {name: value for name, value in score.parameters.items() if name != "draws"}
         key = score_label(score.name, others)
         before = kept.get(key)
-        if before is None or score.parameters.get("draws", 0) >= before.parameters.get("draws", 0):
+        if before is None or getattr(score, "draws", 0) >= getattr(before, "draws", 0):
             kept[key] = score
     return list(kept.values())
 
@@ -175,8 +175,8 @@ def planted_classifier(base: Classifier, point: Clean, direction: Tensor, length
     def model(inputs: Tensor) -> Tensor:
         logits = base(inputs)
         along = ((inputs - point.inputs) * direction).flatten(1).sum(dim=1)
-        raised = logits[:, own] + slope * (along - length)
-        columns = [raised if number == other else logits[:, number] for number in range(logits.shape[1])]
+        moved = logits[:, own] + slope * (along - length)
+        columns = [moved if number == other else logits[:, number] for number in range(logits.shape[1])]
         return torch.stack(columns, dim=1)
 
     return Classifier(model, base.bounds, device=base.device)

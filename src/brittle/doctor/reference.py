@@ -50,8 +50,8 @@ class Reference:
             raise changed_model(self.rows[found.row], where, found)
         return replace(self, logits=now)
 
-    def content(self, classifier: Classifier) -> dict[str, Any]:
-        """What another process is told of it, as JSON: rows, logits, and what rounding explains of each."""
+    def content(self, classifier: Classifier) -> dict[str, object]:
+        """What is sent of it to another process, as JSON: rows, logits, and what rounding explains of each."""
         explained = allowed(self.logits, precision_of(classifier)) if self.rows else self.logits
         return {"rows": list(self.rows), "logits": self.logits.tolist(), "explained": explained.tolist()}
 
@@ -68,8 +68,8 @@ def check_alike(own: Mapping[str, Any], other: Mapping[str, Any] | None, where: 
         ModelError: it does not.
     """
     if other is None or other["rows"] != own["rows"]:
-        seen = "none" if other is None else other["rows"]
-        raise ModelError("worker_differs", f"logits of rows {own['rows']} are compared, {where} gave those of {seen}")
+        rows = "none" if other is None else other["rows"]
+        raise ModelError("worker_differs", f"logits of rows {own['rows']} are compared, {where} gave those of {rows}")
     for row, one, two, explained in zip(own["rows"], own["logits"], other["logits"], own["explained"], strict=True):
         if len(one) != len(two):
             raise ModelError("worker_differs", f"row {row} has {len(one)} logits here, and {len(two)} {where}")

@@ -42,16 +42,16 @@ class Difference:
 
     Attributes:
         row: the row where it is.
-        seen: by how much a logit differs there; infinite where one is no number.
+        largest: by how much a logit differs there; infinite where one is no number.
         allowed: what rounding explains of it.
     """
 
     row: int
-    seen: float
+    largest: float
     allowed: float
 
     def __str__(self) -> str:
-        return f"{self.seen:.3g} in the logits (rounding explains {self.allowed:.2g})"
+        return f"{self.largest:.3g} in the logits (rounding explains {self.allowed:.2g})"
 
 
 def precision_of(classifier: Classifier) -> float:
@@ -107,28 +107,28 @@ def excess(
         other: logits of `inputs` that were found another way, `[V, C]`.
         explained: what rounding explains, `[V, C]`; by default what `one` says of it.
     """
-    seen = _differences(one, other)
+    between = _differences(one, other)
     explained = allowed(one, precision_of(classifier)) if explained is None else explained
-    ratios, classes = torch.where(seen > 0, seen / explained, 0.0).max(dim=1)
+    ratios, classes = torch.where(between > 0, between / explained, 0.0).max(dim=1)
     for row in ratios.argsort(descending=True).tolist():
-        found = Difference(row, float(seen[row, classes[row]]), float(explained[row, classes[row]]))
-        if not found.seen > found.allowed:
+        found = Difference(row, float(between[row, classes[row]]), float(explained[row, classes[row]]))
+        if not found.largest > found.allowed:
             return None
-        if not jumps(classifier, inputs[row : row + 1], found.seen):
+        if not jumps(classifier, inputs[row : row + 1], found.largest):
             return found
     return None
 
 
-def jumps(classifier: Classifier, inputs: Tensor, seen: float) -> bool:
-    """Whether a change of an input by rounding changes its logits by half as much as was `seen`.
+def jumps(classifier: Classifier, inputs: Tensor, largest: float) -> bool:
+    """Whether a change of an input by rounding changes its logits by half as much as `largest`.
 
-    A network with steps in it (signs, rounding) does so at a step, and rounding explains what was seen. The input goes
+    A network with steps in it (signs, rounding) does so at a step, and rounding explains the difference. The input goes
     through alone, so nothing beside it does it; a network that does not repeat itself is not excused.
 
     Args:
         classifier: in evaluation mode.
         inputs: one input, `[1, *shape]`.
-        seen: a difference in its logits.
+        largest: a difference in its logits.
     """
     size = TREMBLE * torch.finfo(inputs.dtype).eps
     smallest = size * max(map(abs, classifier.bounds))  # in the units of the inputs, however small these are
@@ -138,9 +138,9 @@ def jumps(classifier: Classifier, inputs: Tensor, seen: float) -> bool:
         alone = classifier(inputs)
         changed = [classifier(inputs + size * change * inputs.abs().clamp_min(smallest)) for change in changes]
         again = classifier(inputs)
-    if 2 * largest_difference(alone, again) >= seen:
+    if 2 * largest_difference(alone, again) >= largest:
         return False
-    return any(2 * largest_difference(alone, each) >= seen for each in changed)
+    return any(2 * largest_difference(alone, each) >= largest for each in changed)
 
 
 def _differences(one: Tensor, other: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Does the model give the same logits for the same input, whatever it saw before and beside it?"""
+"""Does the model give the same logits for the same input, after and beside other inputs?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_weights(subject: Subject) -> Iterator[Finding | str]:
     """Weights and buffers are finite, and of single precision or better."""
     model = subject.classifier.model
     if not isinstance(model, nn.Module):
-        yield "a function: its weights cannot be seen"
+        yield "a function: its weights cannot be checked"
         return
     check_finite_weights(model, "the model")
     tensors = [*model.parameters(), *model.buffers()]
@@ -68,13 +68,13 @@ def check_state_kept(subject: Subject) -> Iterator[Finding | str]:
     """Forward passes leave weights and buffers as they were."""
     model = subject.classifier.model
     if not isinstance(model, nn.Module):
-        yield "a function: its state cannot be seen"
+        yield "a function: its state cannot be checked"
         return
     _ = subject.logits  # what a model sets up in its first pass is no change
     before = _digests(model)
     passes = len(subject.repeats) - 1
     after = _digests(model)
-    changed = [name for name, seen in before.items() if after.get(name) != seen]
+    changed = [name for name, old in before.items() if after.get(name) != old]
     if changed:
         raise ModelError(
             "mutates_state",

@@ -103,7 +103,7 @@ class Measurement(ABC):
 
     @property
     def kept_competitors(self) -> int | None:
-        """How many competing classes it was told to keep; None where it was not told."""
+        """How many competing classes it keeps; None for the default."""
         return None
 
     def memory(self, points: int, network: NetworkTraits) -> int:
@@ -176,8 +176,33 @@ def check_draws(draws: int, antithetic: bool = True) -> None:
         ParameterError: below 2, above `MOST_DRAWS`, or odd where antithetic pairs are drawn.
     """
     even = ", even (they come in antithetic pairs)" if antithetic else ""
-    if not 2 <= draws <= MOST_DRAWS or (antithetic and draws % 2):
+    if type(draws) is not int or not 2 <= draws <= MOST_DRAWS or (antithetic and draws % 2):
         raise ParameterError(
             "draws",
-            f"draws must be between 2 and {MOST_DRAWS}{even}; found {draws}. Each costs a pass or more per point",
+            f"draws must be a whole number between 2 and {MOST_DRAWS}{even}; found {draws}. Each costs a pass or more "
+            f"per point",
         )
+
+
+def check_enough(name: str, count: int) -> None:
+    """Raise unless `count` directions are enough for an error of their mean.
+
+    Args:
+        name: of the parameter, for the message.
+        count: how many are drawn.
+
+    Raises:
+        ParameterError: fewer than 2.
+    """
+    if count < 2:
+        raise ParameterError(name, f"at least 2 {name} are needed for an error; found {count}")
+
+
+def check_classes(classes: int | None) -> None:
+    """Raise unless at least one competing class is kept; None keeps the default.
+
+    Raises:
+        ParameterError: fewer than 1.
+    """
+    if classes is not None and classes < 1:
+        raise ParameterError("classes", f"at least 1 competitor must be kept; found classes={classes}")

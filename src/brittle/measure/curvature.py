@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from brittle.errors import ParameterError
-from brittle.measure.base import Measurement, NetworkTraits, Passes
+from brittle.measure.base import Measurement, NetworkTraits, Passes, check_enough
 from brittle.measure.forward import Clean
 from brittle.model.classifier import Classifier
 from brittle.model.turns import PASSES
@@ -24,7 +24,7 @@ METHODS = ("auto", "exact", "probes")
 """How the second derivatives are summed."""
 
 PROBES = 32
-"""Random directions per point unless told."""
+"""Random directions per point by default."""
 
 LOOKS = 2
 """Random directions along which `auto` finds out whether the network bends at all."""
@@ -94,8 +94,7 @@ class Curvature(Measurement):
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ParameterError("method", f"the method must be one of {', '.join(METHODS)}; found {self.method!r}")
-        if self.probes < 2:
-            raise ParameterError("probes", f"at least 2 probes are needed for an error; found {self.probes}")
+        check_enough("probes", self.probes)
 
     def cost(self, network: NetworkTraits) -> Passes:
         """Gradients at the point and beside it and `LOOKS` directions; where the network bends all directions, too."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from brittle.measure.base import NetworkTraits, Passes
 from brittle.measure.forward import Clean
-from brittle.measure.groups import Chunk, NoisyPasses
+from brittle.measure.groups import NoiseChunk, NoisyPasses
 from brittle.measure.sampling import doubt
 from brittle.model.classifier import Classifier
 
@@ -82,7 +82,7 @@ class DirectionalSums:
         none = torch.zeros(len(clean.ids), dtype=torch.float64, device=clean.logits.device)
         return cls(classifier, clean, none, none.clone(), torch.zeros_like(clean.predicted))
 
-    def add(self, chunk: Chunk) -> None:
+    def add(self, chunk: NoiseChunk) -> None:
         """Differentiate at the copies of some pairs."""
         copies, repeats = chunk.inputs.requires_grad_(True), chunk.units * chunk.members
         logits = self.classifier(copies)

@@ -15,10 +15,10 @@ ALL_CLASSES_UP_TO = 100
 """With at most this many classes every competitor is kept."""
 
 KEPT_CLASSES = 20
-"""How many of the nearest competitors are kept above that, unless told."""
+"""How many of the nearest competitors are kept above that, by default."""
 
 ROWS = 64
-"""Rows in one pass through the network on a CPU unless told; larger passes are slower there with small inputs."""
+"""Rows in one pass through the network on a CPU by default; larger passes are slower there with small inputs."""
 
 NUMBERS = 2**23
 """Input numbers in one pass through the network, where `ROWS` rows would hold more."""
@@ -111,7 +111,7 @@ def look(
     rows = rows or default_rows(inputs, classifier.device)
     with classifier.evaluating(), torch.set_grad_enabled(differentiate):
         inputs = inputs.detach().to(classifier.device)
-        # A copy that is made here can be differentiated with respect to, whatever mode the inputs were made in.
+        # A copy that is made here can be differentiated with respect to, in any mode the inputs were made in.
         start = inputs.clone().requires_grad_(True) if differentiate else inputs
         logits, features = classifier.observe(start) if observe else (classifier(start), None)
     graph = (start, logits) if differentiate else None

@@ -23,7 +23,7 @@ GROUPS = 8
 
 
 @dataclass(frozen=True)
-class Chunk:
+class NoiseChunk:
     """Some units of noise for each point of a batch.
 
     A unit is an antithetic pair `(e, -e)`, or a single draw.
@@ -62,7 +62,7 @@ class Chunk:
 
 def noisy_chunks(
     clean: Clean, noise: Noise, purpose: str, budgets: Sequence[int], antithetic: bool = True
-) -> Iterator[Chunk]:
+) -> Iterator[NoiseChunk]:
     """Noisy copies of the points up to the largest budget of draws, in chunks that end at every budget."""
     members = 2 if antithetic else 1
     stream = Stream(noise, clean.inputs, clean.ids, clean.seed, purpose)
@@ -74,7 +74,7 @@ def noisy_chunks(
             half = stream.draw(units)
             signed = torch.stack((half, -half), dim=2) if antithetic else half.unsqueeze(2)
             copies = clean.inputs[:, None, None] + signed
-            yield Chunk(copies.flatten(0, 2), first, units, members)
+            yield NoiseChunk(copies.flatten(0, 2), first, units, members)
             first += units
 
 
@@ -84,7 +84,7 @@ Result_co = TypeVar("Result_co", covariant=True)
 class Sums(Protocol[Result_co]):
     """Running sums over noisy copies, from which the result of every budget can be read."""
 
-    def add(self, chunk: Chunk) -> None:
+    def add(self, chunk: NoiseChunk) -> None:
         """Send the copies of `chunk` through the network, and add what they show."""
         ...
 
@@ -93,7 +93,7 @@ class Sums(Protocol[Result_co]):
         ...
 
 
-def at_budgets(chunks: Iterable[Chunk], sums: Sums[Result_co], budgets: Sequence[int]) -> list[Result_co]:
+def at_budgets(chunks: Iterable[NoiseChunk], sums: Sums[Result_co], budgets: Sequence[int]) -> list[Result_co]:
     """The result at each of `budgets`, in draws: the largest is measured, the smaller ones are read off on the way."""
     found: dict[int, Result_co] = {}
     for chunk in chunks:
@@ -128,7 +128,7 @@ class NoisyPasses(Measurement, Generic[Result_co]):
 
     @property
     def stream(self) -> Hashable:
-        """Whatever the number of draws: those of a smaller budget are the first of a larger one."""
+        """The same for every number of draws: those of a smaller budget are the first of a larger one."""
         return replace(self, draws=2)
 
     @property
@@ -148,7 +148,7 @@ class NoisyPasses(Measurement, Generic[Result_co]):
         return at_budgets(chunks, first.sums(classifier, clean), budgets)
 
 
-def offsets(chunk: Chunk, inputs: Tensor) -> Tensor:
+def offsets(chunk: NoiseChunk, inputs: Tensor) -> Tensor:
     """The noise of each copy of a chunk around the points `inputs` `[B, *shape]`, `[copies, n]`."""
     points = inputs.flatten(1).repeat_interleave(chunk.units * chunk.members, dim=0)
     return chunk.inputs.detach().flatten(1) - points

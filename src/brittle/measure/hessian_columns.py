@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.errors import ParameterError
-from brittle.measure.base import Measurement, NetworkTraits, Passes
+from brittle.measure.base import Measurement, NetworkTraits, Passes, check_enough
 from brittle.measure.curvature import differentiable_gradients
 from brittle.measure.forward import Clean
 from brittle.measure.sampling import doubt
@@ -18,7 +17,7 @@ from brittle.model.classifier import Classifier
 from brittle.noise import Stream, Uniform
 
 COLUMNS = 64
-"""Columns per point unless told."""
+"""Columns per point by default."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,7 @@ class HessianColumns(Measurement):
     columns: int = COLUMNS
 
     def __post_init__(self) -> None:
-        if self.columns < 2:
-            raise ParameterError("columns", f"at least 2 columns are needed for an error; found {self.columns}")
+        check_enough("columns", self.columns)
 
     def cost(self, network: NetworkTraits) -> Passes:
         """A gradient, and a backward pass a column."""

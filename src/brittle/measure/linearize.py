@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.measure.base import Measurement, NetworkTraits, Passes, check_draws
+from brittle.measure.base import Measurement, NetworkTraits, Passes, check_classes, check_draws
 from brittle.measure.forward import Clean, competitors_kept, look
 from brittle.measure.groups import GROUPS, at_budgets, noisy_chunks
 from brittle.measure.linearization import COLUMNS, Linearization, contract, last
@@ -55,8 +55,7 @@ class Linearize(Measurement):
             raise ParameterError("draws", "a smoothed linearisation needs both noise and draws, one at the point none")
         if self.draws is not None:
             check_draws(self.draws, self.antithetic)
-        if self.classes is not None and self.classes < 1:
-            raise ParameterError("classes", f"at least 1 competitor must be kept; found classes={self.classes}")
+        check_classes(self.classes)
 
     @property
     def stream(self) -> Hashable:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from brittle.measure.base import NetworkTraits, Passes
 from brittle.measure.forward import Clean
-from brittle.measure.groups import GROUPS, Chunk, NoisyPasses, along, leave_one_out_weights, offsets
+from brittle.measure.groups import GROUPS, NoiseChunk, NoisyPasses, along, leave_one_out_weights, offsets
 from brittle.measure.linearization import contract
 from brittle.measure.noisy_margins import Spread, SpreadSums, Votes, VoteSums, parts
 from brittle.model.classifier import Classifier
@@ -111,7 +111,7 @@ class NearestMarginSums:
             bend=torch.zeros_like(origin),
         )
 
-    def add(self, chunk: Chunk) -> None:
+    def add(self, chunk: NoiseChunk) -> None:
         """Differentiate at the copies of some pairs."""
         inputs, clean = chunk.inputs.requires_grad_(True), self.clean
         logits = self.classifier(inputs)

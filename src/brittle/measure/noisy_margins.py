@@ -191,10 +191,7 @@ class SpreadSums:
         normal = 2.0 * (oo.square() / units + even.square() / (units - 1))
         scattered = (oooo + 2 * mixed4 + even4 - (oo + even2).square()) / (units - 1)
         degrees = 2.0 * safe.square() / torch.maximum(normal, scattered).clamp_min(1e-300)
-        # Third and fourth Hermite polynomials of two normal numbers, averaged: their covariances are 6 r^3 and 24 r^4.
-        alike = 2.0 * share - 1.0
-        skew_error = 3.0 * (1.0 + alike**3)
-        tail_error = 12.0 * (1.0 + alike**4)
+        skew_error, tail_error = _hermite_errors(2.0 * share - 1.0)
         skewness = (even3 + 3 * mixed3) / safe**1.5 / (skew_error / units).sqrt().clamp_min(1e-6)
         kurtosis = ((even4 + 6 * mixed4 + oooo) / safe.square() - 3.0) / (tail_error / units).sqrt()
         flat = variance <= 0
@@ -207,6 +204,14 @@ class SpreadSums:
             skewness=skewness.masked_fill(flat, 0.0),
             kurtosis=kurtosis.masked_fill(flat, 0.0),
         )
+
+
+def _hermite_errors(alike: Tensor) -> tuple[Tensor, Tensor]:
+    """Variances of the averaged third and fourth Hermite polynomials of two normal numbers with correlation `alike`.
+
+    Their covariances are `6 r^3` and `24 r^4`.
+    """
+    return 3.0 * (1.0 + alike**3), 12.0 * (1.0 + alike**4)
 
 
 @dataclass

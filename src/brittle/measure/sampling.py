@@ -10,13 +10,13 @@ from torch import Tensor
 
 from brittle.measure.base import NetworkTraits, Passes
 from brittle.measure.forward import Clean
-from brittle.measure.groups import Chunk, NoisyPasses
+from brittle.measure.groups import NoiseChunk, NoisyPasses
 from brittle.measure.noisy_margins import MarginSums, NoisyMargins, Spread, Votes, margins_of
 from brittle.model.classifier import Classifier
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class OtherMargins:
     """Means and standard deviations of the margins of the competitors that were not kept, `[B, C]` each.
 
     Attributes:
@@ -69,7 +69,7 @@ class Sampled:
     draws: int
     votes: Votes
     margins: NoisyMargins | None
-    others: LeftOut | None
+    others: OtherMargins | None
     change: ProbabilityMoments | None
     tied: Tensor
     passes: int
@@ -113,7 +113,7 @@ class SamplePasses:
     clip: bool
     sums: SampleSums
 
-    def add(self, chunk: Chunk) -> None:
+    def add(self, chunk: NoiseChunk) -> None:
         """Send the copies of some pairs through the network."""
         copies = chunk.inputs.clamp(*self.classifier.bounds) if self.clip else chunk.inputs
         with torch.no_grad():
@@ -189,11 +189,11 @@ class SampleSums:
         steepest = deviation.gather(1, nearest)[:, 0]
         return ProbabilityMoments(mean, spread / (units - 1), units, self.doubt, soft, steepest)
 
-    def _left_out(self, draws: int) -> LeftOut:
+    def _left_out(self, draws: int) -> OtherMargins:
         mean = self.all_margins / draws
         variance = (self.all_squares / draws - mean.square()).clamp_min(0.0)
         known = torch.cat((self.margins.competitors, self.margins.predicted[:, None]), dim=1)
-        return LeftOut((mean + self.margins.origin).scatter(1, known, torch.inf), variance.sqrt())
+        return OtherMargins((mean + self.margins.origin).scatter(1, known, torch.inf), variance.sqrt())
 
 
 def soft_margin(logits: Tensor, predicted: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from brittle.measure.forward import Clean
-from brittle.measure.groups import GROUPS, Chunk, along, leave_one_out_weights, offsets
+from brittle.measure.groups import GROUPS, NoiseChunk, along, leave_one_out_weights, offsets
 from brittle.measure.linearization import Linearization, contract, last
 from brittle.measure.noisy_margins import MarginSums
 from brittle.model.classifier import Classifier
@@ -58,7 +58,7 @@ class LinearSums:
             bend=clean.logits.new_zeros(points, classes - 1, dtype=torch.float64),
         )
 
-    def add(self, chunk: Chunk) -> None:
+    def add(self, chunk: NoiseChunk) -> None:
         """Differentiate at the copies of some units."""
         inputs, clean, kept = chunk.inputs.requires_grad_(True), self.clean, self.kept
         values = self.classifier(inputs)
@@ -72,7 +72,7 @@ class LinearSums:
         missed = missed.gather(3, order[:, None, None].expand_as(missed))
         self.bend += (missed[..., -1:] - missed[..., :-1]).square().sum((1, 2))
 
-    def _add_gradients(self, chunk: Chunk, inputs: Tensor, values: Tensor, missed: Tensor) -> None:
+    def _add_gradients(self, chunk: NoiseChunk, inputs: Tensor, values: Tensor, missed: Tensor) -> None:
         """Add the gradients of `values` at `inputs`; takes from `missed` `[B, units, members, M]` what they explain."""
         count = self.kept.shape[1]
         copies = self.kept.repeat_interleave(chunk.units * chunk.members, dim=0)

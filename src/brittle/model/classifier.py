@@ -213,7 +213,7 @@ class Classifier:
         """Evaluation mode without parameter gradients inside the block; everything is as before afterwards.
 
         The mode of the model is held in all threads, and restored once no thread evaluates it. In this thread
-        gradients can be taken with respect to inputs, whatever modes the caller has switched on (`no_grad`,
+        gradients can be taken with respect to inputs, in any mode that the caller has switched on (`no_grad`,
         `inference_mode`, `autocast`).
 
         Raises:

@@ -16,7 +16,7 @@ WITHOUT_SECOND = "use scores without them (probability_change, or laplacian by t
 
 @contextmanager
 def failures_in_one_sentence(what: str, inputs: Tensor, device: torch.device) -> Iterator[None]:
-    """Turn whatever a model raises inside the block into a `ModelError` of one sentence.
+    """Turn an error that a model raises inside the block into a `ModelError` of one sentence.
 
     Args:
         what: what was done to the inputs, such as "run on".

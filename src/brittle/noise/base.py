@@ -13,12 +13,13 @@ import math
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
+from brittle.estimate import Parameters
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Noise(ABC):
     def __post_init__(self) -> None:
         if not (isinstance(self.sigma, int | float) and math.isfinite(self.sigma) and self.sigma > 0):
             raise ParameterError("sigma", f"sigma must be a positive finite number in pixel units; found {self.sigma}")
+        object.__setattr__(self, "sigma", float(self.sigma))
         _check_name(type(self))
 
     @abstractmethod
@@ -103,14 +105,15 @@ class Noise(ABC):
         return None if type(self).covariance is identity else at_one(self)
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """The family as the table writes it: its name, `sigma`, and its other fields that decide equality."""
         own = [one.name for one in fields(self) if one.compare and one.name != "sigma"]
         return self._family | {name: getattr(self, name) for name in own}
 
     @property
-    def _family(self) -> dict[str, Any]:
-        return {"sigma": self.sigma} | ({} if self.name == "gaussian" else {"noise": self.name})
+    def _family(self) -> Parameters:
+        level: Parameters = {"sigma": self.sigma}
+        return level if self.name == "gaussian" else level | {"noise": self.name}
 
     def check_serves(self, score: str, linear: bool) -> None:
         """Raise unless a score can stand on this family.

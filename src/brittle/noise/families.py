@@ -6,12 +6,13 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
+from brittle.estimate import Parameters
 from brittle.noise.base import Noise, identity, reserve_name
 
 
@@ -149,7 +150,7 @@ class DiagonalGaussian(Noise):
         return vectors * self.scale.to(vectors).square()
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """The family as the table writes it, the scales by their digest."""
         return self._family | {"scale": self.digest}
 
@@ -190,7 +191,7 @@ class FactorGaussian(Noise):
         return (vectors @ factor) @ factor.T
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """The family as the table writes it, the factor by its digest."""
         return self._family | {"factor": self.digest}
 
@@ -231,7 +232,7 @@ class FunctionGaussian(Noise):
         return self.action(vectors)
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """The family as the table writes it, the function by its name."""
         name = getattr(self.action, "__qualname__", type(self.action).__qualname__)
         return self._family | {"action": name}

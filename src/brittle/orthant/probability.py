@@ -28,7 +28,7 @@ _STUDENT = float(special.stdtrit(SHIFTS - 1, 0.99995))  # 99.99% nominal: the sp
 _SHARE = 0.01  # of the tolerance: what events too rare to be integrated may use up, and what no spread can promise
 _UNION_BOUND = 8.0  # in `_plan`: a union is integrated while the sum of its tails is below this over sqrt(size)
 _SMALL_SPREAD = 0.2  # terms of a union with a smaller share of the largest spread are not refined
-_INDEFINITE = 1e-3  # a correlation matrix with an eigenvalue below minus this is not one, whatever the rounding
+_INDEFINITE = 1e-3  # a correlation matrix with an eigenvalue below minus this is not one, even after rounding
 _SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768)  # problems are padded up to these
 _FACTOR_NUMBERS = 2**21  # numbers held at once by the factorisation
 

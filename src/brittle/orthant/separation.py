@@ -29,24 +29,24 @@ def normal_cdf(x: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Limits:
+class StepLimits:
     """Limits on the variable of one step: `bound_i - slope_i w`, over `M` constraints, `w` the earlier variables."""
 
     bound: Tensor  # [T, M]
     slope: Tensor  # [T, M, j]
 
-    def select(self, problems: slice) -> Limits:
-        return Limits(self.bound[problems], self.slope[problems])
+    def select(self, problems: slice) -> StepLimits:
+        return StepLimits(self.bound[problems], self.slope[problems])
 
 
 @dataclass(frozen=True)
 class Step:
     """One variable of the separated integral: below every `upper` limit and, where rank was lost, above `lower`."""
 
-    upper: Limits
-    lower: Limits | None
+    upper: StepLimits
+    lower: StepLimits | None
 
-    def limits(self) -> list[Limits]:
+    def limits(self) -> list[StepLimits]:
         return [self.upper] if self.lower is None else [self.upper, self.lower]
 
     def select(self, problems: slice) -> Step:
@@ -88,18 +88,18 @@ def factorise(bounds: Tensor, correlation: Tensor) -> list[Step]:
     return steps
 
 
-def _lower_limits(mask: Tensor, bounds: Tensor, factor: Tensor, j: int) -> Limits | None:
+def _lower_limits(mask: Tensor, bounds: Tensor, factor: Tensor, j: int) -> StepLimits | None:
     return _limits(mask, bounds, factor, j, -math.inf) if mask.any() else None
 
 
-def _limits(mask: Tensor, bounds: Tensor, factor: Tensor, j: int, absent: float) -> Limits:
+def _limits(mask: Tensor, bounds: Tensor, factor: Tensor, j: int, absent: float) -> StepLimits:
     """The constraints in `mask [T, K]`, solved for variable `j`; `absent` pads problems that have fewer."""
     present, chosen = mask.to(torch.uint8).topk(int(mask.sum(1).max()), dim=1)
     present = present.bool()
     row = factor[:, :, : j + 1].take_along_dim(chosen[:, :, None], 1)
     scale = torch.where(present, row[:, :, j], 1.0)
     bound = torch.where(present, bounds.take_along_dim(chosen, 1) / scale, absent)
-    return Limits(bound, torch.where(present[:, :, None], row[:, :, :j] / scale[:, :, None], 0.0))
+    return StepLimits(bound, torch.where(present[:, :, None], row[:, :, :j] / scale[:, :, None], 0.0))
 
 
 def _truncated_mean(low: Tensor, high: Tensor) -> Tensor:

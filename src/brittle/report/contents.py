@@ -19,7 +19,7 @@ from brittle.analysis.extremes import tie_breaker
 from brittle.analysis.worst_case import margin_columns
 from brittle.norms import DUAL_ORDER
 from brittle.report import palette
-from brittle.report.wording import MISSING, shown
+from brittle.report.wording import MISSING, show
 from brittle.store.columns import Column, Setting
 from brittle.store.record import NoiseRecord, RunRecord
 
@@ -125,14 +125,14 @@ class Contents:
 
     def class_text(self, number: float | None) -> str:
         """The name of a class as the page shows it."""
-        return MISSING if number is None or pd.isna(number) else shown(class_name(self, int(number)), 40)
+        return MISSING if number is None or pd.isna(number) else show(class_name(self, int(number)), 40)
 
     def noise_text(self, setting: Setting) -> str:
         """A noise setting with three digits, as far as these tell the settings of the run apart."""
         sigmas = {column.setting.sigma for column in self.columns if column.setting.sigma is not None}
         rounded = None if setting.sigma is None else float(f"{setting.sigma:.3g}")
         alone = sum(f"{sigma:.3g}" == f"{setting.sigma:.3g}" for sigma in sigmas) <= 1 if sigmas and rounded else False
-        return shown(str(setting._replace(sigma=rounded) if alone else setting), 60)
+        return show(str(setting._replace(sigma=rounded) if alone else setting), 60)
 
     def radius_text(self, setting: Setting) -> str:
         """The radius of noise on a sphere in brackets, where the shape of the inputs is known; else empty."""
@@ -146,7 +146,7 @@ class Contents:
         if not column.value.dropna().duplicated().any():
             return ""
         second = tie_breaker(self.columns, column)
-        by = f"{shown(second.label)}, then by " if second is not None else ""
+        by = f"{show(second.label)}, then by " if second is not None else ""
         return f"Points that tie are ordered by {by}their place in the data."
 
 

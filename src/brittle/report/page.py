@@ -19,7 +19,7 @@ from brittle.report.chapter import Brief, Chapter, check_names, text_of
 from brittle.report.chapters.all import CHAPTERS
 from brittle.report.contents import Contents
 from brittle.report.parts import Entry
-from brittle.report.wording import shown
+from brittle.report.wording import show
 from brittle.store.files.writing import check_target, write
 from brittle.store.table import Table
 
@@ -122,7 +122,7 @@ def render(contents: Contents, chapters: Sequence[Chapter[Any]] = CHAPTERS) -> s
         style=_style(chapters),
         title=_title(contents),
         subtitle=_subtitle(contents),
-        warnings=[Entry(shown(one.code), shown(one.sentence)) for one in contents.record.warnings],
+        warnings=[Entry(show(one.code), show(one.sentence)) for one in contents.record.warnings],
         headline=[number for section in sections for number in section.brief.numbers],
         sections=sections,
     )
@@ -149,11 +149,11 @@ def _style(chapters: Sequence[Chapter[Any]]) -> Markup:
 
 def _title(contents: Contents) -> str:
     spec = contents.record.model.spec or "the model"
-    return f"How easily do the predictions of {shown(spec.rpartition('/')[2] or spec, 48)} break?"
+    return f"How easily do the predictions of {show(spec.rpartition('/')[2] or spec, 48)} break?"
 
 
 def _subtitle(contents: Contents) -> str:
     record = contents.record
-    created = shown(record.created, 60)[:16].replace("T", " ")
+    created = show(record.created, 60)[:16].replace("T", " ")
     state = "" if record.finished else " The run had not finished: the page shows what it had."
-    return f"Scored {created} with brittle {shown(record.brittle)}.{state}"
+    return f"Scored {created} with brittle {show(record.brittle)}.{state}"

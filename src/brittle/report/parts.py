@@ -27,13 +27,13 @@ class Grid:
     """A table of text.
 
     Attributes:
-        head: the column heads.
+        header: the column heads.
         numeric: for each column, whether its cells are numbers.
         rows: the cells; what follows a line break is set small below.
         colours: for each row, the colour that marks it, such as `#0072b2`; empty for a table without colours.
     """
 
-    head: tuple[str, ...]
+    header: tuple[str, ...]
     numeric: tuple[bool, ...]
     rows: tuple[tuple[str, ...], ...]
     colours: tuple[str, ...] = ()

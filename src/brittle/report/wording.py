@@ -13,7 +13,7 @@ NEAR_ONE = 5e-4
 """A flip probability below this would round `p_robust` to 1; it is then written as its complement."""
 
 
-def shown(value: Any, limit: int | None = None) -> str:
+def show(value: Any, limit: int | None = None) -> str:
     """`value` as text that can be read: control, bidirectional and invalid characters as escapes, long text cut."""
     if value is None or value != value:
         return MISSING
@@ -108,7 +108,7 @@ def extrapolated(flip: float, high: float, model: str | None) -> str:
         high: upper end of its interval.
         model: what says it, such as `the normal model`.
     """
-    model = shown(model or "its model", 40)
+    model = show(model or "its model", 40)
     if flip < NEAR_ONE:
         return f"below {at_most(max(high, SMALLEST))}, by {model}"
     return f"{short(flip, 3)}, by {model}"
@@ -135,7 +135,7 @@ def range_text(texts: Sequence[str]) -> str:
 def duration(seconds: Any) -> str:
     """A time in the unit that suits it."""
     if not isinstance(seconds, int | float) or isinstance(seconds, bool):
-        return shown(seconds)
+        return show(seconds)
     for size, unit in ((3600.0, "h"), (60.0, "min")):
         if seconds >= 2.0 * size:
             return f"{seconds / size:.1f} {unit}"

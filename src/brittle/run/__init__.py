@@ -1,12 +1,12 @@
 """A run: examine, measure each point once, derive every score, write rows, shard by shard."""
 
 from brittle.run.evaluation import plan
-from brittle.run.scoring import CONFIDENCE, MOST_FAILURES, Options, Progress, execute, make_job, score
+from brittle.run.scoring import CONFIDENCE, MOST_FAILURES, JobOptions, Progress, execute, make_job, score
 
 __all__ = [
     "CONFIDENCE",
     "MOST_FAILURES",
-    "Options",
+    "JobOptions",
     "Progress",
     "execute",
     "make_job",

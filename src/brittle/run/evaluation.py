@@ -185,14 +185,14 @@ def _counterexamples(found: _Evaluated, scores: Sequence[Score], bounds: tuple[f
             continue
         known = [position for position in found.measured if int(nearest.predicted[position]) >= 0]
         inputs, points = found.batch.inputs[known], nearest.points[known].cpu()
-        shown = thumbnails(points, bounds) or [None] * len(known)
+        images = thumbnails(points, bounds) or [None] * len(known)
         differences = thumbnails(_magnified(points - inputs, bounds), bounds) or [None] * len(known)
         named = {"score": score.name, "parameters": parameters_json(score.parameters)}
         rows += [
             {"point": found.batch.ids[position], "predicted": predicted, "image": image, "difference": difference}
             | named
             for position, predicted, image, difference in zip(
-                known, nearest.predicted[known].tolist(), shown, differences, strict=True
+                known, nearest.predicted[known].tolist(), images, differences, strict=True
             )
         ]
     return pa.Table.from_pylist(rows, schema=COUNTEREXAMPLES)

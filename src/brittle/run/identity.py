@@ -71,7 +71,7 @@ def _difference(name: str, old: Any, new: Any, places: tuple[str, str]) -> str:
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
         return "; ".join(_difference(f"{name}.{key}", old.get(key), new.get(key), places) for key in keys)
-    there, now = _about_where_they_part(old, new)
+    there, now = _shorten_to_difference(old, new)
     return f"{name} {there} {places[0]}, {now} {places[1]}"
 
 
@@ -86,7 +86,7 @@ def _listed(labels: Sequence[str]) -> str:
     return listed(list(map(_short, labels)), LISTED) or "nothing"
 
 
-def _about_where_they_part(*values: Any) -> list[str]:
+def _shorten_to_difference(*values: Any) -> list[str]:
     """Two values as texts; of long ones what begins shortly before they differ."""
     texts = [_text(value) for value in values]
     alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))

@@ -1,4 +1,4 @@
-"""What a run computes, shard by shard: the same rows whatever the order of the shards, and whoever computes them."""
+"""What a run computes, shard by shard: the same rows in any order of the shards, in any process."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Job:
             lost: rows of the data that are not to be measured, and why.
             begun: called with each batch before it is measured.
             only: measure the one batch that begins with this row.
-            reference: the first points as this process saw them at first, to see that the network is the same still;
+            reference: the first points as this process saw them at first, to check that the network is still the same;
                 None does not look.
 
         Raises:
@@ -124,8 +124,8 @@ class Job:
 
         A network that sets itself up from what it is given first is then another one than where the points came first.
         """
-        head = next(iter(self.points.batches(doctor.LOOKED_AT)))
-        subject = doctor.Subject(self.classifier, head, None, self.scores, self.seed, self.rows)
+        first = next(iter(self.points.batches(doctor.LOOKED_AT)))
+        subject = doctor.Subject(self.classifier, first, None, self.scores, self.seed, self.rows)
         with self.classifier.evaluating(), torch.no_grad():
             rows, inputs = subject.kept
             if not rows:

@@ -34,7 +34,7 @@ from brittle.store.schemas import KINDS
 from brittle.store.table import Table
 
 MOST_FAILURES = FIRST_ROWS // 100
-"""A run stops when more than this many of its first rows get no number, unless told."""
+"""A run stops when more than this many of its first rows get no number, by default."""
 
 Progress = Callable[[int, int, int], None]
 """Called with the points done, all points, and the passes through the network so far."""
@@ -44,7 +44,7 @@ Keep = Callable[[Shard], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class JobOptions:
     """How a job is carried out; none of it decides a number.
 
     Attributes:
@@ -117,7 +117,7 @@ def score(
         check_free(out)
     parts: list[Shard] = []
     job = make_job(classifier, data, scores, seed, batch_size, confidence)
-    options = Options(
+    options = JobOptions(
         expected_accuracy=expected_accuracy,
         progress=progress,
         command=command,
@@ -132,7 +132,7 @@ def score(
 
 
 def execute(
-    job: Job, out: str | os.PathLike[str] | None, options: Options = Options(), keep: Keep | None = None
+    job: Job, out: str | os.PathLike[str] | None, options: JobOptions = JobOptions(), keep: Keep | None = None
 ) -> RunRecord:
     """Compute the shards of `job` that are not there yet; gives the record of the run.
 
@@ -188,7 +188,7 @@ class _Execution:
     """
 
     job: Job
-    options: Options
+    options: JobOptions
     folder: RunFolder | None
     record: RunningRecord
     reference: doctor.Reference
@@ -255,15 +255,15 @@ class _Execution:
             self.options.progress(done, len(self.job.points), passes)
 
 
-def _examine(job: Job, options: Options) -> doctor.Diagnosis:
+def _examine(job: Job, options: JobOptions) -> doctor.Diagnosis:
     expected = options.expected_accuracy
-    head = next(iter(job.points.batches(doctor.GUARD_ROWS if expected else doctor.LOOKED_AT)))
+    first = next(iter(job.points.batches(doctor.GUARD_ROWS if expected else doctor.LOOKED_AT)))
     labels, scores = job.points.labels, job.scores
     diagnosis = doctor.examine(
-        job.classifier, head, labels, scores, job.seed, job.rows, points=job.points, skip=options.skip_doctor
+        job.classifier, first, labels, scores, job.seed, job.rows, points=job.points, skip=options.skip_doctor
     )
     if expected is not None:
-        subject = doctor.Subject(job.classifier, head, labels, scores, job.seed, job.rows)
+        subject = doctor.Subject(job.classifier, first, labels, scores, job.seed, job.rows)
         doctor.check_accuracy(expected, subject)
     return diagnosis
 
@@ -285,8 +285,8 @@ def make_job(
     _check_kinds(classifier, scores)
     points = as_points(data, classifier.bounds)
     _check_parameters(scores, seed, batch_size, confidence)
-    head = next(iter(points.batches(1)))
-    rows = batch_size or default_rows(head.inputs, classifier.device)
+    first = next(iter(points.batches(1)))
+    rows = batch_size or default_rows(first.inputs, classifier.device)
     return Job(classifier, points, tuple(scores), seed, rows, confidence)
 
 

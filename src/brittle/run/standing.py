@@ -77,8 +77,8 @@ class Standing:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Be told of the passes that are made in the block."""
-        before = WATCHER.set(self._see)
+        """Record the passes that are made in the block."""
+        before = WATCHER.set(self._keep_row)
         try:
             yield
         finally:
@@ -127,7 +127,7 @@ class Standing:
                 f"compute the same in both",
             )
 
-    def _see(self, classifier: Classifier, inputs: Tensor, logits: Tensor) -> None:
+    def _keep_row(self, classifier: Classifier, inputs: Tensor, logits: Tensor) -> None:
         """Keep a row of this pass, if it is one of those that are looked at."""
         if classifier is not self.classifier or self._batch is None:
             return

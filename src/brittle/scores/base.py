@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import CONFIDENCE, FLIP_PROBABILITY, Direction, Estimate, Status, score_label
+from brittle.estimate import CONFIDENCE, FLIP_PROBABILITY, Direction, Estimate, Parameters, Status, score_label
 from brittle.intervals import jackknife
 from brittle.measure import Clean, Measurement, NearestPoint
 from brittle.model.classifier import Classifier
@@ -110,7 +110,7 @@ class Score(ABC):
         return None
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """The parameters as the table writes them: JSON values; by default every field that has one."""
         values = {name: getattr(self, name) for name in options_of(type(self))}
         return {name: value for name, value in values.items() if value is not None}
@@ -157,7 +157,7 @@ class NoiseScore(Score):
         self.noise.check_serves(self.name, self.uses_covariance)
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """The noise, and by default every other field that has a value."""
         return self.noise.parameters | super().parameters
 

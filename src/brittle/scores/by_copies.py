@@ -26,7 +26,7 @@ LINEAR_SHARE = 1e-4
 
 
 @dataclass(frozen=True)
-class Copies:
+class NoisyCopies:
     """The noisy copies behind an estimate.
 
     Attributes:
@@ -67,7 +67,7 @@ class Draft:
     exact: bool
 
 
-def conclude(draft: Draft, copies: Copies | None, confidence: float) -> Estimate:
+def conclude(draft: Draft, copies: NoisyCopies | None, confidence: float) -> Estimate:
     """The estimate with its evidence, and with what the noisy copies say of it; None where there are none."""
     value, interval = draft.value, draft.interval
     if copies is None:
@@ -75,14 +75,16 @@ def conclude(draft: Draft, copies: Copies | None, confidence: float) -> Estimate
         ends = (interval.low, interval.high)
         return finish(value, *ends, status, draft.passes, draft.detail, no_copies(value))
     votes, by_votes = copies.votes, counted(copies.votes, confidence)[1]
-    interval = what_copies_say(value, interval, by_votes, copies, draft.exact)
+    interval = widen_by_copies(value, interval, by_votes, copies, draft.exact)
     status = mark(judge(draft.status, value, interval, votes, by_votes), *draft.remark)
     detail = vote_detail(status, votes, by_votes, draft.detail)
     evidence, ends = evidence_of(value, votes.draws), (by_votes.low, by_votes.high)
     return finish(value, interval.low, interval.high, status, draft.passes, detail, evidence, ends)
 
 
-def what_copies_say(value: Tensor, interval: Interval, by_votes: Interval, copies: Copies, exact: bool) -> Interval:
+def widen_by_copies(
+    value: Tensor, interval: Interval, by_votes: Interval, copies: NoisyCopies, exact: bool
+) -> Interval:
     """The interval of a smoothed linear model, as wide as the noisy copies behind it ask for.
 
     Where the formula is exact for linear networks, the noise normal and the network linear over it, it stays as it is;

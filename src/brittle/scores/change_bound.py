@@ -13,6 +13,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
 from brittle.intervals import student
 from brittle.measure import Columns, HessianColumns, Measurement
+from brittle.measure.base import check_enough
 from brittle.measure.hessian_columns import COLUMNS
 from brittle.noise import Gaussian, Sphere
 from brittle.scores.base import NoiseScore, clean_status, finish, mark
@@ -67,20 +68,15 @@ class ChangeBound(NoiseScore):
             raise ParameterError(
                 "noise", f"{self.name} knows gaussian and sphere noise; found {self.noise.name}: leave the score out"
             )
-        _ = self.needs  # raises where the number of columns is out of range
+        check_enough("columns", self.columns)
 
     @property
     def needs(self) -> tuple[HessianColumns]:
         """Columns of the Hessian, for every sigma."""
         return (HessianColumns(self.columns),)
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The noise and the number of columns."""
-        return self.noise.parameters | {"columns": self.columns}
-
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The bound from the gradient and the measured columns of the Hessian."""
         found: Columns = measured[self.needs[0]]
         sigma, size, count = self.noise.sigma, found.dimension, found.diagonal.shape[1]
         terms = second_order_terms(sigma, found.diagonal, found.beside)
@@ -90,8 +86,8 @@ class ChangeBound(NoiseScore):
         finite = found.slope.isfinite() & terms.isfinite().all(dim=1)
         status = mark(clean_status(found.clean), ~finite, Status.NONFINITE_GRADIENT)
         status = mark(status, (found.slope == 0) & (terms == 0).all(dim=1), Status.ZERO_GRADIENT)
-        seen = None if count == size else f"estimated from {count} of {size} columns of the Hessian"
-        return finish(value, (value - half).clamp_min(0.0), value + half, status, found.passes, (seen,) * len(value))
+        remark = None if count == size else f"estimated from {count} of {size} columns of the Hessian"
+        return finish(value, (value - half).clamp_min(0.0), value + half, status, found.passes, (remark,) * len(value))
 
 
 def second_order_terms(sigma: float, diagonal: Tensor, beside: Tensor) -> Tensor:

@@ -31,6 +31,6 @@ class Entropy(OnePassScore):
     colour: ClassVar[int | None] = 14
     most: ClassVar[float] = math.log(MOST_CLASSES)
 
-    def value(self, shown: OnePass) -> Tensor:
+    def value(self, found: OnePass) -> Tensor:
         """The entropy of the probabilities."""
-        return torch.special.entr(shown.probabilities).sum(dim=1)
+        return torch.special.entr(found.probabilities).sum(dim=1)

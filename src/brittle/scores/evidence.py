@@ -55,7 +55,7 @@ class Interval:
 
 
 def counted(votes: Votes, confidence: float) -> tuple[Tensor, Interval]:
-    """The share of noisy copies that flip, `[B]`, and its exact interval, whatever the network.
+    """The share of noisy copies that flip, `[B]`, and its exact interval, for any network.
 
     Over antithetic pairs as `paired_proportion`, over single draws as `clopper_pearson`. A tie is a flip in the share
     and at the upper end, and none at the lower end.
@@ -184,7 +184,7 @@ def vote_detail(
     """What was counted at each contradicted or tied point, `[B]`; `otherwise` elsewhere."""
     flips = (votes.flips * torch.arange(votes.members + 1, device=votes.flips.device)).sum(dim=1).tolist()
 
-    def told(code: int, point: int) -> str | None:
+    def describe(code: int, point: int) -> str | None:
         if code == Status.CONTRADICTED:
             ends = f"[{float(by_votes.low[point]):.3g}, {float(by_votes.high[point]):.3g}]"
             return f"{flips[point]} of {votes.draws} noisy copies flipped, which says {ends}"
@@ -192,4 +192,4 @@ def vote_detail(
             return f"{int(votes.ties[point])} of {votes.draws} noisy copies tie for the largest logit"
         return otherwise[point]
 
-    return tuple(told(code, point) for point, code in enumerate(status.tolist()))
+    return tuple(describe(code, point) for point, code in enumerate(status.tolist()))

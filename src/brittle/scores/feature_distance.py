@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from brittle.estimate import Estimate
+from brittle.estimate import Estimate, Parameters
 from brittle.measure import Clean, Forward, Measurement, Nearest, NearestPoint
 from brittle.measure.nearest import ATTACKS, EFFORTS
+from brittle.measure.nearest.nearest import check_search
 from brittle.norms import DUAL_ORDER
 from brittle.scores.base import Score, finish
 from brittle.scores.input_margin import InputMargin, nearest_status
@@ -52,7 +53,7 @@ class FeatureDistance(Score):
     )
 
     def __post_init__(self) -> None:
-        _ = self.needs  # raises where a name is unknown
+        check_search(self.norm, self.attack, self.effort)
 
     @property
     def needs(self) -> tuple[Forward, Nearest]:
@@ -60,12 +61,12 @@ class FeatureDistance(Score):
         return (Forward(), Nearest(self.norm, self.attack, self.effort, self.bounded, observe=True))
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        """The norm, and what was told otherwise than by default."""
+    def parameters(self) -> Parameters:
+        """The norm, and every other setting that is not its default."""
         return InputMargin(self.norm, self.attack, self.effort, self.bounded).parameters
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The distance between the features of the point and those of the nearest input found."""
         clean: Clean = measured[Forward()]
         nearest: NearestPoint = measured[self.needs[1]]
         assert nearest.feature_distance is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -47,14 +47,9 @@ class FeatureMargin(OnePassScore):
     def __post_init__(self) -> None:
         check_norm(self.norm)
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The norm."""
-        return {"norm": self.norm}
-
-    def value(self, shown: OnePass) -> Tensor:
+    def value(self, found: OnePass) -> Tensor:
         """The margin in the space of the features; infinite where no other class can be reached by changing them."""
-        return feature_margin(shown.logits, shown.head[1], self.norm)
+        return feature_margin(found.logits, found.features_and_weight[1], self.norm)
 
     def judge(self, status: Tensor, value: Tensor) -> Tensor:
         """A point from which no other class can be reached has no gradient."""

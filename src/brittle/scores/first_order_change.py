@@ -66,14 +66,8 @@ class FirstOrderChange(NoiseScore):
         """One Jacobian at the point, for every sigma."""
         return (Linearize(self.noise.shape, classes=self.classes),)
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The noise, the statistic, and how many competitors were kept, where that was told."""
-        told = {} if self.classes is None else {"classes": self.classes}
-        return self.noise.parameters | {"statistic": self.statistic} | told
-
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The moment of the tangent of the predicted probability."""
         linear: Linearization = measured[self.needs[0]]
         found = margins(linear)
         norms = derivatives(linear, found).gradient_norm

@@ -56,13 +56,8 @@ class FirstOrderMargin(Score):
         """One Jacobian at the point."""
         return (Linearize(classes=self.classes, taxicab=self.norm == "linf"),)
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The norm, and how many competitors were kept, where that was told."""
-        return {"norm": self.norm} | ({} if self.classes is None else {"classes": self.classes})
-
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The smallest margin of the linear model over the dual norm of its gradient."""
         linear: Linearization = measured[self.needs[0]]
         found = margins(linear)
         norms = found.covariance.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt()

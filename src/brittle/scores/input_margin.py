@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from brittle.estimate import INPUT_MARGIN, Estimate, Status
+from brittle.estimate import INPUT_MARGIN, Estimate, Parameters, Status
 from brittle.measure import Certified, CertifiedRadius, Clean, Forward, Measurement, Nearest, NearestPoint
 from brittle.measure.nearest import ATTACKS, EFFORTS
+from brittle.measure.nearest.nearest import check_search
 from brittle.norms import DUAL_ORDER
 from brittle.scores.base import Score, clean_status, finish, mark
 from brittle.scores.options import option
@@ -60,7 +61,7 @@ class InputMargin(Score):
     colour: ClassVar[int | None] = 11
 
     def __post_init__(self) -> None:
-        Nearest(self.norm, self.attack, self.effort, self.bounded)
+        check_search(self.norm, self.attack, self.effort)
 
     @property
     def needs(self) -> tuple[Measurement, ...]:
@@ -69,14 +70,13 @@ class InputMargin(Score):
         return (Forward(), nearest, Certified(self.norm, self.bounded)) if self.certify else (Forward(), nearest)
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        """The norm, and what was told otherwise than by default."""
-        told = {"attack": self.attack, "effort": self.effort, "bounded": self.bounded, "certify": self.certify}
-        usual = {"attack": "best", "effort": "standard", "bounded": True, "certify": False}
-        return {"norm": self.norm} | {name: value for name, value in told.items() if value != usual[name]}
+    def parameters(self) -> Parameters:
+        """The norm, and every other setting that is not its default."""
+        usual = {one.name: one.default for one in fields(self) if one.name != "norm"}
+        return {name: value for name, value in super().parameters.items() if usual.get(name) != value}
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The distance of the nearest input found, and below it the certified radius where one is asked for."""
         clean: Clean = measured[Forward()]
         nearest: NearestPoint = measured[self.needs[1]]
         low, passes, detail = torch.zeros_like(nearest.distance), nearest.passes, None
@@ -113,5 +113,5 @@ def _check_bracket(certified: CertifiedRadius, nearest: NearestPoint) -> None:
 
 def _without_certificate(certified: CertifiedRadius) -> tuple[str | None, ...]:
     """For each point why nothing could be certified, where the network has a layer that is not supported."""
-    seen = None if certified.unsupported is None else f"no lower bound goes through {certified.unsupported}"
-    return (seen,) * len(certified.radius)
+    reason = None if certified.unsupported is None else f"no lower bound goes through {certified.unsupported}"
+    return (reason,) * len(certified.radius)

@@ -11,8 +11,9 @@ from scipy import special
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import Direction, Estimate, Status
+from brittle.estimate import Direction, Estimate, Parameters, Status
 from brittle.measure import Clean, Curvature, Curved, Linearization, Linearize, Measurement
+from brittle.measure.base import check_classes, check_enough
 from brittle.measure.curvature import PROBES, curved, log_odds_weights, standard_error
 from brittle.measure.forward import look
 from brittle.model.classifier import Classifier
@@ -74,7 +75,8 @@ class Laplacian(Score):
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ParameterError("method", f"the method must be one of {', '.join(METHODS)}; found {self.method!r}")
-        _ = self.needs  # raises where the number of probes is out of range
+        check_enough("probes", self.probes)
+        check_classes(self.classes)
 
     @property
     def needs(self) -> tuple[Measurement, ...]:
@@ -83,13 +85,15 @@ class Laplacian(Score):
         return (first,) if self.method == "gram" else (first, Curvature(self.method, self.probes))
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        """The method, and what was told of probes and competitors."""
-        told = {"probes": self.probes} if self.probes != PROBES else {}
-        return {"method": self.method} | told | ({} if self.classes is None else {"classes": self.classes})
+    def parameters(self) -> Parameters:
+        """The method, the number of probes unless it is the default, and that of competitors where it was given."""
+        written = super().parameters
+        if self.probes == PROBES:
+            del written["probes"]
+        return written
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The trace of the Hessian, from the first derivatives and, where they were measured, the second."""
         linear: Linearization = measured[self.needs[0]]
         found = margins(linear)
         first = derivatives(linear, found)
@@ -103,12 +107,12 @@ class Laplacian(Score):
         bend = weight * second.value
         bends = (status == int(Status.ZERO_GRADIENT)) & (second.value != 0)  # flat here, but not around
         status = torch.where(bends, initial_status(linear.tied), status)
-        detail = tuple(None if bend else seen for bend, seen in zip(bends.tolist(), detail, strict=True))
+        detail = tuple(None if bend else text for bend, text in zip(bends.tolist(), detail, strict=True))
         status = mark(status, ~second.value.isfinite(), Status.NONFINITE_GRADIENT)
         status = mark(status, second.kink, Status.KINK)
         passes = second.passes + linear.passes - 1
-        seen = _said(second, status, detail) if self.method == "auto" else detail
-        return finish(value + bend, low + bend - half, high + bend + half, status, passes, seen)
+        described = _describe_method(second, status, detail) if self.method == "auto" else detail
+        return finish(value + bend, low + bend - half, high + bend + half, status, passes, described)
 
 
 def half_width(second: Curved, confidence: float) -> Tensor:
@@ -118,14 +122,14 @@ def half_width(second: Curved, confidence: float) -> Tensor:
     return torch.where(second.probes > 0, quantile * second.deviation, 0.0)
 
 
-def _said(second: Curved, status: Tensor, detail: Sequence[str | None]) -> tuple[str | None, ...]:
+def _describe_method(second: Curved, status: Tensor, detail: Sequence[str | None]) -> tuple[str | None, ...]:
     """What `auto` did at each point that got a number, `[B]`."""
     return tuple(
-        seen if seen or not Status(code).has_value
+        text if text or not Status(code).has_value
         else "exact: the network is piecewise linear here" if flat
         else f"{probes} probes: the network bends here" if probes
         else "exact: all second derivatives, as the network bends here"
-        for seen, code, flat, probes in zip(
+        for text, code, flat, probes in zip(
             detail, status.tolist(), second.flat.tolist(), second.probes.tolist(), strict=True
         )
     )  # fmt: skip

@@ -12,7 +12,7 @@ from brittle.measure import Linearization
 from brittle.noise import Noise
 from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability, without_rounding
 from brittle.scores.base import initial_status, mark, nonfinite_detail, probit, sampling_interval
-from brittle.scores.by_copies import Copies, Draft, conclude
+from brittle.scores.by_copies import Draft, NoisyCopies, conclude
 from brittle.scores.evidence import Interval, modelled
 
 REPLICATE_TOLERANCE = 0.03
@@ -79,15 +79,15 @@ def linear_status(linear: Linearization, found: Margins) -> Tensor:
 
 
 def linear_detail(linear: Linearization, found: Margins) -> tuple[str | None, ...]:
-    """What was seen at each point whose linearisation failed, `[B]`."""
+    """What was found at each point whose linearisation failed, `[B]`."""
     broken = (~linear.gram.isfinite()).sum(dim=(1, 2)).tolist()
     flat = (found.covariance.diagonal(dim1=1, dim2=2).amax(dim=1) <= 0).tolist()
     size, margins_count = linear.gram[0].numel(), found.mean.shape[-1]
     return tuple(
-        said
+        text
         or (f"{count} of {size} entries of the Gram matrix are NaN or infinite" if count else None)
         or (f"the gradients of all {margins_count} margins are 0; moments and monte_carlo need none" if none else None)
-        for said, count, none in zip(nonfinite_detail(linear.nonfinite, linear.draws), broken, flat, strict=True)
+        for text, count, none in zip(nonfinite_detail(linear.nonfinite, linear.draws), broken, flat, strict=True)
     )
 
 
@@ -95,7 +95,7 @@ def orthant_flips(linear: Linearization, noise: Noise, confidence: float) -> Est
     """Probability that a margin of the linear model turns negative: `1 - P(g > 0)`, `g ~ N(D z, s^2 D G D^T)`.
 
     The interval covers the error of the quadrature and the classes left out; for a smoothed linearisation also the
-    sampling error and what the copies say of it (`brittle.scores.by_copies.what_copies_say`). At the point it does not
+    sampling error and what the copies say of it (`brittle.scores.by_copies.widen_by_copies`). At the point it does not
     cover what the network does beyond its
     linear model, and the evidence says so.
     """
@@ -142,14 +142,14 @@ def sigmoid_flips(linear: Linearization, noise: Noise, confidence: float) -> Est
     return conclude(draft, _copies(linear, noise, confidence), confidence)
 
 
-def _copies(linear: Linearization, noise: Noise, confidence: float) -> Copies | None:
+def _copies(linear: Linearization, noise: Noise, confidence: float) -> NoisyCopies | None:
     """The noisy copies that were linearised at; None at the point."""
     if linear.votes is None:
         return None
     margins = linear.margins
     by_model = None if margins is None else modelled(margins, confidence)
     spread = None if margins is None else margins.spread
-    return Copies(linear.votes, by_model, spread, linear.bend, normal=noise.is_normal)
+    return NoisyCopies(linear.votes, by_model, spread, linear.bend, normal=noise.is_normal)
 
 
 def _orthant_probits(found: Margins, sigma: float) -> Tensor:

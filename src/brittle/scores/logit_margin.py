@@ -27,7 +27,7 @@ class LogitMargin(OnePassScore):
     colour: ClassVar[int | None] = 8
     most: ClassVar[float] = 2.0 * LARGEST
 
-    def value(self, shown: OnePass) -> Tensor:
+    def value(self, found: OnePass) -> Tensor:
         """The largest logit less the second."""
-        first, second = shown.top
+        first, second = found.top
         return first - second

@@ -29,6 +29,6 @@ class MaxProbability(OnePassScore):
     least: ClassVar[float] = 1.0 / MOST_CLASSES
     most: ClassVar[float] = 1.0
 
-    def value(self, shown: OnePass) -> Tensor:
+    def value(self, found: OnePass) -> Tensor:
         """The largest probability."""
-        return shown.probabilities.amax(dim=1)
+        return found.probabilities.amax(dim=1)

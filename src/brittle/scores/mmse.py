@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import torch
 from torch import special
 
-from brittle.estimate import Estimate, Status
+from brittle.estimate import Estimate, Parameters, Status
 from brittle.measure import Linearize, Measurement, NearestMargin
+from brittle.measure.base import check_classes, check_draws
 from brittle.measure.nearest_margin import SmoothedMargin
 from brittle.scores.base import (
     LARGEST_PROBIT,
@@ -20,13 +21,13 @@ from brittle.scores.base import (
     nonfinite_detail,
     sampling_interval,
 )
-from brittle.scores.by_copies import Copies, Draft, conclude
+from brittle.scores.by_copies import Draft, NoisyCopies, conclude
 from brittle.scores.evidence import Interval, modelled_by_one
 from brittle.scores.linear import orthant_flips, sigmoid_flips
 from brittle.scores.options import option
 
 DRAWS = 20
-"""Noisy copies per point and sigma unless told: each costs a Jacobian."""
+"""Noisy copies per point and sigma by default: each costs a Jacobian."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ class _Smoothed(NoiseScore):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.needs  # raises where the number of draws is out of range
+        check_draws(self.draws, self.antithetic)
+        check_classes(self.classes)
 
     @property
     def needs(self) -> tuple[Linearize]:
@@ -49,10 +51,12 @@ class _Smoothed(NoiseScore):
         return (Linearize(self.noise.shape, self.noise, self.draws, self.antithetic, self.classes),)
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """The noise and the number of draws; what else differs from the default."""
-        told = {} if self.classes is None else {"classes": self.classes}
-        return self.noise.parameters | {"draws": self.draws} | told | ({} if self.antithetic else {"antithetic": False})
+        written = super().parameters
+        if self.antithetic:
+            del written["antithetic"]
+        return written
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class MMSE(_Smoothed):
     networks it has a bias that more draws do not remove. The interval covers the quadrature error, the classes left
     out and the sampling error (jackknife over groups of draws); where the margins bend within the noise, the noise is
     not normal, or there are fewer than 25 pairs, it reaches out to what the same copies say
-    (`brittle.scores.by_copies.what_copies_say`).
+    (`brittle.scores.by_copies.widen_by_copies`).
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
     definition 3.
@@ -92,7 +96,7 @@ class MMSE(_Smoothed):
     model: ClassVar[str | None] = "the linear model"
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The orthant probability of the linear model averaged over the copies."""
         return orthant_flips(measured[self.needs[0]], self.noise, confidence)
 
 
@@ -128,7 +132,7 @@ class MMSEMVS(_Smoothed):
     model: ClassVar[str | None] = "the linear model"
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The multivariate sigmoid of the linear model averaged over the copies."""
         return sigmoid_flips(measured[self.needs[0]], self.noise, confidence)
 
 
@@ -169,20 +173,15 @@ class MMSEMargin(NoiseScore):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.needs  # raises where the number of draws is out of range
+        check_draws(self.draws)
 
     @property
     def needs(self) -> tuple[NearestMargin]:
         """The nearest margin and its gradient at noisy copies, averaged."""
         return (NearestMargin(self.noise, self.draws),)
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The noise and the number of draws."""
-        return self.noise.parameters | {"draws": self.draws}
-
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The normal tail of the averaged margin over its averaged gradient."""
         found: SmoothedMargin = measured[self.needs[0]]
         sigma = self.noise.sigma
         ratio = found.margin / (sigma * found.variance.clamp_min(0.0).sqrt())
@@ -201,8 +200,8 @@ class MMSEMargin(NoiseScore):
         draft = Draft(value, interval, status, detail, alone, found.passes, exact=True)
         return conclude(draft, self._copies(found, confidence), confidence)
 
-    def _copies(self, found: SmoothedMargin, confidence: float) -> Copies:
+    def _copies(self, found: SmoothedMargin, confidence: float) -> NoisyCopies:
         """The noisy copies that the margin was differentiated at."""
         votes, spread = found.votes, found.spread
         by_model = None if spread is None else modelled_by_one(spread.column(0), votes.units, confidence)
-        return Copies(votes, by_model, spread, found.bend, normal=self.noise.is_normal)
+        return NoisyCopies(votes, by_model, spread, found.bend, normal=self.noise.is_normal)

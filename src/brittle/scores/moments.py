@@ -18,7 +18,7 @@ from brittle.scores.evidence import Interval, counted, doubtful, evidence_of, ju
 from brittle.scores.monte_carlo import SampledScore
 
 DRAWS = 100
-"""Noisy copies per point and sigma unless told."""
+"""Noisy copies per point and sigma by default."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Moments(SampledScore):
             raise ParameterError("draws", f"moments need at least 4 draws (two pairs); found {self.draws}")
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The orthant probability of a normal distribution with the moments of the sampled margins."""
         sampled: Sampled = measured[self.needs[0]]
         margins, votes = sampled.margins, sampled.votes
         assert margins is not None

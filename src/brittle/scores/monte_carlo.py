@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 import torch
 
-from brittle.estimate import Estimate, Evidence, Status
+from brittle.estimate import Estimate, Evidence, Parameters, Status
 from brittle.measure import Measurement, Sample, Sampled
+from brittle.measure.base import check_draws
 from brittle.scores.base import NoiseScore, finish, initial_status, mark, nonfinite_detail
 from brittle.scores.evidence import counted, judge, vote_detail
 
 DRAWS = 1000
-"""Noisy copies per point and sigma unless told."""
+"""Noisy copies per point and sigma by default."""
 
 ENOUGH_DRAWS = 200
 """Noisy copies from which on a count is preferred to every model of the margins."""
@@ -32,7 +33,7 @@ class SampledScore(NoiseScore):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.needs  # raises where the number of draws is out of range
+        check_draws(self.draws)
 
     @property
     def needs(self) -> tuple[Sample]:
@@ -40,9 +41,12 @@ class SampledScore(NoiseScore):
         return (Sample(self.noise, self.draws, self.clip),)
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """The noise, the number of draws, and whether noisy copies were clipped."""
-        return self.noise.parameters | {"draws": self.draws} | ({"clip": True} if self.clip else {})
+        written = super().parameters
+        if not self.clip:
+            del written["clip"]
+        return written
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class MonteCarlo(SampledScore):
         return 0.0 if self.draws >= ENOUGH_DRAWS else 7.0
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The share of the copies that flip, with its exact interval."""
         sampled: Sampled = measured[self.needs[0]]
         votes = sampled.votes
         value, interval = counted(votes, confidence)

@@ -51,7 +51,7 @@ class OnePass:
         return self.logits.double().softmax(dim=1)
 
     @property
-    def head(self) -> tuple[Tensor, Tensor]:
+    def features_and_weight(self) -> tuple[Tensor, Tensor]:
         """The features and the weight, for a formula that reads them."""
         assert self.features is not None
         assert self.weight is not None
@@ -75,20 +75,20 @@ class OnePassScore(Score):
     most: ClassVar[float] = MOST
 
     @abstractmethod
-    def value(self, shown: OnePass) -> Tensor:
+    def value(self, found: OnePass) -> Tensor:
         """The score of each point, `[B]`, float64.
 
         Only operations of PyTorch that do not ask for a number, so that a network with the formula in it can be
         exported.
         """
 
-    def checked_value(self, shown: OnePass) -> Tensor:
-        """The same for a table, with whatever has to be checked of the numbers, `[B]`."""
-        return self.value(shown)
+    def checked_value(self, found: OnePass) -> Tensor:
+        """The same for a table, with the checks that a table needs, `[B]`."""
+        return self.value(found)
 
     @property
     def network(self) -> nn.Module | None:
-        """What `value` runs on what was shown; it becomes a part of a network with the score built in."""
+        """What `value` runs on one pass; it becomes a part of a network with the score built in."""
         return None
 
     def judge(self, status: Tensor, value: Tensor) -> Tensor:
@@ -108,9 +108,9 @@ class OnePassScore(Score):
         """The value of the formula, with an interval of no width."""
         found: Clean | HeadInputs = measured[self.needs[0]]
         if isinstance(found, HeadInputs):
-            clean, shown = found.clean, OnePass(found.clean.logits, found.features, found.weight)
+            clean, one = found.clean, OnePass(found.clean.logits, found.features, found.weight)
         else:
-            clean, shown = found, OnePass(found.logits)
-        value = self.checked_value(shown).to(clean.logits.device)
+            clean, one = found, OnePass(found.logits)
+        value = self.checked_value(one).to(clean.logits.device)
         status = self.judge(clean_status(clean), value)
         return finish(value, value, value, status, found.passes, evidence=self.evidence(value))

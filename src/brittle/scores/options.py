@@ -190,8 +190,8 @@ def described(takers: Mapping[str, Option]) -> str:
     text = first.text.replace("`", "").rstrip(".") or first.field
     groups: dict[object, list[str]] = {}
     for name, one in takers.items():
-        shown = None if one.is_switch or one.default is None or not isinstance(one.default, Value) else one.default
-        groups.setdefault(shown, []).append(name)
+        default = None if one.is_switch or one.default is None or not isinstance(one.default, Value) else one.default
+        groups.setdefault(default, []).append(name)
     for_whom = "; ".join(
         (f"{default} for " if default is not None else "for ") + ", ".join(names) for default, names in groups.items()
     )

@@ -12,7 +12,7 @@ from scipy import special
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import Direction, Estimate, Status
+from brittle.estimate import Direction, Estimate, Parameters, Status
 from brittle.intervals import student
 from brittle.measure import Measurement, ProbabilityMoments, Sampled
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
@@ -93,12 +93,12 @@ class ProbabilityChange(ChangeScore):
         return "higher" if self.statistic == "mean" else "lower"
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """The noise, the draws, and the statistic."""
         return super().parameters | {"statistic": self.statistic}
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The moment of the sampled changes, with its interval."""
         sampled: Sampled = measured[self.needs[0]]
         value, low, high = change_interval(sampled, self.statistic, confidence)
         return finish(value, low, high, change_status(sampled), sampled.passes, change_detail(sampled))
@@ -201,5 +201,5 @@ def change_status(sampled: Sampled) -> Tensor:
 
 
 def change_detail(sampled: Sampled) -> tuple[str | None, ...]:
-    """What was seen where it failed, `[B]`."""
+    """What was found where it failed, `[B]`."""
     return nonfinite_detail(sampled.votes.nonfinite, sampled.draws)

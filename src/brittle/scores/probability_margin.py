@@ -27,7 +27,7 @@ class ProbabilityMargin(OnePassScore):
     colour: ClassVar[int | None] = 13
     most: ClassVar[float] = 1.0
 
-    def value(self, shown: OnePass) -> Tensor:
+    def value(self, found: OnePass) -> Tensor:
         """The largest probability less the second."""
-        first, second = shown.probabilities.topk(2, dim=1).values.unbind(1)
+        first, second = found.probabilities.topk(2, dim=1).values.unbind(1)
         return first - second

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from brittle.errors import ParameterError
-from brittle.estimate import Direction, Estimate, Status
+from brittle.estimate import Direction, Estimate, Parameters, Status
 from brittle.intervals import student
 from brittle.measure import Directional, Measurement, Sample, Sampled, SampleGradient
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
@@ -77,12 +77,12 @@ class SmoothedLaplacian(ChangeScore):
         return (SampleGradient(self.noise, self.draws) if gradient else Sample(self.noise, self.draws, self.clip),)
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """The noise, the draws, and the form."""
         return super().parameters | {"form": self.form}
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The mean change, or the mean product of noise and gradient, in the unit of the Laplacian."""
         found: Sampled | Directional = measured[self.needs[0]]
         if isinstance(found, Directional):
             value = found.mean / self.noise.sigma**2

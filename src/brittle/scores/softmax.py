@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import FLIP_PROBABILITY, Direction
+from brittle.estimate import FLIP_PROBABILITY, Direction, Parameters
 from brittle.scores.evidence import no_copies
 from brittle.scores.one_pass import OnePass, OnePassScore
 
@@ -49,14 +49,14 @@ class Softmax(OnePassScore):
             raise ParameterError("temperature", f"temperature must be positive and finite; found {self.temperature}")
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """The temperature, unless it is 1."""
         return {} if self.temperature == 1.0 else {"temperature": self.temperature}
 
-    def value(self, shown: OnePass) -> Tensor:
+    def value(self, found: OnePass) -> Tensor:
         """One minus the largest probability, to full relative precision."""
-        logits = shown.logits.double() / self.temperature
-        predicted = shown.logits.argmax(dim=1, keepdim=True)
+        logits = found.logits.double() / self.temperature
+        predicted = found.logits.argmax(dim=1, keepdim=True)
         own = logits.gather(1, predicted)
         others = logits.scatter(1, predicted, -torch.inf)
         return torch.sigmoid(torch.logsumexp(others - own, dim=1))

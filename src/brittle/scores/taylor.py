@@ -23,11 +23,6 @@ class _AtPoint(NoiseScore):
         """One Jacobian at the point, shared by every sigma."""
         return (Linearize(self.noise.shape, classes=self.classes),)
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The noise, and how many competitors were kept where that was told."""
-        return self.noise.parameters | ({} if self.classes is None else {"classes": self.classes})
-
 
 @dataclass(frozen=True)
 class Taylor(_AtPoint):
@@ -62,7 +57,7 @@ class Taylor(_AtPoint):
     model: ClassVar[str | None] = "the linear model"
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The orthant probability of the linear model at the point."""
         return orthant_flips(measured[self.needs[0]], self.noise, confidence)
 
 
@@ -95,5 +90,5 @@ class TaylorMVS(_AtPoint):
     model: ClassVar[str | None] = "the linear model"
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """See the class."""
+        """The multivariate sigmoid of the linear model at the point."""
         return sigmoid_flips(measured[self.needs[0]], self.noise, confidence)

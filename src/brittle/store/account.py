@@ -73,5 +73,5 @@ class Account:
 
 
 def _in_words(row: Mapping[str, Any]) -> str:
-    seen = row["detail"] or Status[row["status"].upper()].sentence
-    return f"point {row['point']}, {row['score']}: {row['status']}: {seen}"
+    reason = row["detail"] or Status[row["status"].upper()].sentence
+    return f"point {row['point']}, {row['score']}: {row['status']}: {reason}"

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from brittle.errors import DataError, listed
-from brittle.estimate import FLIP_PROBABILITY, Status, parameters_json, score_label
-from brittle.store.record import NoiseRecord, Parameter, RunRecord, ScoreRecord
+from brittle.estimate import FLIP_PROBABILITY, Parameter, Status, parameters_json, score_label
+from brittle.store.record import NoiseRecord, RunRecord, ScoreRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -202,6 +202,10 @@ class Column:
         return float(self.rows.loc[self.value.notna(), "passes"].mean())
 
 
+Row = dict[Any, Any]
+"""A row of a frame by the names of its columns, as pandas gives it; every frame says what these hold."""
+
+
 class Scored(Protocol):
     """What a reader of scores asks for; a `brittle.Table` is one."""
 
@@ -263,7 +267,7 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
     fitting = [column for column in columns if _fits(column, key)]
     if len(fitting) == 1:
         return fitting[0]
-    asked = _asked(key)
+    asked = _describe_key(key)
     if fitting:
         labels = listed([column.label for column in fitting], NEAREST)
         raise DataError("several_scores", f"{asked} is one of {len(fitting)} columns: {labels}; say which by its label")
@@ -287,7 +291,7 @@ def _fits(column: Column, key: Key) -> bool:
     return same and column.score == key.name
 
 
-def _asked(key: Key) -> str:
+def _describe_key(key: Key) -> str:
     if isinstance(key, tuple):
         return ", ".join(map(str, key))
     return key if isinstance(key, str) else score_label(key.name, key.parameters)
@@ -297,7 +301,7 @@ def _nearest(columns: Sequence[Column], key: Key) -> list[str]:
     """Labels like the one asked for: those of the score first."""
     name = key if isinstance(key, str) else key[0] if isinstance(key, tuple) else key.name
     same = [column.label for column in columns if column.score == name.partition("(")[0]]
-    near = difflib.get_close_matches(_asked(key), [column.label for column in columns], NEAREST, cutoff=0.3)
+    near = difflib.get_close_matches(_describe_key(key), [column.label for column in columns], NEAREST, cutoff=0.3)
     return list(dict.fromkeys([*same, *near, *(column.label for column in columns)]))
 
 

@@ -1,7 +1,7 @@
 """The run folder while it is written: one writer at a time, shard by shard, so that a kill at any moment loses none.
 
 A file is written under a temporary name, flushed to the disk and renamed, and the folder is flushed; then the manifest
-the same way. A shard exists when the manifest says so. Whatever else lies in the folder under the names of a run was
+the same way. A shard exists when the manifest says so. Anything else in the folder under the names of a run was
 left behind by a process that died, and is removed by the next one.
 """
 

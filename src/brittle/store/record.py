@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from brittle.errors import ParameterError, StorageError
+from brittle.estimate import Parameter
 from brittle.store.account import Account
 from brittle.store.files.records import MOST_TEXT, read_object
-from brittle.store.files.strict_json import FormatProblem, Rule, Scalar, convert
+from brittle.store.files.strict_json import FormatProblem, Rule, convert
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -38,9 +39,6 @@ Range = Annotated[tuple[float, float], Rule(lambda pair: pair[0] < pair[1], "two
 
 Count = Annotated[int, Rule(lambda value: value >= 0, "a whole number of at least 0")]
 """How many there are."""
-
-Parameter = Scalar | tuple[Scalar, ...]
-"""What a parameter of a score may be."""
 
 K = TypeVar("K", bound=type)
 T = TypeVar("T")
@@ -81,7 +79,7 @@ class ModelRecord:
         weights: where its weights lie.
         runs_code: whether opening it ran code.
         written_by_torch: version of PyTorch that wrote the archive.
-        classes: number of classes, once its outputs were seen.
+        classes: number of classes, once it gave an output.
         taken: what of the output the logits were, where it was no tensor.
     """
 
@@ -127,7 +125,7 @@ class DataRecord:
         path: file or folder, or None.
         files: names of the files in it that were read.
         other_files: how many others lay there.
-        input_shape: of one point, once it was seen.
+        input_shape: of one point, once one was read.
         code: sha256 of the file of a format from outside, by its name; None for one of brittle's.
     """
 

@@ -40,9 +40,9 @@ class Table:
 
     def __repr__(self) -> str:
         labels = [score.label for score in self.record.scores]
-        shown = [*labels[:SHOWN], *(["…"] if len(labels) > SHOWN else [])]
+        first = [*labels[:SHOWN], *(["…"] if len(labels) > SHOWN else [])]
         number = f"{len(labels)} score{'' if len(labels) == 1 else 's'}"
-        return f"Table({len(self.points)} points, {number}: {', '.join(shown) or 'none'})"
+        return f"Table({len(self.points)} points, {number}: {', '.join(first) or 'none'})"
 
     def __getitem__(self, key: Key) -> Column:
         """The column of one score.

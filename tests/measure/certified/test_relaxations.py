@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from brittle.measure.certified.intervals import Interval
+from brittle.measure.certified.intervals import Enclosure
 from brittle.measure.certified.relaxations import relax
 
 
@@ -15,7 +15,7 @@ def test_lines_lie_around_their_function(operator: str) -> None:
     generator = torch.Generator().manual_seed(0)
     ends = 4 * torch.randn(2000, 2, generator=generator, dtype=torch.float64)
     ends[:20, 1] = ends[:20, 0]
-    interval = Interval(ends.min(dim=1).values, ends.max(dim=1).values)
+    interval = Enclosure(ends.min(dim=1).values, ends.max(dim=1).values)
     lines = relax(operator, interval, (0.1,) if operator == "leaky_relu" else ())
     function = {"leaky_relu": lambda y: nn.functional.leaky_relu(y, 0.1)}.get(operator) or getattr(torch, operator)
     for share in torch.linspace(0, 1, 101, dtype=torch.float64):

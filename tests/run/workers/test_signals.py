@@ -43,17 +43,17 @@ def hear(number: int, frame: object) -> None:
 @pytest.mark.parametrize("number", BOTH)
 def test_it_is_heard_where_it_is_asked_for_once(number: signal.Signals) -> None:
     signals = Signals()
-    with signals.noted():
+    with signals.record():
         signal.raise_signal(number)
         with pytest.raises(Heard) as caught:
-            signals.hear()
-        signals.hear()
+            signals.deliver()
+        signals.deliver()
     assert caught.value.args == (number,)
 
 
 def noting(*numbers: signal.Signals) -> None:
     """Signals that come one after the other, each followed by something else."""
-    with Signals().noted():
+    with Signals().record():
         for number in numbers:
             signal.raise_signal(number)
             WENT_ON.append(number)
@@ -76,7 +76,7 @@ def test_the_second_is_heard_at_once(first: signal.Signals, second: signal.Signa
 
 def test_what_was_set_is_set_again() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with Signals().noted():
+    with Signals().record():
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     assert signal.getsignal(signal.SIGTERM) is hear
@@ -88,7 +88,7 @@ def leave(number: int, frame: object) -> None:
 
 def starting(signals: Signals) -> None:
     """A library that takes SIGTERM for itself, as Ray does when it starts, and is told to end at once."""
-    with signals.noted():
+    with signals.record():
         signal.signal(signal.SIGTERM, leave)
         signal.raise_signal(signal.SIGTERM)
 
@@ -97,7 +97,7 @@ def test_a_library_may_take_it_for_itself() -> None:
     """What it does then is heard as the signal; another exit is left alone."""
     with pytest.raises(Heard):
         starting(Signals())
-    with pytest.raises(SystemExit), Signals().noted():
+    with pytest.raises(SystemExit), Signals().record():
         sys.exit(3)
 
 
@@ -111,19 +111,19 @@ def test_no_exit_is_swallowed() -> None:
 
 def test_it_is_taken_back() -> None:
     signals = Signals()
-    with signals.noted():
+    with signals.record():
         signal.signal(signal.SIGTERM, leave)
         signals.take()
         signal.raise_signal(signal.SIGTERM)
         with pytest.raises(Heard):
-            signals.hear()
+            signals.deliver()
 
 
 def test_another_thread_changes_nothing() -> None:
     seen: list[Any] = []
 
     def look() -> None:
-        with Signals().noted():
+        with Signals().record():
             seen.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=look)

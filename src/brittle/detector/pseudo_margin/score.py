@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor, nn
 
 from brittle.detector.pseudo_margin.learned import LearnedMargin
-from brittle.estimate import Status
+from brittle.estimate import Parameters, Status
 from brittle.scores.base import mark
 from brittle.scores.one_pass import OnePass, OnePassScore
 
@@ -35,18 +35,19 @@ class PseudoMarginScore(OnePassScore):
     explanation: ClassVar[str] = "A stand-in for the input margin, learned from the features of other points."
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """The digest of the weights and, where it is known, the norm of the margins learned."""
         norm = self.learned.recipe.norm
-        return {"sha256": self.learned.digest} | ({} if norm is None else {"norm": norm})
+        digest: Parameters = {"sha256": self.learned.digest}
+        return digest if norm is None else digest | {"norm": norm}
 
-    def value(self, shown: OnePass) -> Tensor:
+    def value(self, found: OnePass) -> Tensor:
         """The margin that was learned."""
-        return self.learned.regressor(shown.head[0])
+        return self.learned.regressor(found.features_and_weight[0])
 
-    def checked_value(self, shown: OnePass) -> Tensor:
+    def checked_value(self, found: OnePass) -> Tensor:
         """The same on the device of the weights, for features of the size that it was learned from."""
-        return self.learned.predict(shown.head[0])
+        return self.learned.predict(found.features_and_weight[0])
 
     @property
     def network(self) -> nn.Module:

@@ -11,7 +11,7 @@ from torch.nn.functional import one_hot, pad
 from torch.utils._pytree import tree_map
 
 from brittle.measure.certified.graph import MONOTONE, Layer, Network, run_layer
-from brittle.measure.certified.intervals import Interval, propagate
+from brittle.measure.certified.intervals import Enclosure, propagate
 from brittle.measure.certified.relaxations import Lines, relax, relaxed
 
 NUMBERS = 2**18
@@ -34,18 +34,18 @@ class Region:
 
     points: Tensor
     radii: Tensor
-    box: Interval
+    box: Enclosure
     norm: str
 
     @classmethod
     def around(cls, points: Tensor, radii: Tensor, norm: str, bounds: tuple[float, float] | None) -> Region:
         """The inputs within `radii` of `points`, and within `bounds` where they are given."""
         reach = radii.view(-1, *[1] * (points.dim() - 1)).expand_as(points)
-        box = Interval(-reach, reach)
+        box = Enclosure(-reach, reach)
         if bounds is not None:
             # A point outside the bounds counts as inside, which only makes the box larger.
             low, high = bounds
-            box = box & Interval((low - points).clamp(max=0), (high - points).clamp(min=0))
+            box = box & Enclosure((low - points).clamp(max=0), (high - points).clamp(min=0))
         return cls(points, radii, box, norm)
 
     def least(self, gradients: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ class Bounded:
     """
 
     value: Tensor
-    interval: Interval
+    interval: Enclosure
 
 
 @dataclass(frozen=True)
@@ -114,13 +114,13 @@ def margin_bounds(network: Network, region: Region, predicted: Tensor) -> Margin
     return MarginBounds(lower.masked_fill(own.bool(), torch.inf), walk.functions + classes - 1)
 
 
-def logit_bounds(network: Network, region: Region) -> Interval:
+def logit_bounds(network: Network, region: Region) -> Enclosure:
     """Bounds on the class scores over a region, `[B, C]`; see `margin_bounds`."""
     walk = _Walk(region)
     logits = walk.logits(network)
     identity = torch.eye(logits.value.shape[1], dtype=torch.float64, device=logits.value.device)[:, None]
     functions = identity.expand(-1, len(logits.value), -1)
-    crown = Interval(walk.lower(logits.value, functions).T, -walk.lower(logits.value, -functions).T)
+    crown = Enclosure(walk.lower(logits.value, functions).T, -walk.lower(logits.value, -functions).T)
     return crown & logits.interval
 
 
@@ -143,7 +143,7 @@ class _Walk:
 
     def logits(self, network: Network) -> Bounded:
         """The class scores of the relaxed network."""
-        box = Interval(self.region.points + self.region.box.lower, self.region.points + self.region.box.upper)
+        box = Enclosure(self.region.points + self.region.box.lower, self.region.points + self.region.box.upper)
         return network.interpret(Bounded(self.inputs, box), self._layer)
 
     def lower(self, value: Tensor, functions: Tensor) -> Tensor:
@@ -183,21 +183,21 @@ class _Walk:
         value, lower, upper = (
             _window(one, kernel, stride) for one in (entering.value, entering.interval.lower, entering.interval.upper)
         )
-        best = Bounded(value[0], Interval(lower[0], upper[0]))
+        best = Bounded(value[0], Enclosure(lower[0], upper[0]))
         for other in zip(value[1:], lower[1:], upper[1:], strict=True):
-            best = self._larger(layer, best, Bounded(other[0], Interval(other[1], other[2])))
+            best = self._larger(layer, best, Bounded(other[0], Enclosure(other[1], other[2])))
         return best
 
     def _larger(self, layer: Layer, one: Bounded, other: Bounded) -> Bounded:
-        apart = Interval(other.interval.lower - one.interval.upper, other.interval.upper - one.interval.lower)
+        apart = Enclosure(other.interval.lower - one.interval.upper, other.interval.upper - one.interval.lower)
         relu = Layer(layer.name, "relu", torch.relu, ())
         more = self._activation(relu, Bounded(other.value - one.value, apart))
-        best = Interval(
+        best = Enclosure(
             one.interval.lower.maximum(other.interval.lower), one.interval.upper.maximum(other.interval.upper)
         )
         return Bounded(one.value + more.value, best)
 
-    def _tightened(self, entering: Bounded, chosen: Tensor) -> Interval:
+    def _tightened(self, entering: Bounded, chosen: Tensor) -> Enclosure:
         """The interval, cut with bounds by linear relaxation of the numbers that are `chosen`."""
         chosen = chosen.flatten(1)
         counts = chosen.sum(dim=1)
@@ -216,7 +216,7 @@ class _Walk:
             functions = functions.scatter_(2, some.T[..., None], 1.0)[..., :-1]
             lower.scatter_(1, some, self.lower(value, functions).T)
             upper.scatter_(1, some, -self.lower(value, -functions).T)
-        found = Interval(lower[:, :-1].view_as(entering.value), upper[:, :-1].view_as(entering.value))
+        found = Enclosure(lower[:, :-1].view_as(entering.value), upper[:, :-1].view_as(entering.value))
         return entering.interval & found
 
 

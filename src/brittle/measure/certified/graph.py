@@ -110,8 +110,8 @@ def build_network(classifier: Classifier, inputs: Tensor) -> Network:
     """
     units = Edge("inputs")
     layers = [*_normalisation(classifier, inputs, units)]
-    seen = Edge(layers[-1].name) if layers else units
-    traced, output = _layers(_graph_module(classifier, inputs), seen)
+    first = Edge(layers[-1].name) if layers else units
+    traced, output = _layers(_graph_module(classifier, inputs), first)
     layers += traced
     if classifier.outputs == "binary-logit":
         layers.append(Layer("binary_logit", "binary_logit", _beside_zero, (output,)))

@@ -13,7 +13,7 @@ from brittle.measure.certified.graph import MONOTONE, Layer, Network, run_layer
 
 
 @dataclass(frozen=True)
-class Interval:
+class Enclosure:
     """All values between two tensors.
 
     Attributes:
@@ -34,16 +34,16 @@ class Interval:
         """Half the distance of the ends."""
         return (self.upper - self.lower) / 2
 
-    def map(self, function: Callable[[Tensor], Tensor]) -> Interval:
+    def map(self, function: Callable[[Tensor], Tensor]) -> Enclosure:
         """What an elementwise function that does not decrease makes of it."""
-        return Interval(function(self.lower), function(self.upper))
+        return Enclosure(function(self.lower), function(self.upper))
 
-    def __and__(self, other: Interval) -> Interval:
+    def __and__(self, other: Enclosure) -> Enclosure:
         """What lies in both."""
-        return Interval(self.lower.maximum(other.lower), self.upper.minimum(other.upper))
+        return Enclosure(self.lower.maximum(other.lower), self.upper.minimum(other.upper))
 
 
-def interval_bounds(network: Network, inputs: Interval) -> Interval:
+def interval_bounds(network: Network, inputs: Enclosure) -> Enclosure:
     """Bounds on the class scores, `[B, C]`, for all inputs in a box.
 
     An affine layer `W h + b` sends centre and radius of a box to `W c + b` and `|W| r`; a monotone layer is applied to
@@ -59,7 +59,7 @@ def interval_bounds(network: Network, inputs: Interval) -> Interval:
     return network.interpret(inputs, propagate)
 
 
-def propagate(layer: Layer, args: tuple[Any, ...]) -> Interval:
+def propagate(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
     """The box of one layer from the boxes among its arguments."""
     if layer.operator in MONOTONE:
         return args[0].map(lambda end: run_layer(layer, (end, *args[1:])))
@@ -68,11 +68,11 @@ def propagate(layer: Layer, args: tuple[Any, ...]) -> Interval:
     radius = _RADIUS.get(layer.operator, layer.function)
     widths = run_layer(Layer(layer.name, layer.operator, radius, layer.args), _pick(bare, lambda box: box.radius))
     offset = run_layer(Layer(layer.name, layer.operator, radius, layer.args), _pick(bare, lambda box: 0 * box.radius))
-    return Interval(centre - (widths - offset), centre + (widths - offset))
+    return Enclosure(centre - (widths - offset), centre + (widths - offset))
 
 
-def _pick(args: tuple[Any, ...], part: Callable[[Interval], Tensor]) -> tuple[Any, ...]:
-    return tree_map(lambda one: part(one) if isinstance(one, Interval) else one, args)
+def _pick(args: tuple[Any, ...], part: Callable[[Enclosure], Tensor]) -> tuple[Any, ...]:
+    return tree_map(lambda one: part(one) if isinstance(one, Enclosure) else one, args)
 
 
 def _without_signs(layer: Layer, args: tuple[Any, ...]) -> tuple[Any, ...]:

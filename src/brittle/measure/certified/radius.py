@@ -30,7 +30,7 @@ ROUNDING = 1e-6
 """Relative error of a class score in single precision that a proof allows for: 16 units in the last place."""
 
 SLACK = 4.0
-"""How many times the rounding error that was seen at the point is allowed for anywhere in the ball."""
+"""How many times the rounding error found at the point is allowed for anywhere in the ball."""
 
 AGREEMENT = 1e-3
 """Largest relative distance between the classifier's scores and those of its layers in double precision."""
@@ -178,7 +178,7 @@ class _Proof:
 def largest(score: Score, rows: Tensor, diameter: float, bounded: bool) -> Tensor:
     """For each row the largest radius found with a positive score, `[K]`; 0 where there is none.
 
-    Scores decrease, as a rule; whatever they do, each radius that is returned had a positive score.
+    Scores decrease, as a rule; even where they do not, each radius that is returned had a positive score.
 
     Args:
         score: of some rows, `[K]`, at a radius each, `[K]`.
@@ -208,7 +208,7 @@ class _Search:
         low_score: the score there, halved whenever this end stays twice in a row.
         high: smallest radius beyond it without; infinite until there is one.
         high_score: the score there, likewise.
-        raised: whether the last trial moved `low`.
+        moved: whether the last trial moved `low`.
     """
 
     start: Tensor
@@ -216,7 +216,7 @@ class _Search:
     low_score: Tensor
     high: Tensor
     high_score: Tensor
-    raised: Tensor
+    moved: Tensor
 
     @classmethod
     def begin(cls, score: Score, rows: Tensor) -> _Search:
@@ -233,13 +233,13 @@ class _Search:
     def try_radii(self, score: Score, rows: Tensor, radii: Tensor) -> None:
         """Narrow the brackets of `rows` by what is found at `radii`."""
         found = score(rows, radii)
-        good, raised = found > 0, self.raised[rows]
+        good, moved = found > 0, self.moved[rows]
         low_score, high_score = self.low_score[rows], self.high_score[rows]
         self.low[rows] = radii.where(good, self.low[rows])
         self.high[rows] = self.high[rows].where(good, radii)
-        self.low_score[rows] = found.where(good, torch.where(raised, low_score, low_score / 2))
-        self.high_score[rows] = torch.where(good, torch.where(raised, high_score / 2, high_score), found)
-        self.raised[rows] = good
+        self.low_score[rows] = found.where(good, torch.where(moved, low_score, low_score / 2))
+        self.high_score[rows] = torch.where(good, torch.where(moved, high_score / 2, high_score), found)
+        self.moved[rows] = good
 
     def propose(self, stretch: float) -> Tensor:
         """The radii to try next.
@@ -253,7 +253,7 @@ class _Search:
         gap = self.high - self.low
         share = (self.low_score / (self.low_score - self.high_score)).nan_to_num(0.5)
         inside = self.low + gap * share
-        inside = torch.where(self.raised, (1 + ACCURACY / 3) * inside, (1 - ACCURACY / 3) * inside)
+        inside = torch.where(self.moved, (1 + ACCURACY / 3) * inside, (1 - ACCURACY / 3) * inside)
         inside = inside.maximum(self.low + 0.1 * gap).minimum(self.high - 0.1 * gap)
         middle = (self.low * self.high).sqrt()
         inside = torch.where((self.low > 0) & (self.high > 8 * self.low), middle, inside)

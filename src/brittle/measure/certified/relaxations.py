@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.measure.certified.intervals import Interval
+from brittle.measure.certified.intervals import Enclosure
 
 HALVINGS = 20
 """Of the interval in which a tangent point is sought; the tangent is a bound after any number of them."""
@@ -45,21 +45,21 @@ class Lines:
     upper: Line
 
 
-def relax(operator: str, interval: Interval, constants: tuple[Any, ...]) -> Lines:
+def relax(operator: str, interval: Enclosure, constants: tuple[Any, ...]) -> Lines:
     """Lines around the function of `operator` with its `constants` on `interval`."""
     if operator in KINKED:
         return _kinked(interval, *constants[:1])
     return _s_shaped(interval, *S_SHAPED[operator])
 
 
-def relaxed(operator: str, interval: Interval) -> Tensor:
+def relaxed(operator: str, interval: Enclosure) -> Tensor:
     """Where the lines differ, so that a smaller interval brings them together, `[B, *shape]`."""
     if operator in KINKED:
         return (interval.lower < 0) & (interval.upper > 0)
     return interval.upper - interval.lower > NARROW
 
 
-def _kinked(interval: Interval, slope: float = 0.0) -> Lines:
+def _kinked(interval: Enclosure, slope: float = 0.0) -> Lines:
     """Around `max(y, slope y)`: the chord above; below, the piece that leaves the smaller area.
 
     Source: Zhang et al. (NeurIPS 2018), table 2 and the adaptive choice that follows it.
@@ -76,7 +76,7 @@ def _kinked(interval: Interval, slope: float = 0.0) -> Lines:
     )
 
 
-def _s_shaped(interval: Interval, function: Function, derivative: Function) -> Lines:
+def _s_shaped(interval: Enclosure, function: Function, derivative: Function) -> Lines:
     """Around a function that is convex below 0 and concave above, with an even derivative.
 
     `-f(-y)` is such a function, too; its upper line, mirrored, is the lower line of `f`.
@@ -84,11 +84,11 @@ def _s_shaped(interval: Interval, function: Function, derivative: Function) -> L
     Source: Zhang et al. (NeurIPS 2018), table 2.
     """
     upper = _above(interval, function, derivative)
-    mirrored = _above(Interval(-interval.upper, -interval.lower), lambda y: -function(-y), derivative)
+    mirrored = _above(Enclosure(-interval.upper, -interval.lower), lambda y: -function(-y), derivative)
     return Lines(Line(mirrored.slope, -mirrored.offset), upper)
 
 
-def _above(interval: Interval, function: Function, derivative: Function) -> Line:
+def _above(interval: Enclosure, function: Function, derivative: Function) -> Line:
     """A tangent at a point of the concave part that is not below the function at the lower end, or the chord.
 
     A tangent at `d >= 0` lies above the concave part; it lies above the convex part if it does at both ends. Where no

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Effort:
     """The lengths of the attacks.
 
@@ -40,8 +40,47 @@ class Effort:
 
 
 EFFORTS = {
-    "fast": Effort(2, 7, 3, 8, 1, 10, 12, 8, 1, 10, 200, {"linf": 160, "l2": 190}),
-    "standard": Effort(8, 12, 9, 12, 3, 25, 60, 50, 2, 50, 2_000, {"linf": 1040, "l2": 1250}),
-    "thorough": Effort(8, 16, 9, 40, 5, 80, 200, 200, 3, 300, 10_000, {"linf": 4850, "l2": 6700}),
+    "fast": Effort(
+        patterns=2,
+        halvings=7,
+        scouts=3,
+        scout_steps=8,
+        targets=1,
+        fab_steps=10,
+        apgd_steps=12,
+        refine_steps=8,
+        refine_targets=1,
+        ddn_steps=10,
+        queries=200,
+        passes={"linf": 160, "l2": 190},
+    ),
+    "standard": Effort(
+        patterns=8,
+        halvings=12,
+        scouts=9,
+        scout_steps=12,
+        targets=3,
+        fab_steps=25,
+        apgd_steps=60,
+        refine_steps=50,
+        refine_targets=2,
+        ddn_steps=50,
+        queries=2_000,
+        passes={"linf": 1040, "l2": 1250},
+    ),
+    "thorough": Effort(
+        patterns=8,
+        halvings=16,
+        scouts=9,
+        scout_steps=40,
+        targets=5,
+        fab_steps=80,
+        apgd_steps=200,
+        refine_steps=200,
+        refine_targets=3,
+        ddn_steps=300,
+        queries=10_000,
+        passes={"linf": 4850, "l2": 6700},
+    ),
 }
 """The presets; what they cost in passes per point is measured in docs/attacks.md."""

@@ -100,11 +100,7 @@ class Nearest(Measurement):
     cost_varies: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name, known in (("norm", NORMS), ("attack", ("best", *ATTACKS)), ("effort", EFFORTS)):
-            if (found := getattr(self, name)) not in known:
-                raise ParameterError(name, f"{name} must be one of {', '.join(known)}; found {found!r}")
-        if self.attack in L2_ONLY and self.norm != "l2":
-            raise ParameterError("attack", f"{self.attack} knows norm='l2' only; found norm={self.norm!r}")
+        check_search(self.norm, self.attack, self.effort)
 
     @property
     def stream(self) -> Hashable:
@@ -187,6 +183,23 @@ def nearest(
         for part in inputs.split(max(1, rows // 2))
     ]
     return _concatenate(parts)
+
+
+def check_search(norm: str, attack: str, effort: str) -> None:
+    """Raise unless there is such a search.
+
+    Raises:
+        ParameterError: a name is unknown, or the attack is for another norm.
+    """
+    for name, found, known in (
+        ("norm", norm, NORMS),
+        ("attack", attack, ("best", *ATTACKS)),
+        ("effort", effort, EFFORTS),
+    ):
+        if found not in known:
+            raise ParameterError(name, f"{name} must be one of {', '.join(known)}; found {found!r}")
+    if attack in L2_ONLY and norm != "l2":
+        raise ParameterError("attack", f"{attack} knows norm='l2' only; found norm={norm!r}")
 
 
 def _check_inputs(inputs: Tensor, bounds: tuple[float, float]) -> None:

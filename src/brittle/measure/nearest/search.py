@@ -26,7 +26,7 @@ FAR = 4.0
 """An input this many times as far as a linear model has it is no guide to where the nearest one is."""
 
 OUTWARD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
-"""By what share of its length a perturbation is stretched, in turn, until it holds when its point is seen alone."""
+"""By what share of its length a perturbation is stretched, in turn, until it holds in a batch of one."""
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Response:
     """What the classifier said about candidates.
 
     Attributes:
-        points: the candidates as they were shown, inside the box, `[R, n]`.
+        points: the candidates as the network got them, inside the box, `[R, n]`.
         flipped: whether another class wins there, `[R]`.
         margin: `z_t - z_j`, `j` the target, `[R]`, float64; not a number where logits are not finite.
         gradient: its gradient, `[R, n]`; zero where it is not finite, or was not asked for.
@@ -217,7 +217,7 @@ class Search:
             bracketed |= live & ~flipped
 
     def settle(self) -> Found:
-        """The nearest inputs that hold when each is seen alone, in a batch of one."""
+        """The nearest inputs that hold in a batch of one."""
         settled = Found.none(self.origin)
         for row in self.best.distance.isfinite().nonzero():
             self._settle_one(row, settled)
@@ -249,9 +249,9 @@ class Search:
             own = logits.gather(1, self.own[rows, None])
             margin = (own - logits.gather(1, targets[:, None]))[:, 0]
             gradient = self._gradient(rows, margin, points, keep=False)
-        shown = points.detach()
-        flipped = self._record(rows, shown, logits.detach()) < 0
-        return Response(shown, flipped, margin.detach().double(), gradient)
+        given = points.detach()
+        flipped = self._record(rows, given, logits.detach()) < 0
+        return Response(given, flipped, margin.detach().double(), gradient)
 
     def _linearised_distances(self, rows: Tensor, classes: Tensor) -> Tensor:
         """`h_j / norm(grad h_j)` for the classes `j`, `[R, M]`, from one forward pass."""

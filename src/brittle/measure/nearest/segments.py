@@ -16,7 +16,7 @@ def segments(search: Search, found: Found, effort: Effort, rows: Tensor) -> None
     """Bisect the segments from each point to far inputs of another prediction.
 
     The far inputs are the same for every point: the darkest and the brightest, mid grey, the inverted input, and fixed
-    patterns of random numbers. The distance is an upper bound for any network, whatever its gradients are; an attack
+    patterns of random numbers. The distance is an upper bound for any network, with any gradients; an attack
     with gradients that ends farther away is misled by them.
     """
     ends = far_inputs(search, rows, effort.patterns)

@@ -30,4 +30,4 @@ CHAPTERS: tuple[Chapter[Any], ...] = (
     OtherRunsChapter(),
     RepeatChapter(),
 )
-"""What `write_report` shows unless told; a chapter without anything to say is left out."""
+"""What `write_report` shows by default; a chapter without anything to say is left out."""

@@ -2,7 +2,7 @@
 
 A worker is the same command in another process, so nothing is sent to it but shard numbers. It opens the same model and
 the same data, says what it has opened, computes a shard and hands its files over. Only the process that holds the run
-folder writes there, so the table is the same bytes whoever computed it, in whatever order.
+folder writes there, so the table is the same bytes in any order and by any process.
 """
 
 from brittle.run.workers.base import Expected, Workers

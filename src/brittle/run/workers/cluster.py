@@ -35,7 +35,7 @@ STORE_BYTES = 200 << 20
 """Size of the object store of a cluster of this machine; a shard's files pass through it."""
 
 JOIN_TRIES = "RAY_gcs_server_port_wait_time_s"
-"""The variable that says how often Ray tries to join a cluster, 40 seconds each: 20 times unless told, a quarter of an
+"""The variable that says how often Ray tries to join a cluster, 40 seconds each: 20 times by default, a quarter of an
 hour of silence."""
 
 LOOPBACK = "127.0.0.1"
@@ -46,7 +46,7 @@ ONE_MACHINE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 takes another address than the loopback one for itself, and its processes listen on every interface."""
 
 MOST_ON_CLUSTER = 4096
-"""More workers than this are a slip of the finger."""
+"""More workers than this are a mistyped number."""
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Cluster:
     Attributes:
         address: `local`, `auto`, or host:port of a cluster that this machine belongs to.
         arguments: of the command `brittle` that the workers repeat.
-        tell: called with sentences for the user.
+        notify: called with sentences for the user.
         size: how many workers; None is as many as the cluster has room for.
         gpus: of each worker; a share of one where it is below 1.
         insecure: whether to join without a token, which a cluster takes only where it asks nobody for one.
@@ -72,7 +72,7 @@ class Cluster:
 
     address: str
     arguments: Sequence[str]
-    tell: Callable[[str], None]
+    notify: Callable[[str], None]
     size: int | None = None
     gpus: float = 0.0
     insecure: bool = False
@@ -118,14 +118,14 @@ class Cluster:
         if not numbers:
             return
         signals = Signals()
-        with signals.noted(), self._connected(signals) as ray:
+        with signals.record(), self._connected(signals) as ray:
             watch = Watch(ray, self.address)
 
             def look() -> None:
-                signals.hear()
+                signals.deliver()
                 watch.look()
 
-            posts = Posts(ray, self._hiring(ray, expected), look, self.tell)
+            posts = Posts(ray, self._hiring(ray, expected), look, self.notify)
             try:
                 room = self._room(ray)
                 yield from posts.shards(numbers, min(len(numbers), self.size or room))
@@ -163,7 +163,7 @@ class Cluster:
         try:
             self._check_at_home(ray)
             signals.take()
-            signals.hear()
+            signals.deliver()
             yield ray
         finally:
             ray.shutdown()

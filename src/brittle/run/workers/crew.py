@@ -14,7 +14,7 @@ from brittle.run.workers.worker import Worker, environment_of
 from brittle.store.folder import PackedShard
 
 MOST_WORKERS = 256
-"""More processes than one machine is given; a larger number is a slip of the finger."""
+"""More processes than one machine is given; a larger number is a mistyped number."""
 
 Done = PackedShard | BaseException
 

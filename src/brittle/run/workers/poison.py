@@ -36,7 +36,7 @@ def begin(worker: Worker) -> None:
 
 
 def whole(worker: Worker, number: int, begun: Callable[[int], None] = lambda row: None) -> PackedShard:
-    """A shard, whatever rows of it kill the worker: those get no number.
+    """A shard, without the rows that kill the worker: those get no number.
 
     Where a worker dies, its shard is computed again; where it dies of the same rows twice, the row that kills it is
     sought. A row that does not kill a worker alone keeps its number.

@@ -20,7 +20,7 @@ LATE = 2.0
 """A shard is late when it takes so many times as long as the longest that is done."""
 
 QUIET_SECONDS = 30.0
-"""The user is told when no worker was there for so long."""
+"""The user gets a note when no worker was there for so long."""
 
 MOST_DEATHS = 10
 """How many workers may die of one shard, or without one that starts between them."""
@@ -58,13 +58,13 @@ class Posts:
         ray: the connected library.
         hire: asks it for one more worker.
         watch: called every second or so; raises where the cluster is gone.
-        tell: called with sentences for the user.
+        notify: called with sentences for the user.
     """
 
     ray: Any
     hire: Callable[[], Any]
     watch: Callable[[], None]
-    tell: Callable[[str], None]
+    notify: Callable[[str], None]
     _posts: dict[Any, Post] = field(default_factory=dict, init=False)
     _waiting: deque[int] = field(default_factory=deque, init=False)
     _idle: list[Any] = field(default_factory=list, init=False)
@@ -82,28 +82,28 @@ class Posts:
         while self._left:
             ready, _ = self.ray.wait(list(self._posts), num_returns=1, timeout=LOOK_SECONDS)
             for reference in ready:
-                shard = self._heard(reference)
+                shard = self._take_answer(reference)
                 if shard is not None:
                     yield shard
             self._employ()
             self.watch()
-            self._tell_if_alone()
+            self._report_missing_workers()
 
-    def _tell_if_alone(self) -> None:
+    def _report_missing_workers(self) -> None:
         """Tell the user, once each time, that there has been no worker for long."""
         if self._idle or any(post.number is not None for post in self._posts.values()):
             self._alone_since = None
         elif self._alone_since is None:
             self._alone_since = time.monotonic()
         elif time.monotonic() - self._alone_since > QUIET_SECONDS:
-            self.tell(f"there has been no worker for {QUIET_SECONDS:g} s; the cluster may be busy (ray status)")
+            self.notify(f"there has been no worker for {QUIET_SECONDS:g} s; the cluster may be busy (ray status)")
             self._alone_since = math.inf
 
     def _hire(self) -> None:
         station = self.hire()
         self._posts[station.start.remote()] = Post(station, None)
 
-    def _heard(self, reference: Any) -> PackedShard | None:
+    def _take_answer(self, reference: Any) -> PackedShard | None:
         """Take an answer; a shard, where it is one that was not there yet."""
         post = self._posts.pop(reference)
         try:

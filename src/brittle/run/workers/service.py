@@ -66,7 +66,7 @@ def serve(open_job: Callable[[], Job]) -> int:
     return 0
 
 
-def shard_content(shard: PackedShard) -> dict[str, Any]:
+def shard_content(shard: PackedShard) -> dict[str, object]:
     """A shard as JSON."""
     files = {kind: base64.b64encode(content).decode() for kind, content in shard.files.items()}
     return {"number": shard.number, "account": asdict(shard.account), "files": files}
@@ -78,7 +78,7 @@ def shard_of(content: Mapping[str, Any]) -> PackedShard:
     return PackedShard(content["number"], convert(Account, content["account"], MOST_TEXT), files)
 
 
-def error_content(error: BrittleError) -> dict[str, Any]:
+def error_content(error: BrittleError) -> dict[str, object]:
     """An error as JSON."""
     return {"error": error.code, "sentence": str(error.args[0]), "exit_code": error.exit_code}
 

@@ -22,7 +22,7 @@ class Signals:
     _noted: int | None = field(default=None, init=False)
 
     @contextmanager
-    def noted(self) -> Iterator[None]:
+    def record(self) -> Iterator[None]:
         """Note them while the block runs; one that nobody heard by its end is heard then."""
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -35,19 +35,19 @@ class Signals:
         except SystemExit as end:  # what Ray does at a SIGTERM that came before `take`
             if end.code == signal.SIGTERM and signal.SIGTERM in self._kept:
                 self._noted = signal.SIGTERM
-                self.hear()
+                self.deliver()
             raise
         finally:
             for number, does in self._kept.items():
                 signal.signal(number, does)
-            self.hear()
+            self.deliver()
 
     def take(self) -> None:
-        """Be told of them; Ray takes SIGTERM for itself when it starts."""
+        """Handle them here; Ray takes SIGTERM for itself when it starts."""
         for number, does in self._kept.items():
             signal.signal(number, does if does == signal.SIG_IGN else self._note)
 
-    def hear(self) -> None:
+    def deliver(self) -> None:
         """Do what this process does at the signal that was noted, if one was."""
         if self._noted is None:
             return
@@ -59,4 +59,4 @@ class Signals:
         again = self._noted is not None
         self._noted = number
         if again:
-            self.hear()
+            self.deliver()

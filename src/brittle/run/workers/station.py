@@ -27,7 +27,7 @@ class Station:
         place = f"the node {socket.gethostname()}"
         self._worker = Worker(command_of(arguments), environment_of(threads), expected, self._directory, place)
 
-    def start(self) -> dict[str, Any]:
+    def start(self) -> dict[str, object]:
         """Start the process; gives nothing, or the error."""
         try:
             if not self._directory.is_dir():

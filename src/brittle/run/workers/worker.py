@@ -1,4 +1,4 @@
-"""One worker process, seen from the one that asks it."""
+"""One worker process, for the process that asks it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Worker:
 
     @property
     def closed(self) -> bool:
-        """Whether it was told to end."""
+        """Whether it was asked to end."""
         return self._closed
 
     def start(self) -> None:
@@ -130,7 +130,7 @@ class Worker:
             elif "error" in answer:
                 raise error_of(answer, self.place)
             elif "done" in answer:
-                return None if answer["done"] is None else self._asked(shard, shard_of(answer["done"]))
+                return None if answer["done"] is None else self._check_number(shard, shard_of(answer["done"]))
         raise self._death(rows)
 
     def close(self) -> None:
@@ -157,7 +157,7 @@ class Worker:
             )
         check_alike(self.expected.reference, hello["reference"], where)
 
-    def _asked(self, number: int, shard: PackedShard) -> PackedShard:
+    def _check_number(self, number: int, shard: PackedShard) -> PackedShard:
         if shard.number != number:
             raise ModelError(
                 "worker_differs", f"a worker {self._where} gave shard {shard.number} where {number} was asked for"

@@ -121,9 +121,9 @@ class Lock:
         os.lseek(self._file, 0, os.SEEK_SET)
         os.write(self._file, content)
 
-    def _foreign(self, seen: str) -> StorageError:
+    def _foreign(self, found: str) -> StorageError:
         return StorageError(
-            "no_lock", f"{self._path} {seen}, so it is not written over; choose another folder, or remove that file"
+            "no_lock", f"{self._path} {found}, so it is not written over; choose another folder, or remove that file"
         )
 
     def _holder(self) -> str:

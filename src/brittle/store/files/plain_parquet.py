@@ -24,10 +24,10 @@ MOST_TIMES = 2000
 """Columns may unpack to this many times the size of the file."""
 
 ALWAYS_READ = 1 << 27
-"""Columns that unpack to fewer bytes are read whatever the size of the file."""
+"""Columns that unpack to fewer bytes are read from a file of any size."""
 
 FEW_ROWS = 1 << 20
-"""So many rows are read whatever the size of the file; more only where it has a byte for each."""
+"""So many rows are read from a file of any size; more only where it has a byte for each."""
 
 _EXTENSION_NAME = b"ARROW:extension:name"
 

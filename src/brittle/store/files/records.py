@@ -10,7 +10,7 @@ from brittle.errors import ArtefactError, StorageError
 from brittle.store.files.strict_json import WHOLE, FormatProblem, Limits, convert, parse_json, read_text
 
 MOST_TEXT = Limits(size=1 << 25, characters=1 << 20, printable=False)
-"""A record holds what people called their files, whatever that is, and the names of many classes."""
+"""A record holds what people called their files, and the names of many classes."""
 
 T = TypeVar("T")
 

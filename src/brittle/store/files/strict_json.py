@@ -67,9 +67,6 @@ MOST_WHOLE = 2**63 - 1
 WHOLE = "the file"
 """What the outermost object is called in messages."""
 
-Scalar = str | int | float | bool | None
-"""What a free parameter may be."""
-
 T = TypeVar("T")
 
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
@@ -167,7 +164,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise FormatProblem(f"the key {_shown(twice)} stands twice")
+        raise FormatProblem(f"the key {_shorten(twice)} stands twice")
     return found
 
 
@@ -200,7 +197,7 @@ def _dataclass(kind: Any, value: Any, where: str, limits: Limits) -> Any:
     names = [field.name for field in fields(kind)]
     for key in value:
         if key not in names:
-            raise FormatProblem(f"has the unknown key {_shown(key)}", where)
+            raise FormatProblem(f"has the unknown key {_shorten(key)}", where)
     if missing := [name for name in names if name not in value]:
         raise FormatProblem(f"lacks {', '.join(missing)}; found {', '.join(value) or 'nothing'}", where)
     inside = "" if where == WHOLE else f"{where}."
@@ -228,7 +225,7 @@ def _union(kinds: tuple[Any, ...], value: Any, where: str, limits: Limits) -> An
         except FormatProblem as error:
             # The problem of the part that matched farthest is that of the object; None explains nothing.
             problem = problem or (None if kind is types.NoneType else error)
-    raise problem or FormatProblem(f"is {_shown(value)}, which it cannot be", where)
+    raise problem or FormatProblem(f"is {_shorten(value)}, which it cannot be", where)
 
 
 def _tuple(kinds: tuple[Any, ...], value: Any, where: str, limits: Limits) -> tuple[Any, ...]:
@@ -284,10 +281,10 @@ _SCALARS: dict[Any, Callable[[Any, str], Any]] = {
 
 def _require(fits: bool, expected: str, value: Any, where: str) -> None:
     if not fits:
-        raise FormatProblem(f"must be {expected}; found {_shown(value)}", where)
+        raise FormatProblem(f"must be {expected}; found {_shorten(value)}", where)
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     """The start of a value from a file, escaped."""
     kind = type(value).__name__
     return f"{value!a:.60}" if isinstance(value, str | float | bool | types.NoneType) else f"a value of type {kind}"

@@ -49,7 +49,7 @@ def check_target(path: Path) -> None:
     """Raise where something is at `path` that is no regular file; nothing is opened.
 
     Raises:
-        StorageError: there is, or it cannot be seen.
+        StorageError: there is, or it cannot be looked up.
     """
     try:
         mode = path.lstat().st_mode

@@ -41,7 +41,7 @@ def test_the_verdict_on_flips_follows_the_test() -> None:
     for flips, words in (
         (np.where(curvature < np.median(curvature), 0.4, 0.0), "a low Laplacian tells which"),
         (np.where(rng.random(200) < 0.5, 0.4, 0.0), "do not show that a low Laplacian tells"),
-        (np.zeros(200), "do not flip there, so nothing can be told"),
+        (np.zeros(200), "do not flip there, so no difference can be found"),
     ):
         made = with_score(table, "monte_carlo", flips, {"sigma": 0.2, "draws": 50}, quantity="flip_probability")
         assert words in expected_change(made).flips.conclusion

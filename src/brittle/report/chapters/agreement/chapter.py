@@ -14,7 +14,7 @@ from brittle.report.chapters.agreement.charts import agreement_chart
 from brittle.report.contents import Contents
 from brittle.report.figure import Figure
 from brittle.report.parts import Grid
-from brittle.report.wording import MISSING, fixed, shown
+from brittle.report.wording import MISSING, fixed, show
 from brittle.store.columns import Setting
 
 FILES = files_beside(__name__)
@@ -75,8 +75,8 @@ def _drawn(contents: Contents, frame: pd.DataFrame, groups: Mapping[Setting, pd.
     """The rows of the noise settings that are drawn."""
     panels = [
         rows.assign(
-            setting=shown(str(setting)),
-            estimator=[shown(name, 40) for name in rows["estimator"]],
+            setting=show(str(setting)),
+            estimator=[show(name, 40) for name in rows["estimator"]],
             place=[contents.place(score) for score in rows["score"]],
         )
         for setting, rows in groups.items()
@@ -88,12 +88,12 @@ def _drawn(contents: Contents, frame: pd.DataFrame, groups: Mapping[Setting, pd.
 def _comparison(contents: Contents, setting: Setting, rows: pd.DataFrame, main: bool) -> Comparison:
     widest = rows.loc[rows["reference_draws"].idxmax()]
     title = (
-        f"{shown(str(setting))}: Monte Carlo with {widest['reference_draws']:,} draws, mean p_robust "
+        f"{show(str(setting))}: Monte Carlo with {widest['reference_draws']:,} draws, mean p_robust "
         f"{fixed(widest['mean_p_robust'])}, its own expected error {fixed(widest['floor'], 4)}"
     )
     cells = tuple(
         (
-            shown(row["estimator"], 60) + (" *" if row["shares_draws"] else ""),
+            show(row["estimator"], 60) + (" *" if row["shares_draws"] else ""),
             MISSING if pd.isna(row["budget"]) else f"{row['budget']:,}",
             f"{row['cost']:,.0f}",
             fixed(row["mae"], 4),
@@ -103,9 +103,17 @@ def _comparison(contents: Contents, setting: Setting, rows: pd.DataFrame, main: 
         )
         for row in rows.to_dict("records")
     )
-    head = ("Estimator", "Draws", "Passes per point", "Mean abs. error", "Of the reference", "Kendall's tau", "Points")
+    header = (
+        "Estimator",
+        "Draws",
+        "Passes per point",
+        "Mean abs. error",
+        "Of the reference",
+        "Kendall's tau",
+        "Points",
+    )
     colours = tuple(contents.colour(score) for score in rows["score"])
-    return Comparison(title, Grid(head, (False, *[True] * 6), cells, colours), main)
+    return Comparison(title, Grid(header, (False, *[True] * 6), cells, colours), main)
 
 
 def _note(frame: pd.DataFrame) -> str:

@@ -16,7 +16,7 @@ from brittle.report.chapters.cheap_scores.charts import cheap_scores_chart
 from brittle.report.contents import Contents
 from brittle.report.figure import Figure
 from brittle.report.parts import Grid
-from brittle.report.wording import MISSING, fixed, interval, shown
+from brittle.report.wording import MISSING, fixed, interval, show
 from brittle.store.columns import Column
 
 MAX_DOTS = 1200
@@ -79,9 +79,9 @@ def _scores(contents: Contents) -> tuple[Column, ...]:
 
 
 def _note(chosen: Column, scores: Sequence[Column]) -> str:
-    lower = [shown(column.variant, 40) for column in scores if column.safer == "lower" and not column.is_probability]
+    lower = [show(column.variant, 40) for column in scores if column.safer == "lower" and not column.is_probability]
     return (
-        f"p_robust is that of {shown(chosen.label)}. Of more than {MAX_DOTS:,} points a regular selection is "
+        f"p_robust is that of {show(chosen.label)}. Of more than {MAX_DOTS:,} points a regular selection is "
         "drawn; tau is over all, its interval approximate."
         + (f" Smaller where safer, and in tau taken with the other sign: {', '.join(lower)}." if lower else "")
     )
@@ -92,14 +92,14 @@ def _pairs(chosen: Column, column: Column, place: int, order: int) -> pd.DataFra
     pairs = pd.DataFrame({"value": value, "p_robust": chosen.p_robust})
     pairs = pairs.replace([float("inf"), float("-inf")], float("nan")).dropna().reset_index(drop=True)
     step = max(-(-len(pairs) // MAX_DOTS), 1)
-    return pairs.iloc[::step].assign(title=shown(column.variant, 40), place=place, order=order)
+    return pairs.iloc[::step].assign(title=show(column.variant, 40), place=place, order=order)
 
 
 def _grid(contents: Contents, scores: Sequence[Column]) -> Grid:
     frame = rank_correlation(contents, scores, contents.chosen)
     cells = tuple(
         (
-            shown(row["label"], 60),
+            show(row["label"], 60),
             fixed(row["tau"]),
             MISSING if pd.isna(row["low"]) else interval(row["low"], row["high"]),
             f"{row['points']:,}",
@@ -107,5 +107,5 @@ def _grid(contents: Contents, scores: Sequence[Column]) -> Grid:
         for row in frame.to_dict("records")
     )
     colours = tuple(contents.colour(score) for score in frame["score"])
-    head = ("Score", "Kendall's tau with p_robust", "Interval", "Points")
-    return Grid(head, (False, True, True, True), cells, colours)
+    header = ("Score", "Kendall's tau with p_robust", "Interval", "Points")
+    return Grid(header, (False, True, True, True), cells, colours)

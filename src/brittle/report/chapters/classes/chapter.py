@@ -15,7 +15,7 @@ from brittle.report.chapters.classes.charts import classes_chart
 from brittle.report.contents import Contents, ends
 from brittle.report.figure import Figure
 from brittle.report.parts import Grid, Number
-from brittle.report.wording import fixed, interval, plural, range_text, short, shown
+from brittle.report.wording import fixed, interval, plural, range_text, short, show
 
 MAX_CLASSES = 30
 """Classes drawn; of more, the least and the most robust."""
@@ -70,7 +70,7 @@ def _ends(contents: Contents, bias: ClassBias | None) -> tuple[Number, ...]:
     found = (("Least robust class", bias.classes.iloc[0]), ("Most robust class", bias.classes.iloc[-1]))
     return tuple(
         Number(
-            f"{title}, {shown(str(bias.column.setting))}",
+            f"{title}, {show(str(bias.column.setting))}",
             contents.class_text(row["class"]),
             f"Mean p_robust {fixed(row['mean'])} ({interval(row['low'], row['high'])}) over "
             f"{plural(int(row['points']), 'point')}.",
@@ -84,10 +84,10 @@ def _frame(contents: Contents, bias: ClassBias | None) -> pd.DataFrame:
     if bias is None:
         return pd.DataFrame(columns=["setting", "name", "order", "mean", "low", "high", "overall"])
     kept = ends(bias.classes["class"].tolist(), MAX_CLASSES)
-    names = _distinct({number: shown(class_name(contents, number), 28) for number in kept})
+    names = _distinct({number: show(class_name(contents, number), 28) for number in kept})
     rows = [
         {name: row[name] for name in ("mean", "low", "high")}
-        | {"setting": shown(str(setting)), "name": names[row["class"]], "order": kept.index(row["class"])}
+        | {"setting": show(str(setting)), "name": names[row["class"]], "order": kept.index(row["class"])}
         | {"overall": one.column.p_robust.mean()}
         for setting, one in contents.biases.items()
         for row in one.classes.to_dict("records")
@@ -129,7 +129,7 @@ def _note(bias: ClassBias | None) -> str:
         part
         for part in (
             f"Points by {by}, {range_text([f'{sizes.min():,}', f'{sizes.max():,}'])} to a class; order and test at "
-            f"{shown(str(bias.column.setting))}, where the class means differ by up to {fixed(bias.spread)}.",
+            f"{show(str(bias.column.setting))}, where the class means differ by up to {fixed(bias.spread)}.",
             _test_text(bias),
             "Each interval is for its class alone and for the mean over all points that might have been drawn from it.",
             f"{plural(left, 'class')} in the middle not drawn." if left > 0 else "",

@@ -16,7 +16,7 @@ from brittle.report.chapters.distribution.charts import distribution_chart
 from brittle.report.contents import Contents
 from brittle.report.figure import Figure
 from brittle.report.parts import Number
-from brittle.report.wording import fixed, interval, percent, plural, shown
+from brittle.report.wording import fixed, interval, percent, plural, show
 from brittle.store.columns import Column, Setting
 
 FILES = files_beside(__name__)
@@ -73,11 +73,11 @@ def _histograms(contents: Contents) -> tuple[pd.DataFrame, str]:
     parts = [frame.iloc[:0].assign(setting="")]
     for setting in contents.panels:
         same = frame["sigma"].eq(setting.sigma) & frame["noise"].eq(setting.noise)
-        parts.append(frame[same | frame["sigma"].isna()].assign(setting=shown(str(setting))))
+        parts.append(frame[same | frame["sigma"].isna()].assign(setting=show(str(setting))))
     drawn = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
     drawn = drawn.assign(
         order=[order[name] for name in drawn["estimator"]],
-        estimator=[shown(name, 40) for name in drawn["estimator"]],
+        estimator=[show(name, 40) for name in drawn["estimator"]],
         place=[contents.place(score) for score in drawn["score"]],
     )
     repeats = "" if all(frame["sigma"].notna()) else "An estimator that knows no noise level repeats in every column. "
@@ -90,7 +90,7 @@ def _mean(contents: Contents, setting: Setting, column: Column) -> Number:
     mean = mean_interval(column.p_robust, contents.confidence)
     fragile = float((column.value.dropna() > FRAGILE).mean())
     return Number(
-        title=f"Mean p_robust, {shown(str(setting))}",
+        title=f"Mean p_robust, {show(str(setting))}",
         value=fixed(mean.mean),
         note=f"{interval(mean.low, mean.high)}. {percent(fragile)} of the points flip with a probability above "
         f"{100.0 * FRAGILE:g}%.",
@@ -105,7 +105,7 @@ def _choice(contents: Contents) -> str:
         if len(contents.settings) > 1
         else ""
     )
-    label = shown(contents.chosen.label)
+    label = show(contents.chosen.label)
     return f"Where one number per point is wanted, this page reads {label}.{level}{_order(contents)}"
 
 
@@ -121,4 +121,4 @@ def _order(contents: Contents) -> str:
 
 def _estimator(column: Column) -> str:
     draws = f" with {plural(column.draws, 'draw')}" if column.draws is not None else ""
-    return f"{shown(column.variant, 40)}{draws}"
+    return f"{show(column.variant, 40)}{draws}"

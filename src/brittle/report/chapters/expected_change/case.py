@@ -16,7 +16,7 @@ from brittle.store.columns import Column, Setting
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class ChangeCase:
     """The run, the noise setting that the chapter speaks of, and the confidence of its predictions.
 
     Attributes:
@@ -34,12 +34,12 @@ class Case:
         return self.contents.noise_text(setting)
 
 
-def open_case(contents: Contents) -> Case | None:
+def open_case(contents: Contents) -> ChangeCase | None:
     """The case of a run; None where neither a Laplacian nor a sampled change has a value."""
     if contents.laplacian is None and not contents.changes:
         return None
     sure = next((one for one in contents.columns if one.score == CONFIDENCE and one.value.notna().any()), None)
-    return Case(contents, choose_setting(contents.changes), sure)
+    return ChangeCase(contents, choose_setting(contents.changes), sure)
 
 
 def choose_setting(sampled: Mapping[Setting, Column]) -> Setting | None:
@@ -62,7 +62,7 @@ def falling(column: Column) -> int:
     return int(np.sum(column.rows["high"].to_numpy() < 0.0))
 
 
-def setting_text(case: Case) -> str:
+def setting_text(case: ChangeCase) -> str:
     """Which noise setting the chapter speaks of, and why that one; empty where nothing was sampled."""
     if case.chosen is None:
         return ""

@@ -9,7 +9,14 @@ import numpy as np
 
 from brittle.analysis.mean_absolute import mean_absolute
 from brittle.report.chapter import Brief, Chapter, Text, files_beside
-from brittle.report.chapters.expected_change.case import Case, falling, mean_change, open_case, rising, setting_text
+from brittle.report.chapters.expected_change.case import (
+    ChangeCase,
+    falling,
+    mean_change,
+    open_case,
+    rising,
+    setting_text,
+)
 from brittle.report.chapters.expected_change.charts import change_chart, means_chart, shares_chart
 from brittle.report.chapters.expected_change.drops import summarize_drops
 from brittle.report.chapters.expected_change.flips import flips_number, summarize_flips
@@ -61,7 +68,7 @@ class ExpectedChangeChapter(Chapter[ExpectedChange]):
         return Brief(result.headline)
 
 
-def _mean_number(case: Case) -> Number | None:
+def _mean_number(case: ChangeCase) -> Number | None:
     if case.chosen is None:
         return None
     column = case.contents.changes[case.chosen]
@@ -76,7 +83,7 @@ def _mean_number(case: Case) -> Number | None:
     )
 
 
-def _laplacian_number(case: Case) -> Number | None:
+def _laplacian_number(case: ChangeCase) -> Number | None:
     if case.contents.laplacian is None:
         return None
     values = case.contents.laplacian.value.dropna()

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from brittle.analysis.expected_change import expected_change_points
 from brittle.estimate import Status
-from brittle.report.chapters.expected_change.case import Case
+from brittle.report.chapters.expected_change.case import ChangeCase
 from brittle.report.chapters.expected_change.flips import CONFIDENT
 from brittle.report.chapters.expected_change.result import Drop, Drops
 from brittle.report.parts import Grid
 from brittle.report.thumbnails import embedded
-from brittle.report.wording import MISSING, fixed, plural, reach, shown, signed
+from brittle.report.wording import MISSING, fixed, plural, reach, show, signed
+from brittle.store.columns import Row
 
 DROPS_SHOWN, DROPS_LISTED = 12, 20
 """Points in the gallery of the largest drops, and rows in its table."""
@@ -23,7 +23,7 @@ DROPS_SHOWN, DROPS_LISTED = 12, 20
 _HEAD = ("Row", "Name", "Label", "Predicted", "Probability", "Sampled change", "Predicted change", "Laplacian")
 
 
-def summarize_drops(case: Case) -> Drops:
+def summarize_drops(case: ChangeCase) -> Drops:
     """The section on the largest drops."""
     found = _ordered(case)
     by = "sampled" if case.chosen is not None else "laplacian"
@@ -33,7 +33,7 @@ def summarize_drops(case: Case) -> Drops:
     return Drops(points, grid, _note(case, points, len(found)))
 
 
-def _ordered(case: Case) -> pd.DataFrame:
+def _ordered(case: ChangeCase) -> pd.DataFrame:
     """The confident points, or all where no confidence is known, that lose probability, the largest loss first."""
     names = ["point", "row", "name", "label", "predicted", "image"]
     frame = case.contents.points.select(names).to_pandas().set_index("point", drop=False)
@@ -54,10 +54,10 @@ def _ordered(case: Case) -> pd.DataFrame:
     return falling.sort_values([by, "row"], ignore_index=True)
 
 
-def _drop(case: Case, row: dict[Any, Any], by: str) -> Drop:
+def _drop(case: ChangeCase, row: Row, by: str) -> Drop:
     before = row["before"]
     return Drop(
-        name=shown(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
+        name=show(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
         image=embedded(row["image"]),
         change=signed(row[by]) if by == "sampled" else f"L {signed(row[by])}",
         before="" if math.isnan(before) else f"from {fixed(before)}",
@@ -66,10 +66,10 @@ def _drop(case: Case, row: dict[Any, Any], by: str) -> Drop:
     )
 
 
-def _row(case: Case, row: dict[Any, Any]) -> tuple[str, ...]:
+def _row(case: ChangeCase, row: Row) -> tuple[str, ...]:
     return (
         f"{row['row']:,}",
-        shown(row["name"], 48),
+        show(row["name"], 48),
         case.contents.class_text(row["label"]),
         case.contents.class_text(row["predicted"]),
         fixed(row["before"]),
@@ -79,10 +79,11 @@ def _row(case: Case, row: dict[Any, Any]) -> tuple[str, ...]:
     )
 
 
-def _note(case: Case, points: tuple[Drop, ...], count: int) -> str:
+def _note(case: ChangeCase, points: tuple[Drop, ...], count: int) -> str:
     sure = f" made with a probability of at least {CONFIDENT:g}" if case.sure is not None else ""
     by = "sampled mean change" if case.chosen is not None else "Laplacian, as no change was sampled"
-    unknown = " This run has no max_probability, so these are predictions of any confidence." * (case.sure is None)
+    without = " This run has no max_probability, so these are predictions of any confidence."
+    unknown = without if case.sure is None else ""
     if not points:
         return f"No prediction{sure} loses probability, by its {by}.{unknown}"
     level = f" at {case.name(case.chosen)}" if case.chosen is not None else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pandas as pd
 
@@ -12,7 +11,7 @@ from brittle.report.chapters.expected_change.result import LabelFlips
 from brittle.report.contents import Contents, spread
 from brittle.report.parts import Grid, Number
 from brittle.report.wording import MISSING, p_value, percent_interval, plural, reach, signed, small_percent
-from brittle.store.columns import Setting
+from brittle.store.columns import Row, Setting
 
 CONFIDENT, GROUP = 0.8, 50
 """The smallest probability of a confident prediction, and the points in each of the two groups at most."""
@@ -70,12 +69,12 @@ def summarize_flips(contents: Contents, chosen: Setting | None) -> LabelFlips:
     )
 
 
-def _rows(contents: Contents) -> dict[Setting, dict[Any, Any]]:
+def _rows(contents: Contents) -> dict[Setting, Row]:
     frame = label_flips(contents, CONFIDENT, GROUP)
     return {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
 
 
-def _main(rows: dict[Setting, dict[Any, Any]], chosen: Setting | None) -> Setting:
+def _main(rows: dict[Setting, Row], chosen: Setting | None) -> Setting:
     """The setting to speak of: the chosen one if either group flips there, else the noisiest."""
     noisiest = next(reversed(rows), None) or Setting(None, "")
     if chosen is None or chosen not in rows:
@@ -83,9 +82,7 @@ def _main(rows: dict[Setting, dict[Any, Any]], chosen: Setting | None) -> Settin
     return chosen if max(rows[chosen]["lowest"], rows[chosen]["highest"]) > 0.0 else noisiest
 
 
-def _pair(
-    contents: Contents, setting: Setting, row: dict[Any, Any], order: int, names: tuple[str, str]
-) -> list[dict[str, Any]]:
+def _pair(contents: Contents, setting: Setting, row: Row, order: int, names: tuple[str, str]) -> list[Row]:
     """The two groups of one setting that have a number."""
     return [
         {"setting": contents.noise_text(setting), "order": order, "group": NAMES[name]}
@@ -95,7 +92,7 @@ def _pair(
     ]
 
 
-def _grids(contents: Contents, rows: dict[Setting, dict[Any, Any]]) -> tuple[Grid, Grid]:
+def _grids(contents: Contents, rows: dict[Setting, Row]) -> tuple[Grid, Grid]:
     numeric = (False, *[True] * 5)
     by_laplacian = tuple(
         (
@@ -123,20 +120,20 @@ def _grids(contents: Contents, rows: dict[Setting, dict[Any, Any]]) -> tuple[Gri
     return Grid(_BY_LAPLACIAN, numeric, by_laplacian), Grid(_BY_FLIPS, numeric, by_flips)
 
 
-def _share_cell(row: dict[Any, Any], name: str) -> str:
+def _share_cell(row: Row, name: str) -> str:
     return f"{small_percent(row[name])}\n{_shares(row, name)}"
 
 
-def _shares(row: dict[Any, Any], name: str) -> str:
+def _shares(row: Row, name: str) -> str:
     return percent_interval(row[f"{name}_low"], row[f"{name}_high"])
 
 
-def _mean_cell(row: dict[Any, Any], name: str) -> str:
+def _mean_cell(row: Row, name: str) -> str:
     low, high = row[f"{name}_low"], row[f"{name}_high"]
     return MISSING if math.isnan(row[name]) else f"{signed(row[name], 3)}\n{reach(low, high, 3)}"
 
 
-def _conclusion(contents: Contents, rows: dict[Setting, dict[Any, Any]], chosen: Setting | None) -> str:
+def _conclusion(contents: Contents, rows: dict[Setting, Row], chosen: Setting | None) -> str:
     main = _main(rows, chosen)
     row = rows[main]
     if isinstance(row["reason"], str):
@@ -148,15 +145,15 @@ def _conclusion(contents: Contents, rows: dict[Setting, dict[Any, Any]], chosen:
     )
 
 
-def _verdict(row: dict[Any, Any]) -> str:
+def _verdict(row: Row) -> str:
     if row["lowest"] == row["highest"] == 0.0:
-        return "confident predictions of either kind do not flip there, so nothing can be told"
+        return "confident predictions of either kind do not flip there, so no difference can be found"
     if row["p_flips"] < SURE:
         return "a low Laplacian tells which confident predictions noise unsettles"
     return "these points do not show that a low Laplacian tells which confident predictions noise unsettles"
 
 
-def _note(rows: dict[Setting, dict[Any, Any]], drawn: int) -> str:
+def _note(rows: dict[Setting, Row], drawn: int) -> str:
     dropped, left = max(row["dropped"] for row in rows.values()), len(rows) - drawn
     grouped = any(row["group"] for row in rows.values())
     return " ".join(

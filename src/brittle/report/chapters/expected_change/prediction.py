@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from brittle.analysis.expected_change import expected_change_points, expected_change_table
-from brittle.report.chapters.expected_change.case import Case, mean_change
+from brittle.report.chapters.expected_change.case import ChangeCase, mean_change
 from brittle.report.chapters.expected_change.result import Prediction
 from brittle.report.contents import spread
 from brittle.report.parts import Entry, Grid
@@ -24,7 +23,7 @@ from brittle.report.wording import (
     signed,
     small_percent,
 )
-from brittle.store.columns import Setting
+from brittle.store.columns import Row, Setting
 
 MAX_DOTS = 1200
 """Points drawn at one noise setting."""
@@ -42,7 +41,7 @@ _POINTS = ["setting", "order", "predicted", "sampled", "low", "high", "kind"]
 _HEAD = ("Noise", "Points", "Same sign", "Spearman", "Slope", "Median ratio", "Mean sampled change")
 
 
-def summarize_prediction(case: Case) -> Prediction:
+def summarize_prediction(case: ChangeCase) -> Prediction:
     """The section on the Laplacian against the sampled change."""
     frame = expected_change_table(case.contents)
     rows = {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
@@ -65,7 +64,7 @@ def summarize_prediction(case: Case) -> Prediction:
     )
 
 
-def _dots(case: Case, setting: Setting, order: int) -> pd.DataFrame:
+def _dots(case: ChangeCase, setting: Setting, order: int) -> pd.DataFrame:
     """The points at one setting, of more than `MAX_DOTS` a regular selection."""
     points = expected_change_points(case.contents, setting)
     frame = pd.DataFrame(
@@ -89,7 +88,7 @@ def _kinds(points: pd.DataFrame) -> np.ndarray:
     return np.select([points["kink"], ~decided, same], [KINK, OPEN, SAME], OTHER)
 
 
-def _row(case: Case, setting: Setting, row: dict[Any, Any]) -> tuple[str, ...]:
+def _row(case: ChangeCase, setting: Setting, row: Row) -> tuple[str, ...]:
     column = case.contents.changes[setting]
     mean, low, high = mean_change(column, case.contents.confidence)
     share = percent_interval(row["agreement_low"], row["agreement_high"])
@@ -106,7 +105,7 @@ def _row(case: Case, setting: Setting, row: dict[Any, Any]) -> tuple[str, ...]:
     )
 
 
-def _measured(row: dict[Any, Any], name: str) -> str:
+def _measured(row: Row, name: str) -> str:
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     if math.isnan(value):
         return MISSING
@@ -119,7 +118,7 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _reading(row: dict[Any, Any]) -> str:
+def _reading(row: Row) -> str:
     """What one noise setting says of this model, in words."""
     if isinstance(row["reason"], str):
         return row["reason"]
@@ -127,7 +126,7 @@ def _reading(row: dict[Any, Any]) -> str:
     return f"{'; '.join(part for part in known if part)}. {_advice(row)}"
 
 
-def _sign_text(row: dict[Any, Any]) -> str:
+def _sign_text(row: Row) -> str:
     if not row["decided"]:
         return "sampling decides the sign of the change at no point"
     return (
@@ -136,7 +135,7 @@ def _sign_text(row: dict[Any, Any]) -> str:
     )
 
 
-def _order_text(row: dict[Any, Any]) -> str:
+def _order_text(row: Row) -> str:
     if math.isnan(row["spearman"]):
         return ""
     kept = _judged(row, "spearman", (GOOD_ORDER, math.inf))
@@ -144,7 +143,7 @@ def _order_text(row: dict[Any, Any]) -> str:
     return f"it {verdict[kept]} (Spearman {fixed(row['spearman'], 2)})".replace("-", "−")
 
 
-def _size_text(row: dict[Any, Any]) -> str:
+def _size_text(row: Row) -> str:
     ratio, slope = row["ratio"], row["slope"]
     if math.isnan(ratio):
         return ""
@@ -167,7 +166,7 @@ def _times(ratio: float) -> str:
     return f"{short(ratio)} times the predicted"
 
 
-def _advice(row: dict[Any, Any]) -> str:
+def _advice(row: Row) -> str:
     if not row["decided"]:
         return "More draws or more noise would tell whether the Laplacian predicts it."
     sign, size = _judged(row, "agreement", (GOOD_SIGN, math.inf)), _judged(row, "ratio", NEAR)
@@ -183,7 +182,7 @@ def _advice(row: dict[Any, Any]) -> str:
     return "Here the Laplacian can stand in for sampling."
 
 
-def _judged(row: dict[Any, Any], name: str, good: tuple[float, float]) -> bool | None:
+def _judged(row: Row, name: str, good: tuple[float, float]) -> bool | None:
     """Whether the interval of `name` lies within `good`, outside of it, or neither."""
     low, high = row[f"{name}_low"], row[f"{name}_high"]
     if low >= good[0] and high <= good[1]:
@@ -191,7 +190,7 @@ def _judged(row: dict[Any, Any], name: str, good: tuple[float, float]) -> bool |
     return False if high < good[0] or low > good[1] else None
 
 
-def _note(case: Case, rows: dict[Setting, dict[Any, Any]], drawn: int) -> str:
+def _note(case: ChangeCase, rows: dict[Setting, Row], drawn: int) -> str:
     kinks = max(row["kinks"] for row in rows.values())
     dropped = max(row["dropped"] for row in rows.values())
     left = len(rows) - drawn

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from brittle.analysis.extremes import ranked
 from brittle.estimate import Evidence
@@ -11,7 +11,8 @@ from brittle.report import wording
 from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.contents import Contents
 from brittle.report.parts import Grid
-from brittle.report.wording import plural, short, shown
+from brittle.report.wording import plural, short, show
+from brittle.store.columns import Row
 
 MOST_FRAGILE = 20
 """Rows in the table."""
@@ -47,26 +48,26 @@ class FragileChapter(Chapter[Fragile]):
         if contents.chosen is None or order.empty:
             return Fragile(grid, "No point has a robustness.")
         ties = contents.ties_text(contents.chosen)
-        note = f"{len(rows)} of {plural(len(order), 'point')}, by {shown(contents.chosen.label)}. {ties}"
+        note = f"{len(rows)} of {plural(len(order), 'point')}, by {show(contents.chosen.label)}. {ties}"
         return Fragile(grid, note.strip())
 
 
-def _row(contents: Contents, row: dict[Any, Any]) -> tuple[str, ...]:
+def _row(contents: Contents, row: Row) -> tuple[str, ...]:
     return (
         f"{row['row']:,}",
-        shown(row["name"], 48),
-        shown(row["point"], 16),
+        show(row["name"], 48),
+        show(row["point"], 16),
         contents.class_text(row["label"]),
         contents.class_text(row["predicted"]),
         wording.p_robust(row["flip_probability"], row["high"] if _is_extrapolated(row) else None),
         _flip_text(contents, row),
         wording.flip_interval(row["low"], row["high"]),
-        shown(row["evidence"]),
-        shown(row["status"]),
+        show(row["evidence"]),
+        show(row["status"]),
     )
 
 
-def _flip_text(contents: Contents, row: dict[Any, Any]) -> str:
+def _flip_text(contents: Contents, row: Row) -> str:
     """A flip probability; where a model alone says it, the bound that it gives."""
     flip = row["flip_probability"]
     if _is_extrapolated(row) and contents.chosen is not None:
@@ -74,5 +75,5 @@ def _flip_text(contents: Contents, row: dict[Any, Any]) -> str:
     return short(flip, 3)
 
 
-def _is_extrapolated(row: dict[Any, Any]) -> bool:
+def _is_extrapolated(row: Row) -> bool:
     return row["evidence"] == Evidence.EXTRAPOLATED.slug

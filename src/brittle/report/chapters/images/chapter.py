@@ -15,8 +15,8 @@ from brittle.report import wording
 from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.contents import Contents, ends
 from brittle.report.thumbnails import embedded
-from brittle.report.wording import fixed, plural, short, shown
-from brittle.store.columns import Column
+from brittle.report.wording import fixed, plural, short, show
+from brittle.store.columns import Column, Row
 
 MAX_GALLERIES = 12
 """Classes whose images are shown; of more, the least and the most robust."""
@@ -97,9 +97,9 @@ def _gallery(
     return Gallery(contents.class_text(number), least, most)
 
 
-def _portrait(contents: Contents, row: dict[Any, Any], images: dict[int, bytes | None], column: Column) -> Portrait:
+def _portrait(contents: Contents, row: Row, images: dict[int, bytes | None], column: Column) -> Portrait:
     return Portrait(
-        name=shown(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
+        name=show(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
         image=embedded(images[row["row"]]),
         robustness=_robustness(row, column),
         predicted=contents.class_text(row["predicted"]),
@@ -107,7 +107,7 @@ def _portrait(contents: Contents, row: dict[Any, Any], images: dict[int, bytes |
     )
 
 
-def _robustness(row: dict[Any, Any], column: Column) -> str:
+def _robustness(row: Row, column: Column) -> str:
     """A robustness for a caption: `p 0.873`, or the flip probability where that would round to 1."""
     flip, high = row["flip_probability"], row["high"]
     if row["evidence"] == Evidence.EXTRAPOLATED.slug and flip < wording.NEAR_ONE:
@@ -123,7 +123,7 @@ def _note(contents: Contents, bias: ClassBias, galleries: Sequence[Gallery]) -> 
     return " ".join(
         part
         for part in (
-            f"Read from {shown(bias.column.label)}.",
+            f"Read from {show(bias.column.label)}.",
             contents.ties_text(bias.column),
             "" if images else "The run holds no images, so the points are named.",
             f"Shown are the least and the most robust classes; {plural(left, 'class')} between them left out."

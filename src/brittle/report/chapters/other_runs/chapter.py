@@ -13,7 +13,7 @@ from brittle.report.chapters.other_runs.result import OtherRuns
 from brittle.report.chapters.other_runs.series import series_grid, series_note, summarize_series
 from brittle.report.contents import Contents
 from brittle.report.figure import Figure
-from brittle.report.wording import shown
+from brittle.report.wording import show
 
 MAX_DRAWN = 2
 """Other runs that get figures of their own; of more, the series is drawn and each has a table."""
@@ -36,7 +36,7 @@ class OtherRunsChapter(Chapter[OtherRuns]):
         """
         if not contents.others:
             return None
-        names = distinct([shown(name, 40) for name in contents.others])
+        names = distinct([show(name, 40) for name in contents.others])
         others = dict(zip(names, contents.others.values(), strict=True))
         flips, drawn = flips_setting(contents), len(others) <= MAX_DRAWN
         runs = tuple(summarize_pair(contents, name, other, flips, drawn) for name, other in others.items())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,7 @@ from brittle.analysis.label_flips import FLIPS
 from brittle.report.chapters.other_runs.names import THIS, distinct
 from brittle.report.chapters.other_runs.result import Panel
 from brittle.report.contents import Contents
-from brittle.store.columns import Column, Setting
+from brittle.store.columns import Column, Row, Setting
 
 MAX_DIFFERENCES = 24
 """Scores in the figure of differences."""
@@ -27,9 +26,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _DIFFERENCES = ["name", "order", "value", "low", "high"]
 
 
-def differences(
-    rows: Sequence[dict[Any, Any]], names: Mapping[str, tuple[str, str]], known: Mapping[str, Column]
-) -> pd.DataFrame:
+def differences(rows: Sequence[Row], names: Mapping[str, tuple[str, str]], known: Mapping[str, Column]) -> pd.DataFrame:
     """Of the scores that are, or change, a probability: their differences share one scale."""
     chosen = [row for row in rows if row["quantity"] in BOUNDED or _is_mean_change(known.get(row["score"]))]
     chosen = [row for row in chosen if math.isfinite(row["difference"])][:MAX_DIFFERENCES]

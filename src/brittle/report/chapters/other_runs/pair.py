@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from brittle.analysis.change_columns import LAPLACIAN
 from brittle.analysis.comparison import ACCURACY, BOUNDED, MEAN_ABSOLUTE, MEDIAN, compare, most_drawn
@@ -13,8 +12,8 @@ from brittle.report.chapters.other_runs.drawn import differences, spreads
 from brittle.report.chapters.other_runs.result import OtherRun
 from brittle.report.contents import Contents
 from brittle.report.parts import Entry, Grid, Number
-from brittle.report.wording import MISSING, fixed, p_value, percent, plural, reach, shown, signed, small_percent
-from brittle.store.columns import Column, Setting
+from brittle.report.wording import MISSING, fixed, p_value, percent, plural, reach, show, signed, small_percent
+from brittle.store.columns import Column, Row, Setting
 
 _HEAD = ("Score", "Points", "This run", "The other", "This − other", "This larger", "p")
 
@@ -47,19 +46,19 @@ def summarize_pair(contents: Contents, name: str, other: Contents, flips: Settin
     )
 
 
-def _score_name(contents: Contents, column: Column | None, row: dict[Any, Any]) -> tuple[str, str]:
+def _score_name(contents: Contents, column: Column | None, row: Row) -> tuple[str, str]:
     """The score as the table writes it, and its noise."""
     if column is None:
         return "accuracy", ""
     marks = {MEAN_ABSOLUTE: "|{}|", MEDIAN: "{} *"}
-    name = marks.get(row["statistic"], "{}").format(shown(column.variant, 40))
+    name = marks.get(row["statistic"], "{}").format(show(column.variant, 40))
     if column.setting.sigma is None:
         return name, ""
     draws = f", {plural(column.draws, 'draw')}" if column.draws is not None else ""
     return name, f"{contents.noise_text(column.setting)}{draws}"
 
 
-def _entries(contents: Contents, other: Contents, rows: Sequence[dict[Any, Any]]) -> tuple[Entry, ...]:
+def _entries(contents: Contents, other: Contents, rows: Sequence[Row]) -> tuple[Entry, ...]:
     this, that = contents.record, other.record
     models = this.model.sha256, that.model.sha256
     if this.model.state_sha256 is not None and that.model.state_sha256 is not None:
@@ -73,15 +72,15 @@ def _entries(contents: Contents, other: Contents, rows: Sequence[dict[Any, Any]]
 
 def _difference_text(here: str | None, there: str | None, name: str | None) -> str:
     """Whether a part of the two runs is the same by its digests, and what the other one is called."""
-    called = shown(name, 80)
+    called = show(name, 80)
     if here is None or there is None:
         return f"{called}; no digest tells whether it is the same."
     if here == there:
-        return f"The same, {called} ({shown(there, 12)})."
-    return f"Another one, {called} ({shown(there, 12)}; here {shown(here, 12)})."
+        return f"The same, {called} ({show(there, 12)})."
+    return f"Another one, {called} ({show(there, 12)}; here {show(here, 12)})."
 
 
-def _pairing_text(rows: Sequence[dict[Any, Any]]) -> str:
+def _pairing_text(rows: Sequence[Row]) -> str:
     if not rows:
         return "The two runs share no score, so there is nothing to compare."
     row = rows[0]
@@ -92,7 +91,7 @@ def _pairing_text(rows: Sequence[dict[Any, Any]]) -> str:
 
 
 def _numbers(
-    contents: Contents, rows: Sequence[dict[Any, Any]], known: Mapping[str, Column], flips: Setting | None
+    contents: Contents, rows: Sequence[Row], known: Mapping[str, Column], flips: Setting | None
 ) -> tuple[Number, ...]:
     """Accuracy, Laplacian and flips of both runs, as far as they share them."""
     spoken = {
@@ -105,7 +104,7 @@ def _numbers(
     return tuple(_number(title, row) for title, row in spoken.items() if row is not None and row["points"])
 
 
-def _is(known: Mapping[str, Column], row: dict[Any, Any], flips: Setting | None) -> bool:
+def _is(known: Mapping[str, Column], row: Row, flips: Setting | None) -> bool:
     """Whether a row is of the plain Laplacian, or of the flips at a noise setting."""
     column = known.get(row["score"])
     if column is None:
@@ -115,24 +114,24 @@ def _is(known: Mapping[str, Column], row: dict[Any, Any], flips: Setting | None)
     return column.score == FLIPS and column.setting == flips and not column.parameters.get("clip")
 
 
-def _number(title: str, row: dict[Any, Any]) -> Number:
+def _number(title: str, row: Row) -> Number:
     bounded = row["quantity"] in BOUNDED
     first, second = (small_percent(row[end]) if bounded else signed(row[end]) for end in ("first", "second"))
     note = f"Difference {_difference(row)}, p {_p_text(row)}."
     return Number(f"{title}, here vs there", f"{first} vs {second}", note)
 
 
-def _difference(row: dict[Any, Any]) -> str:
+def _difference(row: Row) -> str:
     low, high = row["difference_low"], row["difference_high"]
     return f"{signed(row['difference'])} ({reach(low, high)})"
 
 
-def _p_text(row: dict[Any, Any]) -> str:
+def _p_text(row: Row) -> str:
     value = row["p_mcnemar"] if row["quantity"] == ACCURACY else row["p_wilcoxon"]
     return MISSING if math.isnan(value) else p_value(value)
 
 
-def _row(row: dict[Any, Any], name: tuple[str, str]) -> tuple[str, ...]:
+def _row(row: Row, name: tuple[str, str]) -> tuple[str, ...]:
     return (
         "\n".join(part for part in name if part),
         f"{row['points']:,}",
@@ -144,7 +143,7 @@ def _row(row: dict[Any, Any], name: tuple[str, str]) -> tuple[str, ...]:
     )
 
 
-def _centre(row: dict[Any, Any], name: str) -> str:
+def _centre(row: Row, name: str) -> str:
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     if math.isnan(value):
         return MISSING
@@ -153,7 +152,7 @@ def _centre(row: dict[Any, Any], name: str) -> str:
     return f"{signed(value)}\n{reach(low, high)}"
 
 
-def _note(rows: Sequence[dict[Any, Any]], left: int) -> str:
+def _note(rows: Sequence[Row], left: int) -> str:
     if not rows:
         return ""
     dropped = max(row["dropped"] for row in rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ from brittle.report.chapters.other_runs.result import OtherRun, Panel
 from brittle.report.contents import Contents
 from brittle.report.parts import Grid
 from brittle.report.wording import MISSING, reach, signed
-from brittle.store.columns import Setting
+from brittle.store.columns import Row, Setting
 
 
 def summarize_series(contents: Contents, others: Mapping[str, Contents], flips: Setting | None) -> tuple[Panel, ...]:
@@ -56,14 +55,14 @@ def _mean_flips(contents: Contents, flips: Setting | None) -> MeanInterval | Non
 
 def series_grid(runs: Sequence[OtherRun], series: Sequence[Panel]) -> Grid:
     """The means of the series, one row per run."""
-    head = ("Run", *(panel.title[0].upper() + panel.title[1:] for panel in series))
+    header = ("Run", *(panel.title[0].upper() + panel.title[1:] for panel in series))
     found = [{row["name"]: row for row in panel.frame.to_dict("records")} for panel in series]
     this = (THIS, *(_cell(panel.frame.iloc[0].to_dict(), "this") for panel in series))
     rows = [(run.name, *(_cell(one.get(run.name)) for one in found)) for run in runs]
-    return Grid(head, (False, *[True] * len(series)), (this, *rows) if series else ())
+    return Grid(header, (False, *[True] * len(series)), (this, *rows) if series else ())
 
 
-def _cell(row: dict[Any, Any] | None, of: str = "") -> str:
+def _cell(row: Row | None, of: str = "") -> str:
     """The mean of another run, or `of` this one, with its interval."""
     if row is None:
         return MISSING

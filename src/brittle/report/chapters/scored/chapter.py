@@ -15,8 +15,8 @@ from brittle.report import wording
 from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.contents import Contents
 from brittle.report.parts import Entry, Grid
-from brittle.report.wording import MISSING, percent, plural, range_text, shown
-from brittle.store.columns import Column, Setting
+from brittle.report.wording import MISSING, percent, plural, range_text, show
+from brittle.store.columns import Column, Row, Setting
 from brittle.store.record import DataRecord, ModelRecord
 
 FILES = files_beside(__name__)
@@ -80,25 +80,25 @@ def _model_text(model: ModelRecord) -> str:
         (model.dtype, "{}"),
         (model.outputs, "output read as {}"),
     )
-    parts = [text.format(shown(value)) for value, text in known if value is not None]
-    return ", ".join([shown(model.spec), *parts])
+    parts = [text.format(show(value)) for value, text in known if value is not None]
+    return ", ".join([show(model.spec), *parts])
 
 
 def _data_text(data: DataRecord) -> str:
-    parts = [shown(data.path or data.format)]
-    parts += [f"split {shown(data.split)}"] if data.split is not None else []
-    parts += [f"inputs of shape {' × '.join(map(shown, data.input_shape))}"] if data.input_shape is not None else []
+    parts = [show(data.path or data.format)]
+    parts += [f"split {show(data.split)}"] if data.split is not None else []
+    parts += [f"inputs of shape {' × '.join(map(show, data.input_shape))}"] if data.input_shape is not None else []
     return ", ".join(parts)
 
 
 def _points_text(contents: Contents) -> str:
     count = contents.points.num_rows
-    spoken, what = _spoken_of(contents)
+    spoken, what = _counted_column(contents)
     valued = 0 if spoken is None else int(spoken.value.notna().sum())
     return f"{plural(count, 'point')}, of which {valued:,} got {what}."
 
 
-def _spoken_of(contents: Contents) -> tuple[Column | None, str]:
+def _counted_column(contents: Contents) -> tuple[Column | None, str]:
     """The column whose points are counted, and what it gives them: that of the first chapter that the page has."""
     if contents.chosen is not None:
         return contents.chosen, "a robustness"
@@ -141,7 +141,7 @@ def _noise_text(contents: Contents) -> str:
 def _family_text(contents: Contents, family: str) -> str:
     """What the family says of itself, or else its name."""
     noise = contents.noises.get(family)
-    return shown(noise.explanation if noise is not None and noise.explanation else family)
+    return show(noise.explanation if noise is not None and noise.explanation else family)
 
 
 def _sigma_text(contents: Contents) -> str:
@@ -162,7 +162,7 @@ def _cost_text(contents: Contents) -> str:
     each = f", {total / count:,.0f} per point" if count else ""
     time = f" in {wording.duration(seconds)}" if seconds is not None else ""
     return (
-        f"{shown(total)} passes through the network{each}{time}. Forward and backward passes count one each; scores "
+        f"{show(total)} passes through the network{each}{time}. Forward and backward passes count one each; scores "
         "that need the same passes share them."
     )
 
@@ -172,7 +172,7 @@ def _scores(contents: Contents) -> Grid:
     for column in contents.columns:
         groups.setdefault(column.variant, []).append(column)
     return Grid(
-        head=("Score", "What it is", "Draws", "Passes per point"),
+        header=("Score", "What it is", "Draws", "Passes per point"),
         numeric=(False, False, True, True),
         rows=tuple(_score_row(variant, group) for variant, group in groups.items()),
         colours=tuple(contents.colour(group[0].score) for group in groups.values()),
@@ -183,8 +183,8 @@ def _score_row(variant: str, group: Sequence[Column]) -> tuple[str, ...]:
     draws = sorted({column.draws for column in group if column.draws is not None})
     costs = sorted(column.cost for column in group if column.value.notna().any())
     return (
-        shown(variant, 60),
-        shown(group[0].explanation or group[0].title),
+        show(variant, 60),
+        show(group[0].explanation or group[0].title),
         range_text([f"{count:,}" for count in draws]),
         range_text([f"{cost:,.0f}" for cost in costs]),
     )
@@ -192,18 +192,18 @@ def _score_row(variant: str, group: Sequence[Column]) -> tuple[str, ...]:
 
 def _outcomes(contents: Contents) -> Grid:
     return Grid(
-        head=("What", "Status", "Meaning", "Number given", "Points", "The first of them"),
+        header=("What", "Status", "Meaning", "Number given", "Points", "The first of them"),
         numeric=(False, False, False, False, True, False),
         rows=tuple(_outcome_row(row) for row in outcomes(contents).to_dict("records")),
     )
 
 
-def _outcome_row(row: dict[Any, Any]) -> tuple[str, ...]:
+def _outcome_row(row: Row) -> tuple[str, ...]:
     more = " …" if row["points"] > len(row["first"]) else ""
     return (
         _labels_text(row["labels"]),
-        shown(row["status"]),
-        shown(row["sentence"]),
+        show(row["status"]),
+        show(row["sentence"]),
         "yes" if row["has_value"] else "no",
         f"{row['points']:,}",
         "; ".join(_first_text(*entry) for entry in row["first"]) + more,
@@ -214,12 +214,12 @@ def _labels_text(labels: Sequence[str]) -> str:
     if not labels:
         return "the point itself"
     more = f" and {plural(len(labels) - 1, 'other score')}" if len(labels) > 1 else ""
-    return shown(labels[0], 60) + more
+    return show(labels[0], 60) + more
 
 
 def _first_text(row: int, name: Any, detail: Any) -> str:
-    point = f"row {row}" if pd.isna(name) else f"{shown(name, 60)} (row {row})"
-    return point if pd.isna(detail) else f"{point}: {shown(str(detail).removeprefix(f'row {row}: '), 80)}"
+    point = f"row {row}" if pd.isna(name) else f"{show(name, 60)} (row {row})"
+    return point if pd.isna(detail) else f"{point}: {show(str(detail).removeprefix(f'row {row}: '), 80)}"
 
 
 def _note(contents: Contents, grid: Grid) -> str:

@@ -31,7 +31,7 @@ class Epsilon(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class MarginCase:
     """The input margins in one norm.
 
     Attributes:
@@ -71,11 +71,11 @@ class Case:
         return self.margin.rows["status"].tolist().count(status)
 
 
-def open_cases(contents: Contents) -> tuple[Case, ...]:
+def open_cases(contents: Contents) -> tuple[MarginCase, ...]:
     """The first input margins in each norm, judged at the size that was asked for, or at one that suits them."""
     bounds = contents.record.model.bounds
     return tuple(
-        Case(contents, column, norm, choose_epsilon(column.value, norm, bounds, contents.epsilon))
+        MarginCase(contents, column, norm, choose_epsilon(column.value, norm, bounds, contents.epsilon))
         for norm, column in list(contents.margins.items())[:MAX_CASES]
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from brittle.report.chapter import Brief, Chapter, Text, files_beside
-from brittle.report.chapters.worst_case.case import Case, open_cases
+from brittle.report.chapters.worst_case.case import MarginCase, open_cases
 from brittle.report.chapters.worst_case.charts import detection_chart, nearest_chart, stand_in_chart
 from brittle.report.chapters.worst_case.counterexamples import summarize_counterexamples
 from brittle.report.chapters.worst_case.distances import summarize_distances
@@ -54,7 +54,7 @@ class WorstCaseChapter(Chapter[tuple[WorstCase, ...]]):
         return Brief(tuple(number for case in result for number in case.headline))
 
 
-def _worst_case(case: Case) -> WorstCase:
+def _worst_case(case: MarginCase) -> WorstCase:
     distances, compared = summarize_distances(case), compare_scores(case)
     return WorstCase(
         title=TITLES[case.norm],
@@ -67,6 +67,6 @@ def _worst_case(case: Case) -> WorstCase:
     )
 
 
-def _epsilon_text(case: Case) -> str:
+def _epsilon_text(case: MarginCase) -> str:
     text, number = case.epsilon.text, f"{case.epsilon.value:.2g}"
     return text if "/" not in text else f"{text} = {number}"

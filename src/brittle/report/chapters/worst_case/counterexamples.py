@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from brittle.estimate import parameters_json
-from brittle.report.chapters.worst_case.case import Case
+from brittle.report.chapters.worst_case.case import MarginCase
 from brittle.report.chapters.worst_case.result import Counterexample, Counterexamples
 from brittle.report.thumbnails import embedded
-from brittle.report.wording import short, shown
+from brittle.report.wording import short, show
+from brittle.store.columns import Row
 
 FRAGILE_SHOWN = 12
 """Counter-examples in the gallery."""
 
 
-def summarize_counterexamples(case: Case) -> Counterexamples:
+def summarize_counterexamples(case: MarginCase) -> Counterexamples:
     """The most fragile correct predictions, with what breaks them."""
     found = _fragile(case)
     points = tuple(_counterexample(case, row) for row in found.head(FRAGILE_SHOWN).to_dict("records"))
     return Counterexamples(points, _note(case, points, len(found)))
 
 
-def _fragile(case: Case) -> pd.DataFrame:
+def _fragile(case: MarginCase) -> pd.DataFrame:
     """The points predicted right, or all without labels, that have a counter-example, the nearest first."""
     points = case.contents.points.select(["point", "row", "name", "predicted", "correct", "image"]).to_pandas()
     points["distance"] = case.margin.value.to_numpy()
@@ -38,10 +37,10 @@ def _fragile(case: Case) -> pd.DataFrame:
     return both.sort_values(["distance", "row"], ignore_index=True)
 
 
-def _counterexample(case: Case, row: dict[Any, Any]) -> Counterexample:
+def _counterexample(case: MarginCase, row: Row) -> Counterexample:
     images = (row["image"], row["image_found"], row["difference"])
     return Counterexample(
-        name=shown(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
+        name=show(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
         predicted=case.contents.class_text(row["predicted"]),
         found=case.contents.class_text(row["predicted_found"]),
         distance=short(row["distance"], 3),
@@ -49,7 +48,7 @@ def _counterexample(case: Case, row: dict[Any, Any]) -> Counterexample:
     )
 
 
-def _note(case: Case, points: tuple[Counterexample, ...], count: int) -> str:
+def _note(case: MarginCase, points: tuple[Counterexample, ...], count: int) -> str:
     if not points:
         return "This run holds no counter-example of a prediction that was right."
     which = "correct predictions" if case.labelled else "predictions, as the data carry no labels,"

@@ -7,10 +7,10 @@ import pandas as pd
 
 from brittle.analysis.robust_accuracy import RobustAccuracy, direct_robust_accuracy
 from brittle.estimate import Status
-from brittle.report.chapters.worst_case.case import Case
+from brittle.report.chapters.worst_case.case import MarginCase
 from brittle.report.chapters.worst_case.result import Distances
 from brittle.report.parts import Number
-from brittle.report.wording import percent, percent_interval, plural, short, shown
+from brittle.report.wording import percent, percent_interval, plural, short, show
 
 NAMES = {"linf": "Linf", "l2": "L2"}
 """Norms as the page writes them."""
@@ -21,7 +21,7 @@ STEPS = 200
 _CURVE = ["kind", "of", "epsilon", "share", "low", "high", "chosen"]
 
 
-def summarize_distances(case: Case) -> Distances:
+def summarize_distances(case: MarginCase) -> Distances:
     """How far the nearest other decisions are."""
     median = float(case.distance.quantile(0.5, interpolation="lower"))
     half = f"lies within {short(median)}" if np.isfinite(median) else "was not found at any distance"
@@ -34,7 +34,7 @@ def summarize_distances(case: Case) -> Distances:
     )
 
 
-def _median_number(case: Case, median: float) -> Number:
+def _median_number(case: MarginCase, median: float) -> Number:
     quantiles = (float(case.distance.quantile(share, interpolation="lower")) for share in (0.05, 0.25, 0.75, 0.95))
     texts = [_distance_text(quantile) for quantile in quantiles]
     return Number(
@@ -48,7 +48,7 @@ def _distance_text(distance: float) -> str:
     return short(distance) if np.isfinite(distance) else "∞"
 
 
-def _share_numbers(case: Case) -> list[Number]:
+def _share_numbers(case: MarginCase) -> list[Number]:
     size = f"{NAMES[case.norm]} {case.epsilon.text}"
     beyond = _beyond(case, "all", case.epsilon.value)
     numbers = [
@@ -71,7 +71,7 @@ def _share_numbers(case: Case) -> list[Number]:
     return [*numbers, _certified_number(case, size)] if _is_certified(case) else numbers
 
 
-def _certified_number(case: Case, size: str) -> Number:
+def _certified_number(case: MarginCase, size: str) -> Number:
     """The share that is proven, of the same points as the share that the attacks left, which bounds it from above."""
     proven = _beyond(case, "certified", case.epsilon.value)
     left = percent(_beyond(case, "correct" if case.labelled else "all", case.epsilon.value).robust_accuracy)
@@ -91,7 +91,7 @@ def _certified_number(case: Case, size: str) -> Number:
     )
 
 
-def _not_found_number(case: Case) -> list[Number]:
+def _not_found_number(case: MarginCase) -> list[Number]:
     count = int(np.isinf(case.distance).sum())
     if not count:
         return []
@@ -99,11 +99,11 @@ def _not_found_number(case: Case) -> list[Number]:
     return [Number("No other decision found", plural(count, "point"), note)]
 
 
-def _is_certified(case: Case) -> bool:
+def _is_certified(case: MarginCase) -> bool:
     return bool((case.margin.rows["low"] > 0.0).any())
 
 
-def _beyond(case: Case, kind: str, epsilon: float) -> RobustAccuracy:
+def _beyond(case: MarginCase, kind: str, epsilon: float) -> RobustAccuracy:
     """The share of points whose margin exceeds `epsilon`: of all, of those right as well, or proven by its lower end.
 
     With labels, those proven are right as well, so that their share bounds the robust accuracy from below.
@@ -114,7 +114,7 @@ def _beyond(case: Case, kind: str, epsilon: float) -> RobustAccuracy:
     return direct_robust_accuracy(margin.to_numpy(), right, epsilon, case.contents.confidence)
 
 
-def _curves(case: Case) -> pd.DataFrame:
+def _curves(case: MarginCase) -> pd.DataFrame:
     kinds = {"all": "any prediction"}
     kinds |= {"correct": "correct prediction (robust accuracy)"} if case.labelled else {}
     certified = f"{'correct' if case.labelled else 'any'} prediction, certified"
@@ -130,7 +130,7 @@ def _curves(case: Case) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_CURVE)
 
 
-def _masked_text(case: Case) -> str:
+def _masked_text(case: MarginCase) -> str:
     masked = case.count(Status.MASKED.slug)
     if not masked:
         return ""
@@ -141,13 +141,13 @@ def _masked_text(case: Case) -> str:
     )
 
 
-def _certified_text(case: Case) -> str:
+def _certified_text(case: MarginCase) -> str:
     if not _is_certified(case):
         return ""
     return f", and {'that of the robust accuracy ' if case.labelled else ''}no lower than the certified one"
 
 
-def _note(case: Case) -> str:
+def _note(case: MarginCase) -> str:
     missing = len(case.margin.value) - len(case.distance)
     return " ".join(
         part
@@ -157,7 +157,7 @@ def _note(case: Case) -> str:
             f"{case.epsilon.text}. Attacks find upper bounds of the distance, so the true curves lie no higher"
             f"{_certified_text(case)}.",
             f"{plural(missing, 'point')} without a margin left out." if missing else "",
-            f"Read from {shown(case.margin.label)}.",
+            f"Read from {show(case.margin.label)}.",
         )
         if part
     )

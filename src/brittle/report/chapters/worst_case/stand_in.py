@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from brittle.analysis.detection import GOOD_AUROC, detection_curve
 from brittle.analysis.worst_case import safer, worst_case_table
-from brittle.report.chapters.worst_case.case import Case
+from brittle.report.chapters.worst_case.case import MarginCase
 from brittle.report.chapters.worst_case.result import StandIn
 from brittle.report.parts import Grid
-from brittle.report.wording import MISSING, fixed, interval, percent, plural, shown
-from brittle.store.columns import Column
+from brittle.report.wording import MISSING, fixed, interval, percent, plural, show
+from brittle.store.columns import Column, Row
 
 PREFERRED = "logit_margin"
 """The score that the page speaks of where the run holds it."""
@@ -32,12 +30,12 @@ _DETECTION = ["title", "place", "epsilon", "auroc", "auroc_low", "auroc_high", "
 _HEAD = ("Score", "Kendall's tau", "AUROC", "AUPR", "FPR at 95% TPR", "Points")
 
 
-def compare_scores(case: Case) -> pd.DataFrame:
+def compare_scores(case: MarginCase) -> pd.DataFrame:
     """Every score of the run against the distance: the frame of `worst_case_table`."""
     return worst_case_table(case.contents, case.epsilon.value, case.norm)
 
 
-def summarize_stand_in(case: Case, frame: pd.DataFrame) -> StandIn:
+def summarize_stand_in(case: MarginCase, frame: pd.DataFrame) -> StandIn:
     """The section on scores that may stand in for the distance; `frame` compares them."""
     main = main_score(case, frame)
     if main is None:
@@ -54,18 +52,18 @@ def summarize_stand_in(case: Case, frame: pd.DataFrame) -> StandIn:
     )
 
 
-def _by_label(case: Case) -> dict[str, Column]:
+def _by_label(case: MarginCase) -> dict[str, Column]:
     return {column.label: column for column in case.contents.columns}
 
 
-def main_score(case: Case, frame: pd.DataFrame) -> Column | None:
+def main_score(case: MarginCase, frame: pd.DataFrame) -> Column | None:
     """The score that the page speaks of: the logit margin, or else the most consistent."""
     known = _by_label(case)
     found = [known[label] for label in frame["score"]]
     return next((column for column in found if column.score == PREFERRED), found[0] if found else None)
 
 
-def _scatter(case: Case, main: Column) -> pd.DataFrame:
+def _scatter(case: MarginCase, main: Column) -> pd.DataFrame:
     pairs = pd.DataFrame({"margin": case.margin.value, "value": safer(main)})
     pairs = pairs[np.isfinite(pairs).all(axis=1)].reset_index(drop=True)
     pairs = pairs.iloc[:: max(-(-len(pairs) // MAX_DOTS), 1)]
@@ -79,10 +77,10 @@ def _title(column: Column) -> str:
     """The score as its axis names it; one that is smaller where safer is drawn with the other sign."""
     values = safer(column)
     turned = values is not None and not values.equals(column.value)
-    return ("minus " if turned else "") + shown(column.variant, 40)
+    return ("minus " if turned else "") + show(column.variant, 40)
 
 
-def _detection(case: Case, frame: pd.DataFrame, main: Column) -> pd.DataFrame:
+def _detection(case: MarginCase, frame: pd.DataFrame, main: Column) -> pd.DataFrame:
     """AUROC over perturbation sizes: of `main`, and of others in the form that orders the points best."""
     known = _by_label(case)
     best = {main.score: main}
@@ -92,19 +90,22 @@ def _detection(case: Case, frame: pd.DataFrame, main: Column) -> pd.DataFrame:
     return pd.DataFrame(pd.concat(curves, ignore_index=True).dropna(subset=["auroc"]), columns=_DETECTION)
 
 
-def _curve(case: Case, column: Column, main: bool) -> pd.DataFrame:
+def _curve(case: MarginCase, column: Column, main: bool) -> pd.DataFrame:
     values = np.asarray(safer(column), dtype=np.float64)
     found = detection_curve(case.margin.value, values, confidence=case.contents.confidence)
     return found.assign(
-        title=shown(column.label, 30), place=case.contents.place(column.score), main=main, chosen=case.epsilon.value
+        title=show(column.label, 30),
+        place=case.contents.place(column.score),
+        main=main,
+        chosen=case.epsilon.value,
     )
 
 
-def _grid(case: Case, frame: pd.DataFrame) -> Grid:
+def _grid(case: MarginCase, frame: pd.DataFrame) -> Grid:
     known = _by_label(case)
     cells = tuple(
         (
-            shown(row["score"], 60),
+            show(row["score"], 60),
             *(_measured(row, name) for name in ("tau", "auroc", "aupr", "fpr95")),
             f"{row['points']:,}",
         )
@@ -114,13 +115,13 @@ def _grid(case: Case, frame: pd.DataFrame) -> Grid:
     return Grid(_HEAD, (False, *[True] * 5), cells, colours)
 
 
-def _measured(row: dict[Any, Any], name: str) -> str:
+def _measured(row: Row, name: str) -> str:
     if np.isnan(row[name]):
         return MISSING
     return f"{fixed(row[name])}\n{interval(row[f'{name}_low'], row[f'{name}_high'])}"
 
 
-def _conclusion(row: dict[Any, Any]) -> str:
+def _conclusion(row: Row) -> str:
     if isinstance(row["reason"], str):
         return row["reason"]
     if row["auroc_low"] >= GOOD_AUROC:
@@ -130,12 +131,12 @@ def _conclusion(row: dict[Any, Any]) -> str:
     else:
         verdict = "these points do not decide whether it can stand in for the distance"
     return (
-        f"{shown(row['score'], 60)} orders the points with a tau of {fixed(row['tau'])} and detects the fragile ones "
+        f"{show(row['score'], 60)} orders the points with a tau of {fixed(row['tau'])} and detects the fragile ones "
         f"with an AUROC of {fixed(row['auroc'])}: {verdict}."
     )
 
 
-def _alternative(case: Case, frame: pd.DataFrame, row: dict[Any, Any]) -> str:
+def _alternative(case: MarginCase, frame: pd.DataFrame, row: Row) -> str:
     """The score that detects clearly better for a small part of the attacks' price, as a sentence; empty for none."""
     known = _by_label(case)
     most = AFFORDABLE * case.margin.cost
@@ -146,19 +147,19 @@ def _alternative(case: Case, frame: pd.DataFrame, row: dict[Any, Any]) -> str:
     best = max(better, key=lambda one: one["auroc"])
     passes = f"{known[best['score']].cost:,.0f}"
     return (
-        f" {shown(best['score'], 60)} does clearly better, with an AUROC of {fixed(best['auroc'])}, for {passes} "
+        f" {show(best['score'], 60)} does clearly better, with an AUROC of {fixed(best['auroc'])}, for {passes} "
         f"{'pass' if passes == '1' else 'passes'} a point instead of {known[row['score']].cost:,.0f}."
     )
 
 
-def _note(case: Case, main: Column, drawn: int, compared: int) -> str:
+def _note(case: MarginCase, main: Column, drawn: int, compared: int) -> str:
     left = compared - drawn
     return " ".join(
         part
         for part in (
             f"Left, {_title(main)} against the distance, one dot per point with a finite distance, of more than "
             f"{MAX_DOTS:,} a regular selection. Right, AUROC if another epsilon were chosen, with "
-            f"the {percent(case.contents.confidence)} interval of {shown(main.label, 60)}.",
+            f"the {percent(case.contents.confidence)} interval of {show(main.label, 60)}.",
             _drawn_text(drawn, left),
             f"The dashed lines are epsilon = {case.epsilon.text}.",
         )
@@ -170,5 +171,6 @@ def _drawn_text(drawn: int, left: int) -> str:
     """Which of the scores are drawn, where some are not."""
     if not left:
         return ""
-    others = f", and of the others the {drawn - 1:,} with the largest tau, each by its best parameters" * (drawn > 1)
+    best = f", and of the others the {drawn - 1:,} with the largest tau, each by its best parameters"
+    others = best if drawn > 1 else ""
     return f"Drawn is that score{others}; {plural(left, 'further score')} in the table only."

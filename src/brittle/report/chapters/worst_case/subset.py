@@ -13,11 +13,11 @@ from brittle.analysis.robust_accuracy import (
     subset_study,
 )
 from brittle.analysis.worst_case import safer
-from brittle.report.chapters.worst_case.case import Case
+from brittle.report.chapters.worst_case.case import MarginCase
 from brittle.report.chapters.worst_case.result import Subset
 from brittle.report.chapters.worst_case.stand_in import main_score
 from brittle.report.parts import Grid, Number
-from brittle.report.wording import percent, percent_interval, plural, shown
+from brittle.report.wording import percent, percent_interval, plural, show
 from brittle.store.columns import Column
 
 MIN_POINTS = 40
@@ -35,7 +35,7 @@ SIZES = (50, 100, 200, 500, 1000)
 _STUDY_HEAD = ("Distances read", "Mean estimate", "Mean error", "Largest error", "Intervals that hold it", "Subsets")
 
 
-def summarize_subset(case: Case, frame: pd.DataFrame) -> Subset:
+def summarize_subset(case: MarginCase, frame: pd.DataFrame) -> Subset:
     """The section on robust accuracy from a subset; `frame` compares the scores."""
     main = main_score(case, frame)
     empty = Grid(_STUDY_HEAD, (True,) * len(_STUDY_HEAD), ())
@@ -59,14 +59,14 @@ def summarize_subset(case: Case, frame: pd.DataFrame) -> Subset:
     )
 
 
-def _complete(case: Case, main: Column) -> pd.DataFrame:
+def _complete(case: MarginCase, main: Column) -> pd.DataFrame:
     """The points with a margin, a score and a label: `margin`, `score`, `correct`."""
     frame = pd.DataFrame({"margin": case.margin.value, "score": safer(main), "correct": case.correct})
     return frame.dropna().reset_index(drop=True)
 
 
 def _subset_numbers(
-    case: Case, main: Column, full: RobustAccuracy, estimated: EstimatedRobustAccuracy
+    case: MarginCase, main: Column, full: RobustAccuracy, estimated: EstimatedRobustAccuracy
 ) -> tuple[Number, ...]:
     return (
         Number(
@@ -75,7 +75,7 @@ def _subset_numbers(
             f"{percent_interval(full.low, full.high)}. Right, and no other decision found within {case.epsilon.text}.",
         ),
         Number(
-            f"By {estimated.subset_points:,} distances and every {shown(main.variant, 40)}",
+            f"By {estimated.subset_points:,} distances and every {show(main.variant, 40)}",
             percent(_standing(estimated)),
             f"{percent_interval(estimated.low, estimated.high)}. {_how(estimated)}",
         ),
@@ -103,7 +103,7 @@ def _subset_conclusion(full: RobustAccuracy, estimated: EstimatedRobustAccuracy)
     return f"The estimate is {distance:.1f} percentage points from the measured share, {verdict}."
 
 
-def _study_rows(case: Case, complete: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
+def _study_rows(case: MarginCase, complete: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
     if len(complete) < MIN_STUDIED:
         return ()
     frame = subset_study(
