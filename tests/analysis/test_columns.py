@@ -48,7 +48,7 @@ def test_variants_are_told_apart_only_where_there_are_several() -> None:
     table = make_table(points=3, scores=("softmax", "taylor"), sigmas=(0.1, 0.2))
     other = score_record("softmax", {"temperature": 2.0})
     found = with_scores(table, [*table.record.scores, other]).columns
-    assert [c.variant for c in found] == ["softmax(temperature=1.0)", "taylor", "taylor", "softmax(temperature=2.0)"]
+    assert [c.variant for c in found] == ["softmax(temperature=1)", "taylor", "taylor", "softmax(temperature=2)"]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_variants_are_told_apart_only_where_there_are_several() -> None:
         (("softmax", "taylor", "mmse_margin"), (10, 20), "mmse_margin(draws=20, sigma=0.1)"),
         (("softmax", "taylor"), (10,), "taylor(sigma=0.1)"),
         (("softmax", "monte_carlo"), (10,), "monte_carlo(draws=10, sigma=0.1)"),
-        (("softmax",), (10,), "softmax(temperature=1.0)"),
+        (("softmax",), (10,), "softmax(temperature=1)"),
     ],
 )
 def test_preference(scores: tuple[str, ...], budgets: tuple[int, ...], chosen: str) -> None:
