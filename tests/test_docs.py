@@ -81,6 +81,10 @@ def test_the_example_of_the_attacks() -> None:
         exec(compile(example, "docs/attacks.md", "exec"), {})
 
 
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
+"""A long option, whole: `--draw` is none of `--draws`."""
+
+
 def test_readme_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
     with_help = ""
     commands = ("demo", "score", "report", "list", "compare", "corrupt", "doctor")
@@ -88,10 +92,11 @@ def test_readme_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
     for command in commands:
         assert main([*command.split(), "--help"]) == 0
         with_help += capsys.readouterr().out
+    offered = set(OPTION.findall(with_help))
     text = read("README.md") + "".join(document.read_text() for document in ROOT.glob("docs/*.md"))
     text = re.sub(r"\bray (?:start|get)[^`\n]*", "", text)  # options of Ray
-    for option in set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)) - {"--help"}:
-        assert option in with_help, option
+    for option in set(OPTION.findall(text)) - {"--help"}:
+        assert option in offered, option
 
 
 def test_readme_targets_exist() -> None:

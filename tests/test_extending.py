@@ -151,7 +151,7 @@ def test_it_has_its_place_on_the_command_line(place: Path) -> None:
     assert main([*command, "./mine.py:Jeffreys", *more]) == 0
     found = {(row["score"], row["parameters"]) for row in brittle.read_table("run").scores.to_pylist()}
     own = {parameters for score, parameters in found if score == "jeffreys"}
-    assert own == {f'{{"draws":{draws},"prior":1.0,"sigma":0.2}}' for draws in (6, 10, 20, 50, 60)}
+    assert own == {f'{{"draws":{draws},"prior":1,"sigma":0.2}}' for draws in (6, 10, 20, 50, 60)}
 
 
 def test_it_is_compared_at_equal_cost_and_reported(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -643,7 +643,7 @@ class Wrong(Measurement):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"estimate": lambda self, measured, confidence: 1 / 0}, "Mine.estimate failed: ZeroDivisionError: division by zero"),
+        ({"estimate": lambda self, measured, confidence: 1 / 0}, "Mine.estimate failed: ZeroDivisionError"),
         ({"needs": property(lambda self: 1 / 0)}, "Mine.needs failed: ZeroDivisionError"),
         ({"needs": lambda self: ()}, "Mine.needs is an object of type method; expected a property with a tuple"),
         ({"needs": [Forward()]}, "Mine.needs"),

@@ -58,7 +58,14 @@ def test_most_modules_have_a_test_file_of_their_name() -> None:
 
 
 def test_every_figure_can_be_read_off() -> None:
-    assert all(str(value) for _, value in figures(ROOT))
+    found = dict(figures(ROOT))
+    counted = {name: value for name, value in found.items() if name not in ("longest function", "most parameters")}
+    assert len(counted) == len(found) - 2
+    assert all(isinstance(value, int) and value >= 0 for value in counted.values()), counted
+    assert counted["files of tests"] == sum(file.path.name.startswith("test_") for file in FILES)
+    assert counted["files of src"] > counted["modules without a test file of their name"]
+    assert re.fullmatch(r"\w+ in \w+\.py: \d+", str(found["longest function"]))
+    assert re.fullmatch(r"\d+ \(\w+ in \w+\.py\)", str(found["most parameters"]))
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 import pytest
 from helpers.frames import TWO_SIGMAS, column
+from helpers.problems import inputs, small_classifier
 from helpers.tables import make_table, with_scores, with_value
 from scipy.stats import kendalltau
 
+import brittle
 from brittle.analysis import agreement, format_agreement
 from brittle.analysis.agreement import by_setting
 from brittle.analysis.columns import Setting
+from brittle.measure import Sample
+from brittle.scores import Moments, MonteCarlo
 
 
 def row(frame: pd.DataFrame, **wanted: object) -> pd.Series:
@@ -68,6 +75,39 @@ def test_too_few_draws_left_or_votes_unknown_share_the_reference() -> None:
     kept = [entry for entry in table.record.scores if entry.label != "monte_carlo(draws=10, sigma=0.1)"]
     unknown = agreement(with_scores(table, kept))
     assert row(unknown, estimator="moments", budget=10)["shares_draws"]
+
+
+SIGMA = 0.2
+
+
+@dataclass(frozen=True)
+class Copied(Moments):
+    """Moments under another name, from outside."""
+
+    name: ClassVar[str] = "copied"
+
+
+@dataclass(frozen=True)
+class Doubled(Copied):
+    """One that reads twice the draws that its parameters say."""
+
+    name: ClassVar[str] = "doubled"
+
+    @property
+    def needs(self) -> tuple[Sample]:
+        return (Sample(self.noise, 2 * self.draws, self.clip),)
+
+
+def test_a_score_from_outside_on_the_draws_of_the_reference_is_held_out_like_moments() -> None:
+    scores = [MonteCarlo(SIGMA, draws=draws) for draws in (8, 16, 40)]
+    others = [kind(SIGMA, draws=draws) for kind in (Moments, Copied, Doubled) for draws in (8, 40)]
+    found = agreement(brittle.score(small_classifier(), inputs(12), [*scores, *others]))
+    for budget, left, shares in ((8, 32, False), (40, 40, True)):
+        own, copied = (row(found, estimator=name, budget=budget) for name in ("moments", "copied"))
+        assert own["mae"] == copied["mae"]
+        assert (own["shares_draws"], own["reference_draws"]) == (shares, left)
+        assert (copied["shares_draws"], copied["reference_draws"]) == (shares, left)
+    assert row(found, estimator="doubled", budget=8)["reference_draws"] == 24
 
 
 def test_an_estimator_without_noise_is_compared_at_every_sigma() -> None:

@@ -11,7 +11,6 @@ import pytest
 from helpers.frames import column
 from helpers.tables import make_table, score_record, with_scores, with_value
 
-from brittle.analysis import columns
 from brittle.analysis.columns import Setting, preferred, settings, typical
 from brittle.estimate import parameters_json
 from brittle.store.schemas import SCORES
@@ -20,9 +19,9 @@ from brittle.store.schemas import SCORES
 def test_columns_keep_the_order_of_the_record_and_of_the_data() -> None:
     table = make_table(points=7, seed=3)
     shuffled = replace(table, scores=table.scores.take(np.random.default_rng(0).permutation(len(table.scores))))
-    found = columns(shuffled)
+    found = shuffled.columns
     assert [c.label for c in found] == [entry.label for entry in table.record.scores]
-    for one, other in zip(found, columns(table), strict=True):
+    for one, other in zip(found, table.columns, strict=True):
         pd.testing.assert_frame_equal(one.rows, other.rows)
         assert one.rows.index.tolist() == table.points["point"].to_pylist()
 
@@ -39,7 +38,7 @@ def test_a_value_beside_a_status_without_number_is_not_believed() -> None:
 
 def test_a_score_without_rows_is_a_column_without_values() -> None:
     table = make_table(points=3, scores=("taylor",), sigmas=(0.1,))
-    found = columns(replace(table, scores=SCORES.empty_table()))
+    found = replace(table, scores=SCORES.empty_table()).columns
     assert [c.value.isna().all() for c in found] == [True]
     assert settings(found) == ()
     assert typical(found) is None
@@ -49,7 +48,7 @@ def test_variants_are_told_apart_only_where_there_are_several() -> None:
     table = make_table(points=3, scores=("softmax", "taylor"), sigmas=(0.1, 0.2))
     other = score_record("softmax", {"temperature": 2.0})
     found = with_scores(table, [*table.record.scores, other]).columns
-    assert [c.variant for c in found] == ["softmax(temperature=1.0)", "taylor", "taylor", "softmax(temperature=2.0)"]
+    assert [c.variant for c in found] == ["softmax(temperature=1)", "taylor", "taylor", "softmax(temperature=2)"]
 
 
 @pytest.mark.parametrize(
@@ -61,18 +60,18 @@ def test_variants_are_told_apart_only_where_there_are_several() -> None:
         (("softmax", "taylor", "mmse_margin"), (10, 20), "mmse_margin(draws=20, sigma=0.1)"),
         (("softmax", "taylor"), (10,), "taylor(sigma=0.1)"),
         (("softmax", "monte_carlo"), (10,), "monte_carlo(draws=10, sigma=0.1)"),
-        (("softmax",), (10,), "softmax(temperature=1.0)"),
+        (("softmax",), (10,), "softmax(temperature=1)"),
     ],
 )
 def test_preference(scores: tuple[str, ...], budgets: tuple[int, ...], chosen: str) -> None:
-    found = columns(make_table(points=5, scores=scores, budgets=budgets, sigmas=(0.1,)))
+    found = make_table(points=5, scores=scores, budgets=budgets, sigmas=(0.1,)).columns
     best = preferred(found, settings(found)[0])
     assert best is not None
     assert best.label == chosen
 
 
 def test_the_typical_column_is_nearest_to_the_typical_robustness() -> None:
-    found = columns(make_table(points=200, sigmas=(0.01, 0.2, 30.0), scores=("taylor",)))
+    found = make_table(points=200, sigmas=(0.01, 0.2, 30.0), scores=("taylor",)).columns
     means = {c.setting.sigma: c.p_robust.mean() for c in found}
     best = typical(found)
     assert best is not None
@@ -86,5 +85,5 @@ def test_noise_families_are_settings_of_their_own() -> None:
     rows = table.long().assign(parameters=parameters_json(parameters))
     scores = pa.concat_tables([table.scores, pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)])
     both = replace(with_scores(table, [*table.record.scores, other]), scores=scores)
-    assert settings(columns(both)) == (Setting(0.1, "gaussian"), Setting(0.1, "uniform"))
-    assert [str(setting) for setting in settings(columns(both))] == ["sigma 0.1", "sigma 0.1, uniform"]
+    assert settings(both.columns) == (Setting(0.1, "gaussian"), Setting(0.1, "uniform"))
+    assert [str(setting) for setting in settings(both.columns)] == ["sigma 0.1", "sigma 0.1, uniform"]

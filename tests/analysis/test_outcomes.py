@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 from helpers.tables import make_table
 
-from brittle.analysis import columns, outcomes
+from brittle.analysis import outcomes
 from brittle.store.schemas import SCORES
 
 
@@ -41,7 +41,7 @@ def test_scores_with_one_status_for_the_same_points_share_a_row() -> None:
     rows.loc[rows["point"].str.endswith("2"), "status"] = "zero_gradient"
     found = outcomes(replace(table, scores=pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)))
     assert found["points"].tolist() == [1]
-    assert found["labels"][0] == tuple(c.label for c in columns(table))
+    assert found["labels"][0] == tuple(c.label for c in table.columns)
 
 
 def test_no_outcomes_where_all_is_well() -> None:

@@ -7,7 +7,7 @@ import pytest
 from helpers.frames import TWO_SIGMAS
 from helpers.tables import make_table
 
-from brittle.analysis import columns, kendall_tau, rank_correlation
+from brittle.analysis import kendall_tau, rank_correlation
 from brittle.analysis.columns import ANY_NOISE
 
 
@@ -21,7 +21,7 @@ def test_kendall_tau_of_orders() -> None:
 
 def test_rank_correlation_is_oriented_so_that_more_is_safer() -> None:
     table = make_table(points=200, scores=("monte_carlo", "softmax", "logit_margin", "taylor"), **TWO_SIGMAS)
-    cheap = [c for c in columns(table) if c.setting == ANY_NOISE]
+    cheap = [c for c in table.columns if c.setting == ANY_NOISE]
     found = rank_correlation(table, cheap)
     assert found["score"].tolist() == ["softmax", "logit_margin"]
     assert (found["tau"] > 0.4).all()
@@ -30,5 +30,5 @@ def test_rank_correlation_is_oriented_so_that_more_is_safer() -> None:
 
 def test_rank_correlation_of_a_score_with_itself_is_one() -> None:
     table = make_table(points=20, scores=("taylor",), sigmas=(0.1,))
-    found = rank_correlation(table, columns(table))
+    found = rank_correlation(table, table.columns)
     assert found["tau"].tolist() == pytest.approx([1.0])

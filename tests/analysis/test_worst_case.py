@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from helpers.tables import make_table, score_record, with_value
 
-from brittle.analysis import columns, detection, format_worst_case, margin_columns, margin_consistency, worst_case_table
+from brittle.analysis import detection, format_worst_case, margin_columns, margin_consistency, worst_case_table
 from brittle.analysis.worst_case import safer
 from brittle.errors import ParameterError
 from brittle.estimate import INPUT_MARGIN, Status, parameters_json
@@ -78,7 +78,7 @@ def test_rows_are_oriented_and_sorted() -> None:
 def test_a_row_is_what_the_arrays_say() -> None:
     table, margin = worst_case_run()
     row = worst_case_table(table, EPSILON).set_index("score").loc["logit_margin"]
-    score = next(column for column in columns(table) if column.label == "logit_margin").value
+    score = next(column for column in table.columns if column.label == "logit_margin").value
     order, found = margin_consistency(margin, score), detection(margin, score, EPSILON)
     correct = np.array(table.points["correct"].to_pylist())
     assert (row["tau"], row["tau_low"], row["tau_high"]) == (order.tau, order.low, order.high)
@@ -90,7 +90,7 @@ def test_a_row_is_what_the_arrays_say() -> None:
 def test_probabilities_too_small_to_tell_from_1_are_still_told_apart() -> None:
     table, _ = worst_case_run()
     table = with_value(table, "taylor(sigma=0.1)", (1e-20 * np.arange(60.0)).tolist())
-    column = next(column for column in columns(table) if column.score == "taylor")
+    column = next(column for column in table.columns if column.score == "taylor")
     values = safer(column)
     assert values is not None
     assert values.nunique() == 60

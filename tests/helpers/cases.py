@@ -174,7 +174,7 @@ LABELS = (
           "test_arrays.py::test_labels_of_another_form")),
     Case(28, "classes in another order", (noted("accuracy_suspicious"),), seen("permuted classes")),
     Case(29, "no labels", (result("nothing is said of correctness, and the report says so"),),
-         (fine("no labels"), "test_scoring.py::test_without_labels_correctness_is_unknown",
+         (fine("no labels"), "run/test_scoring.py::test_without_labels_correctness_is_unknown",
           "test_page.py::test_what_a_run_lacks_is_said")),
 )  # fmt: skip
 

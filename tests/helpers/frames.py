@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from brittle.analysis import columns
 from brittle.store.table import Table
 
 TWO_SIGMAS = {"sigmas": (0.1, 0.2), "budgets": (10, 400)}
 
 
 def column(table: Table, label: str):
-    return next(column for column in columns(table) if column.label == label)
+    return next(column for column in table.columns if column.label == label)

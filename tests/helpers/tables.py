@@ -18,13 +18,16 @@ from PIL import Image
 from scipy.stats import norm
 
 from brittle.estimate import FLIP_PROBABILITY, Evidence, Status, parameters_json, score_label
+from brittle.noise import FAMILIES
 from brittle.run.record import describe_score
+from brittle.scores import NoiseScore
 from brittle.scores.catalogue import CATALOGUE
 from brittle.store.account import Account
 from brittle.store.record import (
     DataRecord,
     MachineRecord,
     ModelRecord,
+    NoiseRecord,
     RunRecord,
     ScoreRecord,
     VersionsRecord,
@@ -318,8 +321,13 @@ def score_record(score: str, parameters: Mapping[str, Any], /, **changes: Any) -
         made |= {"title": score, "reference": ""}
         return ScoreRecord(**made | changes)
     known = {one.name for one in fields(kind)} - {"noise"}
-    found = describe_score(kind(**{name: value for name, value in parameters.items() if name in known}))
-    return replace(found, **({"parameters": dict(parameters), "label": label} | changes))
+    given = {name: value for name, value in parameters.items() if name in known}
+    family = parameters.get("noise", "gaussian")
+    if family in FAMILIES and issubclass(kind, NoiseScore):
+        given["noise"] = FAMILIES[family](given.pop("sigma"))
+    elif family not in FAMILIES:
+        changes = {"noise": NoiseRecord(explanation=family, isotropic=False)} | changes
+    return replace(describe_score(kind(**given)), **({"parameters": dict(parameters), "label": label} | changes))
 
 
 def with_scores(table: Table, scores: Iterable[ScoreRecord]) -> Table:

@@ -73,13 +73,17 @@ def test_results_say_what_was_spent_and_the_cost_was_declared(need: Measurement,
         assert said.tolist() == [declared.total] * COUNT
 
 
-@pytest.mark.parametrize("need", NEEDS, ids=str)
+@pytest.mark.parametrize("need", [need for need in NEEDS if need.differentiates], ids=str)
+def test_what_is_said_to_differentiate_goes_backward(need: Measurement) -> None:
+    assert take_alone(smooth_classifier(), need)[2].backward > 0
+
+
+@pytest.mark.parametrize("need", [need for need in NEEDS if not need.differentiates], ids=str)
 def test_what_is_said_not_to_differentiate_runs_without_gradients(need: Measurement) -> None:
     classifier, attempts = small_classifier(), []
     classifier.gradient = lambda *a, **k: attempts.append(a) or torch.zeros_like(a[1])  # type: ignore[method-assign]
-    if not need.differentiates:
-        take_alone(classifier, need)
-        assert not attempts
+    take_alone(classifier, need)
+    assert not attempts
 
 
 def test_features_of_a_pass_of_their_own_are_counted() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from helpers.tables import make_table
 
+from brittle.store.account import Account
 from brittle.store.folder import RunFolder
 
 
@@ -18,6 +19,6 @@ def run(tmp_path: Path) -> Path:
         folder.begin(table.record)
         for number in range(3):
             tables = {"points": table.points, "scores": table.scores, "counterexamples": table.counterexamples}
-            folder.commit(number, tables)
+            folder.commit(number, tables, Account())
         folder.finish(table.record)
     return tmp_path / "run"

@@ -39,7 +39,7 @@ def test_a_column_is_asked_for_without_spelling_the_defaults(key: Any, label: st
     ("key", "code", "named"),
     [
         ("taylor", "several_scores", r"taylor is one of 2 columns: taylor\(sigma=0\.1\), taylor\(sigma=0\.2\)"),
-        (("moments", 10), "several_scores", "one of 2 columns"),
+        (("moments", 10), "no_such_score", "found moments, 10; "),
         (("moments", 0.3), "no_such_score", r"found moments, 0\.3; the nearest of its scores: moments\(draws=10, "),
         (MonteCarlo(sigma=0.1), "no_such_score", r"found monte_carlo\(draws=1000, sigma=0\.1\)"),
         ("logit_margn", "no_such_score", "the nearest of its scores: logit_margin, "),
@@ -97,3 +97,21 @@ def test_draws_are_a_whole_number(draws: Any) -> None:
     with pytest.raises(ParameterError, match="draws must be a whole number") as caught:
         Moments(0.1, draws=draws)
     assert caught.value.code == "draws"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [0, None, Moments, slice(1, 2), ("moments", 0.1, 3), (1, 2), ["moments"], ("moments", True), (Moments(1), 1)],
+)
+def test_what_asks_for_no_column_is_named(key: Any) -> None:
+    with pytest.raises(ParameterError, match="expected a score such as") as caught:
+        TABLE[key]
+    assert caught.value.code == "column"
+
+
+def test_the_number_beside_a_name_is_sigma() -> None:
+    with pytest.raises(DataError, match="found moments, 10"):
+        TABLE["moments", 10]  # its draws
+    table = make_table(points=4, scores=("moments",), sigmas=(10.0, 20.0), budgets=(10, 20))
+    with pytest.raises(DataError, match="one of 2 columns"):
+        table["moments", 20]

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from helpers.problems import inputs, small_classifier
 from helpers.tables import make_table
 
 import brittle
 from brittle.errors import StorageError
+from brittle.scores import LogitMargin, MonteCarlo
+from brittle.store import table as table_module
+from brittle.store.account import Account
 from brittle.store.folder import RunFolder
+from brittle.store.manifest import read_manifest
 from brittle.store.schemas import POINTS, SCORES
 
 
@@ -35,7 +43,7 @@ def test_several_shards_are_one_table(tmp_path: Path) -> None:
     with RunFolder.open(tmp_path / "run") as folder:
         folder.begin(table.record)
         for number in (2, 0, 1):
-            folder.commit(number, {"points": table.points, "scores": table.scores})
+            folder.commit(number, {"points": table.points, "scores": table.scores}, Account())
         folder.finish(table.record)
     assert brittle.read_table(tmp_path / "run").points.num_rows == 3 * table.points.num_rows
 
@@ -129,3 +137,42 @@ def test_a_table_is_printed_in_a_line() -> None:
     assert len(said) < 240
     bare = replace(table, record=replace(table.record, scores=()))
     assert repr(bare) == f"Table({len(table.points)} points, 0 scores: none)"
+
+
+def test_a_table_that_is_saved_is_the_run_folder_of_its_run(tmp_path: Path) -> None:
+    """The same shards with the same accounts, so that a run goes on in it, and a lost shard is computed again."""
+    classifier, x, scores = small_classifier(), inputs(600), [LogitMargin(), MonteCarlo(0.1, draws=4)]
+    table = brittle.score(classifier, x, scores)
+    brittle.score(classifier, x, scores, out=tmp_path / "run")
+    table.save(tmp_path / "saved")
+    kept, whole = (read_manifest(tmp_path / place / "manifest.json") for place in ("saved", "run"))
+    accounts = [[replace(entry.account, check_passes=0) for entry in manifest.shards] for manifest in (kept, whole)]
+    assert accounts[0] == accounts[1]
+    assert sum(entry.account.check_passes for entry in kept.shards) == table.record.account.check_passes
+    (tmp_path / "saved" / "points-00001.parquet").unlink()
+    again = brittle.score(classifier, x, scores, out=tmp_path / "saved", resume=True)
+    assert again.points.equals(table.points)
+    assert again.scores.equals(table.scores)
+    assert again.record.account.points == 600
+    assert again.record.account.passes == table.record.account.passes
+
+
+def test_a_folder_that_was_written_before_it_was_locked_is_not_written_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_table(points=5)
+    monkeypatch.setattr(table_module, "RunFolder", Late)
+    with pytest.raises(StorageError, match="holds a run already"):
+        table.save(tmp_path / "run")
+
+
+class Late(RunFolder):
+    """A run folder in which another process wrote a run before this one had the lock."""
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: str | os.PathLike[str]) -> Iterator[RunFolder]:
+        with RunFolder.open(path) as other:
+            other.begin(make_table(points=3).record)
+        with RunFolder.open(path) as folder:
+            yield folder

@@ -2,7 +2,6 @@
 
 from brittle.analysis.agreement import agreement, format_agreement
 from brittle.analysis.class_bias import ClassBias, class_bias
-from brittle.analysis.columns import columns
 from brittle.analysis.comparison import compare, format_comparison
 from brittle.analysis.detection import Detection, detection, detection_curve, roc_curve
 from brittle.analysis.distribution import distribution, histogram
@@ -49,7 +48,6 @@ __all__ = [
     "Setting",
     "agreement",
     "class_bias",
-    "columns",
     "compare",
     "detection",
     "detection_curve",

@@ -15,9 +15,6 @@ from brittle.store.columns import ANY_NOISE, Column, Row, Scored, Setting
 REFERENCE = "monte_carlo"
 """The estimator that the others are compared with: unbiased, and exact as its draws grow."""
 
-SAME_STREAM = (REFERENCE, "moments")
-"""Estimators that read the first draws of the reference's own stream of noise."""
-
 MIN_SHARE_HELD_OUT = 0.5
 """Share of the reference's draws that must remain once those of an estimator are taken out."""
 
@@ -36,7 +33,8 @@ class _Reference(NamedTuple):
 def agreement(table: Scored) -> pd.DataFrame:
     r"""Every estimator of p_robust against Monte Carlo with the most draws at the same noise.
 
-    An estimator that read the first `m` of the reference's `N` draws is compared with the votes of the others,
+    An estimator that read the first `m` of the reference's `N` draws, by the record, is compared with the votes of the
+    others,
 
     $$f_{ref} = (N f_N - m f_m) / (N - m),$$
 
@@ -103,9 +101,11 @@ def _votes(found: Sequence[Column], reference: Column) -> dict[int | None, Colum
 
 def _held_out(column: Column, reference: Column, votes: dict[int | None, Column]) -> _Reference:
     """What `column` is compared with: the reference, less the draws that `column` shares."""
-    total, shared = reference.draws or 0, column.draws or 0
-    if column.score not in SAME_STREAM:
+    total = reference.draws or 0
+    common = column.sources.keys() & reference.sources.keys()
+    if not common:
         return _Reference(reference.value, total, False)
+    shared = max(column.sources[source] for source in common)
     first = votes.get(shared)
     left = total - shared
     if first is None or left < MIN_SHARE_HELD_OUT * total:

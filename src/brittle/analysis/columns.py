@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pandas as pd
@@ -10,11 +11,6 @@ from brittle.store.columns import ANY_NOISE, Column, Scored, Setting
 
 TYPICAL_P_ROBUST = 0.7
 """The noise level whose mean robustness is nearest to this tells points apart best: few at 1, few at chance."""
-
-
-def columns(table: Scored) -> tuple[Column, ...]:
-    """The columns of `table`, in the order of its record."""
-    return table.columns
 
 
 def probability_columns(table: Scored) -> tuple[Column, ...]:
@@ -42,18 +38,19 @@ def largest_budgets(columns: Sequence[Column]) -> tuple[Column, ...]:
 def preferred(columns: Sequence[Column], setting: Setting, exclude: str | None = None) -> Column | None:
     """The column that speaks for the robustness under `setting`: of those with a value the most preferred.
 
+    One that says no preference speaks where no other can.
+
     Args:
         columns: the columns of a table.
         setting: the noise; a column that knows no noise level serves under every one.
         exclude: name of a score to pass over, to break the ties of another.
     """
     candidates = [
-        (column.preference, column)
+        (math.inf if column.preference is None else column.preference, column)
         for column in largest_budgets(columns)
         if column.setting in (setting, ANY_NOISE) and column.value.notna().any() and column.score != exclude
     ]
-    ranked = [(preference, column) for preference, column in candidates if preference is not None]
-    return min(ranked, key=lambda pair: pair[0], default=(None, None))[1]
+    return min(candidates, key=lambda pair: pair[0], default=(None, None))[1]
 
 
 def typical(columns: Sequence[Column]) -> Column | None:

@@ -15,6 +15,7 @@ from scipy.special import betainc, expit, logit, stdtrit
 from scipy.stats import binom, rankdata
 
 from brittle.analysis.paired import check_epsilon, paired
+from brittle.estimate import CONFIDENCE
 from brittle.intervals import check_confidence, clopper_pearson, jackknife
 
 TPR = 0.95
@@ -77,7 +78,7 @@ class _Measured(NamedTuple):
 _UNKNOWN = _Measured(math.nan, 0.0, 1.0)
 
 
-def detection(margin: ArrayLike, score: ArrayLike, epsilon: float, confidence: float = 0.99) -> Detection:
+def detection(margin: ArrayLike, score: ArrayLike, epsilon: float, confidence: float = CONFIDENCE) -> Detection:
     r"""AUROC, AUPR and FPR at 95% TPR of a score that detects points with a margin of at most `epsilon`.
 
     With scores `s+` of the `m` non-robust and `s-` of the `n` robust points, and the share of points with a score of at
@@ -131,7 +132,7 @@ def detection(margin: ArrayLike, score: ArrayLike, epsilon: float, confidence: f
 
 
 def detection_curve(
-    margin: ArrayLike, score: ArrayLike, epsilons: Sequence[float] | None = None, confidence: float = 0.99
+    margin: ArrayLike, score: ArrayLike, epsilons: Sequence[float] | None = None, confidence: float = CONFIDENCE
 ) -> pd.DataFrame:
     """`detection` over a range of perturbation sizes.
 

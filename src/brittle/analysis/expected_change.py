@@ -22,9 +22,6 @@ from brittle.store.columns import Column, Row, Scored, Setting
 CHANGE = "probability_change"
 """The score that samples the change; its mean is what the Laplacian predicts."""
 
-ISOTROPIC = frozenset({"gaussian", "uniform", "laplace", "sphere", "ball"})
-"""Noise families with covariance `sigma^2 I`: of these alone `sigma^2 / 2 L` is the expected change."""
-
 LEAST_REST = 1e-9
 """Sum of squares without one point, relative to the largest, below which that point alone makes the slope."""
 
@@ -57,8 +54,8 @@ def expected_change_points(table: Scored, setting: Setting | None = None) -> pd.
     Of several sampled changes the one without clipping and with the most draws is taken; of several Laplacians the
     first of `METHODS`.
 
-    Validity: of noise alike in all directions (`ISOTROPIC`); the predicted change is NaN for any other. The Laplacian
-    of a point at a kink, or of a network that is piecewise linear, sees nothing of the kinks within the noise.
+    Validity: of noise alike in all directions (covariance `sigma^2 I`); the predicted change is NaN for any other. The
+    Laplacian of a point at a kink, or of a piecewise linear network, sees nothing of the kinks within the noise.
 
     References:
         The analysis of the expected change in the classification probability of the predicted label, Ruo Yang, Ping
@@ -137,7 +134,7 @@ def format_expected_change(frame: pd.DataFrame, flips: pd.DataFrame) -> str:
 def _points(table: Scored, laplacian: Column, change: Column) -> pd.DataFrame:
     curvature, sampled = laplacian.rows, change.rows
     sigma, noise = change.setting
-    factor = 0.5 * (sigma or 0.0) ** 2 if noise in ISOTROPIC else math.nan
+    factor = 0.5 * (sigma or 0.0) ** 2 if _is_isotropic(change) else math.nan
     sign = np.sign(laplacian.value.to_numpy(dtype=np.float64))
     low, high = sampled["low"].to_numpy(dtype=np.float64), sampled["high"].to_numpy(dtype=np.float64)
     values = {
@@ -189,8 +186,13 @@ def _row(points: pd.DataFrame, laplacian: Column, change: Column, confidence: fl
         **named_interval("ratio", ratio.median, ratio.low, ratio.high),
         "median_predicted": median_interval(predicted, confidence).median,
         "median_sampled": median_interval(sampled, confidence).median,
-        "reason": None if predicted.size else NO_POINTS if noise in ISOTROPIC else NOT_ISOTROPIC,
+        "reason": None if predicted.size else NO_POINTS if _is_isotropic(change) else NOT_ISOTROPIC,
     }
+
+
+def _is_isotropic(change: Column) -> bool:
+    """Whether the covariance of its noise is `sigma^2 I`, of which alone `sigma^2 / 2 L` is the expected change."""
+    return change.noise is not None and change.noise.isotropic is True
 
 
 def _slope(predicted: NDArray[np.float64], sampled: NDArray[np.float64], confidence: float) -> _Slope:

@@ -14,6 +14,7 @@ from scipy.stats import pearsonr, spearmanr
 from brittle.analysis.kendall import kendall_tau, tau_interval
 from brittle.analysis.paired import paired
 from brittle.errors import ParameterError
+from brittle.estimate import CONFIDENCE
 from brittle.intervals import check_confidence
 from brittle.norms import DUAL_ORDER, check_norm
 
@@ -90,7 +91,7 @@ class Isometry:
 
 
 def margin_consistency(
-    margin: ArrayLike, score: ArrayLike, confidence: float = 0.99, name: str = "score"
+    margin: ArrayLike, score: ArrayLike, confidence: float = CONFIDENCE, name: str = "score"
 ) -> MarginConsistency:
     r"""Kendall's tau-b between input margins and a score, with an interval over points.
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.analysis.paired import check_epsilon, one_length, paired
 from brittle.errors import ParameterError
+from brittle.estimate import CONFIDENCE
 from brittle.intervals import check_confidence, clopper_pearson
 
 MIN_TPR = 0.80
@@ -122,7 +123,7 @@ class _Threshold(NamedTuple):
 
 
 def direct_robust_accuracy(
-    margin: ArrayLike, correct: ArrayLike, epsilon: float, confidence: float = 0.99
+    margin: ArrayLike, correct: ArrayLike, epsilon: float, confidence: float = CONFIDENCE
 ) -> RobustAccuracy:
     """Share of points that are correct with a margin larger than `epsilon`, with the Clopper-Pearson interval.
 
@@ -160,7 +161,7 @@ def estimate_robust_accuracy(
     correct: ArrayLike,
     epsilon: float,
     subset: ArrayLike,
-    confidence: float = 0.99,
+    confidence: float = CONFIDENCE,
     min_tpr: float = MIN_TPR,
 ) -> EstimatedRobustAccuracy:
     r"""The paper's Algorithm 1: the robust accuracy of `N` points from the margins of `n` of them.
@@ -247,7 +248,7 @@ def subset_study(
     sizes: Sequence[int] = (100, 300, 500),
     resamples: int = 10,
     seed: int = 0,
-    confidence: float = 0.99,
+    confidence: float = CONFIDENCE,
 ) -> pd.DataFrame:
     """How far Algorithm 1 is from the robust accuracy by all margins, over random subsets.
 
@@ -293,7 +294,7 @@ def sanity(
     correct: ArrayLike,
     epsilon: float,
     attacked_robust_accuracy: float,
-    confidence: float = 0.99,
+    confidence: float = CONFIDENCE,
 ) -> Sanity:
     """The share of correct points with a margin above `epsilon` against the robust accuracy under a strong attack.
 

@@ -89,14 +89,17 @@ def summary(table: Table) -> str:
         f"{1 - ALLOWED:.0%} of the noise. The least robust:"
     )
     cost = f"Cost:   {passes:,} passes through the network, {passes / len(points):,.0f} a point"
-    return "\n".join([textwrap.fill(sentences, WIDTH), "", *_least_robust(points, found), "", cost])
+    return "\n".join(
+        [textwrap.fill(sentences, WIDTH), "", *_least_robust(points, found, table.record.confidence), "", cost]
+    )
 
 
-def _least_robust(points: pd.DataFrame, found: Mapping[str, pd.DataFrame]) -> list[str]:
+def _least_robust(points: pd.DataFrame, found: Mapping[str, pd.DataFrame], confidence: float) -> list[str]:
     """The lines of a table: the points that flip most often, where they tie those nearest to another digit."""
     flips, nearest, model = (found[name] for name in (SAMPLED, NEAREST, MODEL))
     order = flips.assign(distance=nearest["value"]).sort_values(["value", "distance"], ascending=[False, True])
-    lines = ["  point  label  predicted  flips under noise (99% interval)  nearest other digit  softmax doubts"]
+    interval = f"({confidence:.0%} interval)"
+    lines = [f"  point  label  predicted  flips under noise {interval:>14}  nearest other digit  softmax doubts"]
     for point in order.index[:SHOWN]:
         row = flips.loc[point]
         share = f"{row['value']:.1%} ({row['low']:.1%} to {row['high']:.1%})"

@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 from brittle.cli.common import ROW_FAILURES, Flag, check_place, say, show, whole_rows
 from brittle.cli.options import BatchSize, DataOptions, NetworkOptions, Overwrite, Quiet, ReadOptions
 from brittle.errors import StorageError, UsageError, printable
+from brittle.estimate import CONFIDENCE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +32,7 @@ def fit(
     norm: str | None = None,
     tpr: float = 0.95,
     score: str = "logit_margin",
-    confidence: float = 0.99,
+    confidence: float = CONFIDENCE,
     seed: int = 0,
     margin: str | None = None,
     pseudo_margin: Path | None = None,

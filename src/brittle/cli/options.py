@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from brittle.cli.common import Flag, Many, say
 from brittle.errors import ModelError, UsageError
+from brittle.estimate import CONFIDENCE
 
 if TYPE_CHECKING:
     from brittle.data import Points
@@ -148,7 +149,7 @@ class RunOptions:
             and a finished run costs nothing.
     """
 
-    confidence: float = 0.99
+    confidence: float = CONFIDENCE
     batch_size: BatchSize = "auto"
     expected_accuracy: float | None = None
     allow_row_errors: Annotated[bool, Flag] = False

@@ -44,7 +44,7 @@ from brittle.detector.scoring import (
 )
 from brittle.detector.threshold import about_threshold, flagged
 from brittle.errors import DetectorFormatError, ModelError, ParameterError
-from brittle.estimate import Scalar, Status
+from brittle.estimate import CONFIDENCE, Scalar, Status
 from brittle.model.classifier import Classifier
 from brittle.model.head import find_head
 from brittle.norms import parse_epsilon
@@ -92,7 +92,7 @@ class Detector(DetectorFields):
         norm: str | None = None,
         tpr: float = 0.95,
         score: str = "logit_margin",
-        confidence: float = 0.99,
+        confidence: float = CONFIDENCE,
         seed: int = 0,
         *,
         margin: str | None = None,

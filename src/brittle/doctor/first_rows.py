@@ -10,6 +10,7 @@ from brittle.doctor.finding import Finding
 from brittle.doctor.labels import about_accuracy, check_accuracy
 from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError
+from brittle.estimate import CONFIDENCE
 from brittle.intervals import clopper_pearson
 
 
@@ -36,7 +37,7 @@ def look(subject: Subject, expected_accuracy: float | None = None) -> Iterator[O
 
 
 def accuracy(subject: Subject) -> str:
-    """Accuracy on the labelled points of the subject's batch, with a 99% interval."""
+    """Accuracy on the labelled points of the subject's batch, with an interval."""
     return _about_accuracy(subject)[0]
 
 
@@ -58,10 +59,11 @@ def _about_rows(subject: Subject) -> tuple[str, Finding | None]:
 
 
 def _about_accuracy(subject: Subject) -> tuple[str, Finding | None]:
-    """Accuracy on the labelled points, with a 99% interval, and what is suspicious about it."""
+    """Accuracy on the labelled points, with an interval, and what is suspicious about it."""
     correct, labelled = subject.predictions.right
     if not labelled:
         return "no labelled points were looked at", None
-    low, high = clopper_pearson(correct, labelled, 0.99)
-    said = f"{correct / labelled:.1%} of {labelled} labelled points ({float(low):.1%} to {float(high):.1%} at 99%)"
+    low, high = clopper_pearson(correct, labelled, CONFIDENCE)
+    interval = f"{float(low):.1%} to {float(high):.1%} at {CONFIDENCE:.0%}"
+    said = f"{correct / labelled:.1%} of {labelled} labelled points ({interval})"
     return said, next(about_accuracy(correct, labelled, subject.logits.shape[1], subject.predictions.confusion), None)

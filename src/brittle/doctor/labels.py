@@ -14,6 +14,7 @@ from torch import Tensor
 from brittle.doctor.finding import Finding
 from brittle.doctor.subject import Subject
 from brittle.errors import DataError, ParameterError
+from brittle.estimate import CONFIDENCE
 from brittle.intervals import clopper_pearson
 
 GUARD_ROWS = 1000
@@ -81,25 +82,26 @@ def check_accuracy(expected: float, subject: Subject) -> None:
 
     Raises:
         ParameterError: the expectation is not between 0 and 1, or there are no labels to compare with.
-        DataError: the upper end of the 99% interval of the accuracy lies below `expected`.
+        DataError: the upper end of the interval of the accuracy lies below `expected`.
     """
     check_expected(expected)
     correct, labelled = subject.predictions.right
     if labelled == 0:
         raise ParameterError("expected_accuracy", "an accuracy is expected, but the rows looked at carry no labels")
-    high = float(clopper_pearson(correct, labelled, 0.99)[1])
+    high = float(clopper_pearson(correct, labelled, CONFIDENCE)[1])
     if high < expected:
         raise DataError(
             "accuracy_guard",
-            f"accuracy {correct / labelled:.3f} on {labelled} labelled rows (at most {high:.3f} with 99% confidence), "
-            f"expected {expected:g}; check bounds, mean and std, channel order and the order of the classes",
+            f"accuracy {correct / labelled:.3f} on {labelled} labelled rows (at most {high:.3f} with "
+            f"{CONFIDENCE:.0%} confidence), expected {expected:g}; "
+            f"check bounds, mean and std, channel order and the order of the classes",
         )
 
 
 def about_accuracy(correct: int, labelled: int, classes: int, confusion: Confusion | None = None) -> Iterator[Finding]:
     """A finding where a model is hardly better than chance.
 
-    On fewer than `GUARD_ROWS` labelled points the upper end of the 99% interval of the accuracy must be that low, and
+    On fewer than `GUARD_ROWS` labelled points the upper end of the interval of the accuracy must be that low, and
     nothing is said of permuted classes: some renaming fits few points well by chance.
 
     Args:
@@ -111,7 +113,7 @@ def about_accuracy(correct: int, labelled: int, classes: int, confusion: Confusi
     if labelled == 0:
         return
     many = labelled >= GUARD_ROWS
-    share = correct / labelled if many else float(clopper_pearson(correct, labelled, 0.99)[1])
+    share = correct / labelled if many else float(clopper_pearson(correct, labelled, CONFIDENCE)[1])
     if share >= 1.0 / classes + min(1.0 / classes, 0.1):
         return
     known = {pair: count for pair, count in (confusion or {}).items() if many and 0 <= pair[0] < classes}

@@ -61,7 +61,7 @@ def check_cost(subject: Subject) -> Iterator[Finding | str]:
 
 def _check_not_absorbed(subject: Subject, noise: Noise) -> None:
     """Raise where adding the noise leaves inputs as they are, because it is below their spacing."""
-    if noise.name == "function_gaussian":
+    if not noise.has_draws:
         return
     inputs = subject.inputs[:8].to(subject.classifier.dtype or subject.inputs.dtype)
     ids = [f"probe {number}" for number in range(len(inputs))]

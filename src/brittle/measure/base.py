@@ -88,6 +88,11 @@ class Measurement(ABC):
         return self
 
     @property
+    def noise_source(self) -> Hashable:
+        """What keys the noise that it draws; of equal sources the fewer draws are the first of the more."""
+        return (type(self), self.stream)
+
+    @property
     def uses_graph(self) -> bool:
         """Whether it differentiates the clean pass itself, where that pass kept its graph."""
         return False

@@ -131,6 +131,11 @@ class NoisyPasses(Measurement, Generic[Result_co]):
         """The same for every number of draws: those of a smaller budget are the first of a larger one."""
         return replace(self, draws=2)
 
+    @property
+    def noise_source(self) -> Hashable:
+        """The purpose and the noise: what is done with the copies does not change the draws."""
+        return (self.purpose, self.noise)
+
     @abstractmethod
     def sums(self, classifier: Classifier, clean: Clean) -> Sums[Result_co]:
         """Sums over the copies, none added yet."""

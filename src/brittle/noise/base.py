@@ -35,6 +35,8 @@ class Noise(ABC):
     Class attributes:
         name: what tables and the command line call it.
         normal: whether its draws are jointly normal, so that every linear function of them is; said beside `draw`.
+        fixed_length: whether every draw has the length `sigma sqrt(n)`; said beside `draw`.
+        explanation: how it is distributed, in a few words that a report shows; where empty, the report shows its name.
 
     Raises:
         ParameterError: `sigma` is not a positive finite number, or the family has no name of its own.
@@ -44,6 +46,8 @@ class Noise(ABC):
 
     name: ClassVar[str]
     normal: ClassVar[bool] = False
+    fixed_length: ClassVar[bool] = False
+    explanation: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         if not (isinstance(self.sigma, int | float) and math.isfinite(self.sigma) and self.sigma > 0):
@@ -76,6 +80,16 @@ class Noise(ABC):
     def is_normal(self) -> bool:
         """Whether linear functions of the noise are normal: `normal` stands in the class of `draw`, or below it."""
         return self.normal and issubclass(_where(type(self), "normal"), _where(type(self), "draw"))
+
+    @property
+    def has_fixed_length(self) -> bool:
+        """Whether every draw is equally long: `fixed_length` stands in the class of `draw`, or below it."""
+        return self.fixed_length and issubclass(_where(type(self), "fixed_length"), _where(type(self), "draw"))
+
+    @property
+    def has_draws(self) -> bool:
+        """Whether it can be drawn from; the linear scores need no draws."""
+        return True
 
     @property
     def shape(self) -> Noise | None:

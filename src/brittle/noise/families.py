@@ -22,6 +22,7 @@ class Gaussian(Noise):
     """Isotropic normal noise, `e ~ N(0, sigma^2 I)`."""
 
     name: ClassVar[str] = "gaussian"
+    explanation: ClassVar[str] = "Normal, drawn for every input value independently"
     normal: ClassVar[bool] = True
     covariance = identity
 
@@ -36,6 +37,7 @@ class Uniform(Noise):
     """Independent coordinates, uniform on `[-sqrt(3) sigma, sqrt(3) sigma]`."""
 
     name: ClassVar[str] = "uniform"
+    explanation: ClassVar[str] = "Uniform, drawn for every input value independently"
     covariance = identity
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
@@ -50,6 +52,7 @@ class Laplace(Noise):
     """Independent double-exponential coordinates of scale `sigma / sqrt(2)`."""
 
     name: ClassVar[str] = "laplace"
+    explanation: ClassVar[str] = "Laplace, drawn for every input value independently"
     covariance = identity
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
@@ -68,6 +71,8 @@ class Sphere(Noise):
     """
 
     name: ClassVar[str] = "sphere"
+    explanation: ClassVar[str] = "Uniform on a sphere around the point"
+    fixed_length: ClassVar[bool] = True
     covariance = identity
 
     @classmethod
@@ -94,6 +99,7 @@ class Ball(Noise):
     """
 
     name: ClassVar[str] = "ball"
+    explanation: ClassVar[str] = "Uniform in a ball around the point"
     covariance = identity
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
@@ -119,6 +125,7 @@ class DiagonalGaussian(Noise):
     digest: str = field(init=False, repr=False)
 
     name: ClassVar[str] = "diagonal_gaussian"
+    explanation: ClassVar[str] = "Normal, drawn for every input value independently, each with its own scale"
     normal: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -162,6 +169,7 @@ class FactorGaussian(Noise):
     digest: str = field(init=False, repr=False)
 
     name: ClassVar[str] = "factor_gaussian"
+    explanation: ClassVar[str] = "Normal, with a covariance given by a factor"
     normal: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -203,7 +211,13 @@ class FunctionGaussian(Noise):
     root: Callable[[Tensor], Tensor] | None = None
 
     name: ClassVar[str] = "function_gaussian"
+    explanation: ClassVar[str] = "Normal, with a covariance given by a function"
     normal: ClassVar[bool] = True
+
+    @property
+    def has_draws(self) -> bool:
+        """Whether `root` was given."""
+        return self.root is not None
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
         """`root(u)` with `u` standard normal."""

@@ -21,7 +21,7 @@ from brittle.norms import DUAL_ORDER
 from brittle.report import palette
 from brittle.report.wording import MISSING, show
 from brittle.store.columns import Column, Setting
-from brittle.store.record import RunRecord
+from brittle.store.record import NoiseRecord, RunRecord
 
 T = TypeVar("T")
 
@@ -90,6 +90,11 @@ class Contents:
         return sampled_columns(self.columns, CHANGE)
 
     @cached_property
+    def noises(self) -> Mapping[str, NoiseRecord]:
+        """What the noise families of the run are like, by the names that their settings have."""
+        return {column.setting.noise: column.noise for column in self.columns if column.noise is not None}
+
+    @cached_property
     def tells_robustness(self) -> bool:
         """Whether the page speaks of robustness under noise: the run holds some, or nothing else to speak of."""
         return self.chosen is not None or not (self.margins or self.changes or self.laplacian is not None)
@@ -131,8 +136,8 @@ class Contents:
 
     def radius_text(self, setting: Setting) -> str:
         """The radius of noise on a sphere in brackets, where the shape of the inputs is known; else empty."""
-        sides = self.record.data.input_shape
-        if setting.noise != "sphere" or setting.sigma is None or not sides:
+        sides, noise = self.record.data.input_shape, self.noises.get(setting.noise)
+        if noise is None or not noise.fixed_length or setting.sigma is None or not sides:
             return ""
         return f" (radius {setting.sigma * math.sqrt(math.prod(sides)):.3g})"
 

@@ -15,7 +15,9 @@ from torch import nn
 from brittle.doctor import Diagnosis, Finding, about_accuracy, about_orientation
 from brittle.model.classifier import Classifier
 from brittle.model.loading.weights import state_digest
+from brittle.noise import Noise
 from brittle.run.job import Job
+from brittle.run.sources import draws_of
 from brittle.scores import Score
 from brittle.scores.outside import code_of
 from brittle.store.account import Account
@@ -107,7 +109,15 @@ def describe_score(score: Score) -> ScoreRecord:
     own = ("parameters", "label", "quantity", "title", "reference")
     own += ("explanation", "safer", "colour", "preference", "model")
     content = {"score": score.name, "code": code_of(score)} | {name: getattr(score, name) for name in own}
+    content |= {"noise": _describe_noise(getattr(score, "noise", None)), "draws": draws_of(score) or None}
     return record_of(ScoreRecord, content, f"the score {score.label}")
+
+
+def _describe_noise(noise: object) -> dict[str, str | bool | None] | None:
+    if not isinstance(noise, Noise):
+        return None
+    isotropic = noise.shape is None if noise.has_covariance else None
+    return {"explanation": noise.explanation, "isotropic": isotropic, "fixed_length": noise.has_fixed_length}
 
 
 def _describe_model(classifier: Classifier) -> ModelRecord:

@@ -15,6 +15,7 @@ from torch import Tensor
 from brittle import doctor
 from brittle.data import Batch, Points, as_points
 from brittle.errors import DataError, ParameterError
+from brittle.estimate import CONFIDENCE
 from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
@@ -31,9 +32,6 @@ from brittle.store.reading import read_table
 from brittle.store.record import RunRecord
 from brittle.store.schemas import KINDS
 from brittle.store.table import Table
-
-CONFIDENCE = 0.99
-"""Confidence of all intervals of a run by default."""
 
 MOST_FAILURES = FIRST_ROWS // 100
 """A run stops when more than this many of its first rows get no number, by default."""

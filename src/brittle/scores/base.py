@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import FLIP_PROBABILITY, Direction, Estimate, Parameters, Status, score_label
+from brittle.estimate import CONFIDENCE, FLIP_PROBABILITY, Direction, Estimate, Parameters, Status, score_label
 from brittle.intervals import jackknife
 from brittle.measure import Clean, Measurement, NearestPoint
 from brittle.model.classifier import Classifier
@@ -76,7 +76,7 @@ class Score(ABC):
         *,
         ids: Sequence[object] | None = None,
         seed: int = 0,
-        confidence: float = 0.99,
+        confidence: float = CONFIDENCE,
     ) -> Estimate:
         """The score of every point of `x`, the same numbers that `brittle.score` writes for them.
 

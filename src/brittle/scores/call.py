@@ -88,7 +88,7 @@ def check_seed(seed: object) -> None:
 def _batches(classifier: Classifier, x: Tensor, ids: Sequence[object] | None) -> Iterator[tuple[Batch, int]]:
     """The points in batches of half as many as there are rows in a pass, as a run has them, and these rows."""
     points = array_points(x, ids=ids, bounds=classifier.bounds)
-    rows = default_rows(x[:1], classifier.device)
+    rows = default_rows(next(iter(points.read(1, 0))).inputs, classifier.device)
     first = 0
     for chunk in points.read(max(1, rows // 2), 0):
         inputs = chunk.inputs

@@ -53,7 +53,7 @@ def choose(
     """
     kinds = _kinds(names)
     noise = find_family(family)
-    given = {name: value for name, value in (options or {}).items() if value not in (None, False, ())}
+    given = {name: value for name, value in (options or {}).items() if _is_given(value)}
     known = _shared(by_name({**CATALOGUE, **kinds}.items()))
     _check_words(given, known)
     _check_all_taken(given, kinds, known)
@@ -122,6 +122,11 @@ def _check_all_taken(given: Given, kinds: Mapping[str, type[Score]], known: Mapp
                 "unused_option",
                 f"--{name.replace('_', '-')} changes none of these scores; it is for {', '.join(known.get(name, {}))}",
             )
+
+
+def _is_given(value: object) -> bool:
+    """Whether a value was chosen; 0 is one, which equals False and is another."""
+    return value is not None and value is not False and value != ()
 
 
 def _settings(settings: Sequence[str], kinds: Mapping[str, type]) -> dict[str, dict[str, object]]:

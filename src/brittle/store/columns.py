@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 import numpy as np
 import pyarrow as pa
 
-from brittle.errors import DataError, listed
+from brittle.errors import DataError, ParameterError, listed
 from brittle.estimate import FLIP_PROBABILITY, Parameter, Status, parameters_json, score_label
-from brittle.store.record import RunRecord, ScoreRecord
+from brittle.store.record import NoiseRecord, RunRecord, ScoreRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,6 +129,16 @@ class Column:
         return self.record.model
 
     @property
+    def noise(self) -> NoiseRecord | None:
+        """What its noise is like; None where it has none."""
+        return self.record.noise
+
+    @property
+    def sources(self) -> Mapping[str, int]:
+        """How many draws it reads of each source of noise; empty where it reads none."""
+        return self.record.draws or {}
+
+    @property
     def is_probability(self) -> bool:
         """Whether the value is a flip probability."""
         return self.quantity == FLIP_PROBABILITY
@@ -232,7 +242,8 @@ class Named(Protocol):
 
 
 Key = Named | str | tuple[str, Parameter]
-"""What a column is asked for by: a score; a label or a name; a name and the value of one parameter, such as sigma."""
+"""What a column is asked for by: a score; a label or a name; a name and its sigma, or where it has none the value of
+another parameter."""
 
 
 def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord]) -> tuple[Column, ...]:
@@ -258,7 +269,9 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
 
     Raises:
         DataError: no column fits, or several do; the nearest labels are named.
+        ParameterError: the key is nothing that asks for a column.
     """
+    _check_key(key)
     asked = _describe_key(key)
     fitting = [column for column in columns if _fits(column, key)]
     if len(fitting) == 1:
@@ -280,10 +293,21 @@ def _fits(column: Column, key: Key) -> bool:
         return key in (column.label, column.score)
     if isinstance(key, tuple):
         score, value = key
-        own = column.parameters.values()
-        return column.score == score and any(one == value and type(one) is not bool for one in own)
+        own = column.parameters
+        asked = [own["sigma"]] if "sigma" in own else [one for one in own.values() if not isinstance(one, bool)]
+        return column.score == score and value in asked
     same = parameters_json(column.parameters) == parameters_json(key.parameters)
     return same and column.score == key.name
+
+
+def _check_key(key: object) -> None:
+    pair = isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], str) and not isinstance(key[1], bool)
+    named = hasattr(key, "name") and hasattr(key, "parameters") and not isinstance(key, type)
+    if not (isinstance(key, str) or (pair and isinstance(key[1], int | float | str)) or named):
+        expected = (
+            'expected a score such as Moments(sigma=0.1), a label, a name, or a name and a sigma ("moments", 0.1)'
+        )
+        raise ParameterError("column", f"{expected}; found {key!r:.80}")
 
 
 def _describe_key(key: Key) -> str:
@@ -301,7 +325,7 @@ def _nearest(columns: Sequence[Column], key: Key) -> list[str]:
 
 
 def _storable(record: ScoreRecord) -> ScoreRecord:
-    texts = {name: storable(getattr(record, name)) for name in ("label", "title", "reference", "explanation")}
+    texts = {name: storable(getattr(record, name)) for name in ("score", "label", "title", "reference", "explanation")}
     return replace(record, **texts)  # type: ignore[arg-type]
 
 

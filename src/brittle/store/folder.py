@@ -106,13 +106,13 @@ class RunFolder:
         self._commit_manifest()
         _commit(self.path, RECORD, _json_bytes(plain(record)))
 
-    def commit(self, number: int, tables: Mapping[str, pa.Table], account: Account | None = None) -> None:
+    def commit(self, number: int, tables: Mapping[str, pa.Table], account: Account) -> None:
         """Write shard `number` and enter it in the manifest; after this returns its rows are safe.
 
         Raises:
             StorageError: the disk is full, or the folder cannot be written; what was committed before is safe.
         """
-        self.enter(PackedShard.of(number, tables, account or Account()))
+        self.enter(PackedShard.of(number, tables, account))
 
     def enter(self, shard: PackedShard) -> ShardEntry:
         """Write the files of a shard that was packed here or by another process, and enter it; gives its entry.

@@ -2,7 +2,7 @@
 
 Every field says by its metadata whether it makes a run the same run: `SAME` decides a number, or what it is about;
 `OTHER` is where things lie, how the run was started, what was found out, or what became of it. A class with a field
-that says neither cannot be made.
+that says neither cannot be made; of the account, where all is what became of the run, `RunRecord.account` says it.
 """
 
 from __future__ import annotations
@@ -150,6 +150,22 @@ class DataRecord:
 
 @checked
 @dataclass(frozen=True, kw_only=True)
+class NoiseRecord:
+    """What readers say about the noise of a score.
+
+    Attributes:
+        explanation: how it is distributed, in a few words; empty where the family does not say.
+        isotropic: whether its covariance is `sigma^2 I`; None where the family does not say its covariance.
+        fixed_length: whether every draw has the length `sigma sqrt(n)`.
+    """
+
+    explanation: str = field(default="", metadata=OTHER)
+    isotropic: bool | None = field(default=None, metadata=OTHER)
+    fixed_length: bool = field(default=False, metadata=OTHER)
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
 class ScoreRecord:
     """A score of a run, with all that readers say about it.
 
@@ -165,6 +181,9 @@ class ScoreRecord:
         colour: its place among the colours of a page; None is the next free one.
         preference: its place among the estimators that speak for a run, the lowest first; None is never.
         model: what it says an extrapolated probability by, or None.
+        noise: what its noise is like, or None where it has none.
+        draws: how many draws it reads of each source of noise, by the digest of what keys these; None where it reads
+            none. Of one source the fewer draws are the first of the more.
         code: sha256 of the files from outside in which it, its noise and its measurements stand, by their names; None
             where all are brittle's.
     """
@@ -180,6 +199,8 @@ class ScoreRecord:
     colour: Count | None = field(default=None, metadata=OTHER)
     preference: float | None = field(default=None, metadata=OTHER)
     model: str | None = field(default=None, metadata=OTHER)
+    noise: NoiseRecord | None = field(default=None, metadata=OTHER)
+    draws: Mapping[str, Count] | None = field(default=None, metadata=OTHER)
     code: Mapping[str, str] | None = field(default=None, metadata=SAME)
 
 
@@ -215,12 +236,13 @@ class MachineRecord:
     platform: str = field(metadata=OTHER)
 
 
+@checked
 @dataclass(frozen=True)
 class WarningRecord:
     """Something that a user should know: its stable code, and a sentence."""
 
-    code: str
-    sentence: str
+    code: str = field(metadata=OTHER)
+    sentence: str = field(metadata=OTHER)
 
 
 @checked

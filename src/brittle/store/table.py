@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from brittle.store.account import Account
 from brittle.store.columns import Column, Key, column_of, columns_of
 from brittle.store.folder import RunFolder, check_free
 from brittle.store.record import RunRecord
@@ -92,11 +95,28 @@ class Table:
             StorageError: the folder holds a run, or cannot be written.
         """
         check_free(folder)
-        tables = {"points": self.points, "scores": self.scores, "counterexamples": self.counterexamples}
         with RunFolder.open(folder) as writer:
+            check_free(folder)  # nobody wrote one until the folder was locked
             writer.begin(self.record)
-            writer.commit(0, tables)
+            for number, (tables, account) in enumerate(self._shards()):
+                writer.commit(number, tables, account)
             writer.finish(self.record)
+
+    def _shards(self) -> Iterator[tuple[dict[str, pa.Table], Account]]:
+        """The shards of a run of these points, with the account of each; the first has what no row tells."""
+        told = self.record.account
+        for start in range(0, max(1, len(self.points)), self.record.shard_points):
+            points = self.points.slice(start, self.record.shard_points)
+            scores, found = (
+                table.filter(pc.is_in(table["point"], points["point"].combine_chunks()))
+                for table in (self.scores, self.counterexamples)
+            )
+            spent = sum(points["passes"].to_pylist())
+            extra = () if start else (told.turned, told.check_passes)
+            yield (
+                {"points": points, "scores": scores, "counterexamples": found},
+                Account.of(points, scores, spent, *extra),
+            )
 
     def to_parquet(self, folder: str | os.PathLike[str]) -> NoReturn:
         """Raise, and name what writes a run folder now.

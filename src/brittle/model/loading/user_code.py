@@ -21,11 +21,6 @@ Failure = Callable[[str, str], BrittleError]
 """Makes the error to raise of a code and a sentence."""
 
 
-def names_file(spec: str) -> bool:
-    """Whether `spec` is of the form `FILE.py:NAME`."""
-    return spec.rpartition(":")[0].endswith(".py")
-
-
 def run_file(path: Path, source: bytes, failure: Failure, code: str) -> ModuleType:
     """Run a file as a module; what is run is what is digested, so no compiled copy is looked for.
 

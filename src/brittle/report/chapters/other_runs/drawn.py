@@ -26,9 +26,9 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _DIFFERENCES = ["name", "order", "value", "low", "high"]
 
 
-def differences(rows: Sequence[Row], names: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
+def differences(rows: Sequence[Row], names: Mapping[str, tuple[str, str]], known: Mapping[str, Column]) -> pd.DataFrame:
     """Of the scores that are, or change, a probability: their differences share one scale."""
-    chosen = [row for row in rows if row["quantity"] in BOUNDED or _is_mean_change(row)]
+    chosen = [row for row in rows if row["quantity"] in BOUNDED or _is_mean_change(known.get(row["score"]))]
     chosen = [row for row in chosen if math.isfinite(row["difference"])][:MAX_DIFFERENCES]
     texts = distinct([_named(names[row["score"]]) for row in chosen])
     found = [
@@ -45,8 +45,8 @@ def _named(name: tuple[str, str]) -> str:
     return f"{name[0]}, {level}" if level else name[0]
 
 
-def _is_mean_change(row: Row) -> bool:
-    return row["quantity"] == CHANGE and "statistic=mean" in row["score"]
+def _is_mean_change(column: Column | None) -> bool:
+    return column is not None and column.quantity == CHANGE and column.parameters.get("statistic") == "mean"
 
 
 def finite(frame: pd.DataFrame) -> pd.DataFrame:

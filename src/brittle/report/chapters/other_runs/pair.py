@@ -39,7 +39,7 @@ def summarize_pair(contents: Contents, name: str, other: Contents, flips: Settin
         name=name,
         entries=_entries(contents, other, rows),
         numbers=_numbers(contents, rows, known, flips),
-        differences=differences(rows, names) if drawn else differences((), names),
+        differences=differences(rows if drawn else (), names, known),
         spreads=spreads(contents, name, other, flips) if drawn else (),
         grid=Grid(_HEAD, (False, *[True] * 6), tuple(_row(row, names[row["score"]]) for row in rows)),
         note=_note(rows, len(frame) - len(rows)),

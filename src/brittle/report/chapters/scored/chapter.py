@@ -19,15 +19,6 @@ from brittle.report.wording import MISSING, percent, plural, range_text, show
 from brittle.store.columns import Column, Row, Setting
 from brittle.store.record import DataRecord, ModelRecord
 
-NOISES = {
-    "gaussian": "Normal, drawn for every input value independently",
-    "uniform": "Uniform, drawn for every input value independently",
-    "laplace": "Laplace, drawn for every input value independently",
-    "sphere": "Uniform on a sphere around the point",
-    "ball": "Uniform in a ball around the point",
-}
-"""Noise families in words; another one is called by its name."""
-
 FILES = files_beside(__name__)
 
 
@@ -138,13 +129,19 @@ def _noises(contents: Contents) -> tuple[Setting, ...]:
 
 def _noise_text(contents: Contents) -> str:
     families = dict.fromkeys(setting.noise for setting in _noises(contents))
-    names = "; ".join(NOISES.get(family, show(family)) for family in families)
+    names = "; ".join(_family_text(contents, family) for family in families)
     clipped = (
         "Sampled scores clip noisy inputs to the range, which the linear ones do not know of."
         if any(column.parameters.get("clip") for column in contents.columns)
         else "Noisy inputs are not clipped to the range."
     )
     return f"{names}. {clipped}" if names else MISSING
+
+
+def _family_text(contents: Contents, family: str) -> str:
+    """What the family says of itself, or else its name."""
+    noise = contents.noises.get(family)
+    return show(noise.explanation if noise is not None and noise.explanation else family)
 
 
 def _sigma_text(contents: Contents) -> str:
