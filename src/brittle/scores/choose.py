@@ -15,7 +15,7 @@ from brittle.scores.base import NoiseScore, Score
 from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.monte_carlo import MonteCarlo
 from brittle.scores.options import Option, by_name, options_of
-from brittle.scores.outside import check_alone, find_family, find_score
+from brittle.scores.outside import check_alone, check_scores, find_family, find_score
 
 RUNGS = (6, 10, 20, 50, 100, 200, 500)
 """Budgets of draws, with 100 times their numbers, at which a comparison also reads off what the draws so far say."""
@@ -60,12 +60,14 @@ def choose(
     own = _settings(settings, {**kinds, noise.name: noise})
     noises: list[Noise] = [_make(noise, {"sigma": sigma, **own.get(noise.name, {})}) for sigma in dict.fromkeys(sigmas)]
     comparing = MonteCarlo.name in kinds and len(kinds) > 1
-    return [
+    found = [
         score
         for name, kind in kinds.items()
         for variant in _variants(kind, _taken(name, given, known), own.get(name, {}))
         for score in _scores(kind, noises, variant, comparing)
     ]
+    check_scores(found)
+    return found
 
 
 def _kinds(names: Iterable[str]) -> dict[str, type[Score]]:
