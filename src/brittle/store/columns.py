@@ -301,13 +301,16 @@ def _fits(column: Column, key: Key) -> bool:
 
 
 def _check_key(key: object) -> None:
-    pair = isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], str) and not isinstance(key[1], bool)
     named = hasattr(key, "name") and hasattr(key, "parameters") and not isinstance(key, type)
-    if not (isinstance(key, str) or (pair and isinstance(key[1], int | float | str)) or named):
-        expected = (
-            'expected a score such as Moments(sigma=0.1), a label, a name, or a name and a sigma ("moments", 0.1)'
-        )
+    if not (isinstance(key, str) or named or (isinstance(key, tuple) and _is_pair(key))):
+        expected = "expected a score such as Moments(sigma=0.1), a label, a name, or a name and its sigma"
         raise ParameterError("column", f"{expected}; found {key!r:.80}")
+
+
+def _is_pair(key: tuple[object, ...]) -> bool:
+    """Whether a tuple is a name and the value of a parameter."""
+    whole = len(key) == 2 and isinstance(key[0], str)
+    return whole and isinstance(key[1], int | float | str) and not isinstance(key[1], bool)
 
 
 def _describe_key(key: Key) -> str:

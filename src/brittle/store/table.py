@@ -108,7 +108,7 @@ class Table:
         for start in range(0, max(1, len(self.points)), self.record.shard_points):
             points = self.points.slice(start, self.record.shard_points)
             scores, found = (
-                table.filter(pc.is_in(table["point"], points["point"].combine_chunks()))
+                table.filter(pc.field("point").isin(points["point"].to_pylist()))
                 for table in (self.scores, self.counterexamples)
             )
             spent = sum(points["passes"].to_pylist())
