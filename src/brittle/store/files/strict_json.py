@@ -160,7 +160,7 @@ def _check_depth(text: str) -> None:
         raise FormatProblem(f"brackets are nested {deepest} deep; at most {MOST_DEPTH} are read")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
@@ -237,7 +237,7 @@ def _tuple(kinds: tuple[Any, ...], value: Any, where: str, limits: Limits) -> tu
     return tuple(_convert(kind, item, f"{where}[{number}]", limits) for number, (kind, item) in pairs)
 
 
-def _mapping(kind: Any, value: Any, where: str, limits: Limits) -> dict[str, Any]:
+def _mapping(kind: Any, value: Any, where: str, limits: Limits) -> dict[str, object]:
     _require(isinstance(value, dict), "an object", value, where)
     return {_string(key, where, limits): _convert(kind, item, f"{where}.{key}", limits) for key, item in value.items()}
 
