@@ -358,6 +358,7 @@ def test_a_head_that_dies_is_told(open_to_all: Nodes, tmp_path: Path) -> None:
     assert verify(tmp_path / "run") == []
 
 
+@pytest.mark.slow
 def test_the_example_of_three_machines(tmp_path: Path) -> None:
     """The commands of docs/cluster.md as they stand, but for the name and the port of the first machine."""
     runs = Runs(tmp_path, "", {}, 3)
