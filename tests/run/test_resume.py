@@ -83,6 +83,18 @@ def test_a_run_is_not_resumed_unasked(tmp_path: Path) -> None:
     assert caught.value.code == "run_exists"
 
 
+def test_a_run_that_fails_in_its_first_shard_leaves_none(tmp_path: Path) -> None:
+    """So that the same line does its work once the mistake is mended."""
+
+    def fails(*progress: int) -> None:
+        raise RuntimeError("first shard")
+
+    with pytest.raises(RuntimeError, match="first shard"):
+        run(tmp_path / "run", resume=False, progress=fails)
+    assert not (tmp_path / "run").exists()
+    run(tmp_path / "run", resume=False)
+
+
 def command_line(folder: Path, *options: str) -> list[str]:
     return ["score", f"{folder / 'net.py'}:make", str(folder / "data.npz"), "--out", str(folder / "run"), *options]
 
@@ -112,9 +124,9 @@ def test_signals_stop_cleanly(number: signal.Signals, code: int, project: Path) 
     line = command_line(project, "--scores", "monte_carlo", "--draws", "5000000", "--quiet")
     with started([sys.executable, "-m", "brittle", *line], stderr=PIPE) as running:
         deadline = time.monotonic() + LIMIT
-        while not (project / "run" / "run.json").exists() and time.monotonic() < deadline:
+        while not (project / "run" / NAME).exists() and time.monotonic() < deadline:
             time.sleep(0.05)
-        time.sleep(0.3)
+        time.sleep(0.5)
         running.send_signal(number)
         _, said = running.communicate(timeout=30)
         assert running.returncode == code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,13 @@ def test_too_many_failures_stop_the_run(size: int | None) -> None:
     with pytest.raises(DataError, match=r"got no number \(at most 10 of 1000 may\); one of them: point") as caught:
         run(x, labels(1200), scores=[Softmax()], batch_size=size)
     assert caught.value.code == "too_many_failures"
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, "auto", True])
+def test_what_is_no_batch_size(size: Any) -> None:
+    with pytest.raises(ParameterError, match=r"must be a whole number of at least 1; found ") as caught:
+        run(inputs(COUNT), labels(), batch_size=size)
+    assert caught.value.code == "batch_size"
 
 
 @pytest.mark.parametrize("size", [1, 7, 32, 256])

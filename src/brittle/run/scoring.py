@@ -156,7 +156,7 @@ def execute(
         assert diagnosis.reference is not None
         reference = diagnosis.reference.checked(job.classifier, "when the run begins")
         record = RunningRecord.start(fixed, diagnosis, None if before is None else before.created)
-        if folder is not None and (options.workers is None or before is not None):
+        if folder is not None and before is not None:
             folder.begin(record.now)
         _Execution(job, options, folder, record, reference, keep).carry_out()
         doctor.check_unchanged(job.points, diagnosis.digest)
@@ -225,8 +225,7 @@ class _Execution:
         expected = Expected(self.record.fixed, self.reference.content(self.job.classifier))
         with closing(workers.shards(missing, expected)) as shards:
             for shard in shards:
-                if not folder.shards:  # workers that cannot be had leave no run behind
-                    folder.begin(self.record.now)
+                self._begin(folder)
                 entry = folder.enter(shard)
                 yield entry.account, folder.points(entry.number)
                 self._report(self.record.account.points, self.record.account.passes)
@@ -238,9 +237,15 @@ class _Execution:
             if self.keep is not None:
                 self.keep(shard)
             if self.folder is not None:
+                self._begin(self.folder)
                 self.folder.commit(number, shard.tables, shard.account)
             yield shard.account, shard.tables["points"]
         self._report(len(self.job.points), self.record.account.passes)
+
+    def _begin(self, folder: RunFolder) -> None:
+        """Make the folder a run once there is a shard: what fails before leaves none, so that it can be tried again."""
+        if not folder.shards:
+            folder.begin(self.record.now)
 
     def _batch_reporter(self, number: int) -> Callable[[Batch], None] | None:
         """What reports every batch of shard `number`, on top of what is accounted for."""
@@ -317,5 +322,7 @@ def _check_parameters(scores: Sequence[Score], seed: int, batch_size: int | None
         twice = next(label for number, label in enumerate(labels) if label in labels[:number])
         raise ParameterError("scores", f"{twice} is asked for twice; the table could not tell them apart")
     check_seed(seed)
-    if batch_size is not None and batch_size < 1:
-        raise ParameterError("batch_size", f"the batch size must be at least 1; found {batch_size}")
+    whole = isinstance(batch_size, int) and not isinstance(batch_size, bool)
+    if batch_size is not None and not (whole and batch_size >= 1):
+        found = f"found {batch_size!r:.40}"
+        raise ParameterError("batch_size", f"the batch size must be a whole number of at least 1; {found}")

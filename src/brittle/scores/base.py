@@ -19,7 +19,7 @@ from brittle.model.classifier import Classifier
 from brittle.noise import Gaussian, Noise
 from brittle.scores.call import apply
 from brittle.scores.options import NO_OPTION, options_of
-from brittle.scores.sound import check_told, estimate_of, needs_of
+from brittle.scores.sound import check_parameters, estimate_of, needs_of
 
 LARGEST_PROBIT = 37.5
 """Probits beyond which a probability is 0 or 1 in double precision."""
@@ -105,7 +105,7 @@ class Score(ABC):
             >>> bool(((found.low <= found.value) & (found.value <= found.high)).all())
             True
         """
-        check_told(self)
+        check_parameters(self)
         return apply(needs_of(self), partial(estimate_of, self), classifier, x, ids, seed, confidence)
 
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None:
@@ -125,7 +125,7 @@ class Score(ABC):
         Raises:
             ParameterError: its class is not sound, or a field stands in no parameter, so another score had this label.
         """
-        check_told(self)
+        check_parameters(self)
         return score_label(self.name, self.parameters)
 
 

@@ -14,7 +14,7 @@ from brittle.model.loading.user_code import digests, offered
 from brittle.noise import FAMILIES, Noise
 from brittle.scores.base import NoiseScore, Score
 from brittle.scores.catalogue import CATALOGUE
-from brittle.scores.sound import check_class, check_dataclass, check_told, needs_of
+from brittle.scores.sound import check_class, check_dataclass, check_parameters, needs_of
 
 SCORES, FAMILIES_GROUP = "brittle.scores", "brittle.noise"
 """Entry point groups in which an installed package offers scores and noise families."""
@@ -78,7 +78,7 @@ def check_scores(scores: Iterable[Score]) -> None:
         check_alone(names, kind.name, kind)
         if isinstance(score, NoiseScore):
             check_alone(families, score.noise.name, type(score.noise))
-        check_told(score)
+        check_parameters(score)
         needs_of(score)
 
 

@@ -1,4 +1,4 @@
-"""Whether a score is sound: what its class says, what its parameters tell, and what its estimate returns.
+"""Whether a score is sound: its class variables, its parameters, its measurements, and what its estimate returns.
 
 The scores of brittle pass through the same checks as those from outside.
 """
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 TEXTS = ("title", "quantity", "cost", "reference", "explanation")
 """Class variables of a score that are text."""
 
-SAYINGS = ("name", *TEXTS, "safer", "colour", "preference", "model")
-"""What a score says of itself; the last three may be properties."""
+CLASS_VARIABLES = ("name", *TEXTS, "safer", "colour", "preference", "model")
+"""Class variables of a score; the last three may be properties."""
 
 NUMBERS = ("value", "low", "high")
 """The fields of an estimate that are numbers."""
 
 
-class Told(Protocol):
+class ScoreLike(Protocol):
     """The part of a score that is looked at here."""
 
     @property
@@ -63,13 +63,13 @@ def check_class(kind: type, where: str) -> None:
     """
     check_dataclass(kind, where)
     check_name(where, getattr(kind, "name", None), "name = 'my_score'")
-    unsaid = [one for one in TEXTS if not isinstance(text := getattr(kind, one, None), str) or not text]
-    if unsaid:
-        raise refused(where, f"does not say its {', '.join(unsaid)}; expected a text for each")
-    given = [one.name for one in fields(kind) if one.name in SAYINGS]
+    missing = [one for one in TEXTS if not isinstance(text := getattr(kind, one, None), str) or not text]
+    if missing:
+        raise refused(where, f"does not say its {', '.join(missing)}; expected a text for each")
+    given = [one.name for one in fields(kind) if one.name in CLASS_VARIABLES]
     if given:
         raise refused(where, f"has a field {given[0]}; expected a class variable: {given[0]}: ClassVar[...] = ...")
-    _check_sayings(kind, where)
+    _check_class_variables(kind, where)
 
 
 def check_dataclass(kind: type, where: str) -> None:
@@ -86,8 +86,8 @@ def check_dataclass(kind: type, where: str) -> None:
         raise refused(where, "is no frozen dataclass; write @dataclass(frozen=True) above the class")
 
 
-def _check_sayings(kind: Any, where: str) -> None:
-    """Raise where what is no text is none of what it may be; what a score says of itself alone is seen there."""
+def _check_class_variables(kind: Any, where: str) -> None:
+    """Raise where a class variable that is no text has a value that it may not have; properties are not looked at."""
     places: Mapping[str, tuple[object, str]] = {
         "safer": (kind.safer in ("higher", "lower", None), "'higher', 'lower' or None"),
         "colour": (kind.colour is None or isinstance(kind.colour, int), "a whole number or None"),
@@ -95,13 +95,13 @@ def _check_sayings(kind: Any, where: str) -> None:
         "model": (kind.model is None or isinstance(kind.model, str), "a text or None"),
     }
     for name, (right, expected) in places.items():
-        said = inspect.getattr_static(kind, name)
-        if not right and not isinstance(said, property):
-            raise refused(where, f"has {name} = {said!r:.60}; expected {expected}")
+        value = inspect.getattr_static(kind, name)
+        if not right and not isinstance(value, property):
+            raise refused(where, f"has {name} = {value!r:.60}; expected {expected}")
 
 
-def check_told(score: Told) -> None:
-    """Raise unless the class of a score is sound and its parameters tell it from its siblings.
+def check_parameters(score: ScoreLike) -> None:
+    """Raise unless the class of a score is sound, and its parameters are those of no other score.
 
     Raises:
         ParameterError: it is not, or a field that decides equality, and is not its default, stands in no parameter.
@@ -109,10 +109,11 @@ def check_told(score: Told) -> None:
     kind: type[DataclassInstance] = type(score)  # type: ignore[assignment]
     check_class(kind, f"{kind.__module__}.{kind.__qualname__}")
     with failing(kind, "parameters"):
-        told = score.parameters
-    if not isinstance(told, dict):
-        raise refused(f"{kind.__qualname__}.parameters", f"is {kind_of(told)}; expected a property that gives a dict")
-    hidden = [one.name for one in _deciding(kind) if one.name not in told and not _is_default(one, score)]
+        parameters = score.parameters
+    if not isinstance(parameters, dict):
+        found = kind_of(parameters)
+        raise refused(f"{kind.__qualname__}.parameters", f"is {found}; expected a property that gives a dict")
+    hidden = [one.name for one in _deciding(kind) if one.name not in parameters and not _is_default(one, score)]
     if hidden:
         raise refused(
             kind.__qualname__, f"leaves {', '.join(hidden)} out of its parameters, so no table could tell; add it"
@@ -133,7 +134,7 @@ def _is_default(field: Field[Any], score: object) -> bool:
     return getattr(same, "shape", ()) == () and bool(same)
 
 
-def needs_of(score: Told) -> tuple[Measurement, ...]:
+def needs_of(score: ScoreLike) -> tuple[Measurement, ...]:
     """The measurements that a score reads.
 
     Raises:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checks.cluster_faults import NETWORK, NODES, SLEEP, Runs, Tally, kill_worker, node_killer, survive, undisturbed
+from checks.cluster_faults import NETWORK, SLEEP, Runs, Tally, kill_worker, node_killer, survive, undisturbed
 from checks.faults import contents
 from helpers.documents import blocks
 from helpers.processes import LIMIT
@@ -34,6 +34,9 @@ from brittle.run.workers.cluster import Cluster
 from brittle.store.reading import verify
 
 pytestmark = pytest.mark.xdist_group("ray")  # one cluster after the other
+
+NODES = 2
+"""Nodes of the cluster besides its head; `make test-cluster` has three."""
 
 
 @pytest.fixture
@@ -173,7 +176,9 @@ def expected(quick: Runs) -> Path:
     return quick.place / "alone"
 
 
-@pytest.mark.parametrize("kind", ["worker", "silent node", pytest.param("node", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kind", ["worker", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("node", "silent node"))]
+)
 def test_whoever_dies(kind: str, runs: Runs, started: Nodes, expected: Path) -> None:
     """A worker or a node is killed, or falls silent, once in a run; `make test-cluster` kills more, and drivers."""
     kill = kill_worker if kind == "worker" else node_killer(started, silent=kind != "node")
@@ -308,6 +313,7 @@ def test_a_signal_ends_a_run(number: signal.Signals, code: int, runs: Runs) -> N
     assert verify(runs.place / name) == []
 
 
+@pytest.mark.slow
 def test_threads_of_workers_are_cpus_of_the_cluster(
     quick: Runs, expected: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -344,6 +350,7 @@ def test_a_cluster_that_asks_nobody_for_a_token(open_to_all: Nodes, tmp_path: Pa
     assert "none of the 2 nodes" in runs.said("no-room")
 
 
+@pytest.mark.slow
 def test_a_head_that_dies_is_told(open_to_all: Nodes, tmp_path: Path) -> None:
     """Long before Ray ends the process; the run goes on without the cluster. Nothing uses this cluster afterwards."""
     runs = Runs.prepare(tmp_path, open_to_all, 120)

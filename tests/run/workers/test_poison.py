@@ -17,7 +17,7 @@ from brittle.store.files.strict_json import dump
 def test_a_row_that_kills_its_worker_is_left_out(alone: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One row kills whoever computes it; all others get the numbers that they have without it."""
     monkeypatch.setenv("POISON", "1")
-    assert run(project, "run", monkeypatch, "--workers", "2", "--batch-size", "32") == 4
+    assert run(project, "run", monkeypatch, "--workers", "2", "--batch-size", "16") == 4
     found, whole = (brittle.read_table(place) for place in (project / "run", alone))
     dead = [row for row in found.points.to_pylist() if row["status"] == "worker_died"]
     assert [row["row"] for row in dead] == [300]
