@@ -208,7 +208,7 @@ MUTATIONS = (
     mutation(
         "NaN is no number in a record", "store/files/strict_json.py",
         ", parse_constant=_refuse_constant)\n", ")\n",
-        "store/test_shards.py::test_records_that_are_no_object_are_refused",
+        "store/files/test_strict_json.py::test_what_is_no_number_is_refused",
     ),
     # What a resumed run is.
     mutation(
@@ -634,7 +634,7 @@ MUTATIONS = (
     mutation(
         "noisy passes of a shard are looked at", "run/standing.py",
         "or self._passes & (self._passes - 1) == 0", "or self._passes == 1",
-        "doctor/test_company.py::test_noisy_passes_are_looked_at_too",
+        "doctor/test_company.py::test_of_many_passes_fewer_and_fewer_are_looked_at",
     ),
     mutation(
         "the first points at the end of a shard", "run/standing.py",

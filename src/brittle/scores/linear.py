@@ -96,8 +96,7 @@ def orthant_flips(linear: Linearization, noise: Noise, confidence: float) -> Est
 
     The interval covers the error of the quadrature and the classes left out; for a smoothed linearisation also the
     sampling error and what the copies say of it (`brittle.scores.by_copies.widen_by_copies`). At the point it does not
-    cover what the network does beyond its
-    linear model, and the evidence says so.
+    cover what the network does beyond its linear model, and the evidence says so.
     """
     sigma = noise.sigma
     found = margins(linear)
