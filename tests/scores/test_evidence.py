@@ -288,13 +288,12 @@ def test_no_normal_model_is_trusted_where_the_noise_is_not_normal(family: type[N
     noise, x = family(1.0), torch.zeros(60, 2, dtype=torch.float64)
     classifier = brittle.Classifier(Margin(lambda first: first + distance).double(), bounds=(-9, 9))
     truth = _exact(noise, distance)
-    scores: tuple[tuple[Any, dict[str, Any]], ...]
-    scores = (Moments, {"draws": 50}), (Moments, {"draws": 200})
-    scores += tuple((kind, {"draws": 60}) for kind in (MMSE, MMSEMargin, MMSEMVS))  # pairs enough to trust a model
-    for kind, options in scores:
-        found = estimate(classifier, x, kind(noise=noise, **options))
+    many: dict[str, Any] = {"noise": noise, "draws": 60}  # pairs enough to trust a model
+    scores = [Moments(noise=noise, draws=50), Moments(noise=noise, draws=200), MMSE(**many), MMSEMargin(**many)]
+    for score in (*scores, MMSEMVS(**many)):
+        found = estimate(classifier, x, score)
         missed = int(((found.low > truth + 1e-6) | (found.high < truth - 1e-6)).sum())
-        assert missed <= 4, f"{kind.__name__} with {options} misses {truth:.3g} in {missed} of 60"
+        assert missed <= 4, f"{score.label} misses {truth:.3g} in {missed} of 60"
 
 
 @pytest.mark.parametrize("distance", [0.3, 1.0, 2.0, 3.0])
