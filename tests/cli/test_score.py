@@ -44,6 +44,13 @@ def test_budgets_are_compared_when_monte_carlo_is_among_the_scores(place: Path) 
     assert set(brittle.read_table("run").points.column("passes").to_pylist()) == {1 + 60 + 40}
 
 
+def test_the_form_of_mmse_is_chosen(place: Path) -> None:
+    chosen = ("--sigma", "0.1", "--gradient-draws", "4", "--mmse-form", "linear")
+    assert score("--scores", "mmse", "mmse_margin", *chosen) == 0
+    labels = [entry.label for entry in brittle.read_table("run").record.scores]
+    assert labels == ["mmse(draws=4, form=linear, sigma=0.1)", "mmse_margin(draws=4, form=linear, sigma=0.1)"]
+
+
 def test_weights_are_loaded(place: Path) -> None:
     assert score("--scores", "logit_margin", "--weights", "weights.safetensors") == 0
     expected = small_network(seed=5)(inputs(8)).topk(2, dim=1).values

@@ -249,7 +249,7 @@ def test_intervals_hold_on_linear_networks(classes: int, flip: float, draws: int
 
 def test_a_number_that_was_not_seen_is_shown_as_a_bound() -> None:
     assert wording.extrapolated(2.7e-253, 3e-200, Moments.model) == "below 1e-12, by the normal model"
-    assert wording.extrapolated(1e-6, 2.5e-4, MMSE.model) == "below 3e-4, by the linear model"
+    assert wording.extrapolated(1e-6, 2.5e-4, MMSE.model) == "below 3e-4, by the normal model"
     assert wording.extrapolated(0.3, 0.3, Taylor.model) == "0.300, by the linear model"
     assert wording.p_robust(2.7e-253, 3e-200) == "above 1 − 1e-12"
     assert "e-253" not in wording.p_robust(2.7e-253, 0.02)
