@@ -315,6 +315,16 @@ MUTATIONS = (
         "scores/test_evidence.py::test_intervals_hold_on_linear_networks",
     ),
     mutation(
+        "products of different pairs have no bias", "measure/gradient_variance.py",
+        "torch.where(several, found, of_means + odd / 2)", "(of_means + even + odd) / 2",
+        "measure/test_gradient_variance.py::test_it_is_the_mean_of_two_grams",
+    ),
+    mutation(
+        "mmse counts what the gradients vary", "scores/mmse.py",
+        "linear.quadratic() if self.form == \"quadratic\" else linear", "linear",
+        "scores/test_mmse.py::test_a_curved_margin_is_estimated_with_its_variance",
+    ),
+    mutation(
         "one margin for several competitors is a status", "scores/mmse.py",
         "torch.full_like(found.tied, found.classes > 2)", "torch.zeros_like(found.tied)",
         "scores/test_evidence.py::test_the_nearest_margin_says_what_it_leaves_out",

@@ -19,6 +19,9 @@ SIZE, CLASSES = 6, 3
 class Quadratic(nn.Module):
     """Logits `x^T A_k x + u_k x`, with symmetric `A_k`."""
 
+    bends: Tensor
+    slopes: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         generator = torch.Generator().manual_seed(0)

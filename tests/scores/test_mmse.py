@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 from helpers.inputs import SIGMA
@@ -47,8 +50,9 @@ def of_the_paper(network: nn.Module, copies: Tensor, own: int) -> float:
     jacobian = torch.stack([slow_jacobian(network, copy) for copy in copies]).mean(0)
     others = [number for number in range(len(logits)) if number != own]
     mean, gradients = logits[own] - logits[others], jacobian[own] - jacobian[others]
-    covariance = SIGMA**2 * gradients @ gradients.mT
-    return 1 - float(stats.multivariate_normal(-mean * 0, covariance.numpy(), abseps=1e-7, maxpts=10**6).cdf(mean))
+    covariance: Any = (SIGMA**2 * gradients @ gradients.mT).numpy()
+    normal = stats.multivariate_normal(np.zeros(len(others)), covariance, abseps=1e-7, maxpts=10**6)
+    return 1 - float(normal.cdf(mean.numpy()))
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -92,11 +96,11 @@ def test_a_curved_margin_is_estimated_with_its_variance(kind) -> None:
 
     Mean errors over 40 points with other draws: 0.007 to 0.011, and 0.084 to 0.090.
     """
-    x = torch.zeros(40, Bowl.size, dtype=torch.float64)
-    x[:, 0] = torch.linspace(0.1, 2.0, 40, dtype=torch.float64)
+    x = torch.zeros(30, Bowl.size, dtype=torch.float64)
+    x[:, 0] = torch.linspace(0.1, 2.0, 30, dtype=torch.float64)
     classifier, truth = brittle.Classifier(Bowl(), bounds=(-9, 9)), Bowl().flips(x)
-    for form, least, most in (("quadratic", 0.0, 0.02), ("linear", 0.05, 0.5)):
-        error = (estimate(classifier, x, kind(SIGMA, draws=600, form=form)).value - truth).abs()
+    for form, least, most in (("quadratic", 0.0, 0.03), ("linear", 0.05, 0.5)):
+        error = (estimate(classifier, x, kind(SIGMA, draws=200, form=form)).value - truth).abs()
         assert least <= float(error.mean()) <= most
 
 

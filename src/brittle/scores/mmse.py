@@ -105,7 +105,7 @@ class MMSE(_Smoothed):
         sigma: standard deviation of the noise per coordinate, in pixel units.
         noise: the noise family, instead of `sigma`.
         draws: noisy copies per point; even, unless `antithetic` is off.
-        antithetic: draw pairs `(e, -e)`; False is the paper's own form.
+        antithetic: draw pairs `(e, -e)`; False draws as the paper does.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
         form: margins whose variance is exact, `quadratic`, or `linear`, the form of the paper.
 
@@ -159,7 +159,7 @@ class MMSEMVS(_Smoothed):
         sigma: standard deviation of the noise per coordinate, in pixel units.
         noise: the noise family, instead of `sigma`.
         draws: noisy copies per point; even, unless `antithetic` is off.
-        antithetic: draw pairs `(e, -e)`; False is the paper's own form.
+        antithetic: draw pairs `(e, -e)`; False draws as the paper does.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
 
     Raises:
