@@ -105,9 +105,9 @@ def test_the_order_of_points_does_not_matter() -> None:
 
 
 def test_a_point_without_an_estimate_takes_no_part() -> None:
-    found = powered_mean([0.9, None, 0.8, 0.7], [0.9, 0.0, 0.7, None], 0.9)
-    assert found == powered_mean([0.9, 0.8, 0.7], [0.9, 0.7, None], 0.9)
-    nothing = powered_mean([0.9, 0.8], [None, None], 0.9)
+    found = powered_mean([0.9, np.nan, 0.8, 0.7], [0.9, 0.0, 0.7, np.nan], 0.9)
+    assert found == powered_mean([0.9, 0.8, 0.7], [0.9, 0.7, np.nan], 0.9)
+    nothing = powered_mean([0.9, 0.8], [np.nan, np.nan], 0.9)
     assert math.isnan(nothing.mean)
     assert math.isnan(nothing.weight)
     assert nothing[1:3] == (0.0, 1.0)

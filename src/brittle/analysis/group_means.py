@@ -125,7 +125,7 @@ def format_group_means(found: GroupMeans) -> str:
         for row in found.groups.to_dict("records")
     ]
     remarks = [f"{found.left_out:,} points are left out for lack of an estimate or a class"] if found.left_out else []
-    if failed := int(found.groups["failed"].sum()):
+    if failed := sum(found.groups["failed"].tolist()):
         remarks.append(f"counting gave no number at {failed:,} points, which stand as not counted")
     return "\n".join([title, *aligned([header, *lines]), *remarks])
 

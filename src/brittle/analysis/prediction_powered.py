@@ -91,7 +91,7 @@ def powered_mean(
 
     Args:
         estimates: between 0 and 1, `[N]`; a point without one is left out.
-        counts: unbiased, between 0 and 1, `[N]`; NaN or None where nothing was counted.
+        counts: unbiased, between 0 and 1, `[N]`; NaN where nothing was counted.
         confidence: two-sided coverage, such as 0.99.
         target: `population` or `points`.
         units: independent units behind each count, such as pairs of draws; used where all `points` are counted.
@@ -101,7 +101,8 @@ def powered_mean(
             none.
 
     Example:
-        >>> powered_mean([0.9, 0.8, 0.7, 0.9], [1.0, None, 0.8, None], 0.9).mean
+        >>> nan = float("nan")
+        >>> powered_mean([0.9, 0.8, 0.7, 0.9], [1.0, nan, 0.8, nan], 0.9).mean
         0.9
     """
     check_confidence(confidence)
