@@ -82,6 +82,8 @@ def test_what_cannot_be_corrected_is_refused() -> None:
         group_means(table, by="class")  # type: ignore[arg-type]
     with pytest.raises(DataError, match="no point of the run has both an estimate and a count"):
         group_means(table, counts=with_value(table, COUNTS, [None] * 200)[COUNTS])
+    with pytest.raises(DataError, match="no point of the run has a class by label; group by predicted"):
+        group_means(make_table(points=20, labels=False, images=False))
     with pytest.raises(DataError, match="the run holds no monte_carlo"):
         group_means(make_table(points=20, scores=("taylor",), images=False))
     with pytest.raises(DataError, match=r"no estimate of p_robust at sigma 0\.1 beside monte_carlo"):

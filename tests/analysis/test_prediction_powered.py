@@ -20,6 +20,7 @@ Estimator = Callable[[Values, np.random.Generator], Values]
 ESTIMATORS: dict[str, Estimator] = {
     "right": lambda p, rng: p,
     "biased": lambda p, rng: 0.8 * p**3,
+    "rarely wrong": lambda p, rng: np.where(rng.random(p.size) < 0.02, 1.0 - p, p),
     "useless": lambda p, rng: rng.random(p.size),
 }
 

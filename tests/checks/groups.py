@@ -3,9 +3,10 @@
     PYTHONPATH=tests python -m checks.groups [--replicates 2000] [--only means differences pairs networks]
 
 Means: classes of 20 to 1,000 points, of which some are counted by 100 draws; robustness spread out, near 1, or nearly
-always 1; estimates that are right, noisy, biased or useless. The truth is the mean of the law that robustness is drawn
-from, or of the robustness of the very points. Printed: misses on either side in per cent at nominal 99%, the mean width
-beside that of counting the same points alone, and how many points counting alone would have to take for that width.
+always 1; estimates that are right, noisy, biased, rarely wrong or useless. The truth is the mean of the law that
+robustness is drawn from, or of the robustness of the very points. Printed: misses on either side in per cent at nominal
+99%, the mean width beside that of counting the same points alone, and how many points counting alone would have to take
+for that width.
 
 Differences: how often classes of equal means are taken for different at 1%, beside the Kruskal-Wallis test, and how
 often a class that is worse is found.
@@ -52,6 +53,7 @@ ESTIMATORS: dict[str, Callable[[Values, Random], Values]] = {
     "right": lambda p, rng: p,
     "noisy": lambda p, rng: np.clip(p + 0.03 * rng.standard_normal(p.size), 0.0, 1.0),
     "biased": lambda p, rng: 0.8 * p**3,
+    "rarely wrong": lambda p, rng: np.where(rng.random(p.size) < 0.02, 1.0 - p, p),
     "useless": lambda p, rng: rng.random(p.size),
 }
 
@@ -97,7 +99,7 @@ def _mean_cell(target: Target, points: int, counted: int, law: str, name: str, r
     above, below, width, other, weight = (*misses, widths, alone, weights) / np.float64(replicates)
     needed = "" if counted == points else f", counting alone takes {_needed(law, width):5.0f} points for that"
     print(
-        f"{target:10s} {points:4d} points {counted:3d} counted, {law:15s} {name:8s} misses {100 * above:4.2f} "
+        f"{target:10s} {points:4d} points {counted:3d} counted, {law:15s} {name:12s} misses {100 * above:4.2f} "
         f"{100 * below:4.2f}  width {width:.4f} (counts alone {other:.4f}), weight {weight:.2f}{needed}",
         flush=True,
     )

@@ -84,7 +84,7 @@ def group_means(
         target: the mean over the `population` that the points come from, or over these `points` alone.
 
     Raises:
-        DataError: the table lacks a column, or no point of `table` is counted.
+        DataError: the table lacks a column, no point of it has a class, or none is counted.
         ParameterError: `counts` was not counted, or `by` or `target` is none of the words.
     """
     check_target(target)
@@ -165,6 +165,8 @@ def _points(table: Scored, estimates: Column, counts: Column, by: By | None) -> 
     if by not in ("label", "predicted", None):
         raise ParameterError("by", f"groups are by label, by predicted or None; found {by!r:.60}")
     points = table.points.select(["point", "label", "predicted"]).to_pandas().set_index("point")
+    if by is not None and not len(points[by].dropna()):
+        raise DataError("no_classes", f"no point of the run has a class by {by}; group by predicted, or by None")
     frame = pd.DataFrame({"class": points[by] if by is not None else 0.0}, index=points.index)
     frame["estimate"] = estimates.p_robust.reindex(frame.index)
     frame["count"] = counts.p_robust.reindex(frame.index)

@@ -20,7 +20,7 @@ Target = Literal["population", "points"]
 TARGETS: tuple[Target, ...] = ("population", "points")
 
 GRID = np.linspace(0.0, 1.0, 21)
-"""Weights that are tried."""
+"""Weights that are tried, as shares of the largest."""
 
 FEWEST = 5
 """Counted points below which no weight but 0 is tried."""
@@ -139,8 +139,8 @@ def _check_range(f: Values, y: Values) -> None:
             raise ParameterError("range", f"{name} must lie between 0 and 1; found {odd[0]!r} among {values.size:,}")
 
 
-def _weights(f: Values, y: Values, confidence: float, others: float, reach: float) -> Values:
-    """For each counted point the weight that makes the interval by the other ones narrowest, of `GRID`, `[n]`.
+def _weights(f: Values, y: Values, confidence: float, others: float, reach: float, most: float = 1.0) -> Values:
+    """For each counted point the weight, up to `most`, that makes the interval by the other ones narrowest, `[n]`.
 
     Args:
         f: estimates at the counted points, `[n]`.
@@ -148,24 +148,27 @@ def _weights(f: Values, y: Values, confidence: float, others: float, reach: floa
         confidence: of the interval.
         others: variance of the mean of `f` over the points that are not counted, where it is not known; else 0.
         reach: length of the range of `f`.
+        most: the largest weight.
     """
     n = f.size
     if n < FEWEST:
         return np.zeros(n)
+    tried = most * GRID[:, None]
     df, dy, without = f - f.mean(), y - y.mean(), n / (n - 1.0)
     ff, fy, yy = ((one * two).sum() - without * one * two for one, two in ((df, df), (df, dy), (dy, dy)))
-    squares = yy - 2.0 * GRID[:, None] * fy + GRID[:, None] ** 2 * ff  # about the mean of the other points, [G, n]
-    variances = np.maximum(squares, 0.0) / ((n - 2.0) * n) + GRID[:, None] ** 2 * others
+    squares = yy - 2.0 * tried * fy + tried**2 * ff  # about the mean of the other points, [G, n]
+    variances = np.maximum(squares, 0.0) / ((n - 2.0) * n) + tried**2 * others
     tail = (1.0 - confidence) / 2.0
-    widths = -2.0 * ndtri(tail) * np.sqrt(variances) - math.log(tail) * (1.0 + GRID[:, None] * reach) / n
-    return GRID[np.argmin(widths, axis=0)]
+    widths = -2.0 * ndtri(tail) * np.sqrt(variances) - math.log(tail) * (1.0 + tried * reach) / n
+    return most * GRID[np.argmin(widths, axis=0)]
 
 
 def _of_population(f: Values, y: Values, others: Values, confidence: float) -> tuple[MeanInterval, float]:
     share = others.size / (f.size + others.size)
     if share == 0.0:
         return mean_interval(y, confidence), 0.0
-    weights = _weights(f, y, confidence, float(np.concatenate([f, others]).var()) / others.size, 1.0)
+    noise = float(np.concatenate([f, others]).var()) / others.size
+    weights = _weights(f, y, confidence, noise, 1.0, share)
     weight, most = float(weights.mean()), float(weights.max())
     own = ranged_interval(y - weights * f, -most, 1.0, confidence)
     if weight == 0.0:
