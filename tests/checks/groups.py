@@ -96,7 +96,7 @@ def _mean_cell(target: Target, points: int, counted: int, law: str, name: str, r
         misses += (found.low > truth, found.high < truth)
         only = mean_interval(counts, CONFIDENCE)
         widths, alone, weights = widths + found.high - found.low, alone + only.high - only.low, weights + found.weight
-    above, below, width, other, weight = (*misses, widths, alone, weights) / np.float64(replicates)
+    above, below, width, other, weight = np.array((*misses, widths, alone, weights)) / replicates
     needed = "" if counted == points else f", counting alone takes {_needed(law, width):5.0f} points for that"
     print(
         f"{target:10s} {points:4d} points {counted:3d} counted, {law:15s} {name:12s} misses {100 * above:4.2f} "

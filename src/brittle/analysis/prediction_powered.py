@@ -94,7 +94,8 @@ def powered_mean(
         counts: unbiased, between 0 and 1, `[N]`; NaN where nothing was counted.
         confidence: two-sided coverage, such as 0.99.
         target: `population` or `points`.
-        units: independent units behind each count, such as pairs of draws; used where all `points` are counted.
+        units: independent units behind each count, such as pairs of draws; used where all `points` are counted. With
+            one, or where it is not known, that interval is the one of the mean of the counts, which holds as well.
 
     Raises:
         ParameterError: the arrays differ in length or hold numbers outside [0, 1], or the target or the confidence is
@@ -114,8 +115,8 @@ def powered_mean(
     counted = ~np.isnan(y)
     if not counted.any():
         return PoweredMean(*_NOTHING, math.nan)
-    if target == "points" and counted.all() and units is not None:
-        return PoweredMean(*_of_votes(y, units, confidence), 0.0)
+    if target == "points" and counted.all():
+        return PoweredMean(*_of_votes(y, units or 1, confidence), 0.0)
     join = _of_population if target == "population" else _of_points
     found, weight = join(f[counted], y[counted], f[~counted], confidence)
     mean = min(max(found.mean, 0.0), 1.0)
@@ -189,6 +190,8 @@ def _of_points(f: Values, y: Values, others: Values, confidence: float) -> tuple
 
 def _of_votes(y: Values, units: int, confidence: float) -> MeanInterval:
     """Clopper-Pearson over all votes: a sum of unequal ones is nearer to its mean than a binomial one."""
+    if units == 1:
+        return mean_interval(y, confidence)
     votes = float(y.sum()) * units
     low, high = clopper_pearson(votes, y.size * units, confidence)
     return MeanInterval(float(y.mean()), float(low), float(high))
