@@ -74,11 +74,12 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(brittle.read_table("another-run").wide()) == 240
 
 
-def test_the_example_of_the_attacks() -> None:
-    (example,) = blocks("docs/attacks.md", "python")
+@pytest.mark.parametrize("page", ["attacks", "groups"])
+def test_the_example_of_the_page(page: str) -> None:
+    (example,) = blocks(f"docs/{page}.md", "python")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        exec(compile(example, "docs/attacks.md", "exec"), {})
+        exec(compile(example, f"docs/{page}.md", "exec"), {})
 
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
