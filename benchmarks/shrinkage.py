@@ -1,14 +1,16 @@
 """Ways to join the count of the noisy copies with the normal model of their margins, at equal numbers of draws.
 
-    python benchmarks/shrinkage.py [--points 200] [MODEL.pt2 DATA SIGMA ...]
+    python benchmarks/shrinkage.py [--points 200] [--tuned | MODEL.pt2 DATA SIGMA ...]
 
-Networks and data as for `benchmarks/estimators.py`. The reference is plain counting over draws of its own, 2,000 a
+Without networks of your own four are trained on the handwritten digits of scikit-learn that took part in no choice of
+`shrinkage`: two perceptrons, a convolutional network and one with attention. `--tuned` takes the five of
+`benchmarks/estimators.py` instead, which did. The reference is plain counting over draws of its own, 2,000 a
 point; what its own error adds to a mean square is taken off, `p (1 - p) / (n - 1)`. Printed for each number of draws:
 the root mean square error of `monte_carlo` over points and replicates, and that of the others as a ratio to it:
 
 - `moments`: the normal model;
 - `smoothed`: `mean_j Phi(-g(x + e_j) / h)`, `g` the nearest margin, `h = sd(g) n^(-1/5) / 2`;
-- `by the point`: a mixture of the last two by what a point's own copies say of the normal model;
+- `shrinkage`: a mixture of the last two by what a point's own copies say of the normal model;
 - `by a pilot`: one weight for all points, from copies of others, and the covariance shrunk to theirs;
 - `best weight`: the best weight for all points, found with the reference: what no pilot with one weight can beat.
 
@@ -23,16 +25,49 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from estimators import Task, loaded, trained
-from torch import Tensor
+from estimators import TRAINED, Task, loaded, trained
+from torch import Tensor, nn
 
+from brittle.measure import NoisyMargins, Sampled
 from brittle.measure.forward import Clean
-from brittle.measure.noisy_margins import MarginSums, NoisyMargins, margins_of
+from brittle.measure.sampling import SampleSums
 from brittle.orthant import orthant_probability
+from brittle.scores import Moments, MonteCarlo, Shrinkage
+from brittle.scores.shrinkage import smoothed_share
 
 DRAWS = (20, 40, 80)
 REFERENCE, BLOCK, REPLICATES = 2000, 400, 4
 PILOT_POINTS, PILOT_DRAWS, PSEUDO_DRAWS = 100, 40, 15
+
+
+class Patches(nn.Module):
+    """Attention among the sixteen patches of a digit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Conv2d(1, 24, 2, stride=2)
+        self.attend = nn.MultiheadAttention(24, 2, batch_first=True)
+        self.head = nn.Sequential(nn.Linear(24 * 16, 64), nn.GELU(), nn.Linear(64, 10))
+
+    def forward(self, x: Tensor) -> Tensor:
+        patches = self.embed(x).flatten(2).mT
+        return self.head((patches + self.attend(patches, patches, patches, need_weights=False)[0]).flatten(1))
+
+
+HELD_OUT = {
+    "perceptron, 1 layer of 512": lambda: nn.Sequential(
+        nn.Flatten(), nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 10)
+    ),
+    "perceptron, 3 layers of 64, tanh": lambda: nn.Sequential(
+        nn.Flatten(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(),
+        nn.Linear(64, 10),
+    ),
+    "convolutional, average pooling": lambda: nn.Sequential(
+        nn.Conv2d(1, 24, 3, padding=1), nn.ReLU(), nn.Conv2d(24, 24, 3), nn.ReLU(), nn.AvgPool2d(3), nn.Flatten(),
+        nn.Linear(96, 10),
+    ),
+    "attention": Patches,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,39 +119,18 @@ def draw(task: Task) -> Drawn:
     return Drawn(clean, torch.tensor(flips).double() / REFERENCE, torch.stack(kept, dim=1))
 
 
-def margins(clean: Clean, logits: Tensor) -> NoisyMargins:
-    """Mean, covariance and shape of the margins over some pairs."""
-    sums = MarginSums.start(clean, clean.competitors(), members=2)
+def sample(clean: Clean, logits: Tensor) -> Sampled:
+    """What the package reads of some pairs."""
+    sums = SampleSums.start(clean)
     sums.add(logits)
-    found = sums.read(logits.shape[1])
+    return sums.read(logits.shape[1])
+
+
+def normal_model(found: NoisyMargins | None, pooled: Tensor | float = 0.0, pseudo: int = 0) -> Tensor:
+    """Flip probability of normal margins, `[B]`, their covariance shrunk to `pooled` by so many pseudo draws."""
     assert found is not None
-    return found
-
-
-def nearest(clean: Clean, logits: Tensor) -> Tensor:
-    """The nearest margin of each copy, `[B, draws]`."""
-    predicted = clean.predicted[:, None, None]
-    found = margins_of(logits, predicted).scatter(3, predicted.expand(*logits.shape[:3])[..., None], torch.inf)
-    return found.amin(3).flatten(1)
-
-
-def normal_model(found: NoisyMargins, covariance: Tensor | None = None) -> Tensor:
-    """Flip probability of normal margins, `[B]`."""
-    return orthant_probability(found.spread.mean, found.covariance if covariance is None else covariance).complement
-
-
-def smoothed(nearest_margins: Tensor) -> Tensor:
-    """The smoothed share of flips, `[B]`."""
-    width = 0.5 * nearest_margins.std(1, keepdim=True) * nearest_margins.shape[1] ** -0.2
-    return torch.special.ndtr(-nearest_margins / width.clamp_min(1e-300)).mean(1)
-
-
-def by_the_point(found: NoisyMargins, model: Tensor, share: Tensor, draws: int) -> Tensor:
-    """The mixture `(p_model + r p_share) / (1 + r)`, `r` from the shape of the margins and from `p_model - p_share`."""
-    shape = (found.spread.skewness.square() - 1 + (found.spread.kurtosis.square() - 1) / 2).mean(1)
-    apart = (model - share).square() / (model * (1 - model) / draws).clamp_min(1e-300) - 1
-    ratio = (shape.clamp_min(0.0) + apart.clamp_min(0.0)) / 2
-    return model + (share - model) * (ratio / (1 + ratio)).nan_to_num(nan=1.0)
+    covariance = (2 * found.units * found.covariance + pseudo * pooled) / (2 * found.units + pseudo)
+    return orthant_probability(found.spread.mean, covariance).complement
 
 
 def pilot_of(drawn: Drawn) -> Pilot:
@@ -124,8 +138,9 @@ def pilot_of(drawn: Drawn) -> Pilot:
     rows = torch.linspace(0, len(drawn.flips) - 1, min(PILOT_POINTS, len(drawn.flips))).long()
     clean, logits = drawn.clean.only(rows), drawn.logits[-1][rows, : PILOT_DRAWS // 2]
     halves = logits[:, ::2], logits[:, 1::2]
-    model, other = (normal_model(margins(clean, half)) for half in halves)
-    share, rest = (smoothed(nearest(clean, half)) for half in halves)
+    seen = [sample(clean, half) for half in halves]
+    model, other = (normal_model(half.margins) for half in seen)
+    share, rest = (smoothed_share(half) for half in seen)
     even, odd = logits.mean(2), (logits[:, :, 0] - logits[:, :, 1]) / 2
     even = even - even.mean(1, keepdim=True)
     covariance = odd.mT @ odd / logits.shape[1] + even.mT @ even / (logits.shape[1] - 1)
@@ -137,29 +152,22 @@ def pilot_of(drawn: Drawn) -> Pilot:
     )
 
 
-def by_a_pilot(pilot: Pilot, clean: Clean, found: NoisyMargins, share: Tensor, draws: int) -> Tensor:
+def by_a_pilot(pilot: Pilot, clean: Clean, sampled: Sampled) -> Tensor:
     """The mixture with one weight for all points, the covariance shrunk to the mean one."""
     classes = torch.eye(len(pilot.covariance), dtype=torch.float64)
     difference = classes[clean.predicted][:, None] - classes[clean.competitors()]
     pooled = difference @ pilot.covariance @ difference.mT
-    model = normal_model(found, (draws * found.covariance + PSEUDO_DRAWS * pooled) / (draws + PSEUDO_DRAWS))
-    loss = pilot.bias + pilot.moments / draws
-    weight = loss / (loss + pilot.smoothed / draws)
-    return model + weight * (share - model)
+    model, share = normal_model(sampled.margins, pooled, PSEUDO_DRAWS), smoothed_share(sampled)
+    loss = pilot.bias + pilot.moments / sampled.draws
+    return torch.lerp(model, share, loss / (loss + pilot.smoothed / sampled.draws))
 
 
 def estimates(drawn: Drawn, pilot: Pilot, replicate: int, draws: int) -> dict[str, Tensor]:
     """Every estimate of one replicate."""
-    logits = drawn.logits[replicate, :, : draws // 2]
-    found, near = margins(drawn.clean, logits), nearest(drawn.clean, logits)
-    model, share = normal_model(found), smoothed(near)
-    return {
-        "monte_carlo": (near <= 0).double().mean(1),
-        "moments": model,
-        "smoothed": share,
-        "by the point": by_the_point(found, model, share, draws),
-        "by a pilot": by_a_pilot(pilot, drawn.clean, found, share, draws),
-    }
+    sampled = sample(drawn.clean, drawn.logits[replicate, :, : draws // 2])
+    scores = [kind(sigma=1.0, draws=draws) for kind in (MonteCarlo, Moments, Shrinkage)]
+    own = {score.name: score.estimate({score.needs[0]: sampled}, 0.99).value for score in scores}
+    return own | {"smoothed": smoothed_share(sampled), "by a pilot": by_a_pilot(pilot, drawn.clean, sampled)}
 
 
 def errors(drawn: Drawn, pilot: Pilot, draws: int) -> dict[str, float]:
@@ -205,11 +213,13 @@ def main() -> None:
     """Print every task, and what holds over all of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, default=200)
+    parser.add_argument("--tuned", action="store_true")
     parser.add_argument("task", nargs="*", help="MODEL.pt2 DATA SIGMA, in threes")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     against_better: dict[str, list[float]] = {}
-    for task in loaded(chosen.task, chosen.points) if chosen.task else trained(chosen.points):
+    networks = TRAINED if chosen.tuned else HELD_OUT
+    for task in loaded(chosen.task, chosen.points) if chosen.task else trained(chosen.points, networks):
         show(task, against_better)
     print(summary(against_better))
 
