@@ -84,7 +84,7 @@ TRAINED: Mapping[str, Any] = {
 }
 
 
-def trained(points: int) -> Iterator[Task]:
+def trained(points: int, networks: Mapping[str, Any] = TRAINED) -> Iterator[Task]:
     """Networks trained on three quarters of the digits, and points of the last quarter."""
     from sklearn.datasets import load_digits
 
@@ -92,7 +92,7 @@ def trained(points: int) -> Iterator[Task]:
     x = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
     y = torch.tensor(digits.target)
     cut = len(x) * 3 // 4
-    for name, make in TRAINED.items():
+    for name, make in networks.items():
         torch.manual_seed(0)
         network = make()
         optimiser = torch.optim.Adam(network.parameters(), lr=2e-3)

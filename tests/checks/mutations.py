@@ -837,6 +837,16 @@ MUTATIONS = (
         "store/test_untrusted.py::test_no_command_says_what_a_terminal_would_obey",
     ),
     mutation(
+        "the mixture trusts its model", "scores/shrinkage.py",
+        "ratio = apart + apart.square()", "ratio = 0 * apart",
+        "scores/test_shrinkage.py::test_hardly_ever_behind_the_better_of_its_parts",
+    ),
+    mutation(
+        "the mixture keeps the interval of a model in doubt", "scores/shrinkage.py",
+        "torch.where(model.doubt, model.by_votes.high, model.interval.high)", "model.interval.high",
+        "scores/test_shrinkage.py::test_what_is_doubted_is_held_by_the_count",
+    ),
+    mutation(
         "noise that is not normal, in the moments", "scores/moments.py",
         "torch.tensor(self.clip or not self.noise.is_normal)", "torch.tensor(self.clip)",
         "scores/test_evidence.py::test_no_normal_model_is_trusted_where_the_noise_is_not_normal",

@@ -30,7 +30,7 @@ def test_score_then_report(place: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_the_defaults(place: Path) -> None:
     assert score("--quiet", "--bounds", "0", "2") == 0
     labels = [entry.label for entry in brittle.read_table("run").record.scores]
-    assert labels == ["moments(draws=100, sigma=0.2)", "softmax", "logit_margin"]
+    assert labels == ["shrinkage(draws=100, sigma=0.2)", "softmax", "logit_margin"]
 
 
 def test_budgets_are_compared_when_monte_carlo_is_among_the_scores(place: Path) -> None:
@@ -123,7 +123,7 @@ def test_points_without_a_number_are_told_by_the_exit_code(place: Path, capsys: 
     assert score(model="./net.py:broken") == 4
     said = capsys.readouterr().err
     assert "8 of 8 points got no number; some of them:\n" in said
-    assert "point 0, moments: nonfinite_logits: " in said
+    assert "point 0, shrinkage: nonfinite_logits: " in said
     assert "of 100 noisy copies gave NaN or infinite logits" in said
     assert score("--allow-row-errors", model="./net.py:broken", out="other") == 0
 

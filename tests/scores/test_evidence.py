@@ -25,7 +25,18 @@ from brittle.estimate import FLIP_PROBABILITY, Estimate, Evidence, Status
 from brittle.measure.noisy_margins import SpreadSums
 from brittle.noise import Gaussian, Laplace, Noise, Sphere, Uniform
 from brittle.report import wording
-from brittle.scores import MMSE, MMSEMVS, MMSEMargin, Moments, MonteCarlo, ProbabilityChange, Score, Softmax, Taylor
+from brittle.scores import (
+    MMSE,
+    MMSEMVS,
+    MMSEMargin,
+    Moments,
+    MonteCarlo,
+    ProbabilityChange,
+    Score,
+    Shrinkage,
+    Softmax,
+    Taylor,
+)
 from brittle.scores.evidence import FEWEST_UNITS
 
 SIGMA, POINTS = 1.0, 200
@@ -80,7 +91,8 @@ def _needle() -> float:
     return float(stats.norm.cdf(1 + half) - stats.norm.cdf(1 - half))
 
 
-@pytest.mark.parametrize("score", [Moments(SIGMA), Moments(SIGMA, draws=400), MMSE(SIGMA, draws=40), MMSEMargin(SIGMA)],
+@pytest.mark.parametrize("score", [Moments(SIGMA), Moments(SIGMA, draws=400), Shrinkage(SIGMA),
+                                   MMSE(SIGMA, draws=40), MMSEMargin(SIGMA)],
                          ids=lambda score: score.label)  # fmt: skip
 @pytest.mark.parametrize("bent", BENT, ids=lambda bent: bent.name)
 def test_a_wrong_number_is_told_or_held(bent: Bent, score: Score) -> None:
@@ -241,6 +253,7 @@ def test_intervals_hold_on_linear_networks(classes: int, flip: float, draws: int
     found = sampled(problem, SLOPES["steep"], draws, 1000, seed=1)
     for score, truth in [
         (Moments(1.0, draws=draws), flip),
+        (Shrinkage(1.0, draws=draws), flip),
         (ProbabilityChange(1.0, draws=draws), change_truth(problem, SLOPES["steep"])["mean"]),
     ]:
         above, below, _, _ = misses(score, found, truth)
@@ -290,7 +303,7 @@ def test_no_normal_model_is_trusted_where_the_noise_is_not_normal(family: type[N
     truth = _exact(noise, distance)
     many: dict[str, Any] = {"noise": noise, "draws": 60}  # pairs enough to trust a model
     scores = [Moments(noise=noise, draws=50), Moments(noise=noise, draws=200), MMSE(**many), MMSEMargin(**many)]
-    for score in (*scores, MMSEMVS(**many)):
+    for score in (*scores, MMSEMVS(**many), Shrinkage(noise=noise, draws=200)):
         found = estimate(classifier, x, score)
         missed = int(((found.low > truth + 1e-6) | (found.high < truth - 1e-6)).sum())
         assert missed <= 4, f"{score.label} misses {truth:.3g} in {missed} of 60"

@@ -25,7 +25,7 @@ SAMPLED, NEAREST, MODEL = "monte_carlo", "input_margin", "softmax"
 """The scores that the screen shows: the flips that were counted, the nearest other digit, the network's own doubt."""
 
 SCORES = (
-    *(SAMPLED, "moments", "taylor", MODEL),
+    *(SAMPLED, "shrinkage", "taylor", MODEL),
     *(NEAREST, "first_order_margin", "logit_margin"),
     *("laplacian", "probability_change", "first_order_change"),
 )

@@ -68,7 +68,7 @@ class ScoreOptions:
         settings: Fields of one score or of the noise alone, as NAME.FIELD=VALUE, such as mmse.draws=40.
     """
 
-    scores: Annotated[tuple[str, ...], Many] = ("moments", "softmax", "logit_margin")
+    scores: Annotated[tuple[str, ...], Many] = ("shrinkage", "softmax", "logit_margin")
     sigma: Annotated[tuple[float, ...], Many] = ()
     radius: Annotated[tuple[float, ...], Many] = ()
     noise: str = "gaussian"

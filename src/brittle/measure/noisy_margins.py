@@ -133,8 +133,7 @@ class VoteSums:
 
     def add(self, logits: Tensor) -> None:
         """Add the logits `[B, units, members, C]` of noisy copies."""
-        predicted = self.predicted[:, None, None, None].expand(*logits.shape[:3], 1)
-        nearest = (logits.gather(3, predicted) - logits).scatter(3, predicted, torch.inf).amin(dim=3)
+        nearest = nearest_margins(logits, self.predicted)
         finite = logits.isfinite().all(dim=3)
         flipped, tied = ~(nearest > 0) | ~finite, (nearest == 0) & finite
         members = logits.shape[2]
@@ -281,6 +280,12 @@ def parts(values: Tensor) -> tuple[Tensor, Tensor]:
     if values.shape[2] == 1:
         return values[:, :, 0], torch.zeros_like(values[:, :, 0])
     return values.mean(2), (values[:, :, 0] - values[:, :, 1]) / 2
+
+
+def nearest_margins(logits: Tensor, predicted: Tensor) -> Tensor:
+    """`z_t - max_{j != t} z_j` of logits `[B, units, members, C]`, `[B, units, members]`."""
+    own = predicted[:, None, None, None].expand(*logits.shape[:3], 1)
+    return (logits.gather(3, own) - logits).scatter(3, own, torch.inf).amin(dim=3)
 
 
 def margins_of(logits: Tensor, predicted: Tensor) -> Tensor:

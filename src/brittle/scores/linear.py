@@ -86,7 +86,9 @@ def linear_detail(linear: Linearization, found: Margins) -> tuple[str | None, ..
     return tuple(
         text
         or (f"{count} of {size} entries of the Gram matrix are NaN or infinite" if count else None)
-        or (f"the gradients of all {margins_count} margins are 0; moments and monte_carlo need none" if none else None)
+        or (
+            f"the gradients of all {margins_count} margins are 0; shrinkage and monte_carlo need none" if none else None
+        )
         for text, count, none in zip(nonfinite_detail(linear.nonfinite, linear.draws), broken, flat, strict=True)
     )
 
