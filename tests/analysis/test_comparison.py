@@ -262,22 +262,22 @@ def test_equal_runs_are_seldom_told_apart() -> None:
     """
     generator = np.random.default_rng(3)
     table = make_table(points=40, scores=("logit_margin",), labels=False)
-    found = []
-    for shift in (0.0, 1.0):
-        for _ in range(200):
+    found: dict[float, list[tuple[bool, ...]]] = {0.0: [], 1.0: []}
+    for shift, pairs in ((0.0, 200), (1.0, 40)):
+        for _ in range(pairs):
             x, y = generator.exponential(size=(2, 40))
             runs = (of_values(table, one) for one in (x + shift, y))
             row = compare(*runs).iloc[0]
-            found.append(
+            found[shift].append(
                 (
                     row["p_wilcoxon"] < 0.01,
                     row["p_t"] < 0.01,
                     row["difference_low"] > 0.0 or row["difference_high"] < 0.0,
                 )
             )
-    low, high = np.array(found).reshape(2, 200, 3).sum(axis=1)
+    low, high = (np.array(rows).sum(axis=0) for rows in found.values())
     assert (low <= 9).all()
-    assert (high >= 150).all()
+    assert (high >= 30).all()
 
 
 def test_the_text_has_a_line_for_every_score() -> None:

@@ -252,12 +252,12 @@ MUTATIONS = (
     ),
     mutation(
         "a tie under noise is a flip", "measure/noisy_margins.py",
-        "= ~(nearest > 0) | ~finite,", "= ~(nearest >= 0) | ~finite,",
+        "return ~(nearest > 0) | ~finite,", "return ~(nearest >= 0) | ~finite,",
         "measure/test_sampling.py::test_a_copy_that_votes_for_no_class_is_a_flip[tie]",
     ),
     mutation(
         "NaN under noise is no agreement", "measure/noisy_margins.py",
-        "= ~(nearest > 0) | ~finite,", "= nearest <= 0,",
+        "return ~(nearest > 0) | ~finite,", "return nearest <= 0,",
         "measure/test_sampling.py::test_a_copy_that_votes_for_no_class_is_a_flip[NaN]",
     ),
     mutation(

@@ -4,6 +4,7 @@ from brittle.analysis.agreement import agreement, format_agreement
 from brittle.analysis.class_bias import ClassBias, class_bias
 from brittle.analysis.class_differences import Differences, mean_differences
 from brittle.analysis.comparison import compare, format_comparison
+from brittle.analysis.decisions import decide, decisions, format_decisions
 from brittle.analysis.detection import Detection, detection, detection_curve, roc_curve
 from brittle.analysis.distribution import distribution, histogram
 from brittle.analysis.expected_change import expected_change_points, expected_change_table, format_expected_change
@@ -62,6 +63,8 @@ __all__ = [
     "agreement",
     "class_bias",
     "compare",
+    "decide",
+    "decisions",
     "detection",
     "detection_curve",
     "direct_robust_accuracy",
@@ -73,6 +76,7 @@ __all__ = [
     "extremes",
     "format_agreement",
     "format_comparison",
+    "format_decisions",
     "format_expected_change",
     "format_group_means",
     "format_probabilistic_accuracy",

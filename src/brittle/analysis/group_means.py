@@ -132,7 +132,8 @@ def format_group_means(found: GroupMeans) -> str:
 
 def _default_counts(table: Scored) -> Column:
     """The Monte Carlo with the most draws, at the noise that speaks for the run if there is one."""
-    found = [one for one in largest_budgets(table.columns) if one.score == REFERENCE and one.value.notna().any()]
+    counts = [one for one in table.columns if one.score == REFERENCE and not one.stops and one.value.notna().any()]
+    found = largest_budgets(counts)
     if not found:
         raise DataError("no_such_score", f"the run holds no {REFERENCE}; score some of its points by it")
     spoken = typical(found)
@@ -149,7 +150,12 @@ def _default_estimates(table: Scored, counts: Column) -> Column:
 
 
 def _check_counts(counts: Column) -> None:
-    """Raise where a number of the column was not counted."""
+    """Raise where a number of the column was not counted, or the count was stopped by what it showed."""
+    if counts.stops:
+        raise ParameterError(
+            "counts",
+            f"{counts.label} stopped at every point by what it had counted, which is biased; count as many of each",
+        )
     rows = zip(counts.value.tolist(), counts.rows["evidence"].tolist(), strict=True)
     odd = sum(value == value and evidence != Evidence.COUNTED.slug for value, evidence in rows)
     if odd:

@@ -21,6 +21,7 @@ from brittle.measure.nearest import Nearest, NearestPoint
 from brittle.measure.nearest_margin import NearestMargin
 from brittle.measure.noisy_margins import NoisyMargins, Spread, Votes
 from brittle.measure.sampling import ProbabilityMoments, Sample, Sampled
+from brittle.measure.stopping import SampleUntil, StoppedVotes
 
 __all__ = [
     "Certified",
@@ -46,8 +47,10 @@ __all__ = [
     "ProbabilityMoments",
     "Sample",
     "SampleGradient",
+    "SampleUntil",
     "Sampled",
     "Spread",
+    "StoppedVotes",
     "Votes",
     "passes_of",
     "take",

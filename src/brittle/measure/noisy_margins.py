@@ -133,9 +133,7 @@ class VoteSums:
 
     def add(self, logits: Tensor) -> None:
         """Add the logits `[B, units, members, C]` of noisy copies."""
-        nearest = nearest_margins(logits, self.predicted)
-        finite = logits.isfinite().all(dim=3)
-        flipped, tied = ~(nearest > 0) | ~finite, (nearest == 0) & finite
+        flipped, tied, finite = votes_of(logits, self.predicted[:, None, None])
         members = logits.shape[2]
         self.flips += torch.nn.functional.one_hot(flipped.sum(2), members + 1).sum(1)
         self.flips_without_ties += torch.nn.functional.one_hot((flipped & ~tied).sum(2), members + 1).sum(1)
@@ -147,6 +145,12 @@ class VoteSums:
         draws = units * (self.flips.shape[1] - 1)
         counts = (self.flips, self.flips_without_ties, self.ties, self.nonfinite)
         return Votes(draws, *(each.clone() for each in counts))
+
+
+def votes_of(logits: Tensor, predicted: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Which copies flip, ties among them, which tie, and which have finite logits `[..., C]` at all; `[...]` each."""
+    nearest, finite = nearest_margins(logits, predicted), logits.isfinite().all(dim=-1)
+    return ~(nearest > 0) | ~finite, (nearest == 0) & finite, finite
 
 
 @dataclass
@@ -283,9 +287,9 @@ def parts(values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def nearest_margins(logits: Tensor, predicted: Tensor) -> Tensor:
-    """`z_t - max_{j != t} z_j` of logits `[B, units, members, C]`, `[B, units, members]`."""
-    own = predicted[:, None, None, None].expand(*logits.shape[:3], 1)
-    return (logits.gather(3, own) - logits).scatter(3, own, torch.inf).amin(dim=3)
+    """`z_t - max_{j != t} z_j` of logits `[..., C]`, `[...]`."""
+    own = predicted[..., None].expand(*logits.shape[:-1], 1)
+    return (logits.gather(-1, own) - logits).scatter(-1, own, torch.inf).amin(dim=-1)
 
 
 def margins_of(logits: Tensor, predicted: Tensor) -> Tensor:

@@ -168,7 +168,7 @@ class SampleSums:
         self.changes += averages.sum(dim=1)
         self.change_products += averages.mT @ averages
         if sum(kept.shape[1] for kept in self.nearest) < KEPT_DRAWS:
-            self.nearest.append(nearest_margins(logits, self.margins.predicted).flatten(1))
+            self.nearest.append(nearest_margins(logits, self.margins.predicted[:, None, None]).flatten(1))
         if self.margins.competitors.shape[1] < logits.shape[3] - 1:
             shifted = margins_of(logits, predicted) - self.margins.origin[:, None, None]
             self.all_margins += shifted.sum((1, 2))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 
-from brittle.analysis.class_bias import ClassBias, class_name
+from brittle.analysis.class_bias import ClassBias
 from brittle.errors import listed
 from brittle.report.chapter import Brief, Chapter, Text, files_beside
 from brittle.report.chapters.classes.charts import classes_chart
@@ -98,7 +97,7 @@ def _frame(contents: Contents, bias: ClassBias | None) -> pd.DataFrame:
     if bias is None:
         return pd.DataFrame(columns=["setting", "name", "order", "mean", "low", "high", "overall"])
     kept = ends(bias.classes["class"].tolist(), MAX_CLASSES)
-    names = _distinct({number: show(class_name(contents, number), 28) for number in kept})
+    names = contents.class_labels(kept)
     rows = [
         {name: row[name] for name in ("mean", "low", "high")}
         | {"setting": show(str(setting)), "name": names[row["class"]], "order": kept.index(row["class"])}
@@ -108,12 +107,6 @@ def _frame(contents: Contents, bias: ClassBias | None) -> pd.DataFrame:
         if row["class"] in names
     ]
     return pd.DataFrame(rows)
-
-
-def _distinct(names: dict[Any, str]) -> dict[Any, str]:
-    """Names made distinct by the class's number where two classes share one."""
-    times = Counter(names.values())
-    return {number: f"{name} ({number})" if times[name] > 1 else name for number, name in names.items()}
 
 
 def _grid(contents: Contents, bias: ClassBias | None) -> Grid:
