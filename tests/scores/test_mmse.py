@@ -51,8 +51,9 @@ def of_the_paper(network: nn.Module, copies: Tensor, own: int) -> float:
     others = [number for number in range(len(logits)) if number != own]
     mean, gradients = logits[own] - logits[others], jacobian[own] - jacobian[others]
     covariance: Any = (SIGMA**2 * gradients @ gradients.mT).numpy()
-    normal = stats.multivariate_normal(np.zeros(len(others)), covariance, abseps=1e-7, maxpts=10**6)
-    return 1 - float(normal.cdf(mean.numpy()))
+    precise = {"abseps": 1e-7, "maxpts": 10**6}
+    kept = stats.multivariate_normal.cdf(mean.numpy(), np.zeros(len(others)), covariance, **precise)
+    return 1 - float(kept)
 
 
 @pytest.mark.parametrize("classes", [2, 4])
