@@ -243,7 +243,7 @@ def check_closed(processes: list[int]) -> None:
     for stranger in ({"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}):
         assert asked(port, stranger).startswith("refused RPC error: InvalidAuthToken")
     token = next(own for own in environment_of(head) if own.startswith("RAY_AUTH_TOKEN=")).partition("=")[2]
-    assert asked(port, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}).startswith("answer [b'")
+    assert asked(port, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}).startswith("answer [b")
 
 
 def asked(port: int, environment: dict[str, str]) -> str:
