@@ -244,7 +244,7 @@ def mutated_json(rng: random.Random, content: bytes) -> bytes:
 def detector_target() -> Target:
     from helpers.tables import make_table, with_model
 
-    from brittle.detector import Detector
+    from brittle.detector import Detector, MarginCriterion
 
     table = make_table(points=400, scores=("logit_margin", "input_margin"))
     known = with_model(table, state_sha256="0" * 64)
@@ -258,8 +258,12 @@ def detector_target() -> Target:
         found = Detector.load(folder / "f.json")
         low, high = found.model.bounds
         rates = (found.tpr, found.confidence, found.true_positives.value, found.false_positives.value)
-        if not (0 < found.epsilon <= high - low and all(0 <= one <= 1 for one in rates if one is not None)):
-            raise AssertionError(f"a detector with epsilon {found.epsilon} and the rates {rates} was read")
+        if not (
+            isinstance(found.criterion, MarginCriterion)
+            and 0 < found.criterion.epsilon <= high - low
+            and all(0 <= one <= 1 for one in rates if one is not None)
+        ):
+            raise AssertionError(f"a detector with {found.criterion} and the rates {rates} was read")
 
     return Target([{"f.json": content}], mutate, read)
 

@@ -1,6 +1,6 @@
 """A calibrated rule that says from one forward pass whether a prediction is brittle, tied to its model."""
 
-from brittle.detector.criterion import AverageCase, WorstCase
+from brittle.detector.criterion import MarginCriterion, NoiseCriterion
 from brittle.detector.detector import Detector
 from brittle.detector.flags import FLAGS, check_out, write_flags
 from brittle.detector.identity import Identity, Source
@@ -12,15 +12,15 @@ from brittle.detector.threshold import points_needed, steady_rate
 __all__ = [
     "FLAGS",
     "READINGS",
-    "AverageCase",
     "Counts",
     "Detector",
     "DetectorNetwork",
     "Identity",
+    "MarginCriterion",
+    "NoiseCriterion",
     "Rate",
     "Source",
     "Verdict",
-    "WorstCase",
     "check_out",
     "points_needed",
     "reading_of",

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from brittle.detector.criterion import AverageCase, WorstCase
+from brittle.detector.criterion import MarginCriterion, NoiseCriterion
 from brittle.detector.fields import DetectorFields
 from brittle.detector.ranges import SMALLEST, check_range, check_share, largest_margin
 from brittle.detector.results import Rate, halves_of
@@ -37,7 +37,7 @@ def check_consistent(detector: DetectorFields) -> None:
     """
     check_score(detector.score)
     criterion = detector.criterion
-    if isinstance(criterion, WorstCase):
+    if isinstance(criterion, MarginCriterion):
         check_norm(criterion.norm)
         _check_parameters(detector.score, criterion.norm, detector.parameters)
         bounded = _check_margin(criterion.margin, criterion.norm)
@@ -71,7 +71,7 @@ def check_epsilon(epsilon: float, width: float, norm: str, bounded: bool) -> Non
         )
 
 
-def check_noise(criterion: AverageCase) -> None:
+def check_noise(criterion: NoiseCriterion) -> None:
     """Raise where no column of a run has such parameters, or its score gives no flip probability under noise.
 
     Numbers that scores and noise families of other people have beside those of brittle's are not known here.
@@ -161,7 +161,7 @@ def _check_points(detector: DetectorFields) -> None:
         if rate.undecided != undecided:
             raise ParameterError(name, f"expected {undecided} undecided, as counted; found {rate.undecided}")
         _check_rate_interval(name, rate, detector.confidence)
-    if isinstance(detector.criterion, WorstCase) and counts.undecided:
+    if isinstance(detector.criterion, MarginCriterion) and counts.undecided:
         raise ParameterError("counts", f"every margin decides; found {counts.undecided} undecided")
 
 

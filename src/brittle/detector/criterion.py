@@ -29,7 +29,7 @@ class Criterion(Protocol):
 
 
 @dataclass(frozen=True)
-class WorstCase:
+class MarginCriterion:
     """A point is brittle when the nearest input with another prediction is at most `epsilon` away.
 
     Attributes:
@@ -61,7 +61,7 @@ class WorstCase:
 
 
 @dataclass(frozen=True)
-class AverageCase:
+class NoiseCriterion:
     """A point is brittle when its prediction is kept with a probability below `limit` under the noise of a column.
 
     As far as the column knows (`brittle.analysis.decide`): a point is brittle where it `breaks`, robust where it

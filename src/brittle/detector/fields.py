@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from brittle.detector.criterion import AverageCase, WorstCase
+from brittle.detector.criterion import MarginCriterion, NoiseCriterion
 from brittle.detector.identity import Identity
 from brittle.detector.results import Counts, Rate, Verdict
 from brittle.estimate import Scalar
@@ -38,7 +38,7 @@ class DetectorFields:
     format: int
     brittle: str
     model: Identity
-    criterion: WorstCase | AverageCase
+    criterion: MarginCriterion | NoiseCriterion
     score: str
     parameters: dict[str, Scalar]
     head: str | None

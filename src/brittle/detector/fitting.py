@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from brittle.analysis.decisions import column_for
 from brittle.detector.calibration import Goal, calibrate
-from brittle.detector.criterion import AverageCase, WorstCase
+from brittle.detector.criterion import MarginCriterion, NoiseCriterion
 from brittle.detector.entries import check_label, check_table, margin_entry, norm_of, rows_of, score_entry
 from brittle.detector.fields import FORMAT, DetectorFields
 from brittle.detector.identity import Identity, Source, check_same_run
@@ -73,7 +73,9 @@ class Question:
                 "column", f"epsilon reads no flip probability; found {self.column!r:.60}; leave it out"
             )
 
-    def known(self, table: Table, learned_from: tuple[str, ...]) -> tuple[WorstCase | AverageCase, KnownPoints]:
+    def known(
+        self, table: Table, learned_from: tuple[str, ...]
+    ) -> tuple[MarginCriterion | NoiseCriterion, KnownPoints]:
         """What makes a point of the run brittle, and which points are.
 
         Raises:
@@ -82,7 +84,7 @@ class Question:
         if isinstance(self.epsilon, float):
             norm = norm_of(table, self.norm, self.margin)
             entry = margin_entry(table, norm, self.margin)
-            worst = WorstCase(self.epsilon, norm, _scalars(entry))
+            worst = MarginCriterion(self.epsilon, norm, _scalars(entry))
             return worst, by_margin(rows_of(table, entry), worst, learned_from)
         assert self.limit is not None
         column = column_for(table, self.limit) if self.column is None else column_of(table.columns, self.column)
@@ -92,12 +94,12 @@ class Question:
                 f"{column.label} does not say what noise does to a prediction; score the points by one that does: "
                 f"--scores monte_carlo --until decided --limit {self.limit:g}",
             )
-        average = AverageCase(float(self.limit), column.score, dict(column.parameters))
+        average = NoiseCriterion(float(self.limit), column.score, dict(column.parameters))
         return average, by_decision(table, column, average, learned_from)
 
     @property
     def score_norm(self) -> str | None:
-        """The norm of the score, where it has one; None is the score's own."""
+        """The norm of the score, where it has one; None is that of the run, or else the score's own."""
         return None if self.norm is None else check_norm(self.norm)
 
 
@@ -118,7 +120,7 @@ def fit(
         check_same_run(table.record, scores.record)
     learned_from = () if pseudo_margin is None else pseudo_margin.learned_from(Source.of_run(table.record))
     criterion, points = question.known(table, tuple(learned_from))
-    norm = criterion.norm if isinstance(criterion, WorstCase) else question.score_norm
+    norm = criterion.norm if isinstance(criterion, MarginCriterion) else question.score_norm
     if pseudo_margin is not None:
         check_learned(pseudo_margin, identity, norm)
     scored = scores or table
@@ -160,15 +162,22 @@ def _entries(
         DataError: there is none.
     """
     if score is not None:
-        return {score: score_entry(table, score, parameters_of(score, norm, pseudo_margin))}
+        return {score: score_entry(table, score, parameters_of(score, norm or _only_norm(table, score), pseudo_margin))}
     known = [name for name in READINGS if name != PSEUDO_MARGIN]
     found = {
         entry.score: entry
         for name in known
         for entry in table.record.scores
-        if entry.score == name and dict(entry.parameters) == parameters_of(name, norm, None)
+        if entry.score == name and dict(entry.parameters) == parameters_of(name, norm or _only_norm(table, name), None)
     }
     return found or {LogitMargin.name: score_entry(table, LogitMargin.name, {})}
+
+
+def _only_norm(table: Table, score: str) -> str | None:
+    """The norm of a score that the run holds in one norm alone; None is its own."""
+    found = {one.parameters.get("norm") for one in table.record.scores if one.score == score}
+    norm = found.pop() if len(found) == 1 else None
+    return norm if isinstance(norm, str) else None
 
 
 def _scalars(score: ScoreRecord) -> dict[str, Scalar]:

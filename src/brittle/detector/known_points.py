@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from brittle.analysis.decisions import decide
-from brittle.detector.criterion import AverageCase, Criterion, WorstCase
+from brittle.detector.criterion import Criterion, MarginCriterion, NoiseCriterion
 from brittle.detector.results import LeftOut
 from brittle.errors import DataError
 from brittle.estimate import Status
@@ -62,7 +62,7 @@ class KnownPoints:
         return np.where(np.isfinite(safety), safety, -np.inf)
 
 
-def by_margin(rows: pd.DataFrame, criterion: WorstCase, learned_from: Collection[str] = ()) -> KnownPoints:
+def by_margin(rows: pd.DataFrame, criterion: MarginCriterion, learned_from: Collection[str] = ()) -> KnownPoints:
     """Points with a margin, which is at most epsilon or larger; doubtful (`masked`) ones are left out.
 
     Args:
@@ -84,7 +84,7 @@ def by_margin(rows: pd.DataFrame, criterion: WorstCase, learned_from: Collection
 
 
 def by_decision(
-    table: Scored, column: Column, criterion: AverageCase, learned_from: Collection[str] = ()
+    table: Scored, column: Column, criterion: NoiseCriterion, learned_from: Collection[str] = ()
 ) -> KnownPoints:
     """Points with a flip probability, that break, hold or are undecided at the limit (`brittle.analysis.decide`).
 
