@@ -4,13 +4,14 @@
         [--draws 200] [--runs FOLDER] MODEL.pt2 DATA SIGMA [MODEL.pt2 DATA SIGMA ...]
 
 Every network scores the points once, drawing noisy copies until it is decided whether `p_robust` reaches the limit;
-with --draws a fixed number, which leaves more points undecided. Printed for each network: how well each score of one forward
-pass tells the points that break from those that hold (AUROC with its interval), and for a named and a chosen score what
-comes of random splits of the points in halves. A detector is fitted on one half. The rates of its flags on the other
-half have a sampling error of their own, so they are compared with the held-out counts that the detector states by
-Fisher's exact test of two samples: a split is *outside* where the two rates differ with p <= 1 - confidence however the
-undecided points of both are counted. The test is exact, so that at most the nominal share of the splits is outside in
-the mean. `in interval` counts without the sampling error of the other half, for comparison. Splits share their points.
+with --draws a fixed number, which leaves more points undecided. Printed for each network: how well each score of one
+forward pass tells the points that break from those that hold (AUROC with its interval), and for a named and a chosen
+score what comes of random splits of the points in halves. A detector is fitted on one half. The rates of its flags on
+the other half have a sampling error of their own, so they are compared with the held-out counts that the detector
+states by Fisher's exact test of two samples: a split is *outside* where the two rates differ with p <= 1 - confidence
+however the undecided points of both are counted. The test is exact, so that at most the nominal share of the splits is
+outside in the mean. `in interval` counts without the sampling error of the other half, for comparison. Splits share
+their points.
 """
 
 from __future__ import annotations
