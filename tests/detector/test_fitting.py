@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from helpers.calibrated import classifier, points
 from helpers.tables import with_scores
 
@@ -58,6 +59,20 @@ def test_the_flag_comes_from_one_pass_and_fails_closed(noise_detector: Detector,
     flags = again.wrap(subject)(fresh)[2]
     assert rows["brittle"].to_pylist() == flags.tolist()
     assert 1 < int(flags.sum()) < 200
+
+
+def test_a_pseudo_margin_may_decide_but_does_not_compete(noise_table: Table) -> None:
+    """Its file must be given, so it is read where it is named alone, and never on points that it was learned from."""
+    subject = classifier()
+    learned = brittle.PseudoMargin.fit(points(60, seed=2), torch.rand(60), layers=1, width=4, epochs=1, norm="linf")
+    run = brittle.score(subject, points(400), [learned.score, LogitMargin()])
+    with pytest.raises(ParameterError, match="needs the one that computed it"):
+        Detector.fit(noise_table, limit=0.9, score="pseudo_margin", scores=run)
+    found = Detector.fit(noise_table, limit=0.9, tpr=0.9, score="pseudo_margin", scores=run, pseudo_margin=learned)
+    assert found.parameters["sha256"] == learned.digest
+    flags = found.wrap(subject, pseudo_margin=learned)(points(50, seed=3))[2]
+    assert flags.tolist() == found.apply(subject, points(50, seed=3), pseudo_margin=learned)["brittle"].to_pylist()
+    assert Detector.fit(noise_table, limit=0.9, tpr=0.9, scores=run).score == "logit_margin"
 
 
 def test_a_score_that_is_not_there_is_named(noise_table: Table) -> None:
