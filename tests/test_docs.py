@@ -55,8 +55,8 @@ def test_list_prints_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The README's factory, data, commands and Python example, executed as they stand."""
     factory, example = blocks("README.md", "python")
-    scoring, deciding, margins, detecting, changing = (
-        block.splitlines() for block in blocks("README.md", "console")[1:6]
+    scoring, deciding, flagging, margins, detecting, changing = (
+        block.splitlines() for block in blocks("README.md", "console")[1:7]
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -66,12 +66,13 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     torch.save(network.state_dict(), "mynet.pt")
     x = np.random.default_rng(0).random((240, 64), dtype=np.float32)
     np.savez("mydata.npz", x=x, y=np.arange(240) % 10)
-    for command in (*scoring, *deciding, *margins, *detecting, *changing):
+    for command in (*scoring, *deciding, *flagging, *margins, *detecting, *changing):
         program, *arguments = shlex.split(command)
         assert program == ".venv/bin/brittle"
         assert main(arguments) == 0
     assert Path("myrun/report.html").is_file()
     assert Path("flags.csv").is_file()
+    assert Path("average.json").is_file()
     exec(compile(example, "README.md", "exec"), {})
     assert len(brittle.read_table("another-run").wide()) == 240
 

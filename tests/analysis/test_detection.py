@@ -14,7 +14,7 @@ from scipy.integrate import trapezoid
 from scipy.stats import norm, t
 from sklearn import metrics
 
-from brittle.analysis import Detection, detection, detection_curve, roc_curve
+from brittle.analysis import Detection, auroc, detection, detection_curve, roc_curve
 from brittle.analysis.detection import _aupr
 from brittle.errors import ParameterError
 from brittle.intervals import jackknife
@@ -88,6 +88,19 @@ def test_ties_count_as_in_scikit_learn(size: int, seed: int) -> None:
     assert curve["fpr"].to_numpy() == pytest.approx(fpr, abs=1e-12)
     assert curve["tpr"].to_numpy() == pytest.approx(tpr, abs=1e-12)
     assert curve["threshold"].to_numpy() == pytest.approx(-thresholds)
+
+
+def test_the_auroc_of_two_classes_is_that_of_their_margins() -> None:
+    rng = np.random.default_rng(3)
+    ours, others = rng.integers(0, 6, 30).astype(float), rng.integers(2, 9, 50).astype(float)
+    found = detection([0.0] * 30 + [1.0] * 50, [*ours, *others], 0.5, 0.9)
+    assert auroc(ours, others, 0.9) == (found.auroc, found.auroc_low, found.auroc_high)
+    assert found.auroc == pytest.approx(metrics.roc_auc_score([1] * 30 + [0] * 50, [*-ours, *-others]))
+    for empty in (auroc([], others), auroc(ours, [])):
+        assert math.isnan(empty[0])
+        assert empty[1:] == (0.0, 1.0)
+    with pytest.raises(ParameterError):
+        auroc(ours, others, 1.0)
 
 
 def test_monotone_transformations_change_nothing() -> None:

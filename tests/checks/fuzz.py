@@ -244,12 +244,14 @@ def mutated_json(rng: random.Random, content: bytes) -> bytes:
 def detector_target() -> Target:
     from helpers.tables import make_table, with_model
 
-    from brittle.detector import Detector
+    from brittle.detector import Detector, MarginCriterion
 
-    table = make_table(points=400, scores=("logit_margin", "input_margin"))
+    table = make_table(points=400, scores=("logit_margin", "input_margin", "monte_carlo"), budgets=(400,))
     known = with_model(table, state_sha256="0" * 64)
     with tempfile.TemporaryDirectory() as place:
-        content = Detector.fit(known, epsilon=0.02).save(Path(place) / "detector.json").read_bytes()
+        fitted = [Detector.fit(known, epsilon=0.02), Detector.fit(known, limit=0.9, tpr=0.8)]
+        contents = [one.save(Path(place) / "detector.json").read_bytes() for one in fitted]
+    contents.append((Path(__file__).parents[1] / "detector" / "format_1.json").read_bytes())
 
     def mutate(rng: random.Random, files: Files) -> Files:
         return {"f.json": (mutated_json if rng.random() < 0.5 else mutated)(rng, files["f.json"])}
@@ -257,11 +259,13 @@ def detector_target() -> Target:
     def read(folder: Path) -> None:
         found = Detector.load(folder / "f.json")
         low, high = found.model.bounds
+        asked = found.criterion
+        sound = 0 < asked.epsilon <= high - low if isinstance(asked, MarginCriterion) else 0 < asked.limit < 1
         rates = (found.tpr, found.confidence, found.true_positives.value, found.false_positives.value)
-        if not (0 < found.epsilon <= high - low and all(0 <= one <= 1 for one in rates if one is not None)):
-            raise AssertionError(f"a detector with epsilon {found.epsilon} and the rates {rates} was read")
+        if not (sound and all(0 <= one <= 1 for one in rates if one is not None)):
+            raise AssertionError(f"a detector with {found.criterion} and the rates {rates} was read")
 
-    return Target([{"f.json": content}], mutate, read)
+    return Target([{"f.json": content} for content in contents], mutate, read)
 
 
 def with_header(content: bytes, change: Callable[[bytes], bytes]) -> bytes:

@@ -711,17 +711,17 @@ MUTATIONS = (
     mutation(
         "epsilon is a margin that there can be", "detector/consistency.py",
         "    if not SMALLEST <= epsilon <= most:\n", "    if False:\n",
-        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be[detector]",
     ),
     mutation(
         "a threshold lies among the scores", "detector/consistency.py",
         "    if not least < threshold <= math.nextafter(most, math.inf):\n", "    if not math.isfinite(threshold):\n",
-        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be[detector]",
     ),
     mutation(
         "rates have their own intervals", "detector/consistency.py",
-        "    if abs(rate.low - low) > ROUNDING or abs(rate.high - high) > ROUNDING:\n", "    if False:\n",
-        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
+        "    if abs(rate.low - own.low) > ROUNDING or abs(rate.high - own.high) > ROUNDING:\n", "    if False:\n",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be[detector]",
     ),
     mutation(
         "rates are of the points that were counted", "detector/consistency.py",
@@ -730,18 +730,18 @@ MUTATIONS = (
     ),
     mutation(
         "points that were counted add up", "detector/results.py",
-        "self.points != whole or self.without_score > used or not halves:\n", "not halves:\n",
-        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
+        "self.points != whole or self.without_score > used or not (chosen and halves):\n", "not halves:\n",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be[detector]",
     ),
     mutation(
         "no score is trusted without a reason", "detector/results.py",
         "        if self.trusted and (self.auroc is None or self.auroc_low < GOOD_AUROC):\n", "        if False:\n",
-        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be[detector]",
     ),
     mutation(
         "preprocessing that single precision has", "detector/ranges.py",
         "    if not numbers or not all(least <= number <= LARGEST for number in numbers):\n", "    if False:\n",
-        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be",
+        "detector/test_consistency.py::test_every_number_is_one_that_it_can_be[detector]",
     ),
     mutation(
         "settings of a training that there can be", "detector/ranges.py",
@@ -752,6 +752,42 @@ MUTATIONS = (
         "distances between classes", "detector/pseudo_margin/file.py",
         "    if not bool((lengths >= 0).all()) or", "    if",
         "detector/pseudo_margin/test_file.py::test_lengths_are_distances",
+    ),
+    mutation(
+        "undecided points lower a rate", "detector/results.py",
+        "        most = points + undecided - undecided_flagged\n", "        most = points\n",
+        "detector/test_results.py::test_the_interval_is_that_of_every_way_to_count_the_undecided[0.9]",
+    ),
+    mutation(
+        "undecided points raise a rate", "detector/results.py",
+        "        more = undecided_flagged\n", "        more = 0\n",
+        "detector/test_results.py::test_the_interval_is_that_of_every_way_to_count_the_undecided[0.9]",
+    ),
+    mutation(
+        "undecided points are not robust", "detector/known_points.py",
+        "(states == HOLDS)[used]", "(states != BREAKS)[used]",
+        "detector/test_known_points.py::test_points_are_counted_by_their_intervals",
+    ),
+    mutation(
+        "a score is not chosen on what calibrates it", "detector/calibration.py",
+        "_told_apart(scores[name], brittle.choice, robust.choice)",
+        "_told_apart(scores[name], brittle.first, robust.first)",
+        "detector/test_calibration.py::test_a_score_is_chosen_on_points_that_serve_for_nothing_else",
+    ),
+    mutation(
+        "a softmax is not judged by itself", "detector/fitting.py",
+        " or column.setting.sigma is None:\n", ":\n",
+        "detector/test_known_points.py::test_what_says_nothing_of_noise_is_refused",
+    ),
+    mutation(
+        "noise that a column has", "detector/consistency.py",
+        "        if name in (\"sigma\", \"limit\", \"precision\", \"draws\"):\n", "        if False:\n",
+        "detector/test_criterion.py::test_noise_that_no_column_has_is_refused",
+    ),
+    mutation(
+        "the first format has its own keys alone", "detector/first_format.py",
+        "if isinstance(part, dict) and not part.keys() & added.keys() else part", "if isinstance(part, dict) else part",
+        "detector/test_first_format.py::test_what_the_first_format_did_not_have_is_refused",
     ),
     # Archives.
     mutation(

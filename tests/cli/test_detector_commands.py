@@ -195,6 +195,45 @@ def test_many_points_without_a_score_are_flagged_counted_and_said(capsys: pytest
     assert main([*apply, "more.csv", "--allow-row-errors"]) == 0
 
 
+def test_a_detector_of_the_average_case_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same commands: what is kept with a smaller probability than the limit is flagged, by one pass."""
+    scores = ["--scores", "monte_carlo", "logit_margin", "entropy", "--sigma", "0.3", "--until", "decided"]
+    run = ["score", "./net.py:make", "data.npz", "--out", "noisy", *scores, "--limit", "0.8", "--most-draws", "60"]
+    assert main([*run, "--skip-doctor", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["detector", "fit", "noisy", "--limit", "0.8", "--tpr", "0.8", "--out", "noisy.json"]) == 0
+    said = capsys.readouterr().out
+    assert (
+        "keep their prediction with a probability below 0.8, as monte_carlo(draws=60, limit=0.8, sigma=0.3) says"
+        in said
+    )
+    assert (
+        "--scores monte_carlo logit_margin --sigma 0.3 --until decided --limit 0.8 --most-draws 600 --out RUN" in said
+    )
+    assert "verdict on the score: " in said
+    rule, table = brittle.Detector.load("noisy.json"), brittle.read_table("noisy")
+    states = brittle.analysis.decide(table, 0.8)["state"].tolist()
+    counts = rule.counts
+    assert (counts.brittle, counts.robust, counts.undecided) == tuple(
+        states.count(state) for state in ("breaks", "holds", "undecided")
+    )
+    apply = ["detector", "apply", "noisy.json", "data.npz", "--quiet", "--out"]
+    assert main([*apply[:3], "./net.py:make", *apply[3:], "noisy.csv"]) == 0
+    values = table[rule.score].value.to_numpy() * (-1 if rule.score == "entropy" else 1)
+    assert csv.read_csv("noisy.csv")["brittle"].to_pylist() == rule.flag(values).tolist()
+    assert main([*apply[:3], "./net.py:other", *apply[3:], "never.csv"]) == 3
+    assert "detector_model" in capsys.readouterr().err
+
+
+def test_a_detector_is_of_one_case(capsys: pytest.CaptureFixture[str]) -> None:
+    fit = ["detector", "fit", "run", "--out", "never.json"]
+    for options in ([], ["--epsilon", "0.1", "--limit", "0.9"]):
+        assert main([*fit, *options]) == 3
+        assert "is of the worst case, with epsilon, or of the average case, with limit" in capsys.readouterr().err
+    assert main([*fit, "--limit", "0.9"]) == 3
+    assert "the run holds no flip probability" in capsys.readouterr().err
+
+
 def test_no_file_is_replaced_unasked(capsys: pytest.CaptureFixture[str]) -> None:
     for path in ("kept.json", "kept.csv", "kept.safetensors"):
         Path(path).write_text("kept")

@@ -25,7 +25,7 @@ ABSURD = (-1, MINUS_ZERO, 0, 1, WHOLE, HUGE, -HUGE, TINY, 0.5, True, False, "1",
 
 ALLOWED: dict[str, tuple[object, ...]] = {
     "threshold": (1, 0.5, TINY),  # a margin between logits; the next double above one that is 0 is as small
-    "epsilon": (1, 0.5),  # within bounds from 0 to 1
+    "criterion.epsilon": (1, 0.5),  # within bounds from 0 to 1
     "tpr": (0.5,),  # 162 points are enough for a rate of 0.5
     "seed": (0, 1, WHOLE),  # any seed gives a split
     "model.bounds[0]": (-1, MINUS_ZERO, 0, TINY, 0.5),  # declared by the user, in any unit
@@ -42,6 +42,17 @@ ALLOWED: dict[str, tuple[object, ...]] = {
     "verdict.auroc_high": (1,),
 }
 """Where the unit or the data are the user's, and nothing else in the file speaks against a value."""
+
+ALLOWED_OF_NOISE: dict[str, tuple[object, ...]] = {
+    "criterion.limit": (0.5,),
+    "criterion.noise.limit": (0.5,),  # drawn for another limit
+    "criterion.noise.sigma": (1, WHOLE, 0.5),  # in any unit
+    "counts.without_score": (1,),
+}
+"""The same for a detector of the average case, in the parts where it differs."""
+
+OF_BOTH = ("criterion", "counts", "true_positives", "false_positives")
+"""Parts of the file that a detector of the average case fills otherwise."""
 
 
 def numbers_in(value: object, where: str = "") -> Iterator[str]:
@@ -75,17 +86,20 @@ def refusal(path: Path) -> str | None:
     return None
 
 
-def test_every_number_is_one_that_it_can_be(tmp_path: Path, detector: Detector) -> None:
+@pytest.mark.parametrize("case", ["detector", "noise_detector"])
+def test_every_number_is_one_that_it_can_be(case: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Each is set to each of the absurd ones: refused with its name, or among the few that it may have."""
-    good = json.loads(detector.save(tmp_path / "detector.json").read_text())
-    places = list(numbers_in(good))
-    assert len(places) > 35
-    assert ALLOWED.keys() <= set(places)
+    good = json.loads(request.getfixturevalue(case).save(tmp_path / "detector.json").read_text())
+    places, allowed_here = list(numbers_in(good)), ALLOWED
+    if case == "noise_detector":  # where it differs from the other
+        places, allowed_here = [where for where in places if where.split(".")[0] in OF_BOTH], ALLOWED_OF_NOISE
+    assert len(places) > (25 if case == "noise_detector" else 40)
+    assert allowed_here.keys() <= set(places)
     wrong = []
     for where, other in itertools.product(places, ABSURD):
         changed = put(good, where, other)
         (tmp_path / "f.json").write_text(json.dumps(changed))
-        allowed = json.dumps(changed) == json.dumps(good) or any(other is one for one in ALLOWED.get(where, ()))
+        allowed = json.dumps(changed) == json.dumps(good) or any(other is one for one in allowed_here.get(where, ()))
         said = refusal(tmp_path / "f.json")
         names = re.sub(r"\[\d\]", "", where).split(".")
         if (said is None) != allowed or (said is not None and not any(name in said for name in names)):
@@ -96,8 +110,12 @@ def test_every_number_is_one_that_it_can_be(tmp_path: Path, detector: Detector) 
 @pytest.mark.parametrize(
     ("where", "value", "match"),
     [
-        ("epsilon", 1e308, r"epsilon: margins in linf of inputs within bounds 1 apart lie in .* found epsilon 1e\+308"),
-        ("epsilon", 8, "found epsilon 8"),
+        (
+            "criterion.epsilon",
+            1e308,
+            r"epsilon: margins in linf of inputs within bounds 1 apart lie in .* found epsilon 1e\+308",
+        ),
+        ("criterion.epsilon", 8, "found epsilon 8"),
         ("true_positives.low", -1, "true_positives: rate: .* in .-1.0, .* is no rate"),
         ("true_positives.value", 0.5, "true_positives: value: 139 of 161 is no rate of 0.5"),
         ("tpr", -1, "true positive rate must lie between 0 and 1; found -1"),
@@ -106,8 +124,8 @@ def test_every_number_is_one_that_it_can_be(tmp_path: Path, detector: Detector) 
         ("confidence", 0.9, r"139 of 161 have the interval .* at a confidence of 0\.9; found .0\.77"),
         ("threshold", -1, r"logit_margin lies in \[0, .*; found the threshold -1"),
         ("counts.points", 2**62, "do not add up"),
-        ("margin", {"norm": "linf", "steps": -1}, "margins have no such parameters"),
-        ("margin", {"norm": "l2"}, "parameters of margins in linf are written otherwise"),
+        ("criterion.margin", {"norm": "linf", "steps": -1}, "margins have no such parameters"),
+        ("criterion.margin", {"norm": "l2"}, "parameters of margins in linf are written otherwise"),
         ("parameters", {"sigma": -1}, "logit_margin for linf has no such parameters"),
         ("verdict.auroc_low", 0.1, "trusted whose AUROC may be below"),
     ],

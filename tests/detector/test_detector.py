@@ -11,7 +11,7 @@ from helpers.calibrated import SIMPLE, classifier, lenient, points
 from torch import Tensor, nn
 
 import brittle
-from brittle.detector import FLAGS, Detector
+from brittle.detector import FLAGS, Detector, Verdict
 from brittle.detector.calibration import judge
 from brittle.errors import BrittleError, DataError, DetectorFormatError
 from brittle.estimate import Status
@@ -22,13 +22,18 @@ from brittle.store.table import Table
 def test_verdict() -> None:
     rng = np.random.default_rng(0)
     margins = rng.random(300)
-    good, bad = judge(margins, margins, 0.3, 0.99), judge(margins, rng.random(300), 0.3, 0.99)
+
+    def judged(scores: np.ndarray, epsilon: float) -> Verdict:
+        return judge(margins, scores, margins <= epsilon, margins > epsilon, 0.99)
+
+    good, bad = judged(margins, 0.3), judged(rng.random(300), 0.3)
     assert good.trusted
     assert str(good).startswith("trusted")
     assert good.tau == pytest.approx(1.0)
     assert not bad.trusted
     assert "pseudo-margin" in str(bad)
-    one_class = judge(margins, margins, 2.0, 0.99)
+    assert str(bad).startswith("useless")
+    one_class = judged(margins, 2.0)
     assert (one_class.trusted, one_class.auroc) == (False, None)
 
 

@@ -19,7 +19,7 @@ from brittle.errors import DetectorFormatError, ModelError
 
 @pytest.mark.parametrize("threshold", [0.1 + 0.2, 1e-310, 1 / 3, math.nextafter(1.0, 2.0), math.ulp(0.0)])
 def test_file_round_trip_is_bit_exact(tmp_path: Path, detector: Detector, threshold: float) -> None:
-    ours = replace(detector, threshold=threshold, epsilon=8 / 255)
+    ours = replace(detector, threshold=threshold, criterion=replace(detector.criterion, epsilon=8 / 255))
     read = Detector.load(ours.save(tmp_path / "detector.json"))
     assert read == ours
     assert read.threshold.hex() == threshold.hex()
@@ -38,7 +38,7 @@ def test_strictness(tmp_path: Path, detector: Detector) -> None:
     assert "NaN is not a number" in refused(tmp_path, changed(threshold=math.nan))
     assert "Infinity is not a number" in refused(tmp_path, changed(threshold=math.inf))
     assert "finite number" in refused(tmp_path, text.replace(repr(detector.threshold), "1e999"))
-    assert "stands twice" in refused(tmp_path, text.replace('"threshold"', '"epsilon": 0.1, "threshold"'))
+    assert "stands twice" in refused(tmp_path, text.replace('"threshold"', '"tpr": 0.1, "threshold"'))
     assert "bytes" in refused(tmp_path, " " * 1_000_001)
     assert "nested 10000 deep" in refused(tmp_path, "[" * 10_000 + "]" * 10_000)
     assert "nested" in refused(tmp_path, changed(parameters=[[[[[[[[[[]]]]]]]]]]))
@@ -48,12 +48,12 @@ def test_strictness(tmp_path: Path, detector: Detector) -> None:
     assert "finite number" in refused(tmp_path, changed(threshold=True))
     assert "whole number" in refused(tmp_path, changed(seed=1.0))
     assert "not valid JSON" in refused(tmp_path, text.replace('"seed": 1', '"seed": ' + "9" * 5000))
-    assert "format 1" in refused(tmp_path, changed(format=2))
+    assert "expected format 2, found 3" in refused(tmp_path, changed(format=3))
     assert "reads one of" in refused(tmp_path, changed(score="moments"))
-    assert "norm" in refused(tmp_path, changed(norm="l7"))
+    assert "norm" in refused(tmp_path, changed(criterion=good["criterion"] | {"norm": "l7"}))
     assert "hexadecimal" in refused(tmp_path, changed(model=good["model"] | {"state_sha256": "0"}))
     assert "2 are needed" in refused(tmp_path, changed(model=good["model"] | {"bounds": [0, 1, 2]}))
-    assert "epsilon" in refused(tmp_path, changed(epsilon=-1))
+    assert "epsilon" in refused(tmp_path, changed(criterion=good["criterion"] | {"epsilon": -1}))
     assert "is no rate" in refused(tmp_path, changed(true_positives=good["true_positives"] | {"flagged": 10**6}))
     assert "add up" in refused(tmp_path, changed(counts=good["counts"] | {"brittle": 1}))
     for other in ("", "null", "[]", "1", "{}", '"detector"', "{", text + "x"):

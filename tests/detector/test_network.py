@@ -15,6 +15,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.detector import READINGS, Detector
 from brittle.errors import ModelError, ParameterError
+from brittle.model.loading.load import load_model
 from brittle.scores import FeatureMargin
 from brittle.store.table import Table
 
@@ -50,7 +51,7 @@ def test_exported_programs_can_be_wrapped(tmp_path: Path, table: Table, score: s
         linear_network(3, 6, 0, torch.float32).eval(), (points(4),), dynamic_shapes=({0: torch.export.Dim("batch")},)
     )
     torch.export.save(program, tmp_path / "model.pt2")
-    loaded = brittle.model.loading.load.load_model(tmp_path / "model.pt2").module
+    loaded = load_model(tmp_path / "model.pt2").module
     wrapped = found.wrap(loaded)
     fresh = points(1000, seed=3)
     expected = found.wrap(classifier())(fresh)

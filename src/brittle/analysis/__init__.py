@@ -5,7 +5,7 @@ from brittle.analysis.class_bias import ClassBias, class_bias
 from brittle.analysis.class_differences import Differences, mean_differences
 from brittle.analysis.comparison import compare, format_comparison
 from brittle.analysis.decisions import decide, decisions, format_decisions
-from brittle.analysis.detection import Detection, detection, detection_curve, roc_curve
+from brittle.analysis.detection import Detection, auroc, detection, detection_curve, roc_curve
 from brittle.analysis.distribution import distribution, histogram
 from brittle.analysis.expected_change import expected_change_points, expected_change_table, format_expected_change
 from brittle.analysis.extremes import extremes, ranked
@@ -61,6 +61,7 @@ __all__ = [
     "Sanity",
     "Setting",
     "agreement",
+    "auroc",
     "class_bias",
     "compare",
     "decide",

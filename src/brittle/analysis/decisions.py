@@ -37,7 +37,7 @@ def decide(table: Scored, limit: float | None = None, column: Column | None = No
         ParameterError: the limit is not between 0 and 1, or neither given nor known.
         DataError: the run holds no flip probability, or `column` is none.
     """
-    column = column or _for_limit(table, limit)
+    column = column or column_for(table, limit)
     limit = column.limit if limit is None else limit
     if limit is None:
         raise ParameterError("limit", f"{column.label} was not drawn for a limit; give one, such as limit=0.9")
@@ -45,6 +45,20 @@ def decide(table: Scored, limit: float | None = None, column: Column | None = No
         raise ParameterError("limit", f"limit must be a number between 0 and 1; found {limit!r:.40}")
     frame = pd.DataFrame({"state": column.states(limit), "draws": drawn(column)})
     return frame.rename_axis("point").reset_index()
+
+
+def column_for(table: Scored, limit: float | None = None) -> Column:
+    """The flip probability that answers for `limit`: one that was drawn for it, else the one that speaks for the run.
+
+    Raises:
+        DataError: the run holds none.
+    """
+    drawn_for = [one for one in table.columns if one.is_probability and one.limit is not None]
+    fitting = [one for one in drawn_for if limit in (None, one.limit)]
+    found = fitting[0] if fitting else typical(table.columns)
+    if found is None:
+        raise DataError("no_such_score", "the run holds no flip probability; score it by one, such as moments")
+    return found
 
 
 def drawn(column: Column) -> pd.Series:
@@ -90,12 +104,3 @@ def format_decisions(frame: pd.DataFrame) -> str:
         for row in frame.to_dict("records")
     ]
     return "\n".join(aligned([header, *rows]))
-
-
-def _for_limit(table: Scored, limit: float | None) -> Column:
-    drawn_for = [one for one in table.columns if one.is_probability and one.limit is not None]
-    fitting = [one for one in drawn_for if limit in (None, one.limit)]
-    found = fitting[0] if fitting else typical(table.columns)
-    if found is None:
-        raise DataError("no_such_score", "the run holds no flip probability; score it by one, such as moments")
-    return found

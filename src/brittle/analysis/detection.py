@@ -131,6 +131,31 @@ def detection(margin: ArrayLike, score: ArrayLike, epsilon: float, confidence: f
     return Detection(float(epsilon), margins.size, dropped, int(fragile.sum()), *auroc, *aupr, *fpr, confidence, reason)
 
 
+def auroc(positives: ArrayLike, negatives: ArrayLike, confidence: float = CONFIDENCE) -> tuple[float, float, float]:
+    """AUROC of a score, larger where safer, as `detection` measures it: the value and both ends of its interval.
+
+    Args:
+        positives: scores of the points to be detected, `[m]`.
+        negatives: scores of the others, `[n]`.
+        confidence: two-sided coverage, such as 0.99.
+
+    Returns:
+        NaN in [0, 1] where one of the two is empty.
+
+    Raises:
+        ParameterError: the confidence is not between 0 and 1.
+
+    Example:
+        >>> auroc([1.0, 3.0], [2.0, 4.0])[0]
+        0.75
+    """
+    check_confidence(confidence)
+    ours, others = (np.asarray(scores, dtype=np.float64) for scores in (positives, negatives))
+    if not (ours.size and others.size):
+        return _UNKNOWN
+    return _auroc(np.concatenate([ours, others]), np.arange(ours.size + others.size) < ours.size, confidence)
+
+
 def detection_curve(
     margin: ArrayLike, score: ArrayLike, epsilons: Sequence[float] | None = None, confidence: float = CONFIDENCE
 ) -> pd.DataFrame:

@@ -28,39 +28,47 @@ Run = Annotated[Path, Parameter(name="run")]
 def fit(
     run_folder: Run,
     *,
-    epsilon: str,
+    epsilon: str | None = None,
+    limit: float | None = None,
     norm: str | None = None,
     tpr: float = 0.95,
-    score: str = "logit_margin",
+    score: str | None = None,
     confidence: float = CONFIDENCE,
     seed: int = 0,
     margin: str | None = None,
+    column: str | None = None,
     pseudo_margin: Path | None = None,
     scores: Path | None = None,
     out: Path = Path("detector.json"),
     overwrite: Overwrite = False,
 ) -> int:
-    """Calibrate a detector on the input margins of RUN and write it.
+    """Calibrate a detector on RUN, by its input margins with --epsilon or by its noise with --limit, and write it.
 
     Parameters
     ----------
     run_folder
-        A folder that `brittle score --scores input_margin logit_margin` wrote; with --pseudo-margin for that score.
+        A folder that `brittle score` wrote, with --scores input_margin logit_margin for --epsilon, with
+        --until decided --limit 0.9 for --limit; and with the score.
     epsilon
         Predictions whose margin is at most this are brittle; in pixel units, such as 8/255.
+    limit
+        Predictions that survive the noise of RUN with a probability below this are brittle, such as 0.9.
     norm
-        Of the margins, l2 or linf; by default the one that RUN holds them in.
+        Of the margins, l2 or linf; by default the one that RUN holds them in. With --limit, of the score.
     tpr
         Share of the brittle predictions that must be flagged, on average over calibrations.
     score
         What decides: logit_margin, feature_margin, max_probability, probability_margin, entropy, softmax or
-        pseudo_margin; or one of one forward pass that an installed package offers.
+        pseudo_margin; or one of one forward pass that an installed package offers. By default logit_margin with
+        --epsilon, and with --limit the one in RUN that tells best, by a fifth of the points.
     confidence
         Confidence of all intervals.
     seed
         Seed of the split into calibration and held-out points.
     margin
         Label of the margins, where RUN holds several in this norm.
+    column
+        Label of the flip probability; by default the one drawn for --limit, else the one that speaks for RUN.
     pseudo_margin
         The file of the pseudo-margin that gave the score, where that decides.
     scores
@@ -80,7 +88,9 @@ def fit(
         score,
         confidence,
         seed,
+        limit=limit,
         margin=margin,
+        column=column,
         scores=None if scores is None else read_table(scores),
         pseudo_margin=_pseudo_margin(pseudo_margin),
     )
@@ -145,8 +155,7 @@ def apply(
     with progress(quiet, sys.stderr) as advance:
         flags = rule.apply(classifier, points, force, pseudo_margin=learned, batch_size=rows, progress=advance)
     brittle = sum(flags["brittle"].to_pylist())
-    size = f"epsilon {rule.epsilon:.6g} in {rule.norm}"
-    say(quiet, f"{brittle} of {len(flags)} predictions are flagged as brittle at {size}")
+    say(quiet, f"{brittle} of {len(flags)} predictions are flagged as brittle at {rule.criterion.size}")
     if any(flags["forced"].to_pylist()):
         differing = "the detector was forced onto a model or preprocessing that it was not fitted for"
         print(f"brittle: note: forced: {differing}; its flags promise nothing here", file=sys.stderr)

@@ -1,5 +1,6 @@
 """A calibrated rule that says from one forward pass whether a prediction is brittle, tied to its model."""
 
+from brittle.detector.criterion import MarginCriterion, NoiseCriterion
 from brittle.detector.detector import Detector
 from brittle.detector.flags import FLAGS, check_out, write_flags
 from brittle.detector.identity import Identity, Source
@@ -15,6 +16,8 @@ __all__ = [
     "Detector",
     "DetectorNetwork",
     "Identity",
+    "MarginCriterion",
+    "NoiseCriterion",
     "Rate",
     "Source",
     "Verdict",

@@ -1,28 +1,23 @@
-"""From points with known margins to a threshold, what it achieves, and whether its score may be trusted."""
+"""From points that are known to be brittle or robust to a threshold, what it achieves, and a verdict on its score."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.detection import GOOD_AUROC, detection
-from brittle.analysis.margin_consistency import margin_consistency
-from brittle.detector.results import Counts, LeftOut, Rate, Verdict, left_out_sentence
+from brittle.analysis.detection import GOOD_AUROC, auroc
+from brittle.analysis.kendall import kendall_tau, tau_interval
+from brittle.detector.known_points import KnownPoints
+from brittle.detector.results import Counts, Rate, Verdict, choice_of, halves_of, left_out_sentence
 from brittle.detector.threshold import check_rate, flagged, points_needed, threshold_of, too_few
-from brittle.errors import DataError, ParameterError
-from brittle.estimate import INPUT_MARGIN, Parameter, Status, parameters_json
+from brittle.errors import ParameterError
 from brittle.intervals import check_confidence
-from brittle.norms import check_norm
 from brittle.store.files.strict_json import MOST_WHOLE
-from brittle.store.record import ScoreRecord
-from brittle.store.table import Table
 
 
 @dataclass(frozen=True)
@@ -30,8 +25,6 @@ class Goal:
     """What a detector is asked for.
 
     Attributes:
-        epsilon: a point is brittle when its margin is at most this, in the declared pixel units.
-        norm: of the margins.
         tpr: true positive rate to hold, between 0 and 1.
         confidence: of every interval.
         seed: of the split into points to calibrate on and points to check on.
@@ -40,8 +33,6 @@ class Goal:
         ParameterError: the rate or the confidence does not lie between 0 and 1, or the seed is no whole number.
     """
 
-    epsilon: float
-    norm: str
     tpr: float
     confidence: float
     seed: int
@@ -60,6 +51,7 @@ class Calibration:
     """What `calibrate` found.
 
     Attributes:
+        score: name of the score that decides.
         threshold: a score below it is brittle.
         true_positives: share of held-out brittle points that are flagged.
         false_positives: share of robust points that are flagged.
@@ -67,6 +59,7 @@ class Calibration:
         verdict: whether the score may be trusted.
     """
 
+    score: str
     threshold: float
     true_positives: Rate
     false_positives: Rate
@@ -75,226 +68,120 @@ class Calibration:
 
 
 @dataclass(frozen=True)
-class KnownPoints:
-    """The points of a run whose margin is known, in the order of their ids.
+class Kind:
+    """The points of one kind, brittle, robust or undecided, parted by chance.
 
     Attributes:
-        margins: `[n]`, may be infinite.
-        scores: `[n]`, larger where safer; minus infinity where there is no finite number.
-        left_out: how many points the run holds, and how many of them are not among these.
+        choice: those that the score is chosen on, none where it was named.
+        first: half of the others.
+        second: the other half of the others.
     """
 
-    margins: NDArray[np.float64]
-    scores: NDArray[np.float64]
-    left_out: LeftOut
+    choice: NDArray[np.int64]
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+
+    @property
+    def left(self) -> NDArray[np.int64]:
+        """All that the score was not chosen on."""
+        return np.concatenate([self.first, self.second])
+
+    @classmethod
+    def of(cls, members: NDArray[np.bool_], choosing: bool, rng: np.random.Generator) -> Kind:
+        """The points that are `members`, `[n]`, which stand in an order that the data do not decide."""
+        shuffled = rng.permutation(np.flatnonzero(members))
+        cut = choice_of(shuffled.size) if choosing else 0
+        middle = cut + halves_of(shuffled.size - cut)[0]
+        return cls(shuffled[:cut], shuffled[cut:middle], shuffled[middle:])
 
 
-def calibrate(points: KnownPoints, goal: Goal) -> Calibration:
-    """Choose the threshold on half of the brittle points and check it on the other half and on all robust points.
+def calibrate(
+    points: KnownPoints, scores: Mapping[str, NDArray[np.float64]], goal: Goal, wider: str = "a larger epsilon"
+) -> Calibration:
+    """Choose the threshold on half of the brittle points, and check it on the other half and on all robust points.
 
-    Raises:
-        DataError: there are too few brittle points or no robust one, or too many of the brittle points have no score.
-    """
-    _check_both_kinds(points.margins, goal.epsilon)
-    brittle = points.margins <= goal.epsilon
-    chosen, rest = _halves(points.scores[brittle], goal, points.left_out)
-    threshold = threshold_of(chosen, goal.tpr)
-    return Calibration(
-        threshold=threshold,
-        true_positives=Rate.of(flagged(rest, threshold), goal.confidence),
-        false_positives=Rate.of(flagged(points.scores[~brittle], threshold), goal.confidence),
-        counts=Counts(
-            **vars(points.left_out),
-            brittle=int(brittle.sum()),
-            robust=int((~brittle).sum()),
-            without_score=int(np.isinf(points.scores).sum()),
-            calibration=chosen.size,
-            held_out=rest.size,
-        ),
-        verdict=judge(points.margins, points.scores, goal.epsilon, goal.confidence),
-    )
-
-
-def known_points(
-    rows: pd.DataFrame, scores: pd.DataFrame, sign: float, learned_from: Collection[str] = ()
-) -> KnownPoints:
-    """The points that can be used.
+    Of several scores the one with the largest AUROC on a fifth of the points of each kind is chosen, and these points
+    serve for nothing else. Undecided points choose nothing: the rates count them either way, that of the true positives
+    the half that lies on the side of the check.
 
     Args:
-        rows: the rows of the margins, by point.
-        scores: the rows of the score, by point.
-        sign: -1 where smaller values of the score are safer, otherwise 1.
-        learned_from: ids of points that the score was trained on.
+        points: with what is known of them.
+        scores: each `[n]`, larger where safer, minus infinity where there is no finite number.
+        goal: what is asked for.
+        wider: what would make more points brittle, for a message.
 
     Raises:
-        DataError: a point with a margin is not among `scores`.
+        DataError: there are too few brittle points, or too many of them have no score.
     """
-    rows = rows.sort_index()
-    margins = rows["value"].to_numpy(np.float64)
-    absent = rows.index[~np.isnan(margins) & ~rows.index.isin(scores.index)]
-    if len(absent):
-        raise DataError(
-            "other_points",
-            f"{len(absent)} of {len(rows)} points with a margin are not in the run of the scores, first "
-            f"{absent[0]!r:.60}; score all of them",
-        )
-    safety = sign * scores.reindex(rows.index)["value"].to_numpy(np.float64)
-    masked = (rows["status"] == Status.MASKED.slug).to_numpy(bool)
-    unknown = np.isnan(margins) & ~masked
-    learned = rows.index.isin(list(learned_from)) & ~masked & ~unknown
-    used = ~(masked | unknown | learned)
-    left_out = LeftOut(len(rows), int(masked.sum()), int(unknown.sum()), int(learned.sum()))
-    return KnownPoints(margins[used], np.where(np.isfinite(safety), safety, -np.inf)[used], left_out)
-
-
-def judge(margins: NDArray[np.float64], scores: NDArray[np.float64], epsilon: float, confidence: float) -> Verdict:
-    """Whether `scores` `[n]`, larger where safer, tell the points whose `margins` `[n]` are at most `epsilon`."""
-    order = margin_consistency(margins, scores, confidence)
-    detected = detection(margins, scores, epsilon, confidence)
-    return Verdict(
-        trusted=detected.reason is None and detected.auroc_low >= GOOD_AUROC,
-        tau=_none_if_nan(order.tau),
-        tau_low=order.low,
-        tau_high=order.high,
-        auroc=_none_if_nan(detected.auroc),
-        auroc_low=detected.auroc_low,
-        auroc_high=detected.auroc_high,
+    rng = np.random.default_rng(goal.seed)
+    brittle, undecided, robust = (
+        Kind.of(kind, len(scores) > 1, rng) for kind in (points.brittle, points.undecided, points.robust)
+    )
+    _check_enough(brittle, points, goal, wider)
+    chosen = max(scores, key=lambda name: _told_apart(scores[name], brittle.choice, robust.choice))
+    values = scores[chosen]
+    threshold = threshold_of(values[brittle.first], goal.tpr)
+    flags = flagged(values, threshold)
+    unseen = np.sort(np.concatenate([brittle.left, undecided.left, robust.left]))
+    kinds = (points.brittle[unseen], points.robust[unseen])
+    return Calibration(
+        score=chosen,
+        threshold=threshold,
+        true_positives=Rate.of(flags[brittle.second], goal.confidence, flags[undecided.second]),
+        false_positives=Rate.of(flags[robust.left], goal.confidence, flags[undecided.left]),
+        counts=Counts(
+            **vars(points.left_out),
+            brittle=int(points.brittle.sum()),
+            robust=int(points.robust.sum()),
+            undecided=int(points.undecided.sum()),
+            without_score=int(np.isinf(values).sum()),
+            choice=sum(kind.choice.size for kind in (brittle, undecided, robust)),
+            calibration=brittle.first.size,
+            held_out=brittle.second.size,
+        ),
+        verdict=judge(points.truth[unseen], values[unseen], *kinds, goal.confidence),
     )
 
 
-def _check_both_kinds(margins: NDArray[np.float64], epsilon: float) -> None:
-    """Raise where there are points, but all of their margins are on one side of `epsilon`.
+def judge(
+    truth: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    brittle: NDArray[np.bool_],
+    robust: NDArray[np.bool_],
+    confidence: float,
+) -> Verdict:
+    """Whether `scores` `[n]`, larger where safer, order points as `truth` `[n]`, and tell brittle from robust ones."""
+    tau = kendall_tau(truth, scores)
+    tau_low, tau_high = tau_interval(truth, scores, tau, confidence)
+    value, low, high = auroc(scores[brittle], scores[robust], confidence)
+    return Verdict(
+        trusted=not math.isnan(value) and low >= GOOD_AUROC,
+        tau=_none_if_nan(tau),
+        tau_low=tau_low,
+        tau_high=tau_high,
+        auroc=_none_if_nan(value),
+        auroc_low=low,
+        auroc_high=high,
+    )
+
+
+def _told_apart(scores: NDArray[np.float64], brittle: NDArray[np.int64], robust: NDArray[np.int64]) -> float:
+    """AUROC of a score on some points; one half where a kind has none."""
+    value = auroc(scores[brittle], scores[robust])[0]
+    return 0.5 if math.isnan(value) else value
+
+
+def _check_enough(brittle: Kind, points: KnownPoints, goal: Goal, wider: str) -> None:
+    """Raise where the brittle points are too few for the rate.
 
     Raises:
         DataError: they are.
     """
-    if not margins.size:
-        return
-    smallest, largest = float(margins.min()), float(margins.max())
-    units = "in the units of the inputs, such as 8/255 where they range from 0 to 1"
-    if largest <= epsilon:
-        raise DataError(
-            "no_robust_points",
-            f"every margin is at most {epsilon:g}, so there is no robust point to tell apart; the largest is "
-            f"{largest:.4g}: choose a smaller epsilon, {units}",
-        )
-    if smallest > epsilon:
-        found = f"the smallest is {smallest:.4g}" if math.isfinite(smallest) else "no other prediction was found at all"
-        raise DataError(
-            "no_brittle_points",
-            f"every margin is larger than {epsilon:g}, so there is no brittle point to calibrate on; {found}: choose a "
-            f"larger epsilon, {units}",
-        )
-
-
-def _halves(
-    scores: NDArray[np.float64], goal: Goal, left_out: LeftOut
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Scores to calibrate on and scores to check on, `scores` being in an order that the data do not decide."""
     needed = 2 * points_needed(goal.tpr)
-    if scores.size < needed:
-        found = f"{scores.size}{left_out_sentence(left_out)}"
-        raise too_few(found, needed, "half of them to calibrate on and half to check", goal.tpr)
-    shuffled = np.random.default_rng(goal.seed).permutation(scores)
-    middle = (scores.size + 1) // 2
-    return shuffled[:middle], shuffled[middle:]
-
-
-def check_table(table: Any, name: str) -> None:
-    """Raise where the parameter `name` is no run.
-
-    Raises:
-        ParameterError: it is none.
-    """
-    if not isinstance(table, Table):
-        raise ParameterError(
-            name,
-            f"expected the brittle.Table of a run, found {type(table).__name__}; brittle.score gives one, and "
-            f"brittle.read_table reads one from its folder",
-        )
-
-
-def check_label(label: str | None) -> None:
-    """Raise unless `label` is text, or None.
-
-    Raises:
-        ParameterError: it is something else.
-    """
-    if not isinstance(label, str | None):
-        kind = type(label).__name__
-        raise ParameterError(
-            "margin", f"expected the label of the margins, such as 'input_margin(norm=l2)', found {kind}"
-        )
-
-
-def norm_of(table: Table, norm: str | None, label: str | None = None) -> str:
-    """`norm` itself; where it is None, the norm of the input margins of a run that holds them in one only.
-
-    Args:
-        table: the run.
-        norm: `l2`, `linf` or None.
-        label: of the margins, where the run holds several.
-
-    Raises:
-        DataError: the run holds no input margins of that label, or holds them in several norms.
-        UnknownNameError: there is no such norm.
-    """
-    if norm is not None:
-        return check_norm(norm)
-    margins = [one for one in table.record.scores if one.score == INPUT_MARGIN]
-    found = dict.fromkeys(str(one.parameters.get("norm")) for one in margins if label in (None, one.label))
-    if not found:
-        raise _missing(table, label or INPUT_MARGIN)
-    if len(found) > 1:
-        raise DataError(
-            "several_norms",
-            f"the run holds {INPUT_MARGIN} in {' and '.join(found)}; say which is meant with --norm (norm=)",
-        )
-    return check_norm(next(iter(found)))
-
-
-def margin_entry(table: Table, norm: str, label: str | None) -> ScoreRecord:
-    """The margins in `norm`; where the run holds those of another norm alone, the error says how to ask for them."""
-    norms = {str(one.parameters.get("norm")) for one in table.record.scores if one.score == INPUT_MARGIN}
-    if len(norms) == 1 and norm not in norms:
-        other = norms.pop()
-        raise DataError(
-            "no_such_score",
-            f"the run does not hold {INPUT_MARGIN} in {norm}, only in {other}; use --norm {other} (norm={other!r}), "
-            f"with an epsilon for that norm",
-        )
-    return score_entry(table, INPUT_MARGIN, {"norm": norm}, label)
-
-
-def score_entry(table: Table, score: str, wanted: Mapping[str, Parameter], label: str | None = None) -> ScoreRecord:
-    """The one score of that name, parameters and label in the record of a run."""
-    named = [entry for entry in table.record.scores if entry.score == score]
-    fitting = [
-        entry
-        for entry in named
-        if all(entry.parameters.get(key) == value for key, value in wanted.items()) and label in (None, entry.label)
-    ]
-    if len(fitting) == 1:
-        return fitting[0]
-    asked = label or f"{score} with {parameters_json(wanted)}"
-    if fitting:
-        labels = ", ".join(entry.label for entry in fitting)
-        raise DataError(
-            "several_scores", f"the run holds {asked} {len(fitting)} times: {labels}; name one by its label"
-        )
-    raise _missing(table, asked)
-
-
-def _missing(table: Table, asked: str) -> DataError:
-    there = ", ".join(entry.label for entry in table.record.scores) or "none"
-    return DataError("no_such_score", f"the run does not hold {asked}; its scores: {there}; score the points by it too")
-
-
-def rows_of(table: Table, entry: ScoreRecord) -> pd.DataFrame:
-    """The rows of one score, by point."""
-    frame = table.long()
-    wanted = (frame["score"] == entry.score) & (frame["parameters"] == parameters_json(entry.parameters))
-    return frame[wanted].set_index("point")
+    if brittle.left.size < needed:
+        chosen = f" beside {brittle.choice.size} that choose the score" if brittle.choice.size else ""
+        found = f"{brittle.left.size}{chosen}{left_out_sentence(points.left_out)}"
+        raise too_few(found, needed, "half of them to calibrate on and half to check", goal.tpr, wider)
 
 
 def _none_if_nan(number: float) -> float | None:

@@ -8,16 +8,19 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from brittle.detector.criterion import MarginCriterion, NoiseCriterion
 from brittle.detector.fields import DetectorFields
 from brittle.detector.ranges import SMALLEST, check_range, check_share, largest_margin
-from brittle.detector.results import Rate
+from brittle.detector.results import Rate, halves_of
 from brittle.detector.scoring import PSEUDO_MARGIN, check_score, reading_of, score_of
 from brittle.detector.threshold import check_rate, points_needed
 from brittle.errors import ParameterError
 from brittle.estimate import Parameter, Scalar
-from brittle.intervals import check_confidence, clopper_pearson
+from brittle.intervals import check_confidence
+from brittle.measure.base import check_draws
 from brittle.norms import check_norm, parse_epsilon
-from brittle.scores import InputMargin
+from brittle.scores import CATALOGUE, InputMargin, NoiseScore
+from brittle.scores.one_pass import LARGEST
 from brittle.store.files.strict_json import MOST_WHOLE
 
 ROUNDING = 1e-6
@@ -32,12 +35,17 @@ def check_consistent(detector: DetectorFields) -> None:
     Raises:
         ParameterError: one does not; it is named, with what was found.
     """
-    check_norm(detector.norm)
     check_score(detector.score)
-    _check_parameters(detector.score, detector.norm, detector.parameters)
-    bounded = _check_margin(detector.margin, detector.norm)
-    low, high = detector.model.bounds
-    check_epsilon(detector.epsilon, high - low, detector.norm, bounded)
+    criterion = detector.criterion
+    if isinstance(criterion, MarginCriterion):
+        check_norm(criterion.norm)
+        _check_parameters(detector.score, criterion.norm, detector.parameters)
+        bounded = _check_margin(criterion.margin, criterion.norm)
+        low, high = detector.model.bounds
+        check_epsilon(criterion.epsilon, high - low, criterion.norm, bounded)
+    else:
+        _check_parameters(detector.score, detector.parameters.get("norm"), detector.parameters)
+        check_noise(criterion)
     check_threshold(detector.threshold, detector.score)
     check_rate(detector.tpr)
     check_share("tpr", detector.tpr)
@@ -63,6 +71,37 @@ def check_epsilon(epsilon: float, width: float, norm: str, bounded: bool) -> Non
         )
 
 
+def check_noise(criterion: NoiseCriterion) -> None:
+    """Raise where no column of a run has such parameters, or its score gives no flip probability under noise.
+
+    Numbers that scores and noise families of other people have beside those of brittle's are not known here.
+
+    Raises:
+        ParameterError: that is so.
+    """
+    check_share("limit", criterion.limit)
+    kind, noise = CATALOGUE.get(criterion.column), criterion.noise
+    if kind is not None and not issubclass(kind, NoiseScore):
+        raise ParameterError("column", f"{criterion.column} gives no flip probability under noise")
+    if "sigma" not in noise:
+        raise ParameterError("noise", f"a column under noise has a sigma; found {sorted(noise)!r:.80}")
+    for name, value in noise.items():
+        if name in ("sigma", "limit", "precision", "draws"):
+            _check_number(name, value)
+
+
+def _check_number(name: str, value: Parameter) -> None:
+    """Raise unless a parameter of every score under noise is one that it can be."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise ParameterError(name, f"{name} must be a number; found {value!r:.60}")
+    if name == "draws":
+        check_draws(value, antithetic=False)  # type: ignore[arg-type]
+    elif name == "sigma":
+        check_range(name, value, SMALLEST, LARGEST)
+    else:
+        check_share(name, value)
+
+
 def check_threshold(threshold: float, score: str) -> None:
     """Raise unless `threshold` is the next double above a value that the score can have.
 
@@ -77,8 +116,8 @@ def check_threshold(threshold: float, score: str) -> None:
         )
 
 
-def _check_parameters(score: str, norm: str, found: dict[str, Scalar]) -> None:
-    """Raise unless the parameters are those that the score has in a run."""
+def _check_parameters(score: str, norm: Scalar, found: dict[str, Scalar]) -> None:
+    """Raise unless the parameters are those that the score has in a run, in that norm where it has one."""
     if score == PSEUDO_MARGIN:
         digest = found.get("sha256")
         fits = found.keys() <= {"sha256", "norm"} and isinstance(digest, str) and bool(_DIGEST.fullmatch(digest))
@@ -86,7 +125,8 @@ def _check_parameters(score: str, norm: str, found: dict[str, Scalar]) -> None:
     else:
         fits = found == score_of(score, norm, None).parameters
     if not fits:
-        raise ParameterError("parameters", f"{score} for {norm} has no such parameters; found {found!r:.80}")
+        of_norm = "" if norm is None else f" for {norm}"
+        raise ParameterError("parameters", f"{score}{of_norm} has no such parameters; found {found!r:.80}")
 
 
 def _check_margin(found: Mapping[str, Any], norm: str) -> bool:
@@ -112,22 +152,26 @@ def _check_points(detector: DetectorFields) -> None:
             f"a true positive rate of {detector.tpr!r} needs {points_needed(detector.tpr)} brittle points to calibrate "
             f"on; found {counts.calibration}",
         )
-    for name, rate, points in (
-        ("true_positives", detector.true_positives, counts.held_out),
-        ("false_positives", detector.false_positives, counts.robust),
+    for name, rate, points, undecided in (
+        ("true_positives", detector.true_positives, counts.held_out, halves_of(counts.left(counts.undecided))[1]),
+        ("false_positives", detector.false_positives, counts.left(counts.robust), counts.left(counts.undecided)),
     ):
         if rate.points != points:
             raise ParameterError(name, f"expected a rate of {points} points, as counted; found one of {rate.points}")
+        if rate.undecided != undecided:
+            raise ParameterError(name, f"expected {undecided} undecided, as counted; found {rate.undecided}")
         _check_rate_interval(name, rate, detector.confidence)
+    if isinstance(detector.criterion, MarginCriterion) and counts.undecided:
+        raise ParameterError("counts", f"every margin decides; found {counts.undecided} undecided")
 
 
 def _check_rate_interval(name: str, rate: Rate, confidence: float) -> None:
     """Raise where the interval of a rate is not its own."""
-    low, high = map(float, clopper_pearson(rate.flagged, rate.points, confidence)) if rate.points else (0.0, 1.0)
-    if abs(rate.low - low) > ROUNDING or abs(rate.high - high) > ROUNDING:
+    own = Rate.counted(rate.flagged, rate.points, confidence, rate.undecided, rate.undecided_flagged)
+    if abs(rate.low - own.low) > ROUNDING or abs(rate.high - own.high) > ROUNDING:
         raise ParameterError(
             name,
-            f"{rate.flagged} of {rate.points} have the interval [{low:.6f}, {high:.6f}] at a confidence of "
+            f"{rate.flagged} of {rate.points} have the interval [{own.low:.6f}, {own.high:.6f}] at a confidence of "
             f"{confidence!r}; found [{rate.low!r}, {rate.high!r}]",
         )
 

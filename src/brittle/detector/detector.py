@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,42 +14,24 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from brittle.data import Points
-from brittle.detector.calibration import (
-    Goal,
-    calibrate,
-    check_label,
-    check_table,
-    known_points,
-    margin_entry,
-    norm_of,
-    rows_of,
-    score_entry,
-)
+from brittle.detector.calibration import Goal
 from brittle.detector.consistency import check_consistent
 from brittle.detector.fields import FORMAT, DetectorFields
+from brittle.detector.first_format import lifted
+from brittle.detector.fitting import Question, check_runs, fit
 from brittle.detector.flags import flag_table
-from brittle.detector.identity import Identity, Source, check_same_run
+from brittle.detector.identity import Identity
 from brittle.detector.network import DetectorNetwork
 from brittle.detector.pseudo_margin.pseudo_margin import PseudoMargin, check_pseudo_margin
 from brittle.detector.results import left_out_sentence
-from brittle.detector.scoring import (
-    check_learned,
-    check_read,
-    check_score,
-    check_use,
-    parameters_of,
-    reading_of,
-    score_of,
-)
+from brittle.detector.scoring import check_read, reading_of, score_of
 from brittle.detector.threshold import about_threshold, flagged
 from brittle.errors import DetectorFormatError, ModelError, ParameterError
-from brittle.estimate import CONFIDENCE, Scalar, Status
+from brittle.estimate import CONFIDENCE, Status
 from brittle.model.classifier import Classifier
 from brittle.model.head import find_head
-from brittle.norms import parse_epsilon
-from brittle.store.files.strict_json import FormatProblem, dump, parse, read_text
+from brittle.store.files.strict_json import FormatProblem, convert, dump, parse_json, read_text
 from brittle.store.files.writing import write
-from brittle.store.record import ScoreRecord
 from brittle.store.table import Table
 
 
@@ -58,8 +39,10 @@ from brittle.store.table import Table
 class Detector(DetectorFields):
     """Says that a prediction is brittle unless its score is a finite number that reaches a threshold.
 
-    A point is *brittle* when its input margin, as the attacks of the run found it, is at most `epsilon`. For a further
-    brittle point, exchangeable with those of the calibration,
+    In the worst case a point is *brittle* when its input margin, as the attacks of the run found it, is at most
+    `epsilon`; in the average case when its prediction is kept with a probability below `limit` under noise, as the flip
+    probability of the run says for sure (`brittle.analysis.decide`). For a further brittle point, exchangeable with
+    those of the calibration,
 
         P(score < threshold) >= tpr
 
@@ -67,7 +50,8 @@ class Detector(DetectorFields):
     threshold found achieves is measured on points that it was not chosen on: `true_positives`.
 
     Validity: for points drawn as those of the run were, on the model whose identity is `model`. A brittle point whose
-    margin the attacks overlooked counts as robust. NaN and infinite scores or logits, and ties of the two largest
+    margin the attacks overlooked counts as robust; a point that is undecided belongs to neither, and the rates count it
+    either way. NaN and infinite scores or logits, and ties of the two largest
     logits, are always brittle.
 
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.3; Vovk et al., Algorithmic
@@ -88,32 +72,43 @@ class Detector(DetectorFields):
     def fit(
         cls,
         table: Table,
-        epsilon: float | str,
+        epsilon: float | str | None = None,
         norm: str | None = None,
         tpr: float = 0.95,
-        score: str = "logit_margin",
+        score: str | None = None,
         confidence: float = CONFIDENCE,
         seed: int = 0,
         *,
+        limit: float | None = None,
         margin: str | None = None,
+        column: str | None = None,
         scores: Table | None = None,
         pseudo_margin: PseudoMargin | None = None,
     ) -> Detector:
-        """Calibrate on the points of a run whose input margins are known; labels are not needed.
+        """Calibrate on the points of a run, for the worst case or the average case; labels are not needed.
 
-        Half of the brittle points give the threshold, the other half and all robust points say what it achieves.
-        Points whose margin is `masked` are left out; an infinite margin is robust.
+        With `epsilon` a point is brittle whose input margin is at most that; points whose margin is `masked` are left
+        out, an infinite margin is robust. With `limit` a point is brittle whose prediction breaks under the noise of
+        the run: it is kept with a probability below `limit`, as `brittle.analysis.decide` says; where that leaves it
+        undecided, the point is neither. Half of the brittle points give the threshold, the other half and all robust
+        points say what it achieves.
 
         Args:
-            table: a run with `input_margin`, and with the score unless `scores` holds it.
+            table: a run with `input_margin` or a flip probability, and with the score unless `scores` holds it.
             epsilon: margins up to this are brittle, in the declared pixel units; a number, or a fraction as `8/255`.
-            norm: of the margins, `l2` or `linf`; by default the one that the run holds them in.
+            norm: of the margins, `l2` or `linf`; by default the one that the run holds them in. With `limit`, of the
+                score where it has one.
             tpr: true positive rate to hold, between 0 and 1.
-            score: name of the score, one of `READINGS`, or of a score that an installed package offers.
+            score: name of the score, one of `READINGS`, or of a score that an installed package offers. By default
+                `logit_margin` with `epsilon`; with `limit` the one with the largest AUROC among those of the run that
+                the network alone gives, chosen on a fifth of the points, which then serve for nothing else.
             confidence: of every interval.
             seed: of the split.
+            limit: probability with which a prediction has to be kept, between 0 and 1.
             margin: label of the margins, where the run holds several in this norm.
-            scores: another run of the same model and data that holds the score of every point with a margin.
+            column: label of the flip probability; by default the one that was drawn for `limit`, and where there is
+                none the one that speaks for the run.
+            scores: another run of the same model and data that holds the score of every point that is used.
             pseudo_margin: the one that computed the score `pseudo_margin`; the points it was trained on are left out,
                 as far as `table` is of the data that it was trained on (`brittle.detector.Source.may_share`).
 
@@ -121,41 +116,18 @@ class Detector(DetectorFields):
             DataError: a score or the norm is missing or ambiguous, there are too few brittle points or no robust one,
                 too many of the brittle points have no score, the run has no digest, or `scores` is a run of other data.
             ModelError: `scores` is a run of another model, or the pseudo-margin is of another model or norm.
-            ParameterError: `table` or `scores` is no table, a parameter is outside its range, or a pseudo-margin is
-                given that the score does not read.
+            ParameterError: `table` or `scores` is no table, both or neither of `epsilon` and `limit` are given, a
+                parameter is outside its range, or a pseudo-margin is given that the score does not read.
         """
-        check_table(table, "table")
-        if scores is not None:
-            check_table(scores, "scores")
-        check_label(margin)
-        check_pseudo_margin(pseudo_margin)
-        goal = Goal(parse_epsilon(epsilon), norm_of(table, norm, margin), tpr, confidence, seed)
-        check_score(score)
-        check_use(score, pseudo_margin)
-        scored = scores or table
-        identity = _identity(table, scores, pseudo_margin, goal.norm)
-        margin_record = margin_entry(table, goal.norm, margin)
-        score_record = score_entry(scored, score, parameters_of(score, goal.norm, pseudo_margin))
-        learned_from = () if pseudo_margin is None else pseudo_margin.learned_from(Source.of_run(table.record))
-        points = known_points(
-            rows_of(table, margin_record), rows_of(scored, score_record), reading_of(score).oriented(1.0), learned_from
-        )
-        return cls(
-            format=FORMAT,
-            brittle=version("brittle"),
-            model=identity,
-            score=score,
-            parameters=_scalars(score_record),
-            head=scored.record.model.head if reading_of(score).uses_features else None,
-            margin=_scalars(margin_record),
-            **vars(goal),
-            **vars(calibrate(points, goal)),
-        )
+        check_runs(table, scores, pseudo_margin)
+        goal, question = Goal(tpr, confidence, seed), Question(epsilon, limit, norm, margin, column)
+        decisive = "logit_margin" if score is None and limit is None else score
+        return cls(**vars(fit(table, question, goal, decisive, scores, pseudo_margin)))
 
     @property
     def holds(self) -> bool:
-        """Whether the interval of the rate on held-out points reaches the rate asked for."""
-        return self.true_positives.high >= self.tpr
+        """Whether the interval of the rate on held-out points, without undecided ones, reaches the rate asked for."""
+        return self.true_positives.without_undecided(self.confidence).high >= self.tpr
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the detector to the JSON file `path`, and give that path.
@@ -177,7 +149,7 @@ class Detector(DetectorFields):
         """
         path = Path(path)
         try:
-            return parse(cls, read_text(path))
+            return convert(cls, lifted(parse_json(read_text(path))))
         except FormatProblem as error:
             raise DetectorFormatError("detector_format", f"{path} is not a detector: {error}; fit it again") from error
         except OSError as error:
@@ -229,7 +201,7 @@ class Detector(DetectorFields):
         check_read(self.score, self.parameters, pseudo_margin)
         classifier = network if isinstance(network, Classifier) else self._classifier(network)
         forced = self.model.check(Identity.of_classifier(classifier), force=force)
-        score = score_of(self.score, self.norm, pseudo_margin)
+        score = score_of(self.score, self.parameters.get("norm"), pseudo_margin)
         return DetectorNetwork(self._with_head(classifier), score, self.threshold, forced)
 
     def apply(
@@ -268,7 +240,7 @@ class Detector(DetectorFields):
         run = score(
             self._with_head(classifier),
             points,
-            [score_of(self.score, self.norm, pseudo_margin)],
+            [score_of(self.score, self.parameters.get("norm"), pseudo_margin)],
             confidence=self.confidence,
             batch_size=batch_size,
             progress=progress,
@@ -279,22 +251,26 @@ class Detector(DetectorFields):
         return flag_table(run, values, self.flag(values) | np.array(tied, dtype=bool), forced)
 
     def __str__(self) -> str:
-        counts = self.counts
+        counts, rate = self.counts, self.true_positives
         score = reading_of(self.score).name
-        return "\n".join(
-            (
-                f"flagged as brittle when {score} < {self.threshold!r}, or it is not finite, or the two largest logits "
-                f"tie",
-                f"brittle points are those with margins up to {self.epsilon:.6g} in {self.norm}",
-                f"calibrated for a true positive rate of {self.tpr} on {counts.calibration} of {counts.brittle} "
-                f"brittle points; {counts.robust} robust{left_out_sentence(counts)}",
-                f"flags of held-out brittle points: {self.true_positives}",
-                f"flags of robust points: {self.false_positives}",
-                f"verdict on the score: {self.verdict}",
-                f"verdict on the threshold: {about_threshold(self.true_positives, counts.brittle, self.tpr)}",
-                f"model {self.model.state_sha256[:12]}…; intervals at {self.confidence}; seed {self.seed}",
-            )
+        brittle, undecided = counts.left(counts.brittle), f", {counts.undecided} undecided" if counts.undecided else ""
+        remedy = self.criterion.remedy(counts.undecided, counts.brittle + counts.robust + counts.undecided)
+        chosen = f"the score was chosen on {counts.choice} points that serve for nothing else" if counts.choice else ""
+        about = about_threshold(rate.without_undecided(self.confidence), brittle, self.tpr)
+        lines = (
+            f"flagged as brittle when {score} < {self.threshold!r}, or it is not finite, or the two largest logits tie",
+            f"brittle points are {self.criterion}",
+            f"calibrated for a true positive rate of {self.tpr} on {counts.calibration} of {counts.brittle} "
+            f"brittle points; {counts.robust} robust{undecided}{left_out_sentence(counts)}",
+            chosen,
+            f"flags of held-out brittle points: {rate}",
+            f"flags of robust points: {self.false_positives}",
+            remedy,
+            f"verdict on the score: {self.verdict}",
+            f"verdict on the threshold: {'without the undecided points it ' if counts.undecided else ''}{about}",
+            f"model {self.model.state_sha256[:12]}…; intervals at {self.confidence}; seed {self.seed}",
         )
+        return "\n".join(line for line in lines if line)
 
     def _classifier(self, network: nn.Module) -> Classifier:
         known = self.model
@@ -316,23 +292,3 @@ class Detector(DetectorFields):
                 f"name out (--head, head=)",
             )
         return classifier if named == self.head else classifier.with_head(self.head)
-
-
-def _identity(table: Table, scores: Table | None, pseudo_margin: PseudoMargin | None, norm: str) -> Identity:
-    """The model of the run of the margins, checked to be that of the scores and of the pseudo-margin.
-
-    Raises:
-        DataError: the run does not say what its weights were, or the scores are of other data.
-        ModelError: the scores or the pseudo-margin are of another model, or the pseudo-margin is of another norm.
-    """
-    identity = Identity.of_run(table.record)
-    if scores is not None:
-        check_same_run(table.record, scores.record)
-    if pseudo_margin is not None:
-        check_learned(pseudo_margin, identity, norm)
-    return identity
-
-
-def _scalars(score: ScoreRecord) -> dict[str, Scalar]:
-    """The parameters of a score that a detector reads, or of margins; none of these is a list."""
-    return {name: value for name, value in score.parameters.items() if not isinstance(value, tuple)}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from brittle.detector.criterion import MarginCriterion, NoiseCriterion
 from brittle.detector.identity import Identity
 from brittle.detector.results import Counts, Rate, Verdict
 from brittle.estimate import Scalar
 
-FORMAT = 1
+FORMAT = 2
 """Version of the detector file."""
 
 
@@ -20,8 +21,7 @@ class DetectorFields:
         format: version of the file.
         brittle: version of the package that fitted it.
         model: the model it belongs to.
-        epsilon: margins up to this are brittle, in the declared pixel units.
-        norm: of the margins, `l2` or `linf`.
+        criterion: what makes a point brittle.
         score: name of the score, one of `READINGS`; larger is safer.
         parameters: of the score.
         head: name of the last linear layer that its features are of, or None where that is found or not needed.
@@ -29,7 +29,6 @@ class DetectorFields:
         tpr: true positive rate that the threshold was chosen for.
         confidence: of every interval.
         seed: of the split into calibration and held-out points.
-        margin: parameters of the margins: the norm, and how the nearest other decision was looked for.
         counts: what became of the points of the run.
         true_positives: share of held-out brittle points that are flagged.
         false_positives: share of robust points that are flagged.
@@ -39,8 +38,7 @@ class DetectorFields:
     format: int
     brittle: str
     model: Identity
-    epsilon: float
-    norm: str
+    criterion: MarginCriterion | NoiseCriterion
     score: str
     parameters: dict[str, Scalar]
     head: str | None
@@ -48,7 +46,6 @@ class DetectorFields:
     tpr: float
     confidence: float
     seed: int
-    margin: dict[str, Scalar]
     counts: Counts
     true_positives: Rate
     false_positives: Rate

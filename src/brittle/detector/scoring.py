@@ -123,22 +123,22 @@ def check_use(score: str, pseudo_margin: PseudoMargin | None) -> None:
         )
 
 
-def check_learned(pseudo_margin: PseudoMargin, identity: Identity, norm: str) -> None:
-    """Raise where a pseudo-margin is known to be of another model or norm.
+def check_learned(pseudo_margin: PseudoMargin, identity: Identity, norm: str | None) -> None:
+    """Raise where a pseudo-margin is known to be of another model, or of another norm where there is one.
 
     Raises:
         ModelError: it is.
     """
     pseudo_margin.check_model(identity.state_sha256)
     learned = pseudo_margin.recipe.norm
-    if learned not in (None, norm):
+    if None not in (learned, norm) and learned != norm:
         raise ModelError(
             "pseudo_margin_norm",
             f"the pseudo-margin was learned from margins in {learned}, the detector is for {norm}; learn one in {norm}",
         )
 
 
-def parameters_of(score: str, norm: str, pseudo_margin: PseudoMargin | None) -> Parameters:
+def parameters_of(score: str, norm: str | None, pseudo_margin: PseudoMargin | None) -> Parameters:
     """The parameters that the score must have in a run.
 
     Raises:
@@ -155,12 +155,18 @@ def parameters_of(score: str, norm: str, pseudo_margin: PseudoMargin | None) -> 
     return score_of(score, norm, None).parameters
 
 
-def score_of(score: str, norm: str, pseudo_margin: PseudoMargin | None) -> OnePassScore:
-    """What `brittle.score` computes the score by, and a network with the detector built in."""
+def score_of(score: str, norm: Any, pseudo_margin: PseudoMargin | None) -> OnePassScore:
+    """What `brittle.score` computes the score by, and a network with the detector built in.
+
+    Args:
+        score: its name.
+        norm: of the score, where it has one; None is its own default.
+        pseudo_margin: what computes it, where it is learned.
+    """
     if pseudo_margin is not None and score == PSEUDO_MARGIN:
         return pseudo_margin.score
     reading = reading_of(score)
-    return reading.kind(**({"norm": norm} if reading.normed else {}))
+    return reading.kind(**({"norm": norm} if reading.normed and norm is not None else {}))
 
 
 def check_read(score: str, parameters: Mapping[str, Any], pseudo_margin: PseudoMargin | None) -> None:

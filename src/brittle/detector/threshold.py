@@ -42,7 +42,10 @@ def steady_rate(tpr: float) -> float:
 
 
 def about_threshold(rate: Rate, points: int, tpr: float) -> str:
-    """Whether the held-out `rate` of a threshold, chosen with half of `points` brittle points, agrees with `tpr`."""
+    """Whether the held-out `rate` of a threshold, chosen with half of `points` brittle points, agrees with `tpr`.
+
+    The rate is that of the decided points alone, which are what the threshold was chosen on.
+    """
     steady = 2 * STEADY * points_needed(tpr)
     enough = f"{steady} make the rate steady, at least {steady_rate(tpr):.4g} in 95% of calibrations"
     if rate.high >= tpr:
@@ -51,8 +54,8 @@ def about_threshold(rate: Rate, points: int, tpr: float) -> str:
     return (
         f"misses the rate of {tpr} asked for: the interval of the held-out rate ends at "
         f"{math.floor(1e4 * rate.high) / 1e4:.4f}, because the rate is kept on average over calibrations and this one "
-        f"is unlucky; calibrate on more points with margins of at most epsilon (here {points}; {enough}), or once more "
-        f"with another seed, but not until one agrees"
+        f"is unlucky; calibrate on more brittle points (here {points}; {enough}), or once more with another seed, but "
+        f"not until one agrees"
     )
 
 
@@ -97,12 +100,20 @@ def flagged(scores: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
     return ~(np.isfinite(scores) & (scores >= threshold))
 
 
-def too_few(found: str, needed: int, use: str, tpr: float) -> DataError:
-    """The error for fewer brittle points than a rate needs; `found` says how many, `use` what they are for."""
+def too_few(found: str, needed: int, use: str, tpr: float, wider: str = "a larger epsilon") -> DataError:
+    """The error for fewer brittle points than a rate needs.
+
+    Args:
+        found: how many there are.
+        needed: how many it needs.
+        use: what they are for.
+        tpr: the rate.
+        wider: what would make more points brittle.
+    """
     return DataError(
         "too_few_calibration_points",
         f"a true positive rate of {tpr} needs {needed} brittle points, {use}; found {found}; score more points, or "
-        f"choose a larger epsilon or a smaller rate",
+        f"choose {wider} or a smaller rate",
     )
 
 

@@ -50,6 +50,14 @@ ANY_NOISE = Setting(None, GAUSSIAN)
 """The setting of a score that knows no noise."""
 
 
+def setting_of(parameters: Mapping[str, Parameter]) -> Setting:
+    """The noise among the parameters of a score."""
+    sigma = parameters.get("sigma")
+    family = [str(parameters.get("noise", GAUSSIAN))]
+    family += [str(parameters["action"])] if "action" in parameters else []
+    return Setting(float(sigma) if isinstance(sigma, int | float) else None, " ".join(family))
+
+
 @dataclass(frozen=True, eq=False)
 class Column:
     """One score with one set of parameters, for every point of a run.
@@ -149,10 +157,7 @@ class Column:
     @property
     def setting(self) -> Setting:
         """The noise that the column refers to."""
-        sigma = self.parameters.get("sigma")
-        family = [str(self.parameters.get("noise", GAUSSIAN))]
-        family += [str(self.parameters["action"])] if "action" in self.parameters else []
-        return Setting(float(sigma) if isinstance(sigma, int | float) else None, " ".join(family))
+        return setting_of(self.parameters)
 
     @property
     def draws(self) -> int | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
-from brittle.store.files.strict_json import FormatProblem, parse_json
+from brittle.store.files.strict_json import FormatProblem, convert, parse_json
 
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity"])
@@ -24,3 +26,39 @@ def test_brackets_in_strings_are_no_brackets() -> None:
     assert parse_json(f'{{"x": "{text}"}}') == {"x": text}
     with pytest.raises(FormatProblem, match="brackets are nested 1000 deep"):
         parse_json(text + "]" * 1000)
+
+
+@dataclass(frozen=True)
+class Near:
+    """One of two objects that may stand in a place."""
+
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """The other one."""
+
+    limit: float
+    noise: dict[str, int | tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Holder:
+    """What holds one of them."""
+
+    one: Near | Noisy
+
+
+def test_objects_that_may_stand_in_a_place_are_told_apart_by_their_keys() -> None:
+    """What is wrong with the one that was meant is said, in whatever order they are declared."""
+    assert convert(Holder, {"one": {"epsilon": 1}}) == Holder(Near(1.0))
+    both = {"one": {"limit": 0.5, "noise": {"draws": 2, "sizes": [1, 2]}}}
+    assert convert(Holder, both) == Holder(Noisy(0.5, {"draws": 2, "sizes": (1, 2)}))
+    with pytest.raises(FormatProblem, match=r"^one lacks noise; found limit$"):
+        convert(Holder, {"one": {"limit": 0.5}})
+    with pytest.raises(FormatProblem, match=r"^one\.epsilon must be a finite number"):
+        convert(Holder, {"one": {"epsilon": "1"}})
+    for other in ({}, None, 1, [], {"epsilon": 1, "limit": 0.5}):
+        with pytest.raises(FormatProblem):
+            convert(Holder, {"one": other})

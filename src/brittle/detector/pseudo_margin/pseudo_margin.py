@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from brittle.data import Points, as_points
-from brittle.detector.calibration import check_table, norm_of
+from brittle.detector.entries import check_table, norm_of
 from brittle.detector.identity import Identity, Source
 from brittle.detector.pseudo_margin.examples import Examples, as_arrays, known_margins, observe
 from brittle.detector.pseudo_margin.file import read, write

@@ -217,15 +217,21 @@ def _ruled(arguments: tuple[Any, ...], value: Any, where: str, limits: Limits) -
 
 
 def _union(kinds: tuple[Any, ...], value: Any, where: str, limits: Limits) -> Any:
-    """The first of `kinds` that `value` is; they differ by their JSON type."""
+    """The first of `kinds` that `value` is; they differ by their JSON type, objects by their keys."""
     problem = None
-    for kind in kinds:
+    for kind in sorted(kinds, key=lambda kind: -_shared_keys(kind, value)):
         try:
             return _convert(kind, value, where, limits)
         except FormatProblem as error:
             # The problem of the part that matched farthest is that of the object; None explains nothing.
             problem = problem or (None if kind is types.NoneType else error)
     raise problem or FormatProblem(f"is {_shorten(value)}, which it cannot be", where)
+
+
+def _shared_keys(kind: Any, value: Any) -> int:
+    """How many keys of `value` are fields of `kind`."""
+    names = {field.name for field in fields(kind)} if is_dataclass(kind) else set()
+    return len(names & value.keys()) if isinstance(value, dict) else 0
 
 
 def _tuple(kinds: tuple[Any, ...], value: Any, where: str, limits: Limits) -> tuple[Any, ...]:

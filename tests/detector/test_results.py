@@ -1,0 +1,55 @@
+"""Rates with undecided points: they hold every way in which these may belong."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+from brittle.detector import Rate
+from brittle.errors import ParameterError
+
+
+def exact(flagged: int, points: int, confidence: float) -> tuple[float, float]:
+    """Clopper-Pearson's interval by SciPy's quantiles, the whole range of no points."""
+    tail = (1.0 - confidence) / 2.0
+    low = float(beta.ppf(tail, flagged, points - flagged + 1)) if flagged else 0.0
+    high = float(beta.ppf(1.0 - tail, flagged + 1, points - flagged)) if flagged < points else 1.0
+    return low, high
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
+def test_the_interval_is_that_of_every_way_to_count_the_undecided(confidence: float) -> None:
+    """By trying all ways: every undecided point, flagged or not, belongs or does not."""
+    for points, undecided in itertools.product(range(6), range(5)):
+        for flagged, more in itertools.product(range(points + 1), range(undecided + 1)):
+            found = Rate.counted(flagged, points, confidence, undecided, more)
+            ways = [
+                (flagged + hits, points + hits + misses)
+                for hits in range(more + 1)
+                for misses in range(undecided - more + 1)
+            ]
+            intervals = [exact(*way, confidence) for way in ways]
+            assert found.low == pytest.approx(min(low for low, _ in intervals), abs=1e-9)
+            assert found.high == pytest.approx(max(high for _, high in intervals), abs=1e-9)
+            shares = [hits / total for hits, total in ways if total]
+            assert (found.lowest is None) == (points + undecided == more)
+            if points:
+                assert (found.lowest, found.highest) == (min(shares), max(shares))
+                assert found.value == flagged / points
+
+
+def test_a_rate_without_undecided_points_is_the_one_of_these_alone() -> None:
+    flags = np.arange(40) < 33
+    plain, open_ = Rate.of(flags, 0.99), Rate.of(flags, 0.99, np.arange(9) < 4)
+    assert open_.without_undecided(0.99) == plain
+    assert open_.low < plain.low < plain.high < open_.high
+    assert str(plain) == "82.5% [62.4%, 94.6%], 33 of 40 points"
+    assert str(open_).endswith("; between 73.3% and 84.1% with 9 undecided ones, 4 of them flagged, counted either way")
+
+
+def test_counts_that_are_no_rate_are_refused() -> None:
+    with pytest.raises(ParameterError, match=r"3 of 4 and 3 of 2 undecided .* is no rate"):
+        Rate(3, 4, 0.75, 0.1, 0.9, 2, 3)
