@@ -11,7 +11,7 @@ from helpers.calibrated import SIMPLE, classifier, lenient, points
 from torch import Tensor, nn
 
 import brittle
-from brittle.detector import FLAGS, Detector, Verdict
+from brittle.detector import FLAGS, Detector, MarginCriterion, Verdict
 from brittle.detector.calibration import judge
 from brittle.errors import BrittleError, DataError, DetectorFormatError
 from brittle.estimate import Status
@@ -35,6 +35,12 @@ def test_verdict() -> None:
     assert str(bad).startswith("useless")
     one_class = judged(margins, 2.0)
     assert (one_class.trusted, one_class.auroc) == (False, None)
+
+
+def test_a_detector_says_what_makes_a_prediction_brittle(detector: Detector) -> None:
+    assert isinstance(detector.criterion, MarginCriterion)
+    assert (detector.epsilon, detector.norm) == (detector.criterion.epsilon, detector.criterion.norm)
+    assert detector.limit is None
 
 
 def test_flag_fails_closed(detector: Detector) -> None:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from brittle.data import Points
 from brittle.detector.calibration import Goal
 from brittle.detector.consistency import check_consistent
+from brittle.detector.criterion import MarginCriterion, NoiseCriterion
 from brittle.detector.fields import FORMAT, DetectorFields
 from brittle.detector.first_format import lifted
 from brittle.detector.fitting import Question, check_runs, fit
@@ -123,6 +124,21 @@ class Detector(DetectorFields):
         goal, question = Goal(tpr, confidence, seed), Question(epsilon, limit, norm, margin, column)
         decisive = "logit_margin" if score is None and limit is None else score
         return cls(**vars(fit(table, question, goal, decisive, scores, pseudo_margin)))
+
+    @property
+    def epsilon(self) -> float | None:
+        """Margins up to this are brittle; None in the average case."""
+        return self.criterion.epsilon if isinstance(self.criterion, MarginCriterion) else None
+
+    @property
+    def norm(self) -> str | None:
+        """The norm of the margins; None in the average case."""
+        return self.criterion.norm if isinstance(self.criterion, MarginCriterion) else None
+
+    @property
+    def limit(self) -> float | None:
+        """Probability with which a prediction has to be kept; None in the worst case."""
+        return self.criterion.limit if isinstance(self.criterion, NoiseCriterion) else None
 
     @property
     def holds(self) -> bool:
