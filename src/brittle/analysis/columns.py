@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from brittle.estimate import INPUT_MARGIN
 from brittle.store.columns import ANY_NOISE, Column, Scored, Setting
 
 TYPICAL_P_ROBUST = 0.7
@@ -67,3 +68,8 @@ def safer(column: Column) -> pd.Series | None:
     if column.safer is None:
         return None
     return column.value if column.safer == "higher" else -column.value
+
+
+def safety(column: Column) -> pd.Series | None:
+    """As `safer`, and of an input margin the distance, which has a safer direction but is compared with no other."""
+    return column.value if column.score == INPUT_MARGIN else safer(column)

@@ -37,7 +37,9 @@ def decide(table: Scored, limit: float | None = None, column: Column | None = No
         ParameterError: the limit is not between 0 and 1, or neither given nor known.
         DataError: the run holds no flip probability, or `column` is none.
     """
-    column = column or _for_limit(table, limit)
+    column = column or column_for(table, limit)
+    if column is None:
+        raise DataError("no_such_score", "the run holds no flip probability; score it by one, such as moments")
     limit = column.limit if limit is None else limit
     if limit is None:
         raise ParameterError("limit", f"{column.label} was not drawn for a limit; give one, such as limit=0.9")
@@ -92,10 +94,11 @@ def format_decisions(frame: pd.DataFrame) -> str:
     return "\n".join(aligned([header, *rows]))
 
 
-def _for_limit(table: Scored, limit: float | None) -> Column:
+def column_for(table: Scored, limit: float | None) -> Column | None:
+    """The flip probability that says what holds at a limit: the one drawn for it, else the one that speaks for the run.
+
+    None where the run has no flip probability with a value.
+    """
     drawn_for = [one for one in table.columns if one.is_probability and one.limit is not None]
     fitting = [one for one in drawn_for if limit in (None, one.limit)]
-    found = fitting[0] if fitting else typical(table.columns)
-    if found is None:
-        raise DataError("no_such_score", "the run holds no flip probability; score it by one, such as moments")
-    return found
+    return fitting[0] if fitting else typical(table.columns)
