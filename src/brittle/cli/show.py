@@ -42,8 +42,8 @@ def show(
     top
         Points in the list; 20 by default.
     by
-        The score that orders the list, the least safe point first: a name or a label such as moments(sigma=0.1). By
-        default the flip probability that speaks for the run.
+        The score that orders the list, the least safe point first: a name, at the noise that speaks for the run, or
+        a label such as moments(draws=100, sigma=0.1). By default the flip probability that speaks for the run.
     of_class
         Only points of this class, by name or number.
     state
@@ -75,10 +75,11 @@ def show(
 
         print_lines(format_point_card(table, find_point(table, point)))
     elif listing:
+        from brittle.analysis.columns import named_column
         from brittle.analysis.decisions import column_for
         from brittle.analysis.point_list import format_point_list, point_list
 
-        column = table[by] if by else column_for(table, limit)
+        column = named_column(table.columns, by) if by else column_for(table, limit)
         correct = "right" if right else "wrong" if wrong else None
         frame = point_list(table, column, of_class=of_class, state=state, correct=correct, limit=limit)
         assert column is not None
