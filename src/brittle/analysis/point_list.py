@@ -59,11 +59,13 @@ def point_list(
     frame = _frame(table, by, limit)
     wanted = np.ones(len(frame), dtype=bool) if of_class is None else _in_class(table, of_class)
     if state is not None:
-        wanted &= (frame["value"].isna() if state == FAILED else frame["state"] == state).to_numpy(dtype=bool)
+        wanted = wanted & (frame["value"].isna() if state == FAILED else frame["state"] == state).to_numpy(dtype=bool)
     if correct is not None:
         if table.points["label"].null_count == len(table.points):
             raise DataError("no_labels", "no point of the run has a label, so none is known to be right or wrong")
-        wanted &= np.array([one is (correct == "right") for one in table.points["correct"].to_pylist()], dtype=bool)
+        wanted = wanted & np.array(
+            [one is (correct == "right") for one in table.points["correct"].to_pylist()], dtype=bool
+        )
     order = frame.loc[wanted].sort_values(["danger", "row"], na_position="last", ignore_index=True)
     return order.drop(columns="danger")
 
