@@ -61,7 +61,7 @@ def test_points_are_counted_by_kind() -> None:
     assert (found.points, found.without_number, found.labelled, found.right) == (10, 1, 9, 5)
     assert found.limit == LIMIT
     assert how_brittle(found) == (
-        "Under noise of sigma 0.1 4 of 9 predictions (44%) hold: kept with probability 0.9 or more. 2 break and 3 are "
+        "Under noise of sigma 0.1, 4 of 9 predictions (44%) hold: kept with probability 0.9 or more. 2 break and 3 are "
         "undecided. 5 of 9 labels (56%) are predicted right."
     )
     assert how_sure(found).endswith("1 of 10 points (10%) have no number.")

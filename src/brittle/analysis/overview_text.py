@@ -45,7 +45,7 @@ def how_brittle(found: Overview) -> str:
         return f"{_right(found)} No point has a flip probability, so nothing is known of what noise does to them."
     held, broken, open_ones = (found.count(state) for state in (HOLDS, BREAKS, UNDECIDED))
     column = found.column
-    noise = "" if column is None or column.setting.sigma is None else f"Under noise of {column.setting} "
+    noise = "" if column is None or column.setting.sigma is None else f"Under noise of {column.setting}, "
     first = (
         f"{noise}{share_of(held, rated, 'prediction')} {'holds' if rated == 1 else 'hold'}: kept with probability "
         f"{found.limit:g} or more. {broken:,} {'breaks' if broken == 1 else 'break'} and {open_ones:,} "
