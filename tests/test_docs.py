@@ -55,8 +55,8 @@ def test_list_prints_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The README's factory, data, commands and Python example, executed as they stand."""
     factory, example = blocks("README.md", "python")
-    scoring, deciding, flagging, margins, detecting, changing = (
-        block.splitlines() for block in blocks("README.md", "console")[1:7]
+    scoring, showing, deciding, flagging, margins, detecting, changing = (
+        block.splitlines() for block in blocks("README.md", "console")[1:8]
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -66,7 +66,7 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     torch.save(network.state_dict(), "mynet.pt")
     x = np.random.default_rng(0).random((240, 64), dtype=np.float32)
     np.savez("mydata.npz", x=x, y=np.arange(240) % 10)
-    for command in (*scoring, *deciding, *flagging, *margins, *detecting, *changing):
+    for command in (*scoring, *showing, *deciding, *flagging, *margins, *detecting, *changing):
         program, *arguments = shlex.split(command)
         assert program == ".venv/bin/brittle"
         assert main(arguments) == 0
@@ -91,7 +91,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 
 def test_readme_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
     with_help = ""
-    commands = ("demo", "score", "report", "list", "compare", "corrupt", "doctor")
+    commands = ("demo", "score", "report", "show", "list", "compare", "corrupt", "doctor")
     commands += ("detector fit", "detector apply", "pseudo-margin fit")
     for command in commands:
         assert main([*command.split(), "--help"]) == 0

@@ -11,7 +11,8 @@ import pytest
 from helpers.frames import column
 from helpers.tables import make_table, score_record, with_scores, with_value
 
-from brittle.analysis.columns import Setting, preferred, settings, typical
+from brittle.analysis.columns import Setting, named_column, preferred, settings, typical
+from brittle.errors import DataError
 from brittle.estimate import parameters_json
 from brittle.store.schemas import SCORES
 
@@ -87,3 +88,17 @@ def test_noise_families_are_settings_of_their_own() -> None:
     both = replace(with_scores(table, [*table.record.scores, other]), scores=scores)
     assert settings(both.columns) == (Setting(0.1, "gaussian"), Setting(0.1, "uniform"))
     assert [str(setting) for setting in settings(both.columns)] == ["sigma 0.1", "sigma 0.1, uniform"]
+
+
+def test_a_name_stands_for_the_column_at_the_noise_that_speaks_for_the_run() -> None:
+    table = make_table(points=40, scores=("moments", "logit_margin", "input_margin"), norms=("l2", "linf"))
+    spoken = typical(table.columns)
+    assert spoken is not None
+    found = named_column(table.columns, "moments")
+    assert (found.setting, found.draws) == (spoken.setting, 400)
+    assert named_column(table.columns, "moments(draws=10, sigma=0.05)").draws == 10
+    assert named_column(table.columns, "logit_margin").score == "logit_margin"
+    with pytest.raises(DataError, match="input_margin is one of 2 columns"):
+        named_column(table.columns, "input_margin")
+    with pytest.raises(DataError, match="expected a score of this run, found taylor"):
+        named_column(table.columns, "taylor")

@@ -43,7 +43,7 @@ def page(text: str) -> Page:
 
 def test_the_page_is_well_formed_and_inert(page: Page) -> None:
     assert_inert(page)
-    assert sum(tag == "svg" for tag, _ in page.elements) == 7
+    assert sum(each.get("class") == "drawing" for _, each in page.elements) == 7
     assert [a.get("content") for tag, a in page.elements if tag == "meta" and "http-equiv" in a] == [
         "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
     ]
@@ -142,7 +142,7 @@ def test_hostile_text_in_every_field_is_shown_as_text(start: int) -> None:
     table = make_table(classes=20, broken=2, class_names=HOSTILE[start : start + 20], **recipe)
     page = page_of(Table(poisoned_points(table.points, start), table.scores, poisoned_record(table.record, start)))
     assert_inert(page)
-    assert sum(tag == "svg" for tag, _ in page.elements) == 7
+    assert sum(each.get("class") == "drawing" for _, each in page.elements) == 7
     for name in HOSTILE[start : start + 20]:
         forms = {" ".join(wording.show(text, 28).split()) for text in (name, storable(name))}  # of a record, of a frame
         assert any(form in page.text for form in forms), name

@@ -23,6 +23,10 @@ from brittle.analysis.margin_consistency import (
 from brittle.analysis.mean_absolute import MeanAbsolute, mean_absolute
 from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.analysis.outcomes import outcomes
+from brittle.analysis.overview import Overview, overview
+from brittle.analysis.overview_text import NextStep, format_overview, next_steps
+from brittle.analysis.point_card import find_point, format_point_card, point_card
+from brittle.analysis.point_list import format_point_list, point_list
 from brittle.analysis.prediction_powered import PoweredMean, powered_mean
 from brittle.analysis.probabilistic_accuracy import (
     ProbabilisticAccuracy,
@@ -55,6 +59,8 @@ __all__ = [
     "MarginConsistency",
     "MeanAbsolute",
     "MeanInterval",
+    "NextStep",
+    "Overview",
     "PoweredMean",
     "ProbabilisticAccuracy",
     "RobustAccuracy",
@@ -75,11 +81,15 @@ __all__ = [
     "expected_change_points",
     "expected_change_table",
     "extremes",
+    "find_point",
     "format_agreement",
     "format_comparison",
     "format_decisions",
     "format_expected_change",
     "format_group_means",
+    "format_overview",
+    "format_point_card",
+    "format_point_list",
     "format_probabilistic_accuracy",
     "format_worst_case",
     "group_means",
@@ -92,7 +102,11 @@ __all__ = [
     "mean_absolute",
     "mean_differences",
     "mean_interval",
+    "next_steps",
     "outcomes",
+    "overview",
+    "point_card",
+    "point_list",
     "powered_mean",
     "probabilistic_accuracy",
     "rank_correlation",

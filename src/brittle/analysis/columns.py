@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from brittle.store.columns import ANY_NOISE, Column, Scored, Setting
+from brittle.estimate import INPUT_MARGIN
+from brittle.store.columns import ANY_NOISE, Column, Scored, Setting, column_of
 
 TYPICAL_P_ROBUST = 0.7
 """The noise level whose mean robustness is nearest to this tells points apart best: few at 1, few at chance."""
@@ -67,3 +68,23 @@ def safer(column: Column) -> pd.Series | None:
     if column.safer is None:
         return None
     return column.value if column.safer == "higher" else -column.value
+
+
+def safety(column: Column) -> pd.Series | None:
+    """As `safer`, and of an input margin the distance, which has a safer direction but is compared with no other."""
+    return column.value if column.score == INPUT_MARGIN else safer(column)
+
+
+def named_column(columns: Sequence[Column], name: str) -> Column:
+    """The column of a score by its name or its label; of several under a name, the one that stands beside the rest.
+
+    That is the one at the noise that speaks for the run, with the most draws.
+
+    Raises:
+        DataError: no column fits, or several do that differ in something else.
+    """
+    spoken = typical(columns)
+    beside = [column for column in columns if spoken is not None and column.setting == spoken.setting]
+    most = max((column.draws or 0 for column in beside if column.score == name), default=0)
+    fitting = [column for column in beside if column.score == name and (column.draws or 0) == most]
+    return fitting[0] if len(fitting) == 1 else column_of(columns, name)

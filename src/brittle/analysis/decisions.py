@@ -53,12 +53,17 @@ def column_for(table: Scored, limit: float | None = None) -> Column:
     Raises:
         DataError: the run holds none.
     """
-    drawn_for = [one for one in table.columns if one.is_probability and one.limit is not None]
-    fitting = [one for one in drawn_for if limit in (None, one.limit)]
-    found = fitting[0] if fitting else typical(table.columns)
+    found = column_if_any(table, limit)
     if found is None:
         raise DataError("no_such_score", "the run holds no flip probability; score it by one, such as moments")
     return found
+
+
+def column_if_any(table: Scored, limit: float | None = None) -> Column | None:
+    """As `column_for`; None where the run holds no flip probability with a value."""
+    drawn_for = [one for one in table.columns if one.is_probability and one.limit is not None]
+    fitting = [one for one in drawn_for if limit in (None, one.limit)]
+    return fitting[0] if fitting else typical(table.columns)
 
 
 def drawn(column: Column) -> pd.Series:

@@ -14,6 +14,16 @@ def number(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.3g}"
 
 
+def share_of(count: int, total: int, noun: str) -> str:
+    """Some of a number of things, such as `646 of 2,000 predictions (32%)`; never rounded to none or to all."""
+    plural = noun if total == 1 else f"{noun}s"
+    share = 100.0 * count / total
+    rounded = (
+        f"{share:.0f}%" if 1.0 <= share <= 99.0 or count in (0, total) else "under 1%" if share < 1.0 else "over 99%"
+    )
+    return f"{count:,} of {total:,} {plural} ({rounded})"
+
+
 def with_interval(row: Row, name: str) -> str:
     """The number `name` of a row with the interval that stands beside it."""
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]

@@ -16,6 +16,7 @@ from brittle.cli.compare import compare
 from brittle.cli.corrupt import corrupt
 from brittle.cli.detector import detector, pseudo_margin
 from brittle.cli.options import Quiet, RunOptions
+from brittle.cli.show import show as show_run
 from brittle.cli.verify import verify
 from brittle.errors import BrittleError, UsageError
 
@@ -48,6 +49,7 @@ app.command(
     "\nAll checks that can be made are made, even where others fail. Exits with 0 where none failed, with 3 "
     "otherwise.",
 )
+app.command(show_run, name="show")
 app.command(verify)
 
 

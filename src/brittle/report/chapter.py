@@ -44,6 +44,7 @@ class Chapter(ABC, Generic[Result]):
         template: sets the result.
         terms: sets the paragraph at the start of the page that says what the chapter is about; empty for none.
         style: its rules in CSS; empty for none.
+        leads: whether it stands at the start of the page, before the numbers that the chapters give.
         begins_part: whether a rule and a larger heading set it off from what comes before.
     """
 
@@ -52,6 +53,7 @@ class Chapter(ABC, Generic[Result]):
     template: ClassVar[Text]
     terms: ClassVar[Text] = ""
     style: ClassVar[Text] = ""
+    leads: ClassVar[bool] = False
     begins_part: ClassVar[bool] = True
 
     @abstractmethod

@@ -33,6 +33,7 @@ class _Section:
 
     name: str
     title: str
+    leads: bool
     begins_part: bool
     terms: Markup
     brief: Brief
@@ -138,7 +139,7 @@ def _set(environment: Environment, chapter: Chapter[Any], contents: Contents) ->
         Markup(environment.from_string(text_of(text)).render(result=result, figures=drawn))
         for text in (chapter.terms, chapter.template)
     )
-    return _Section(chapter.name, chapter.title, chapter.begins_part, terms, chapter.brief(result), body)
+    return _Section(chapter.name, chapter.title, chapter.leads, chapter.begins_part, terms, chapter.brief(result), body)
 
 
 def _style(chapters: Sequence[Chapter[Any]]) -> Markup:

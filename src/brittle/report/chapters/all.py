@@ -14,11 +14,13 @@ from brittle.report.chapters.expected_change import ExpectedChangeChapter
 from brittle.report.chapters.fragile import FragileChapter
 from brittle.report.chapters.images import ImagesChapter
 from brittle.report.chapters.other_runs import OtherRunsChapter
+from brittle.report.chapters.overview import OverviewChapter
 from brittle.report.chapters.repeat import RepeatChapter
 from brittle.report.chapters.scored import ScoredChapter
 from brittle.report.chapters.worst_case import WorstCaseChapter
 
 CHAPTERS: tuple[Chapter[Any], ...] = (
+    OverviewChapter(),
     ScoredChapter(),
     DistributionChapter(),
     DecisionsChapter(),

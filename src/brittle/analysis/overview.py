@@ -1,0 +1,135 @@
+"""What a run says in one screen: how many points hold, which kinds, which classes, on what evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from brittle.analysis.class_bias import ClassBias, class_bias, class_name, class_of
+from brittle.analysis.decisions import column_if_any
+from brittle.errors import ParameterError
+from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row, Scored
+
+LIMIT = 0.9
+"""A prediction holds where it is kept with this probability or more, unless a run or a reader names another one."""
+
+RIGHT, WRONG, UNLABELLED = "right", "wrong", "no label"
+"""What a prediction is, as far as the labels say."""
+
+NAMED = 30
+"""Points that a class has at least before it is named as the least robust one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Overview:
+    """What a run says of its points, for one limit.
+
+    Attributes:
+        column: the flip probability that was read; None where the run has none with a value.
+        limit: a prediction holds where `p_robust` is at least this.
+        points: points of the run.
+        labelled: those of them with a label and a prediction.
+        right: those of the labelled ones that are predicted right.
+        groups: how many points are of each kind: one row for `right`, `wrong` and `no label`, one column for `holds`,
+            `undecided` and `breaks`. Points without a number are in none.
+        without_number: points whose robustness has no number.
+        classes: one row per class, that of which the smallest share holds first: `class`, `name`, `points`, `holds`,
+            `undecided`, `breaks`.
+        bias: whether classes differ; None without classes.
+        evidence: how many of the states rest on `counted`, `modelled` and `extrapolated` intervals.
+        confidence: of the intervals.
+        command: what made the run, word by word; None where it was run from Python.
+    """
+
+    column: Column | None
+    limit: float
+    points: int
+    labelled: int
+    right: int
+    groups: pd.DataFrame
+    without_number: int
+    classes: pd.DataFrame
+    bias: ClassBias | None
+    evidence: Mapping[str, int]
+    confidence: float
+    command: tuple[str, ...] | None
+
+    def count(self, state: str, kind: str | None = None) -> int:
+        """Points of a state: those that are right, wrong or without a label, or all."""
+        rows = self.groups if kind is None else self.groups.loc[[kind]]
+        return sum(rows[state].tolist())
+
+    @property
+    def named(self) -> Row | None:
+        """The row of `bias.classes` of the one class that is surely the least robust; None where none is."""
+        if self.bias is None or not self.bias.differ or len(self.bias.least) != 1:
+            return None
+        first = self.bias.classes.iloc[0].to_dict()
+        return first if first["points"] >= NAMED else None
+
+
+def overview(table: Scored, limit: float | None = None, column: Column | None = None) -> Overview:
+    """What a run says in one screen; `brittle.analysis.overview_text` says it in sentences.
+
+    `holds` where the whole interval of `p_robust` lies at `limit` or above, `breaks` where it lies below, `undecided`
+    where it reaches over `limit` (see `decide`). A class is named as the least robust one only where it has
+    `NAMED` points and a test over all classes tells it from every other one (`class_bias`).
+
+    Args:
+        table: a run.
+        limit: between 0 and 1; by default the one that points were drawn for, else `LIMIT`.
+        column: the flip probability to read; by default the one drawn for the limit, else the one that speaks for the
+            run.
+
+    Raises:
+        ParameterError: the limit is not between 0 and 1.
+    """
+    if limit is not None and not 0 < limit < 1:
+        raise ParameterError("limit", f"limit must be a number between 0 and 1; found {limit!r:.40}")
+    column = column or column_if_any(table, limit)
+    limit = limit if limit is not None else (column.limit if column is not None else None) or LIMIT
+    frame = _frame(table, limit, column)
+    groups = pd.crosstab(frame["kind"], frame["state"]).reindex(
+        index=[RIGHT, WRONG, UNLABELLED], columns=[HOLDS, UNDECIDED, BREAKS], fill_value=0
+    )
+    bias = class_bias(table, column) if column is not None else None
+    evidence = frame["evidence"].where(frame["state"].notna()).dropna().value_counts().to_dict()
+    return Overview(
+        column,
+        limit,
+        len(frame),
+        sum(kind != UNLABELLED for kind in frame["kind"]),
+        frame["kind"].tolist().count(RIGHT),
+        groups,
+        sum(frame["state"].isna().tolist()),
+        _classes(table, frame),
+        bias,
+        evidence,
+        table.record.confidence,
+        table.record.command,
+    )
+
+
+def _frame(table: Scored, limit: float, column: Column | None) -> pd.DataFrame:
+    """`kind`, `class`, `state` and `evidence` of every point of the run."""
+    frame = table.points.select(["point", "label", "correct"]).to_pandas().set_index("point")
+    kind = frame["correct"].map({True: RIGHT, False: WRONG}).astype(object)
+    frame["kind"] = kind.where(frame["correct"].notna(), UNLABELLED)
+    frame["class"] = class_of(table)[1]
+    frame["state"] = None if column is None else column.states(limit)
+    frame["evidence"] = None if column is None else column.rows["evidence"]
+    return frame
+
+
+def _classes(table: Scored, frame: pd.DataFrame) -> pd.DataFrame:
+    known = frame.dropna(subset=["class", "state"])
+    counts = pd.crosstab(known["class"], known["state"]).reindex(columns=[HOLDS, UNDECIDED, BREAKS], fill_value=0)
+    rows = [
+        {"class": key, "name": class_name(table, key), "points": sum(row.values()), **row}
+        for key, row in zip(map(int, counts.index.tolist()), counts.to_dict("records"), strict=True)
+    ]
+    found = pd.DataFrame(rows, columns=["class", "name", "points", HOLDS, UNDECIDED, BREAKS])
+    share = found[HOLDS] / found["points"]
+    return found.assign(share=share).sort_values(["share", "class"], ignore_index=True).drop(columns="share")

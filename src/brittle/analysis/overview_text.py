@@ -1,0 +1,181 @@
+"""The overview of a run in sentences: how brittle, where, how sure, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from brittle.analysis.overview import RIGHT, WRONG, Overview
+from brittle.analysis.text import aligned, number, share_of
+from brittle.estimate import Evidence
+from brittle.store.columns import BREAKS, HOLDS, UNDECIDED
+
+STATES = (HOLDS, UNDECIDED, BREAKS)
+"""The order in which states are shown."""
+
+SHOWN = 10
+"""Classes in the table of a terminal."""
+
+FOUND = 10
+"""Points that hold, and that break, before a detector is worth fitting."""
+
+MORE_DRAWS = 10
+"""How many times the draws of a run that left points undecided are worth spending on those."""
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """Something to do next.
+
+    Attributes:
+        points: how many points it is about.
+        text: why, in a sentence.
+        command: what does it, as one types it.
+    """
+
+    points: int
+    text: str
+    command: str
+
+
+def how_brittle(found: Overview) -> str:
+    """How many predictions hold and break, and how many are right."""
+    rated = found.points - found.without_number
+    if not rated:
+        return f"{_right(found)} No point has a flip probability, so nothing is known of what noise does to them."
+    held, broken, open_ones = (found.count(state) for state in (HOLDS, BREAKS, UNDECIDED))
+    column = found.column
+    noise = "" if column is None or column.setting.sigma is None else f"Under noise of {column.setting}, "
+    first = (
+        f"{noise}{share_of(held, rated, 'prediction')} {'holds' if rated == 1 else 'hold'}: kept with probability "
+        f"{found.limit:g} or more. {broken:,} {'breaks' if broken == 1 else 'break'} and {open_ones:,} "
+        f"{'is' if open_ones == 1 else 'are'} undecided."
+    )
+    return f"{first[0].upper()}{first[1:]} {_right(found)}"
+
+
+def where(found: Overview) -> str:
+    """Whether one class is less robust than the others; empty with fewer than two classes."""
+    bias = found.bias
+    if bias is None or len(bias.classes) < 2:
+        return ""
+    named = found.named
+    if named is not None:
+        ends = f"{number(named['low'])} to {number(named['high'])}"
+        return (
+            f"{named['name']} is the least robust class: its predictions are kept with probability "
+            f"{number(named['mean'])} in the mean ({ends}), and those of every other class more often."
+        )
+    if not bias.differ:
+        return f"The {len(bias.classes)} classes cannot be told apart by their robustness (p = {number(bias.p_value)})."
+    return (
+        f"The classes differ in robustness (p = {number(bias.p_value)}), but which is the least robust is open: "
+        f"{len(bias.least)} of {len(bias.classes)} may be."
+    )
+
+
+def how_sure(found: Overview) -> str:
+    """How sure the states are, and what they rest on."""
+    rated = found.points - found.without_number
+    if not rated:
+        return ""
+    sure = f"A point is called only where its whole {100 * found.confidence:.4g}% interval lies on one side."
+    guessed = found.evidence.get(Evidence.EXTRAPOLATED.slug, 0)
+    counted = found.evidence.get(Evidence.COUNTED.slug, 0)
+    if counted == rated:
+        rests = "All intervals count noisy copies and hold for every network."
+    elif guessed:
+        rests = f"{guessed:,} of {rated:,} intervals rest on a model of the margins beyond what any noisy copy showed."
+    else:
+        rests = (
+            f"{rated - counted:,} of {rated:,} intervals rest on a model of the margins that the noisy copies bear out."
+        )
+    lost = f" {share_of(found.without_number, found.points, 'point')} have no number." if found.without_number else ""
+    return f"{sure} {rests}{lost}"
+
+
+def next_steps(found: Overview, run: str = "RUN") -> tuple[NextStep, ...]:
+    """What to do next, the most useful first, each with the command that does it.
+
+    Args:
+        found: what `overview` gives.
+        run: the folder of the run.
+    """
+    show = f"brittle show {shlex.quote(run)}"
+    limit = f" --limit {found.limit:g}"
+    candidates = (
+        (found.count(UNDECIDED), "undecided: draw more noise for these", _draw_more(found, run)),
+        (
+            found.count(BREAKS, RIGHT),
+            "right, and noise breaks them: look at them",
+            f"{show} --state breaks --right{limit}",
+        ),
+        (
+            found.count(HOLDS, WRONG),
+            "wrong, and no noise shows it: check their labels",
+            f"{show} --state holds --wrong{limit}",
+        ),
+        (
+            min(found.count(BREAKS), found.count(HOLDS)) // FOUND and found.count(BREAKS),
+            "break: calibrate a detector that flags such predictions in one pass",
+            f"brittle detector fit {shlex.quote(run)}{limit}",
+        ),
+        (found.without_number, "without a number: see why", f"{show} --state failed"),
+    )
+    return tuple(NextStep(points, f"{points:,} {text}.", command) for points, text, command in candidates if points)
+
+
+def format_overview(found: Overview, run: str = "RUN") -> str:
+    """The overview as plain text for a terminal.
+
+    Args:
+        found: what `overview` gives.
+        run: the folder of the run, for the commands.
+    """
+    lines = [text for text in (how_brittle(found), where(found), how_sure(found)) if text]
+    kinds = [kind for kind in found.groups.index if found.groups.loc[kind].sum()]
+    if kinds:
+        counts = [[kind, *(f"{found.count(state, kind):,}" for state in STATES)] for kind in kinds]
+        lines += ["", *aligned([["predictions", *STATES], *counts])]
+    if len(found.classes) > 1:
+        rows = found.classes.head(SHOWN).to_dict("records")
+        lines += [
+            "",
+            *aligned([["class", *STATES], *([row["name"], *(f"{row[state]:,}" for state in STATES)] for row in rows)]),
+        ]
+        lines += [f"  and {len(found.classes) - len(rows)} classes more"] if len(found.classes) > len(rows) else []
+    steps = next_steps(found, run)
+    lines += ["", "next:"] if steps else []
+    for step in steps:
+        lines += [f"  {step.text}", f"    {step.command}"]
+    return "\n".join(lines)
+
+
+def _right(found: Overview) -> str:
+    if not found.labelled:
+        return "No point has a label, so nothing is known of how many are right."
+    return f"{share_of(found.right, found.labelled, 'label')} {'is' if found.labelled == 1 else 'are'} predicted right."
+
+
+def _draw_more(found: Overview, run: str) -> str:
+    """The command that goes on with the undecided points of a run."""
+    most = found.column.parameters.get("draws") if found.column is not None and found.column.stops else None
+    more = f" --most-draws {MORE_DRAWS * most}" if isinstance(most, int) else ""
+    rule = f"--resume --until decided --limit {found.limit:g}{more}"
+    if found.command is None or "score" not in found.command[:2]:
+        return f"brittle score MODEL DATA --out {shlex.quote(run)} {rule}"
+    return f"{shlex.join(_without_rule(found.command))} {rule}"
+
+
+def _without_rule(command: tuple[str, ...]) -> list[str]:
+    """A command without the options that say when to stop, and whether to go on or to write over."""
+    kept, skip = [], False
+    for word in command:
+        name, given, _ = word.partition("=")
+        if name in ("--until", "--limit", "--most-draws"):
+            skip = not given
+        elif name in ("--resume", "--overwrite") or skip:
+            skip = False
+        else:
+            kept.append(word)
+    return kept

@@ -1,0 +1,132 @@
+"""Everything that a run says of one point."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import pandas as pd
+import pyarrow as pa
+
+from brittle.analysis.class_bias import class_name
+from brittle.analysis.columns import largest_budgets, safety
+from brittle.analysis.text import aligned, number
+from brittle.errors import DataError, listed
+from brittle.store.columns import Row, Scored
+
+
+class Attacked(Scored, Protocol):
+    """A run with the inputs that break its predictions; a `brittle.Table` is one."""
+
+    @property
+    def counterexamples(self) -> pa.Table:
+        """The nearest inputs found with another prediction."""
+        ...
+
+
+_FIELDS = ("score", "quantity", "value", "low", "high", "rank", "of", "evidence", "status", "detail", "passes")
+
+
+def find_point(table: Scored, asked: str | int) -> str:
+    """The id of the point that has this id, this row number or this name, in that order.
+
+    Raises:
+        DataError: no point has, or several have that name.
+    """
+    ids = table.points["point"].to_pylist()
+    if str(asked) in ids:
+        return str(asked)
+    if str(asked).isdigit() and int(asked) in (rows := table.points["row"].to_pylist()):
+        return ids[rows.index(int(asked))]
+    named = [one for one, name in zip(ids, table.points["name"].to_pylist(), strict=True) if name == str(asked)]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        raise DataError(
+            "several_points", f"{len(named)} points have the name {str(asked)!r:.60}; ask by id: {listed(named, 5)}"
+        )
+    raise DataError(
+        "no_such_point", f"no point of the run has the id, row or name {str(asked)!r:.60}; ids: {listed(ids, 5)}"
+    )
+
+
+def point_card(table: Scored, point: str) -> pd.DataFrame:
+    """Every score of one point.
+
+    Args:
+        table: a run.
+        point: its id (`find_point` gives it).
+
+    Returns:
+        One row per score, in the order of the record: `score` (its label), `quantity` (`p_robust` of a flip
+        probability), `value` with its interval `low`, `high`; `rank`, its place in the order of that score, the least
+        safe first, `of` so many points with a number (both NaN where a score has no safer direction); `evidence`,
+        `status`, `detail`, `passes`.
+    """
+    rows = []
+    for column in table.columns:
+        (row,) = column.rows.loc[[point]].to_dict("records")
+        ends = (1 - row["high"], 1 - row["low"]) if column.is_probability else (row["low"], row["high"])
+        order = safety(column)
+        own = math.nan if order is None else float(order.loc[[point]].iloc[0])
+        rows.append(
+            {
+                "score": column.label,
+                "quantity": "p_robust" if column.is_probability else column.quantity,
+                "value": 1 - row["value"] if column.is_probability else row["value"],
+                "low": ends[0],
+                "high": ends[1],
+                "rank": math.nan if order is None or math.isnan(own) else sum((order < own).tolist()) + 1,
+                "of": math.nan if order is None else sum(order.notna().tolist()),
+                **{name: "" if pd.isna(row[name]) else row[name] for name in ("evidence", "status", "detail")},
+                "passes": row["passes"],
+            }
+        )
+    return pd.DataFrame(rows, columns=_FIELDS)
+
+
+def format_point_card(table: Attacked, point: str) -> str:
+    """The result of `point_card` as plain text for a terminal, with what the point is.
+
+    Of each estimator of the flip probability, that with the most draws.
+    """
+    most = {column.label for column in largest_budgets(table.columns)}
+    few = {column.label for column in table.columns if column.is_probability} - most
+    shown = [row for row in point_card(table, point).to_dict("records") if row["score"] not in few]
+    (row,) = table.points.drop_columns(["image"]).filter(_is(table, point)).to_pylist()
+    lines = [_what(table, row), ""]
+    cells = [_cells(each) for each in shown]
+    lines += aligned([["score", "value", "interval", "rank", "evidence", "status"], *cells])
+    notes = {each["detail"]: each["score"] for each in shown if each["detail"]}
+    lines += ["", *(f"  {score}: {note}" for note, score in notes.items())] if notes else []
+    met = [
+        one
+        for one in table.counterexamples.select(["point", "score", "predicted"]).to_pylist()
+        if one["point"] == point
+    ]
+    lines += [
+        f"  {one['score']}: the nearest other input that was found is predicted {class_name(table, one['predicted'])}"
+        for one in met
+    ]
+    return "\n".join(lines)
+
+
+def _is(table: Scored, point: str) -> list[bool]:
+    return [one == point for one in table.points["point"].to_pylist()]
+
+
+def _what(table: Scored, row: Row) -> str:
+    name = f" ({row['name']})" if row["name"] is not None else ""
+    predicted = "no prediction" if row["predicted"] is None else f"predicted {class_name(table, row['predicted'])}"
+    label = "" if row["label"] is None else f", labelled {class_name(table, row['label'])}"
+    wrong = {True: ": right", False: ": wrong", None: ""}[row["correct"]]
+    detail = f"; {row['detail']}" if row["detail"] else ""
+    return f"Point {row['point']}{name}, row {row['row']}: {predicted}{label}{wrong}{detail}"
+
+
+def _cells(row: Row) -> list[str]:
+    interval = "-" if pd.isna(row["low"]) else f"{number(row['low'])} to {number(row['high'])}"
+    rank = "-" if pd.isna(row["rank"]) else f"{int(row['rank']):,} of {int(row['of']):,}"
+    value = number(row["value"])
+    text = f"{value} ({row['quantity'].replace('_', ' ')})" if row["quantity"] != "p_robust" else f"{value} (p_robust)"
+    return [row["score"], text, interval, rank, row["evidence"], row["status"]]

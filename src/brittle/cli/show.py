@@ -1,0 +1,88 @@
+"""The command that shows a run in a terminal: one screen, its points in an order, or one point."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from brittle.cli.common import Flag
+from brittle.cli.common import show as print_lines
+from brittle.errors import UsageError
+
+TOP = 20
+"""Points in a list, unless another number is asked for."""
+
+
+def show(
+    run_folder: Annotated[Path, Parameter(name="run")],
+    point: str | None = None,
+    /,
+    *,
+    top: int | None = None,
+    by: str | None = None,
+    of_class: Annotated[str | None, Parameter(name="--class")] = None,
+    state: Literal["holds", "breaks", "undecided", "failed"] | None = None,
+    right: Annotated[bool, Flag] = False,
+    wrong: Annotated[bool, Flag] = False,
+    limit: float | None = None,
+) -> int:
+    """Show what RUN found: on one screen, as a list of points, or for one POINT.
+
+    The screen says how many predictions hold and break, which classes, how sure that is, and what to do next. Any of
+    the options --top, --by, --class, --state, --right and --wrong asks for a list instead.
+
+    Parameters
+    ----------
+    run_folder
+        A folder that `brittle score` wrote.
+    point
+        The id, the row or the name of a point: everything that the run says of it.
+    top
+        Points in the list; 20 by default.
+    by
+        The score that orders the list, the least safe point first: a name, at the noise that speaks for the run, or
+        a label such as moments(draws=100, sigma=0.1). By default the flip probability that speaks for the run.
+    of_class
+        Only points of this class, by name or number.
+    state
+        Only points that hold, break or are undecided at --limit, or that have no number (failed).
+    right
+        Only points that are predicted right.
+    wrong
+        Only points that are predicted wrong.
+    limit
+        A prediction holds where it is kept with this probability or more; by default the one that points were drawn
+        for, or 0.9.
+    """
+    from brittle.analysis.overview import overview
+    from brittle.analysis.overview_text import format_overview
+    from brittle.store.reading import read_table
+
+    listing = top is not None or by or of_class or state or right or wrong
+    if right and wrong:
+        raise UsageError("right_and_wrong", "--right and --wrong leave no point together; give one of them")
+    if top is not None and top < 1:
+        raise UsageError("top", f"--top takes a number of points, 1 or more; found {top}")
+    if point is not None and (listing or limit is not None):
+        raise UsageError(
+            "point_and_list", f"POINT ({point}) shows one point and takes no option of a list; give one of both"
+        )
+    table = read_table(run_folder)
+    if point is not None:
+        from brittle.analysis.point_card import find_point, format_point_card
+
+        print_lines(format_point_card(table, find_point(table, point)))
+    elif listing:
+        from brittle.analysis.columns import named_column
+        from brittle.analysis.decisions import column_for
+        from brittle.analysis.point_list import format_point_list, point_list
+
+        column = named_column(table.columns, by) if by else column_for(table, limit)
+        correct = "right" if right else "wrong" if wrong else None
+        frame = point_list(table, column, of_class=of_class, state=state, correct=correct, limit=limit)
+        print_lines(format_point_list(frame, table, column, top or TOP))
+    else:
+        print_lines(format_overview(overview(table, limit), str(run_folder)))
+    return 0

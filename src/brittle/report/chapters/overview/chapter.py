@@ -1,0 +1,123 @@
+"""The first screen: how brittle, where, how sure, and what to do next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from brittle.analysis.overview import Overview, overview
+from brittle.analysis.overview_text import STATES, NextStep, how_brittle, how_sure, next_steps, where
+from brittle.report.chapter import Chapter, Text, files_beside
+from brittle.report.contents import Contents, ends
+from brittle.report.wording import plural, show, small_percent
+
+MAX_CLASSES = 12
+"""Classes shown; of more, those of which the smallest and the largest share holds."""
+
+FILES = files_beside(__name__)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Points of one kind and state, such as those that are right and hold.
+
+    Attributes:
+        kind: `right`, `wrong` or `no label`.
+        state: `holds`, `undecided` or `breaks`.
+        share: of all points with a number, as text.
+        points: how many, as text.
+    """
+
+    kind: str
+    state: str
+    share: str
+    points: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One class: its name; of each state the name, the points, and in percent the start and the width of its part."""
+
+    name: str
+    parts: tuple[tuple[str, int, float, float], ...]
+
+    @property
+    def spoken(self) -> str:
+        """The bar in words."""
+        return f"{self.name}: " + ", ".join(f"{state} {points}" for state, points, _, _ in self.parts)
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    """What the first screen says.
+
+    Attributes:
+        brittle: how many predictions hold and break, and how many are right.
+        where: whether one class is less robust than the others; empty with fewer than two classes.
+        sure: how sure that is.
+        groups: the kinds of points, each with its share.
+        bars: the classes, that of which the smallest share holds first; empty with fewer than two.
+        left_out: classes between those that are shown, in words; empty for none.
+        steps: what to do next.
+    """
+
+    brittle: str
+    where: str
+    sure: str
+    groups: tuple[Group, ...]
+    bars: tuple[Bar, ...]
+    left_out: str
+    steps: tuple[NextStep, ...]
+
+
+class OverviewChapter(Chapter[FirstScreen]):
+    """How brittle, where, how sure, and what to do next."""
+
+    name: ClassVar[str] = "overview"
+    title: ClassVar[str] = "In short"
+    template: ClassVar[Text] = FILES / "chapter.html.jinja"
+    style: ClassVar[Text] = FILES / "style.css"
+    begins_part: ClassVar[bool] = False
+    leads: ClassVar[bool] = True
+
+    def summarize(self, contents: Contents) -> FirstScreen | None:
+        """The first screen; None for a run without flip probabilities."""
+        if contents.chosen is None:
+            return None
+        found = overview(contents)
+        bars = _bars(contents, found)
+        hidden = len(found.classes) - len(bars) if bars else 0
+        return FirstScreen(
+            show(how_brittle(found)),
+            show(where(found)),
+            show(how_sure(found)),
+            _groups(found),
+            bars,
+            f"{plural(hidden, 'class')} between these." if hidden else "",
+            next_steps(found),
+        )
+
+
+def _groups(found: Overview) -> tuple[Group, ...]:
+    """Of the kinds that the run holds, every state."""
+    rated = found.points - found.without_number
+    kinds = [kind for kind in found.groups.index if sum(found.groups.loc[kind].tolist())]
+    counts = [(kind, state, found.count(state, kind)) for kind in kinds for state in STATES]
+    return tuple(Group(kind, state, small_percent(one / rated), f"{one:,}") for kind, state, one in counts)
+
+
+def _bars(contents: Contents, found: Overview) -> tuple[Bar, ...]:
+    rows = {int(row["class"]): row for row in found.classes.to_dict("records")}
+    if len(rows) < 2:
+        return ()
+    kept = ends(list(rows), MAX_CLASSES)
+    names = contents.class_labels(kept)
+    bars = []
+    for number in kept:
+        row, start, parts = rows[number], 0.0, []
+        for state in STATES:
+            width = 100.0 * row[state] / row["points"]
+            parts.append((state, int(row[state]), round(start, 2), round(width, 2)))
+            start += width
+        bars.append(Bar(names[number], tuple(parts)))
+    return tuple(bars)

@@ -1,0 +1,157 @@
+"""One screen: counts by hand over made-up runs, and the sentences that are said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from helpers.tables import make_table, without_score
+
+from brittle import Table
+from brittle.analysis.overview import LIMIT, NAMED, overview
+from brittle.analysis.overview_text import format_overview, how_brittle, how_sure, next_steps, where
+from brittle.errors import ParameterError
+from brittle.store.schemas import POINTS, SCORES
+
+HOLD, BREAK, OPEN = (0.0, 0.05), (0.2, 0.4), (0.05, 0.2)
+"""Intervals of the flip probability at the limit 0.9."""
+
+
+def made(
+    ends: Sequence[tuple[float, float] | None],
+    right: Sequence[bool | None] | None = None,
+    classes: Sequence[int] | None = None,
+    evidence: str = "counted",
+) -> Table:
+    """A run of one score whose points have these intervals, or no number; `right` None is no label."""
+    run = make_table(points=len(ends), scores=("monte_carlo",), sigmas=(0.1,), budgets=(400,))
+    scores = run.long()
+    scores["status"] = ["nonfinite_logits" if each is None else "ok" for each in ends]
+    for name, pick in (("low", min), ("high", max), ("value", lambda each: sum(each) / 2)):
+        scores[name] = [float("nan") if each is None else pick(each) for each in ends]
+    scores["evidence"] = evidence
+    points = run.points.to_pandas()
+    labels = list(classes or [0] * len(ends))
+    known = list(right) if right is not None else [True] * len(ends)
+    points["label"] = pa.array(
+        [None if one is None else key for one, key in zip(known, labels, strict=True)]
+    ).to_pandas()
+    points["predicted"] = [
+        key if one in (None, True) else (key + 1) % 10 for one, key in zip(known, labels, strict=True)
+    ]
+    points["correct"] = known
+    return replace(
+        run,
+        points=pa.Table.from_pandas(points, schema=POINTS, preserve_index=False),
+        scores=pa.Table.from_pandas(scores, schema=SCORES, preserve_index=False),
+    )
+
+
+def test_points_are_counted_by_kind() -> None:
+    ends = [HOLD] * 4 + [OPEN] * 3 + [BREAK] * 2 + [None]
+    right = [True, True, False, None, True, False, False, True, False, True]
+    found = overview(made(ends, right))
+    assert found.groups.to_dict("index") == {
+        "right": {"holds": 2, "undecided": 1, "breaks": 1},
+        "wrong": {"holds": 1, "undecided": 2, "breaks": 1},
+        "no label": {"holds": 1, "undecided": 0, "breaks": 0},
+    }
+    assert (found.points, found.without_number, found.labelled, found.right) == (10, 1, 9, 5)
+    assert found.limit == LIMIT
+    assert how_brittle(found) == (
+        "Under noise of sigma 0.1, 4 of 9 predictions (44%) hold: kept with probability 0.9 or more. 2 break and 3 are "
+        "undecided. 5 of 9 labels (56%) are predicted right."
+    )
+    assert how_sure(found).endswith("1 of 10 points (10%) have no number.")
+
+
+@pytest.mark.parametrize(("limit", "state"), [(0.94, "holds"), (0.95, "holds"), (0.96, "undecided")])
+def test_an_end_at_the_limit_decides(limit: float, state: str) -> None:
+    assert overview(made([HOLD]), limit).count(state) == 1
+
+
+def test_the_limit_of_the_draws_is_the_default() -> None:
+    run = made([HOLD, OPEN])
+    (score,) = run.record.scores
+    asked = replace(score, parameters={**score.parameters, "limit": 0.5})
+    scores = run.long().assign(parameters='{"draws":400,"limit":0.5,"sigma":0.1}')
+    stopped = replace(
+        run,
+        scores=pa.Table.from_pandas(scores, schema=SCORES, preserve_index=False),
+        record=replace(run.record, scores=(asked,)),
+    )
+    assert overview(stopped).limit == 0.5
+    assert overview(stopped, 0.9).limit == 0.9
+
+
+def test_one_class_is_named_only_where_the_data_tell_it_from_every_other() -> None:
+    worse = made([BREAK] * 60 + [HOLD] * 120, classes=[0] * 60 + [1] * 60 + [2] * 60)
+    found = overview(worse)
+    assert found.named is not None
+    assert where(found).startswith("airplane is the least robust class")
+    assert found.classes["name"].iloc[0] == "airplane"
+    alike = overview(made([BREAK, HOLD, OPEN] * 60, classes=[0, 1, 2] * 20 + [1, 2, 0] * 20 + [2, 0, 1] * 20))
+    assert alike.named is None
+    assert where(alike).startswith("The 3 classes cannot be told apart")
+    two = overview(made([BREAK] * 120 + [HOLD] * 60, classes=[0] * 60 + [1] * 60 + [2] * 60))
+    assert two.named is None
+    assert "2 of 3 may be" in where(two)
+    few = NAMED - 1
+    small = overview(made([(1.0, 1.0)] * few + [HOLD] * 400, classes=[0] * few + [1] * 200 + [2] * 200))
+    assert small.bias is not None
+    assert small.bias.differ
+    assert small.named is None
+
+
+def test_runs_that_can_say_little() -> None:
+    one = overview(made([OPEN]))
+    assert "1 of 1 prediction" not in how_brittle(one)
+    assert "0 of 1 prediction (0%) holds" in how_brittle(one)
+    assert "1 is undecided" in how_brittle(one)
+    assert where(one) == ""
+    unlabelled = overview(made([HOLD, BREAK], [None, None]))
+    assert "nothing is known of how many are right" in how_brittle(unlabelled)
+    failed = overview(made([None, None]))
+    assert "No point has a flip probability" in how_brittle(failed)
+    assert how_sure(failed) == ""
+    assert [step.command for step in next_steps(failed)] == ["brittle show RUN --state failed"]
+    nothing = overview(without_score(make_table(points=5), "monte_carlo", "moments", "mmse", "taylor", "softmax"))
+    assert nothing.column is None
+    assert "No point has a flip probability" in format_overview(nothing)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "said"),
+    [
+        ("counted", "All intervals count noisy copies"),
+        ("modelled", "2 of 2 intervals rest on a model of the margins that the noisy copies bear out"),
+        ("extrapolated", "2 of 2 intervals rest on a model of the margins beyond what any noisy copy showed"),
+    ],
+)
+def test_what_the_states_rest_on_is_said(evidence: str, said: str) -> None:
+    assert said in how_sure(overview(made([HOLD, BREAK], evidence=evidence)))
+
+
+def test_steps_carry_their_command() -> None:
+    found = overview(made([HOLD] * 20 + [OPEN] * 3 + [BREAK] * 12, [False] * 5 + [True] * 30))
+    assert [step.command for step in next_steps(found, "a run")] == [
+        "brittle score --model models:cnn --data cifar10 --sigma 0.05,0.1,0.25 --resume --until decided --limit 0.9",
+        "brittle show 'a run' --state breaks --right --limit 0.9",
+        "brittle show 'a run' --state holds --wrong --limit 0.9",
+        "brittle detector fit 'a run' --limit 0.9",
+    ]
+    assert [step.points for step in next_steps(found)] == [3, 12, 5, 12]
+    again = replace(
+        found, command=("brittle", "score", "m.pt2", "d", "--limit=0.9", "--until", "decided", "--out", "r")
+    )
+    assert next_steps(again)[0].command == "brittle score m.pt2 d --out r --resume --until decided --limit 0.9"
+    python = replace(found, command=None)
+    assert next_steps(python)[0].command.startswith("brittle score MODEL DATA --out RUN --resume")
+
+
+@pytest.mark.parametrize("limit", [0.0, 1.0, float("nan"), -1.0])
+def test_what_is_no_limit(limit: float) -> None:
+    with pytest.raises(ParameterError, match="limit must be a number between 0 and 1"):
+        overview(made([HOLD]), limit)

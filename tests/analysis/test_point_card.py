@@ -1,0 +1,56 @@
+"""Everything a run says of one point, beside the long table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers.tables import HOSTILE, make_table
+
+from brittle.analysis.point_card import find_point, format_point_card, point_card
+from brittle.errors import DataError
+
+TABLE = make_table(points=20, scores=("monte_carlo", "logit_margin", "input_margin"), broken=1, sigmas=(0.1,))
+IDS = TABLE.points["point"].to_pylist()
+
+
+@pytest.mark.parametrize("place", [0, 1, 7])
+def test_a_card_holds_the_rows_of_its_point(place: int) -> None:
+    rows = [row for row in TABLE.long().to_dict("records") if row["point"] == IDS[place]]
+    card = point_card(TABLE, IDS[place])
+    assert len(card) == len(rows) == len(TABLE.columns)
+    for told, row in zip(card.to_dict("records"), rows, strict=True):
+        flips = row["score"] == "monte_carlo"
+        expected = [row["value"], row["low"], row["high"]]
+        if place == 0:
+            expected = [np.nan] * 3
+        elif flips:
+            expected = [1 - row["value"], 1 - row["high"], 1 - row["low"]]
+        assert np.allclose([told["value"], told["low"], told["high"]], expected, equal_nan=True)
+        assert told["status"] == row["status"]
+
+
+def test_the_first_rank_is_the_least_safe_point() -> None:
+    column = TABLE["logit_margin"]
+    least = str(column.value.idxmin())
+    card = point_card(TABLE, least).set_index("score")
+    assert (card.loc["logit_margin", "rank"], card.loc["logit_margin", "of"]) == (1, 19)
+
+
+@pytest.mark.parametrize("asked", [IDS[3], 3, "3", "test/00003.png"])
+def test_a_point_is_found_by_id_row_or_name(asked: str | int) -> None:
+    assert find_point(TABLE, asked) == IDS[3]
+
+
+def test_a_point_that_is_not_there() -> None:
+    with pytest.raises(DataError, match="no point of the run has the id, row or name 'nobody'"):
+        find_point(TABLE, "nobody")
+
+
+def test_a_terminal_shows_what_the_point_is_and_nothing_that_it_obeys() -> None:
+    text = format_point_card(TABLE, IDS[3])
+    assert text.startswith(f"Point {IDS[3]} (test/00003.png), row 3: predicted ")
+    assert "monte_carlo(draws=400, sigma=0.1)" in text
+    assert "monte_carlo(draws=10, sigma=0.1)" not in text
+    hostile = make_table(points=12, class_names=HOSTILE[29:39])
+    for point in hostile.points["point"].to_pylist():
+        assert format_point_card(hostile, point)

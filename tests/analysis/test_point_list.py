@@ -1,0 +1,77 @@
+"""Points in an order: every one once, by the score's own direction, and only those that were asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.tables import make_table
+
+from brittle import Table
+from brittle.analysis.columns import safety
+from brittle.analysis.point_list import format_point_list, point_list
+from brittle.errors import DataError, ParameterError
+
+TABLE = make_table(
+    points=60, scores=("monte_carlo", "softmax", "logit_margin", "input_margin"), broken=4, sigmas=(0.1,)
+)
+COLUMNS = {column.label: column for column in TABLE.columns}
+
+
+@pytest.mark.parametrize("label", list(COLUMNS))
+def test_every_point_stands_once_the_least_safe_first(label: str) -> None:
+    column = COLUMNS[label]
+    frame = point_list(TABLE, column)
+    assert sorted(frame["point"]) == sorted(TABLE.points["point"].to_pylist())
+    order = safety(column)
+    assert order is not None
+    danger = np.array([order.to_dict()[point] for point in frame["point"]])
+    numbers = danger[~np.isnan(danger)]
+    assert bool((np.diff(numbers) >= 0).all())
+    assert np.isnan(danger[len(numbers) :]).all()
+    assert sum(frame["value"].isna().tolist()) >= 4
+    known = frame.dropna(subset=["value", "low"])
+    if column.score not in ("softmax",):
+        assert bool((known["low"] <= known["value"] + 1e-12).all())
+
+
+def test_states_and_labels_choose_points() -> None:
+    whole = point_list(TABLE, limit=0.9)
+    for state in ("holds", "breaks", "undecided"):
+        some = point_list(TABLE, limit=0.9, state=state)
+        assert some["point"].tolist() == whole[whole["state"] == state]["point"].tolist()
+    assert point_list(TABLE, state="failed")["point"].tolist() == TABLE.points["point"].to_pylist()[:4]
+    sides = [point_list(TABLE, correct=side) for side in ("right", "wrong")]  # type: ignore[arg-type]
+    assert [set(side["correct"]) for side in sides] == [{True}, {False}]
+    assert sum(map(len, sides)) == 56
+
+
+@pytest.mark.parametrize("asked", ["deer", 4, "4"])
+def test_a_class_is_asked_for_by_name_or_number(asked: str | int) -> None:
+    found = point_list(TABLE, of_class=asked)
+    labels = TABLE.points["label"].to_pylist()
+    assert len(found) == labels.count(4)
+    assert set(found["label"]) == {4}
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        (TABLE, {"of_class": "unicorn"}, "no point of the run is in class 'unicorn'; classes: airplane"),
+        (TABLE, {"state": "broken"}, "state is holds, breaks, undecided or failed; found 'broken'"),
+        (make_table(points=5, labels=False), {"correct": "right"}, "no point of the run has a label"),
+        (make_table(points=5, scores=("logit_margin",)), {}, "the run holds no flip probability"),
+    ],
+)
+def test_what_cannot_be_listed(table: Table, options: dict[str, Any], message: str) -> None:
+    with pytest.raises((DataError, ParameterError), match=message):
+        point_list(table, **options)
+
+
+def test_a_terminal_shows_the_first_ones() -> None:
+    column = COLUMNS["logit_margin"]
+    text = format_point_list(point_list(TABLE, column), TABLE, column, 3)
+    assert text.splitlines()[0] == "60 of 60 points, the least safe by logit_margin first"
+    assert len(text.splitlines()) == 6
+    assert text.splitlines()[-1] == "  and 57 more; --top shows them"

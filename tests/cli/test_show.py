@@ -1,0 +1,71 @@
+"""The command `brittle show`: a screen, a list, a point, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers.tables import HOSTILE, make_table
+
+from brittle.analysis.overview import overview
+from brittle.analysis.overview_text import format_overview
+from brittle.analysis.point_card import format_point_card
+from brittle.analysis.point_list import format_point_list, point_list
+from brittle.cli import main
+
+TABLE = make_table(points=30, scores=("monte_carlo", "logit_margin"), sigmas=(0.1,))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run folder `run`."""
+    monkeypatch.chdir(tmp_path)
+    TABLE.save("run")
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["show", "run", *arguments]) == 0
+    found = capsys.readouterr()
+    assert found.err == ""
+    return found.out
+
+
+def test_a_screen_a_list_and_a_point(capsys: pytest.CaptureFixture[str]) -> None:
+    margin, flips = TABLE["logit_margin"], TABLE["monte_carlo(draws=400, sigma=0.1)"]
+    assert said(capsys) == format_overview(overview(TABLE), "run") + "\n"
+    assert said(capsys, "--limit", "0.5") == format_overview(overview(TABLE, 0.5), "run") + "\n"
+    assert said(capsys, "--top", "4", "--by", "logit_margin", "--class", "bird") == (
+        format_point_list(point_list(TABLE, margin, of_class="bird"), TABLE, margin, 4) + "\n"
+    )
+    assert said(capsys, "--state", "breaks", "--right") == (
+        format_point_list(point_list(TABLE, flips, state="breaks", correct="right"), TABLE, flips, 20) + "\n"
+    )
+    assert said(capsys, "3") == format_point_card(TABLE, TABLE.points["point"].to_pylist()[3]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--right", "--wrong"), "--right and --wrong leave no point together"),
+        (("--top", "0"), "--top takes a number of points, 1 or more; found 0"),
+        (("3", "--top", "4"), "POINT (3) shows one point and takes no option of a list"),
+        (("nobody",), "no point of the run has the id, row or name 'nobody'"),
+        (("--by", "mommets"), "expected a score of this run, found mommets"),
+        (("--limit", "1"), "limit must be a number between 0 and 1"),
+        (("--limit", "nan"), "limit must be a number between 0 and 1"),
+        (("--class", "unicorn"), "no point of the run is in class 'unicorn'"),
+    ],
+)
+def test_what_is_refused(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "run", *arguments]) != 0
+    found = capsys.readouterr()
+    assert message in found.err
+    assert found.out == ""
+
+
+def test_nothing_that_a_terminal_obeys_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    make_table(points=40, scores=("monte_carlo",), class_names=HOSTILE[30:40]).save("hostile")
+    for arguments in ([], ["--top", "40"], ["3"]):
+        assert main(["show", "hostile", *arguments]) == 0
+        text = capsys.readouterr().out
+        assert all(character.isprintable() for character in text.replace("\n", ""))

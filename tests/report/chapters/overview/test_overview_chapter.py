@@ -1,0 +1,48 @@
+"""The first screen: what it says is what the run holds, and it stands first."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.pages import assert_inert, open_contents, page_of, result_of
+from helpers.tables import HOSTILE, make_table
+
+from brittle.analysis.overview import overview
+from brittle.analysis.overview_text import how_brittle, how_sure, where
+from brittle.report.chapters.overview import OverviewChapter
+from brittle.report.chapters.overview.chapter import MAX_CLASSES
+
+
+@pytest.mark.parametrize("recipe", [{}, {"labels": False}, {"classes": 2}, {"broken": 5}, {"points": 1}], ids=str)
+def test_groups_and_bars_hold_every_point_with_a_number_once(recipe: dict[str, int]) -> None:
+    table = make_table(**recipe)
+    found, screen = overview(table), result_of(OverviewChapter(), table)
+    rated = found.points - found.without_number
+    assert sum(int(group.points.replace(",", "")) for group in screen.groups) == rated
+    assert {group.kind for group in screen.groups} <= ({"no label"} if not found.labelled else {"right", "wrong"})
+    for bar in screen.bars:
+        ends = [start + width for _, _, start, width in bar.parts]
+        assert ends[-1] == pytest.approx(100.0, abs=0.02)
+    if screen.bars:
+        assert sum(points for bar in screen.bars for _, points, _, _ in bar.parts) == rated
+    assert (screen.brittle, screen.where, screen.sure) == (how_brittle(found), where(found), how_sure(found))
+
+
+def test_of_many_classes_the_ends_are_shown_and_the_gap_is_said() -> None:
+    screen = result_of(OverviewChapter(), make_table(points=600, classes=40))
+    assert len(screen.bars) == MAX_CLASSES
+    assert screen.left_out == f"{40 - MAX_CLASSES} classes between these."
+    held = [bar.parts[0][3] for bar in screen.bars]
+    assert held == sorted(held)
+
+
+def test_it_stands_before_all_else_and_a_reader_of_screens_hears_the_bars() -> None:
+    page = page_of(make_table(class_names=HOSTILE[:10]))
+    assert_inert(page)
+    sections = [attributes["id"] for tag, attributes in page.elements if tag == "section"]
+    assert sections[:2] == ["overview", "headline"]
+    spoken = [str(each.get("aria-label")) for tag, each in page.elements if tag == "svg" and each.get("role") == "img"]
+    assert sum("holds " in words and "breaks " in words for words in spoken) >= 2
+
+
+def test_a_run_without_flip_probabilities_has_none() -> None:
+    assert OverviewChapter().summarize(open_contents(make_table(points=5, scores=("logit_margin",)))) is None
