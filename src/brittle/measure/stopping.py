@@ -96,17 +96,21 @@ class SampleUntil(Measurement):
         """The counts of each of `needs`."""
         return [_Counting.start(need, clean).carry_out(classifier) for need in needs]
 
-    def go_on(self, classifier: Classifier, clean: Clean, drawn: int, flips: Tensor) -> StoppedVotes:
+    def go_on(
+        self, classifier: Classifier, clean: Clean, drawn: int, flips: Tensor, flips_without_ties: Tensor
+    ) -> StoppedVotes:
         """The counts of points of which the first `drawn` copies are counted already, without sending these again.
 
         Args:
             classifier: of the first copies, too.
             clean: the points.
             drawn: copies of each that were sent, no answer found before the last of them.
-            flips: those of them that flipped, `[B]`; none tied, and all had finite logits.
+            flips: those of them that flipped, ties among them, `[B]`; all had finite logits.
+            flips_without_ties: the same with ties as votes for the predicted class, `[B]`.
         """
+        first = torch.stack((flips, flips_without_ties))
         with classifier.evaluating():
-            return _Counting.start(self, clean, drawn, flips).carry_out(classifier)
+            return _Counting.start(self, clean, drawn, first).carry_out(classifier)
 
 
 @dataclass
@@ -131,14 +135,16 @@ class _Counting:
 
     @classmethod
     def start(cls, need: SampleUntil, clean: Clean, drawn: int = 0, flips: Tensor | None = None) -> _Counting:
-        """The first `drawn` draws, of which `flips` `[B]` flipped; points that are not to be measured have none."""
+        """The first `drawn` draws, with their `flips`, ties among them and not, `[2, B]`; without logits there are none."""
         stream = Stream(need.noise, clean.inputs, clean.ids, clean.seed, "until")
         counts = torch.zeros(5, len(clean.inputs), dtype=torch.int64, device=clean.inputs.device)
         counting = cls(need, clean, stream, torch.arange(len(clean.inputs), device=counts.device), drawn, counts)
         counting.go_on_with(clean.finite if clean.wanted is None else clean.finite & clean.wanted)
         stream.skip(drawn)
         if flips is not None:
-            counts[:3] = torch.stack((torch.full_like(flips, drawn), flips, flips)).to(counts)
+            counts[0] = drawn
+            counts[1:3] = flips
+            counts[3] = counts[1] - counts[2]
         return counting
 
     def carry_out(self, classifier: Classifier) -> StoppedVotes:

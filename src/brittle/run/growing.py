@@ -14,6 +14,7 @@ from brittle.data import Batch
 from brittle.doctor.reference import Reference
 from brittle.errors import ModelError, StorageError
 from brittle.estimate import Status, parameters_json
+from brittle.intervals import sequence_successes
 from brittle.measure import Clean, SampleUntil, StoppedVotes
 from brittle.run.evaluation import cells, evaluate, look_at
 from brittle.run.growth import Continued, Growth, Key
@@ -124,12 +125,12 @@ class _Held:
     def start(self, one: Continued, point: str) -> int | None:
         """The number of draws from which a point goes on; None where it does not.
 
-        A row does not hold all counts of a point whose copies tied or were not finite, so it begins anew.
+        The row of a point with copies that were not finite does not hold its counts, so it begins anew.
         """
         row = self.rows[point, one.before]
         if self.points[point]["status"] in WITHOUT_VALUE or row["passes"] <= one.most:
             return None
-        return 0 if row["value"] is None or row["detail"] is not None else one.most
+        return 0 if row["value"] is None else one.most
 
     def with_rows(self, growth: Growth, rows: Mapping[tuple[str, Key], Row]) -> Iterable[Row]:
         """All rows, point by point, with new ones among them; a score that another goes on from stands before it."""
@@ -213,7 +214,10 @@ class _Visit:
         if begun:
             rows = [self.held.rows[batch.ids[at], one.before] for at in begun]
             flips = torch.tensor([round(row["value"] * one.most) for row in rows])
-            votes.append(need.go_on(classifier, clean.only(torch.tensor(begun)), one.most, flips))
+            without = sequence_successes([row["low"] for row in rows], one.most, self.job.confidence)
+            votes.append(
+                need.go_on(classifier, clean.only(torch.tensor(begun)), one.most, flips, torch.from_numpy(without))
+            )
         if anew:
             votes.append(need(classifier, clean.only(torch.tensor(anew))))
         return StoppedVotes.concatenate(votes)

@@ -103,7 +103,8 @@ def score(
             large inputs.
         confidence: of all intervals in the table.
         out: folder to write the run to, shard by shard; None keeps it in memory.
-        resume: go on with the run in `out`, if there is one: shards that are there and whole are kept.
+        resume: go on with the run in `out`, if there is one: shards that are there and whole are kept. A finished run
+            draws more where `most_draws` is larger than it was, and gets a column more for another question.
         expected_accuracy: stop when the accuracy on the first labelled points is surely below.
         progress: called with every batch.
         command: how the run was started, for the record.
@@ -122,7 +123,8 @@ def score(
         DataError: the data do not fit the declaration, or too many of the first rows get no number.
         ModelError: the model cannot be scored as it stands.
         ParameterError: a parameter is outside its range.
-        ResumeError: `out` holds another experiment than this one; the fields that differ are named.
+        ResumeError: `out` holds another experiment than this one; the fields that differ are named. Or it holds more
+            draws than `most_draws`, or is asked for more before it is finished.
         StorageError: `out` holds a run that is not to be resumed, is written by another process, or cannot be written.
     """
     if out is not None and not resume:
@@ -152,7 +154,8 @@ def execute(
 
     Args:
         job: what is computed.
-        out: the run folder; a run in it is resumed, and one that is complete costs no pass. None writes nothing.
+        out: the run folder; a run in it is resumed, and one that is complete costs no pass, or what its draws go on
+            by. None writes nothing.
         options: how it is carried out.
         keep: called with every shard that this process computed.
 
