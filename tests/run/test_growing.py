@@ -135,7 +135,7 @@ def test_kills_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     expected = reference(tmp_path, grow_by_draws)
     whole = steps(tmp_path, grow_by_draws)
     assert whole > 40
-    tally = kills_at_steps(tmp_path, [16, 20, whole - 7], expected, grow_by_draws)
+    tally = kills_at_steps(tmp_path, [9, 13, whole - 5], expected, grow_by_draws)
     assert (tally.kills, tally.faults) == (3, 0), tally
 
 
