@@ -47,7 +47,8 @@ def run(
     out: Path, scores: list[Score] = SCORES, model: brittle.Classifier | None = None, **options: Any
 ) -> brittle.Table:
     model = model or brittle.Classifier(Wrapped(odd))
-    return brittle.score(model, data(), scores, out=out, resume=True, **({"skip_doctor": True} | options))
+    chosen: dict[str, Any] = {"skip_doctor": True} | options
+    return brittle.score(model, data(), scores, out=out, resume=True, **chosen)
 
 
 def check_same(found: brittle.Table, expected: brittle.Table) -> None:
