@@ -132,9 +132,10 @@ def test_the_ends_of_a_sequence_are_where_the_evidence_is() -> None:
 
 
 @pytest.mark.parametrize("trials", [1, 2, 37, 1000, 10_000_000])
-def test_the_count_is_read_off_the_lower_end(trials: int) -> None:
+def test_the_count_is_read_off_either_end(trials: int) -> None:
     successes = np.unique(np.linspace(0, trials, 40).astype(int))
-    low = sequence_interval(successes, trials, CONFIDENCE)[0]
+    low, high = sequence_interval(successes, trials, CONFIDENCE)
+    assert np.array_equal(sequence_successes(1.0 - high, trials, CONFIDENCE), trials - successes)
     for rounded in (low, low * (1 + 1e-14), low * (1 - 1e-14)):
         assert np.array_equal(sequence_successes(rounded, trials, CONFIDENCE), successes)
 

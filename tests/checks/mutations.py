@@ -229,7 +229,7 @@ MUTATIONS = (
     ),
     mutation(
         "ties of the first draws are read off the interval", "run/growing.py",
-        "sequence_successes([row[\"low\"] for row in rows], one.most, self.job.confidence)\n", "flips.numpy()\n",
+        "torch.from_numpy(sequence_successes(low, draws, self.job.confidence))\n", "torch.from_numpy(flips)\n",
         "run/test_growing.py::test_more_draws_give_the_table_of_a_run_with_as_many_from_the_first",
     ),
     mutation(
@@ -959,6 +959,16 @@ MUTATIONS = (
         "masks as large as numbers get", "scores/evidence.py",
         ".masked_fill(flat, 0.0)", "",
         "scores/test_evidence.py::test_a_mask_as_large_as_numbers_get",
+    ),
+    mutation(
+        "stopped counts without bias", "scores/monte_carlo.py",
+        "value[without_ties] = rule.unbiased_shares(flips[without_ties], draws[without_ties])", "pass",
+        "scores/test_until.py::test_the_mean_over_points_is_right_though_each_stopped",
+    ),
+    mutation(
+        "orders that stopped before", "measure/stopping_rule.py",
+        "orders[:, going[stopped]] = 0.0", "pass",
+        "measure/test_stopping_rule.py::test_it_is_the_share_of_orders_that_begin_with_a_flip",
     ),
 )  # fmt: skip
 """The safeguards, by the room of the house that they stand in."""

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import torch
+from torch import Tensor
 
 from brittle.data import Batch
 from brittle.doctor.reference import Reference
@@ -213,14 +215,18 @@ class _Visit:
         classifier, votes = self.job.classifier, []
         if begun:
             rows = [self.held.rows[batch.ids[at], one.before] for at in begun]
-            flips = torch.tensor([round(row["value"] * one.most) for row in rows])
-            without = sequence_successes([row["low"] for row in rows], one.most, self.job.confidence)
             votes.append(
-                need.go_on(classifier, clean.only(torch.tensor(begun)), one.most, flips, torch.from_numpy(without))
+                need.go_on(classifier, clean.only(torch.tensor(begun)), one.most, *self._flips(rows, one.most))
             )
         if anew:
             votes.append(need(classifier, clean.only(torch.tensor(anew))))
         return StoppedVotes.concatenate(votes)
+
+    def _flips(self, rows: Sequence[Row], draws: int) -> tuple[Tensor, Tensor]:
+        """How many of the draws flipped, ties among them and not; the two ends of an interval tell it, `[B]` each."""
+        low, high = (np.array([row[end] for row in rows]) for end in ("low", "high"))
+        flips = draws - sequence_successes(1.0 - high, draws, self.job.confidence)
+        return torch.from_numpy(flips), torch.from_numpy(sequence_successes(low, draws, self.job.confidence))
 
     def _check_predicted(self, batch: Batch, predicted: Sequence[int | None]) -> None:
         """Raise where a prediction is not the one that the run holds.
