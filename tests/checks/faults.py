@@ -29,7 +29,7 @@ from torch import nn
 import brittle
 from brittle.errors import BrittleError
 from brittle.run import job as jobs
-from brittle.scores import LogitMargin, Moments
+from brittle.scores import LogitMargin, Moments, MonteCarlo, Score
 
 POINTS_IN_A_SHARD, SHARDS, SIZE = 16, 20, 12
 """Small shards, so that a run of 20 takes a moment."""
@@ -37,14 +37,28 @@ POINTS_IN_A_SHARD, SHARDS, SIZE = 16, 20, 12
 NAMES = ("manifest.json", "run.json")
 
 
-def score(out: Path) -> None:
+Work = Callable[[Path], None]
+"""What writes the run folder that it is given."""
+
+
+def score(out: Path, *more: Score) -> None:
     """The run that is killed and resumed."""
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(SIZE, 16), nn.Tanh(), nn.Linear(16, 3))
     x = torch.rand(POINTS_IN_A_SHARD * SHARDS - 5, SIZE)
     y = torch.arange(len(x)) % 3
-    scores = [Moments(0.1, draws=4), LogitMargin()]
+    scores = [Moments(0.1, draws=4), LogitMargin(), *more]
     brittle.score(brittle.Classifier(network), (x, y), scores, out=out, resume=True)
+
+
+def grow(out: Path) -> None:
+    """A finished run that draws more, in a copy of it; killed and resumed, too."""
+    few = out.parent / "few"
+    if not out.exists():
+        if not few.exists():
+            score(few, MonteCarlo(0.5, draws=40, limit=0.9))
+        shutil.copytree(few, out)
+    score(out, MonteCarlo(0.5, draws=80, limit=0.9))
 
 
 @dataclass
@@ -84,7 +98,7 @@ def in_child(work: Callable[[], None], kill_after: float | None = None) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def killed_at(step: int, out: Path) -> Callable[[], None]:
+def killed_at(step: int, out: Path, scoring: Work = score) -> Callable[[], None]:
     """A run that kills itself before step `step` of its commits: flushes and renames, and right after each."""
 
     def work() -> None:
@@ -106,12 +120,12 @@ def killed_at(step: int, out: Path) -> Callable[[], None]:
 
         os.fsync = counted(os.fsync)
         Path.replace = counted(Path.replace)  # type: ignore[method-assign]
-        score(out)
+        scoring(out)
 
     return work
 
 
-def steps(folder: Path) -> int:
+def steps(folder: Path, scoring: Work = score) -> int:
     """Steps of the commit protocol in a whole run."""
     out, told = folder / "counted", folder / "steps"
 
@@ -127,7 +141,7 @@ def steps(folder: Path) -> int:
 
         os.fsync = counted(os.fsync)
         Path.replace = counted(Path.replace)  # type: ignore[method-assign]
-        score(out)
+        scoring(out)
         told.write_text(str(seen[0]))
 
     assert in_child(work) == 0
@@ -142,9 +156,9 @@ def contents(run: Path) -> dict[str, str]:
     return found | {"manifest.json": json.dumps(manifest, sort_keys=True), "run.json": ""}
 
 
-def reference(folder: Path) -> dict[str, str]:
+def reference(folder: Path, scoring: Work = score) -> dict[str, str]:
     """An uninterrupted run's files."""
-    assert in_child(lambda: score(folder / "reference")) == 0
+    assert in_child(lambda: scoring(folder / "reference")) == 0
     found = contents(folder / "reference")
     assert len(found) == 2 * SHARDS + len(NAMES)
     return found
@@ -165,7 +179,9 @@ def examine(run: Path, expected: dict[str, str], tally: Tally) -> None:
     tally.rows_doubled += sum(points.values()) - len(points)
 
 
-def kill_and_resume(folder: Path, runs: Iterable[tuple[str, Callable[[Path], int]]], expected: dict[str, str]) -> Tally:
+def kill_and_resume(
+    folder: Path, runs: Iterable[tuple[str, Callable[[Path], int]]], expected: dict[str, str], scoring: Work = score
+) -> Tally:
     """Kill each run, see that what is there can be read, resume it, and compare."""
     tally = Tally()
     for name, start in runs:
@@ -176,10 +192,11 @@ def kill_and_resume(folder: Path, runs: Iterable[tuple[str, Callable[[Path], int
         tally.kills += 1
         if (out / "run.json").exists() and (out / "manifest.json").exists():
             try:
-                brittle.read_table(out)
+                points = brittle.read_table(out).points
+                tally.rows_lost += POINTS_IN_A_SHARD * SHARDS - 5 - len(points) if scoring is grow else 0
             except BrittleError:
                 tally.unreadable_files += 1
-        if in_child(lambda out=out: score(out)) != 0:
+        if in_child(lambda out=out: scoring(out)) != 0:
             tally.not_resumed.append(name)
             continue
         examine(out, expected, tally)
@@ -205,24 +222,26 @@ def random_kills(folder: Path, count: int, expected: dict[str, str]) -> Tally:
     return kill_and_resume(folder, ((f"random-{number}", killed) for number in range(count)), expected)
 
 
-def kills_at_steps(folder: Path, chosen: Iterable[int], expected: dict[str, str]) -> Tally:
+def kills_at_steps(folder: Path, chosen: Iterable[int], expected: dict[str, str], scoring: Work = score) -> Tally:
     """Kills at steps of the commit protocol."""
-    runs = ((f"step-{step}", lambda out, step=step: in_child(killed_at(step, out))) for step in chosen)
-    return kill_and_resume(folder, runs, expected)
+    runs = ((f"step-{step}", lambda out, step=step: in_child(killed_at(step, out, scoring))) for step in chosen)
+    return kill_and_resume(folder, runs, expected, scoring)
 
 
 def main() -> int:
     """All of it; prints what was lost."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        expected = reference(folder)
-        count = steps(folder)
-        print(f"a run of {SHARDS} shards; {count} steps of its commit protocol")
+        folder, growing = Path(place), Path(place, "growing")
+        growing.mkdir()
+        expected, grown = reference(folder), reference(growing, grow)
+        count, more = steps(folder), steps(growing, grow)
+        print(f"a run of {SHARDS} shards; {count} steps of its commit protocol, {more} where it draws more")
         faults = 0
         for name, tally in (
             ("random moments", random_kills(folder, 50, expected)),
             ("every step", kills_at_steps(folder, range(count), expected)),
+            ("every step of drawing more", kills_at_steps(growing, range(more), grown, grow)),
         ):
             faults += tally.faults
             print(

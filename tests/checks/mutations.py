@@ -179,7 +179,7 @@ MUTATIONS = (
     ),
     mutation(
         "files outside the folder are not kept on resume", "store/folder.py",
-        "if file.file != file_name(kind, entry.number) or path.is_symlink() or not path.is_file():\n",
+        "if edition_of(file.file, kind, entry.number) is None or path.is_symlink() or not path.is_file():\n",
         "if not path.is_file():\n",
         "store/test_folder.py::test_a_shard_outside_the_folder_is_computed_again",
     ),
@@ -213,8 +213,61 @@ MUTATIONS = (
     # What a resumed run is.
     mutation(
         "another experiment is not resumed", "run/scoring.py",
-        "        check_same(before, fixed, os.fspath(folder.path))\n", "        pass\n",
+        "    check_same(before if growth is None else growth.expected(before, fixed), fixed, place)\n", "",
         "run/test_identity.py::test_another_experiment_is_refused_by_name",
+    ),
+    # What a finished run grows by.
+    mutation(
+        "draws go on behind those that are there", "measure/stopping.py",
+        "        stream.skip(drawn)\n", "",
+        "measure/test_stopping.py::test_more_draws_go_on_from_fewer",
+    ),
+    mutation(
+        "the last of fewer draws is looked at where it is a look", "measure/stopping.py",
+        "            if look < self.drawn:\n", "            if look <= self.drawn:\n",
+        "measure/test_stopping.py::test_more_draws_go_on_from_fewer",
+    ),
+    mutation(
+        "ties of the first draws are read off the interval", "run/growing.py",
+        "torch.from_numpy(sequence_successes(low, draws, self.job.confidence))\n", "torch.from_numpy(flips)\n",
+        "run/test_growing.py::test_more_draws_give_the_table_of_a_run_with_as_many_from_the_first",
+    ),
+    mutation(
+        "a point whose counts are not there begins anew", "run/growing.py",
+        "        return 0 if row[\"value\"] is None else one.most\n",
+        "        return None if row[\"value\"] is None else one.most\n",
+        "run/test_growing.py::test_more_draws_give_the_table_of_a_run_with_as_many_from_the_first",
+    ),
+    mutation(
+        "points that cannot be measured are not drawn for", "measure/stopping.py",
+        "clean.finite if clean.wanted is None else clean.finite & clean.wanted)\n", "clean.finite)\n",
+        "run/test_growing.py::test_more_draws_give_the_table_of_a_run_with_as_many_from_the_first",
+    ),
+    mutation(
+        "readers take the rows of the scores of the run", "store/reading.py",
+        "rows_of(rows, known) if kind == \"scores\" else rows)\n", "rows)\n",
+        "run/test_growing.py::test_a_run_that_grows_is_what_it_was_until_it_has_grown",
+    ),
+    mutation(
+        "a shard that is replaced is whole until then", "store/folder.py",
+        "_commit(self.path, file_name(kind, number, edition), content)\n",
+        "_commit(self.path, file_name(kind, number), content)\n",
+        "run/test_growing.py::test_kills_lose_nothing",
+    ),
+    mutation(
+        "a run that is not whole does not grow", "run/scoring.py",
+        "    if growth is not None and not whole:\n", "    if False:\n",
+        "run/test_growth.py::test_a_run_that_is_not_whole_is_finished_first",
+    ),
+    mutation(
+        "a run that grows has the same predictions", "run/growing.py",
+        "            if there is not None and now != there:\n", "            if False:\n",
+        "run/test_growing.py::test_another_model_of_the_same_description_is_noticed",
+    ),
+    mutation(
+        "fewer draws than there are, are refused", "run/growth.py",
+        "    if score.draws < most:\n", "    if False:\n",
+        "run/test_growth.py::test_what_is_refused",
     ),
     Mutation(
         "the digest of the data decides the identity", "store/record.py",

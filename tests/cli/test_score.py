@@ -205,6 +205,23 @@ def test_until_decided(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "does it hold?" in capsys.readouterr().out
 
 
+def test_more_draws_of_a_finished_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a run without a rule, of the points that are open then, and of a run that has no more than was asked."""
+    rule = ("--sigma", "0.5", "--until", "decided", "--limit", "0.9", "--resume")
+    assert score("--sigma", "0.5") == 0
+    labels = []
+    for most in ("40", "200"):
+        assert score(*rule, "--most-draws", most) == 0
+        assert "does it hold?" in capsys.readouterr().out
+        labels += [entry.label for entry in brittle.read_table("run").record.scores][3:]
+    assert labels == [f"monte_carlo(draws={most}, limit=0.9, sigma=0.5)" for most in (40, 200)]
+    assert score(*rule, "--most-draws", "200") == 0
+    assert "nothing was computed" in capsys.readouterr().err
+    assert score(*rule, "--most-draws", "40") == 5
+    assert "give 200 or more (--most-draws" in capsys.readouterr().err
+    assert main(["verify", "run"]) == 0
+
+
 def test_precision(place: Path) -> None:
     assert score("--sigma", "0.5", "--precision", "0.2", "--quiet") == 0
     column = brittle.read_table("run")["monte_carlo"]

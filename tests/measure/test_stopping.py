@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -63,6 +64,28 @@ def test_points_that_differ_in_draws_do_not_change_each_other() -> None:
     alone = need(classifier, half)
     assert torch.equal(alone.draws, together.draws[::2])
     assert torch.equal(alone.flips, together.flips[::2])
+
+
+@pytest.mark.parametrize("rule", [{"limit": 0.9}, {"precision": 0.4}], ids=str)
+def test_more_draws_go_on_from_fewer(rule: dict[str, float]) -> None:
+    """From counts of any number of draws, at a look or between two, come the counts of all draws; ties among them."""
+    classifier = brittle.Classifier(Wrapped(lambda x, z: torch.where((x[:, 0, 0, 0] > 1.3)[:, None], 0.0, z)))
+    clean = clean_of(classifier, inputs(COUNT))
+    whole = SampleUntil(Gaussian(SIGMA), MOST, **rule)  # type: ignore[arg-type]
+    expected = whole(classifier, clean)
+    assert int(expected.ties[expected.draws == MOST].sum()) > 0
+    assert len(set(expected.draws.tolist())) > 2
+    for first in sorted({7, 58, *expected.draws.tolist()} - {MOST}):
+        few = replace(whole, draws=first)(classifier, clean)
+        still = (few.draws == first).nonzero().flatten()
+        before = classifier.passes
+        flips = (few.flips[still], few.flips_without_ties[still])
+        found = whole.go_on(classifier, clean.only(still), first, *flips)
+        assert classifier.passes - before == int(expected.draws[still].sum()) - first * len(still)
+        for name in ("draws", "flips", "flips_without_ties", "ties", "nonfinite", "passes"):
+            assert torch.equal(getattr(found, name), getattr(expected, name)[still]), (name, first)
+        done = (few.draws < first).nonzero().flatten()
+        assert torch.equal(few.flips[done], expected.flips[done])
 
 
 def test_a_point_without_logits_costs_nothing() -> None:

@@ -58,6 +58,14 @@ def test_isotropic_families_share_one_shape() -> None:
 
 
 @each
+def test_a_stream_goes_on_behind_draws_that_were_passed_over(noise: Noise) -> None:
+    like = torch.zeros(2, 40 if noise.name in FAMILIES else SIZE)
+    whole, later = (Stream(noise, like, ("a", "b"), 0, "test") for _ in range(2))
+    later.skip(3)
+    assert torch.equal(later.draw(2), whole.draw(5)[:, 3:])
+
+
+@each
 def test_the_default_dtype_changes_no_draw(noise: Noise) -> None:
     # Fewer than 16 numbers at a time are drawn alike in both.
     like = torch.zeros(1, 40 if noise.name in FAMILIES else SIZE, dtype=torch.float32)

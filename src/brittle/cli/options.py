@@ -146,7 +146,7 @@ class RunOptions:
             1,000 get none the run stops.
         skip_doctor: Leave out the checks before the run; the record says so.
         resume: Go on with the run in OUT, if there is one: what is there and whole is kept,
-            and a finished run costs nothing.
+            and a finished run costs nothing but what --until or --precision ask beyond it.
     """
 
     confidence: float = CONFIDENCE

@@ -50,6 +50,7 @@ class Clean:
             None.
         features: what the last linear layer saw in the same pass, `[B, d]`, where that was asked for; or None.
         confidence: of all intervals, for a measurement that goes on until its interval is good enough.
+        wanted: the points whose numbers count, `[B]`; others only keep their place. None is all.
     """
 
     inputs: Tensor
@@ -60,6 +61,7 @@ class Clean:
     graph: tuple[Tensor, Tensor] | None = None
     features: Tensor | None = None
     confidence: float = CONFIDENCE
+    wanted: Tensor | None = None
 
     @property
     def passes(self) -> int:
@@ -85,7 +87,9 @@ class Clean:
     def only(self, rows: Tensor) -> Clean:
         """The points at the positions `rows`, without the graph of the pass."""
         ids = tuple(self.ids[row] for row in rows.tolist())
-        return Clean(self.inputs[rows], ids, self.seed, self.logits[rows], self.rows, confidence=self.confidence)
+        wanted = None if self.wanted is None else self.wanted[rows]
+        parts = (self.inputs[rows], ids, self.seed, self.logits[rows], self.rows)
+        return Clean(*parts, confidence=self.confidence, wanted=wanted)
 
     def competitors(self, count: int | None = None) -> Tensor:
         """The `count` classes with the largest logits other than the predicted one, `[B, K]`, in class order.

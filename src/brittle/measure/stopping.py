@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import torch
@@ -39,14 +39,19 @@ class StoppedVotes:
     tied: Tensor
     passes: Tensor
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[StoppedVotes]) -> StoppedVotes:
+        """The votes of the points of several batches."""
+        return cls(*(torch.cat([getattr(part, one.name) for part in parts]) for one in fields(cls)))
+
 
 @dataclass(frozen=True)
 class SampleUntil(Measurement):
     """Independent noisy copies of each point, until its counts answer the question.
 
-    The counts are looked at after numbers of draws that are the same for all points, so that a point's draws depend on
-    the point alone. No point of a batch waits for another: those that go on share the passes. Of two rules the one that
-    is met first stops.
+    The counts are looked at after numbers of draws that are the same for all points, whatever `draws` is, so that a
+    point's draws depend on the point alone and those of fewer `draws` are the first of those of more. No point of a
+    batch waits for another: those that go on share the passes. Of two rules the one that is met first stops.
 
     Attributes:
         noise: the noise.
@@ -89,6 +94,22 @@ class SampleUntil(Measurement):
         """The counts of each of `needs`."""
         return [_Counting.start(need, clean).carry_out(classifier) for need in needs]
 
+    def go_on(
+        self, classifier: Classifier, clean: Clean, drawn: int, flips: Tensor, flips_without_ties: Tensor
+    ) -> StoppedVotes:
+        """The counts of points of which the first `drawn` copies are counted already, without sending these again.
+
+        Args:
+            classifier: of the first copies, too.
+            clean: the points.
+            drawn: copies of each that were sent, no answer found before the last of them.
+            flips: those of them that flipped, ties among them, `[B]`; all had finite logits.
+            flips_without_ties: the same with ties as votes for the predicted class, `[B]`.
+        """
+        first = torch.stack((flips, flips_without_ties))
+        with classifier.evaluating():
+            return _Counting.start(self, clean, drawn, first).carry_out(classifier)
+
 
 @dataclass
 class _Counting:
@@ -99,6 +120,7 @@ class _Counting:
         clean: the points.
         stream: the noise of those that go on.
         active: their positions, `[A]`.
+        drawn: how many copies of each of these are counted.
         counts: draws, flips, flips without ties, ties and copies that are not finite, `[5, B]`.
     """
 
@@ -106,25 +128,30 @@ class _Counting:
     clean: Clean
     stream: Stream
     active: Tensor
+    drawn: int
     counts: Tensor
 
     @classmethod
-    def start(cls, need: SampleUntil, clean: Clean) -> _Counting:
-        """No draws yet; points without finite logits have none."""
+    def start(cls, need: SampleUntil, clean: Clean, drawn: int = 0, flips: Tensor | None = None) -> _Counting:
+        """The first `drawn` draws, with their `flips`, ties among them and not, `[2, B]`; none where logits fail."""
         stream = Stream(need.noise, clean.inputs, clean.ids, clean.seed, "until")
         counts = torch.zeros(5, len(clean.inputs), dtype=torch.int64, device=clean.inputs.device)
-        counting = cls(need, clean, stream, torch.arange(len(clean.inputs), device=counts.device), counts)
-        counting.go_on_with(clean.finite)
+        counting = cls(need, clean, stream, torch.arange(len(clean.inputs), device=counts.device), drawn, counts)
+        counting.go_on_with(clean.finite if clean.wanted is None else clean.finite & clean.wanted)
+        stream.skip(drawn)
+        if flips is not None:
+            counts[0] = drawn
+            counts[1:3] = flips
+            counts[3] = counts[1] - counts[2]
         return counting
 
     def carry_out(self, classifier: Classifier) -> StoppedVotes:
         """Draw until every point has its answer, or as many draws as it may have."""
-        drawn = 0
         for look in self.need.rule(self.clean.confidence).looks():
-            while len(self.active) and drawn < look:
-                copies = min(look - drawn, max(1, self.clean.rows // len(self.active)))
-                self.add(classifier, copies)
-                drawn += copies
+            if look < self.drawn:
+                continue
+            while len(self.active) and self.drawn < look:
+                self.add(classifier, min(look - self.drawn, max(1, self.clean.rows // len(self.active))))
             self.go_on_with(~self.answered())
         draws, flips, without_ties, ties, nonfinite = self.counts
         passes = draws + self.clean.passes
@@ -140,6 +167,7 @@ class _Counting:
         flipped, tied, finite = votes_of(logits, self.clean.predicted[self.active][:, None])
         found = [torch.ones_like(flipped), flipped, flipped & ~tied, tied, ~finite]
         self.counts[:, self.active] += torch.stack([each.sum(dim=1) for each in found])
+        self.drawn += copies
 
     def go_on_with(self, some: Tensor) -> None:
         """Draw for these of the active points alone, `[A]`."""

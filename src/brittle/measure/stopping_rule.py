@@ -84,7 +84,7 @@ class StoppingRule:
 
 
 def looks(most: int) -> Iterator[int]:
-    """The numbers of draws after which counts are looked at; the last is `most`."""
+    """The numbers of draws after which counts are looked at; the last is `most`, and no other depends on it."""
     look = 0
     while look < most:
         look = min(most, look + max(FIRST_LOOK, look // GROWTH))

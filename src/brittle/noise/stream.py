@@ -47,6 +47,13 @@ class Stream:
         check_finite(self._noise, draws)
         return draws.mul_(self._noise.sigma).view(len(self._generators), count, *shape)
 
+    def skip(self, count: int) -> None:
+        """Pass over the next `count` draws of each point, as if they had been drawn."""
+        size = self._like.shape[1:].numel()
+        for generator in self._generators:
+            for _ in range(count):
+                self._noise.draw(generator, size)
+
     def keep(self, rows: Sequence[int]) -> None:
         """Go on with the points at the positions `rows` alone; the next draws of each are what they would have been."""
         self._like = self._like[list(rows)]

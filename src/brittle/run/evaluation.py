@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -41,6 +41,14 @@ def evaluate(
     }
 
 
+def look_at(
+    classifier: Classifier, batch: Batch, needs: Sequence[Measurement], seed: int, rows: int, confidence: float
+) -> Clean | None:
+    """The clean pass over a batch, as `evaluate` makes it for `needs`; None where no point can be measured."""
+    found = _begun(batch, 0)
+    return _look(classifier, found, seed, rows, needs, confidence)
+
+
 @dataclass
 class _Evaluated:
     """A batch with everything that was found out about it.
@@ -75,11 +83,7 @@ def _evaluate(
     classifier: Classifier, batch: Batch, scores: Sequence[Score], seed: int, rows: int, confidence: float
 ) -> _Evaluated:
     """Look at a batch, leave out what cannot be measured, measure the rest once and derive every score."""
-    count = len(batch)
-    nothing: list[NearestPoint | None] = [None] * len(scores)
-    found = _Evaluated(batch, [None] * count, list(batch.status), list(batch.detail), [0] * count, [], nothing, [])
-    _mark_nonfinite_inputs(found)
-    needs = plan(scores)
+    found, needs = _begun(batch, len(scores)), plan(scores)
     clean = _look(classifier, found, seed, rows, needs, confidence)
     if clean is None:
         return found
@@ -89,8 +93,17 @@ def _evaluate(
     labels = clean.predicted.tolist()
     for position in found.measured:
         found.predicted[position] = labels[position]
-    found.estimates = [estimate_of(score, measured, confidence, count) for score in scores]
+    found.estimates = [estimate_of(score, measured, confidence, len(batch)) for score in scores]
     found.nearest = [score.counterexamples(measured) for score in scores]
+    return found
+
+
+def _begun(batch: Batch, scores: int) -> _Evaluated:
+    """A batch of which nothing was found out but which inputs are not finite."""
+    count = len(batch)
+    nothing: list[NearestPoint | None] = [None] * scores
+    found = _Evaluated(batch, [None] * count, list(batch.status), list(batch.detail), [0] * count, [], nothing, [])
+    _mark_nonfinite_inputs(found)
     return found
 
 
@@ -146,8 +159,9 @@ def _look(
     inputs[[not each for each in sound]] = classifier.bounds[0]
     clean = look_for(needs, classifier, inputs, found.batch.ids, seed, rows, confidence)
     _mark_bad_outcomes(found, clean)
-    found.measured = [position for position, status in enumerate(found.status) if status.has_value]
-    return clean
+    wanted = [status.has_value for status in found.status]
+    found.measured = [position for position, sound in enumerate(wanted) if sound]
+    return replace(clean, wanted=torch.tensor(wanted, device=clean.logits.device))
 
 
 def _mark_bad_outcomes(found: _Evaluated, clean: Clean) -> None:
@@ -181,7 +195,7 @@ def _rows(found: _Evaluated, scores: Sequence[Score]) -> tuple[pa.Table, pa.Tabl
         "image": batch.images or [None] * len(batch),
     }
     rows: list[dict[str, Any]] = []
-    columns = [_columns(estimate) for estimate in found.estimates]
+    columns = [cells(estimate) for estimate in found.estimates]
     measured = set(found.measured)
     named = [(score.name, parameters_json(score.parameters)) for score in scores]
     for position, point in enumerate(batch.ids):
@@ -223,7 +237,8 @@ def _magnified(difference: Tensor, bounds: tuple[float, float]) -> Tensor:
     return (low + high) / 2 + difference * ((high - low) / 2 / largest).view(-1, *[1] * (difference.dim() - 1))
 
 
-def _columns(estimate: Estimate) -> dict[str, list[Any]]:
+def cells(estimate: Estimate) -> dict[str, list[Any]]:
+    """What the table holds of an estimate, a list over its points for each column."""
     status = [Status(code) for code in estimate.status.tolist()]
 
     def numbers(values: Tensor) -> list[float | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 import torch
@@ -24,6 +25,8 @@ SHARD = 256
 MOST_SHARDS = 512
 """Shards of a run at most, so that the manifest, which is written with each of them, stays small."""
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Shard:
@@ -38,6 +41,23 @@ class Shard:
     number: int
     tables: dict[str, pa.Table]
     account: Account
+
+
+@dataclass(frozen=True)
+class Visited(Generic[T]):
+    """What came of a visit to every batch of a shard.
+
+    Attributes:
+        parts: what each visit gave.
+        passes: passes through the network that the visits made.
+        check_passes: those of the checks on them.
+        turned: points whose image says in its EXIF data that it is turned or mirrored.
+    """
+
+    parts: list[T]
+    passes: int
+    check_passes: int
+    turned: int
 
 
 @dataclass(frozen=True)
@@ -101,8 +121,27 @@ class Job:
             DataError: a value lies outside the bounds.
             ModelError: the model cannot be scored, a row depends on its batch, or the network is another by now.
         """
+        found = self.visit(number, self._evaluate, lost, begun, only, reference)
+        kinds = found.parts[0]
+        tables = {kind: pa.concat_tables([part[kind] for part in found.parts]).combine_chunks() for kind in kinds}
+        spent = (found.passes, found.turned, found.check_passes)
+        return Shard(number, tables, Account.of(tables["points"], tables["scores"], *spent))
+
+    def visit(
+        self,
+        number: int,
+        each: Callable[[Batch], T],
+        lost: Mapping[int, str] | None = None,
+        begun: Callable[[Batch], None] | None = None,
+        only: int | None = None,
+        reference: Reference | None = None,
+    ) -> Visited[T]:
+        """Call `each` with every batch of shard `number`; what it sends through the network is looked at meanwhile.
+
+        The other arguments and what is raised are those of `shard`.
+        """
         before, turned = self.classifier.passes, 0
-        parts: list[dict[str, pa.Table]] = []
+        parts: list[T] = []
         standing = Standing(self.classifier, number, -(-self.shard_points // self.batch_points), reference)
         with self.classifier.evaluating():
             for batch in self.batches(number, lost):
@@ -113,11 +152,12 @@ class Job:
                 turned += sum(batch.turned or ())
                 standing.begin(batch)
                 with standing.watching():
-                    parts.append(evaluate(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence))
+                    parts.append(each(batch))
             spent = self.classifier.passes - before
-            checks = standing.check()
-        tables = {kind: pa.concat_tables([part[kind] for part in parts]).combine_chunks() for kind in parts[0]}
-        return Shard(number, tables, Account.of(tables["points"], tables["scores"], spent, turned, checks))
+            return Visited(parts, spent, standing.check(), turned)
+
+    def _evaluate(self, batch: Batch) -> dict[str, pa.Table]:
+        return evaluate(self.classifier, batch, self.scores, self.seed, self.rows, self.confidence)
 
     def begin(self) -> Reference:
         """The first points as a process that is about to compute shards sees them, after other inputs.

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -14,14 +14,16 @@ from torch import Tensor
 
 from brittle import doctor
 from brittle.data import Batch, Points, as_points
-from brittle.errors import DataError, ParameterError
+from brittle.errors import DataError, ParameterError, ResumeError
 from brittle.estimate import CONFIDENCE
 from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
+from brittle.run.growing import grow
+from brittle.run.growth import Growth, grown
 from brittle.run.identity import check_same
 from brittle.run.job import Job, Shard
-from brittle.run.record import RunningRecord, describe
+from brittle.run.record import RunningRecord, describe, describe_score
 from brittle.run.workers import Expected, Workers
 from brittle.scores import Score
 from brittle.scores.call import check_classifier, check_seed
@@ -101,7 +103,8 @@ def score(
             large inputs.
         confidence: of all intervals in the table.
         out: folder to write the run to, shard by shard; None keeps it in memory.
-        resume: go on with the run in `out`, if there is one: shards that are there and whole are kept.
+        resume: go on with the run in `out`, if there is one: shards that are there and whole are kept. A finished run
+            draws more where `most_draws` is larger than it was, and gets a column more for another question.
         expected_accuracy: stop when the accuracy on the first labelled points is surely below.
         progress: called with every batch.
         command: how the run was started, for the record.
@@ -120,7 +123,8 @@ def score(
         DataError: the data do not fit the declaration, or too many of the first rows get no number.
         ModelError: the model cannot be scored as it stands.
         ParameterError: a parameter is outside its range.
-        ResumeError: `out` holds another experiment than this one; the fields that differ are named.
+        ResumeError: `out` holds another experiment than this one; the fields that differ are named. Or it holds more
+            draws than `most_draws`, or is asked for more before it is finished.
         StorageError: `out` holds a run that is not to be resumed, is written by another process, or cannot be written.
     """
     if out is not None and not resume:
@@ -150,7 +154,8 @@ def execute(
 
     Args:
         job: what is computed.
-        out: the run folder; a run in it is resumed, and one that is complete costs no pass. None writes nothing.
+        out: the run folder; a run in it is resumed, and one that is complete costs no pass, or what its draws go on
+            by. None writes nothing.
         options: how it is carried out.
         keep: called with every shard that this process computed.
 
@@ -161,29 +166,48 @@ def execute(
     fixed = describe(job, options.command)
     opened: AbstractContextManager[RunFolder | None] = nullcontext() if out is None else RunFolder.open(out)
     with opened as folder, job.classifier.evaluating():
-        before = None if folder is None else _resumed(folder, fixed)
-        if folder is not None and before is not None and before.finished and len(folder.shards) == job.shards:
-            return before
+        before, growth = None if folder is None else folder.record, None
+        if folder is not None and before is not None:
+            job, growth = grown(job, before, os.fspath(folder.path))
+            fixed = replace(fixed, scores=tuple(map(describe_score, job.scores)))
+            whole = before.finished is not None and len(folder.shards) == job.shards
+            _check_resumed(folder, before, fixed, growth, whole, options)
+            if whole and growth is None:
+                return before
         diagnosis = _examine(job, options)
         assert diagnosis.reference is not None
         reference = diagnosis.reference.checked(job.classifier, "when the run begins")
         record = RunningRecord.start(fixed, diagnosis, None if before is None else before.created)
-        if folder is not None and before is not None:
+        if folder is not None and before is not None and growth is None:
             folder.begin(record.now)
-        _Execution(job, options, folder, record, reference, keep).carry_out()
+        _Execution(job, options, folder, record, reference, keep, growth).carry_out()
         doctor.check_unchanged(job.points, diagnosis.digest)
-        record.finish(time.monotonic() - started)
+        earlier = 0.0 if before is None or growth is None else before.seconds or 0.0
+        record.finish(earlier + time.monotonic() - started)
         if folder is not None:
             folder.finish(record.now)
     return record.now
 
 
-def _resumed(folder: RunFolder, fixed: RunRecord) -> RunRecord | None:
-    """The record of the run in `folder`, which is that of the run that is to be computed; None where there is none."""
-    before = folder.record
-    if before is not None:
-        check_same(before, fixed, os.fspath(folder.path))
-    return before
+def _check_resumed(
+    folder: RunFolder, before: RunRecord, fixed: RunRecord, growth: Growth | None, whole: bool, options: JobOptions
+) -> None:
+    """Raise unless the run in `folder` can go on as `fixed`, which asks for `growth` beyond what it holds.
+
+    Raises:
+        ParameterError: other processes are to compute what a run grows by.
+        ResumeError: it is another experiment, or is not `whole` and asked for more.
+    """
+    place = os.fspath(folder.path)
+    check_same(before if growth is None else growth.expected(before, fixed), fixed, place)
+    if growth is not None and not whole:
+        raise ResumeError(
+            "run_unfinished",
+            f"{place} holds a run that is not whole yet, and more is asked of it; go on with it as it was asked for "
+            f"first (its run.json holds the command), then ask for more",
+        )
+    if growth is not None and options.workers is not None:
+        raise ParameterError("workers", "one process draws more for a finished run; leave out --workers and --cluster")
 
 
 @dataclass(frozen=True)
@@ -197,6 +221,7 @@ class _Execution:
         record: its record and running account.
         reference: the first points as this process saw them at first.
         keep: called with every shard that this process computed, or None.
+        growth: what a finished run is asked for beyond what it holds, or None.
     """
 
     job: Job
@@ -205,6 +230,7 @@ class _Execution:
     record: RunningRecord
     reference: doctor.Reference
     keep: Keep | None
+    growth: Growth | None
 
     def carry_out(self) -> None:
         """Compute every shard that is not there, and account for all of them."""
@@ -220,6 +246,9 @@ class _Execution:
     def _shards(self) -> Generator[tuple[Account, pa.Table]]:
         """The account and the points of every shard: of those that are there, then of the others once they are safe."""
         folder, workers = self.folder, self.options.workers
+        if folder is not None and self.growth is not None:
+            yield from self._by_growth(folder, self.growth)
+            return
         there = {} if folder is None else dict(folder.shards)
         missing = [number for number in range(self.job.shards) if number not in there]
         if folder is not None:
@@ -241,6 +270,17 @@ class _Execution:
                 entry = folder.enter(shard)
                 yield entry.account, folder.points(entry.number)
                 self._report(self.record.account.points, self.record.account.passes)
+
+    def _by_growth(self, folder: RunFolder, growth: Growth) -> Generator[tuple[Account, pa.Table]]:
+        """The shards of a finished run, each once it holds what is asked for."""
+        for number, entry in sorted(folder.shards.items()):
+            tables = folder.tables(number)
+            if not growth.is_in(tables["scores"]):
+                begun = self._batch_reporter(number)
+                found = grow(self.job, growth, number, tables, entry.account, begun, self.reference)
+                folder.replace(number, found.points, found.scores, found.account)
+            yield folder.shards[number].account, folder.points(number)
+        self._report(len(self.job.points), self.record.account.passes)
 
     def _by_this_process(self, missing: Sequence[int]) -> Generator[tuple[Account, pa.Table]]:
         """The shards that this process computes, one after the other."""

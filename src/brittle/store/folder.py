@@ -30,12 +30,13 @@ from brittle.store.manifest import (
     ShardEntry,
     ShardFile,
     check_records,
+    edition_of,
     file_name,
     read_manifest,
 )
 from brittle.store.record import FORMAT, RunRecord, plain, read_record
 from brittle.store.schemas import KINDS
-from brittle.store.shards import is_stray
+from brittle.store.shards import decode, is_stray, read_bytes
 
 
 @dataclass(frozen=True)
@@ -130,20 +131,53 @@ class RunFolder:
         self._commit_manifest()
         return entry
 
+    def replace(self, number: int, points: pa.Table, scores: pa.Table, account: Account) -> None:
+        """Put other points and scores in the place of those of shard `number`; what they replace is whole until then.
+
+        Raises:
+            StorageError: as `commit`.
+        """
+        there = self.shards[number]
+        edition = 1 + max(edition_of(file.file, kind, number) or 0 for kind, file in there.files.items())
+        packed = PackedShard.of(number, {"points": points, "scores": scores}, account)
+        files = {
+            kind: _commit(self.path, file_name(kind, number, edition), content)
+            for kind, content in packed.files.items()
+        }
+        self.shards[number] = ShardEntry(number, account, **files, counterexamples=there.counterexamples)
+        self._commit_manifest()
+
+    def tables(self, number: int) -> dict[str, pa.Table]:
+        """Points and scores of a shard that exists, as they were written.
+
+        Raises:
+            ArtefactError: a file leads out of the folder, or has an extension type.
+            StorageError: a file is not what was written.
+        """
+        files = self.shards[number].files
+        return {
+            kind: decode(read_bytes(self.path, files[kind]), KINDS[kind], self.path / files[kind].file)
+            for kind in ("points", "scores")
+        }
+
     def points(self, number: int) -> pa.Table:
         """Labels and predictions of the points of a shard that exists."""
         with pq.ParquetFile(self.path / self.shards[number].points.file) as file:
             return file.read(columns=["label", "predicted"], use_threads=False)
 
     def finish(self, record: RunRecord) -> None:
-        """Write the record of a run that is over."""
+        """Write the record of a run that is over, and remove the files that others took the place of."""
         _commit(self.path, RECORD, _json_bytes(plain(record)))
+        self._remove_strays()
 
     def _recover(self) -> None:
         if (self.path / MANIFEST).exists():
             manifest = read_manifest(self.path / MANIFEST)
             if self.record is not None:  # without it nobody knows which run they are of
                 self.shards = {entry.number: entry for entry in manifest.shards if self._is_whole(entry)}
+        self._remove_strays()
+
+    def _remove_strays(self) -> None:
         known = {file.file for entry in self.shards.values() for file in entry.files.values()}
         for path in self.path.iterdir():
             if is_stray(path.name) and path.name not in known:
@@ -153,7 +187,7 @@ class RunFolder:
         """Whether every file of a shard is what was written."""
         for kind, file in entry.files.items():
             path = self.path / file.file
-            if file.file != file_name(kind, entry.number) or path.is_symlink() or not path.is_file():
+            if edition_of(file.file, kind, entry.number) is None or path.is_symlink() or not path.is_file():
                 return False
             if hashlib.sha256(path.read_bytes()).hexdigest() != file.sha256:
                 return False

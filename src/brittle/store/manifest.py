@@ -107,9 +107,20 @@ def check_files(manifest: Manifest, path: Path) -> None:
             _check_file(file, kind, entry.number, path)
 
 
-def file_name(kind: str, number: int) -> str:
-    """The name of the file that holds one kind of table of shard `number`."""
-    return f"{kind}-{number:05d}.parquet"
+def file_name(kind: str, number: int, edition: int = 0) -> str:
+    """The name of the file that holds one kind of table of shard `number`.
+
+    A file that takes the place of another is the next edition, so that the other is whole until the manifest says so.
+    """
+    return f"{kind}-{number:05d}{f'-{edition}' if edition else ''}.parquet"
+
+
+def edition_of(file: str, kind: str, number: int) -> int | None:
+    """Which edition of the file of a shard has this name; None where it is no name of one."""
+    if file == file_name(kind, number):
+        return 0
+    found = re.fullmatch(rf"{kind}-{number:05d}-([1-9][0-9]{{0,8}})\.parquet", file)
+    return None if found is None else int(found[1])
 
 
 def check_records(folder: Path) -> None:
@@ -130,5 +141,6 @@ def _check_file(found: ShardFile, kind: str, number: int, path: Path) -> None:
         raise ArtefactError(
             "path_escape", f"{path} names the file {file!r:.100}, which is not in the run folder; nothing of it is read"
         )
-    if file != (expected := file_name(kind, number)):
+    if edition_of(file, kind, number) is None:
+        expected = file_name(kind, number)
         raise StorageError("run_damaged", f"{path} names {file!r:.100} where {expected} is written; score again")

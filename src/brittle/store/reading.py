@@ -8,12 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from brittle.errors import ArtefactError, StorageError
+from brittle.estimate import parameters_json
 from brittle.store.files.records import check_present
 from brittle.store.manifest import MANIFEST, RECORD, Manifest, check_files, read_manifest
 from brittle.store.record import RunRecord, read_record
 from brittle.store.schemas import KINDS
 from brittle.store.shards import Fault, ShardError, decode, read_bytes, strays
-from brittle.store.table import Table
+from brittle.store.table import Table, rows_of
 
 
 def read_table(folder: str | os.PathLike[str]) -> Table:
@@ -25,9 +26,11 @@ def read_table(folder: str | os.PathLike[str]) -> Table:
     """
     folder = Path(folder)
     record, manifest = _open_run(folder)
+    known = [(score.score, parameters_json(score.parameters)) for score in record.scores]
     tables: dict[str, list[pa.Table]] = {kind: [] for kind in KINDS}
     for kind, file in manifest.files:
-        tables[kind].append(decode(read_bytes(folder, file), KINDS[kind], folder / file.file))
+        rows = decode(read_bytes(folder, file), KINDS[kind], folder / file.file)
+        tables[kind].append(rows_of(rows, known) if kind == "scores" else rows)
     parts = {
         kind: pa.concat_tables(tables[kind]) if tables[kind] else schema.empty_table() for kind, schema in KINDS.items()
     }
@@ -68,6 +71,7 @@ def _open_run(folder: Path) -> tuple[RunRecord, Manifest]:
     """The record of a run, and the shards that exist."""
     for name in (RECORD, MANIFEST):
         check_present(folder / name)
+    record = read_record(folder / RECORD)  # first: shards that a run grows by meanwhile hold what it says, and more
     manifest = read_manifest(folder / MANIFEST)
     check_files(manifest, folder / MANIFEST)
-    return read_record(folder / RECORD), manifest
+    return record, manifest

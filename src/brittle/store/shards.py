@@ -19,7 +19,7 @@ from brittle.store.manifest import ShardFile
 ROWS = 1 << 8
 """Rows that are unpacked at a time."""
 
-_SHARD = r"(points|scores|counterexamples)-\d{5,}\.parquet"
+_SHARD = r"(points|scores|counterexamples)-\d{5,}(-\d+)?\.parquet"
 _STRAY = re.compile(rf"{_SHARD}|\.({_SHARD}|run\.json|manifest\.json)(\..*)?\.tmp", re.DOTALL)
 """Names of shards, and of the files of a run while they are written."""
 
