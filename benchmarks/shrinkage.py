@@ -14,6 +14,10 @@ the root mean square error of `monte_carlo` over points and replicates, and that
 - `by a pilot`: one weight for all points, from copies of others, and the covariance shrunk to theirs;
 - `best weight`: the best weight for all points, found with the reference: what no pilot with one weight can beat.
 
+Then draws by need: `adaptive`, that is `shrinkage` with at most twice as many draws and a quarter of these for clear
+points, beside the others with as many draws as it has in the mean; and the mean signed errors of both forms of
+`shrinkage` over points and replicates, with the standard error over the points.
+
 The last lines hold each estimator's largest ratio to the better of `monte_carlo` and `moments`, and its geometric mean.
 """
 
@@ -28,9 +32,10 @@ import torch
 from estimators import TRAINED, Task, loaded, trained
 from torch import Tensor, nn
 
-from brittle.measure import NoisyMargins, Sampled
+from brittle.measure import NoisyMargins, Sample, Sampled
 from brittle.measure.forward import Clean
-from brittle.measure.sampling import SampleSums
+from brittle.measure.sampling import SampleSums, needs_more
+from brittle.noise import Gaussian
 from brittle.orthant import orthant_probability
 from brittle.scores import Moments, MonteCarlo, Shrinkage
 from brittle.scores.shrinkage import smoothed_share
@@ -77,7 +82,8 @@ class Drawn:
     Attributes:
         clean: the points.
         flips: the reference, `[B]`.
-        logits: of antithetic pairs, `[REPLICATES + 1, B, pairs, 2, C]`; the last replicate serves the pilot.
+        logits: of `max(DRAWS)` antithetic pairs, `[REPLICATES + 1, B, pairs, 2, C]`; the last replicate serves the
+            pilot.
     """
 
     clean: Clean
@@ -105,7 +111,7 @@ class Pilot:
 def draw(task: Task) -> Drawn:
     """Send all copies through the network."""
     generator, shape = torch.Generator().manual_seed(54321), task.points.shape[1:]
-    pairs, flips, kept = (REPLICATES + 1) * max(DRAWS) // 2, [], []
+    pairs, flips, kept = (REPLICATES + 1) * max(DRAWS), [], []
     with torch.no_grad():
         logits = task.network(task.points)
         for point, own in zip(task.points, logits.argmax(1), strict=True):
@@ -170,19 +176,72 @@ def estimates(drawn: Drawn, pilot: Pilot, replicate: int, draws: int) -> dict[st
     return own | {"smoothed": smoothed_share(sampled), "by a pilot": by_a_pilot(pilot, drawn.clean, sampled)}
 
 
+def error_of(drawn: Drawn, values: list[Tensor]) -> float:
+    """The root mean square error over points and replicates, without that of the reference."""
+    truth = drawn.flips
+    own = float((truth * (1 - truth)).mean()) / (REFERENCE - 1)
+    squares = float(torch.stack([(value - truth).square().mean() for value in values]).mean())
+    return math.sqrt(max(squares - own, 0.0))
+
+
 def errors(drawn: Drawn, pilot: Pilot, draws: int) -> dict[str, float]:
     """The root mean square error of every estimator."""
-    truth = drawn.flips
-    own_error = float((truth * (1 - truth)).mean()) / (REFERENCE - 1)
     found = [estimates(drawn, pilot, replicate, draws) for replicate in range(REPLICATES)]
+    named = {name: error_of(drawn, [each[name] for each in found]) for name in found[0]}
+    weighted = [[torch.lerp(each["moments"], each["smoothed"], weight / 20) for each in found] for weight in range(21)]
+    return named | {"best weight": min(error_of(drawn, values) for values in weighted)}
 
-    def error(values: list[Tensor]) -> float:
-        squares = float(torch.stack([(value - truth).square().mean() for value in values]).mean())
-        return math.sqrt(max(squares - own_error, 0.0))
 
-    named = {name: error([each[name] for each in found]) for name in found[0]}
-    mixed = [[torch.lerp(each["moments"], each["smoothed"], weight / 20) for each in found] for weight in range(21)]
-    return named | {"best weight": min(error(values) for values in mixed)}
+@dataclass(frozen=True)
+class ByNeed:
+    """What `shrinkage` says where points have as many draws as they need.
+
+    Attributes:
+        values: of every replicate, `[B]` each.
+        draws: the mean number of draws, even.
+    """
+
+    values: list[Tensor]
+    draws: int
+
+
+def by_need(drawn: Drawn, most: int) -> ByNeed:
+    """A quarter of `most` draws for clear points, and all of them for the others."""
+    values, draws = [], []
+    stage = Sample(Gaussian(1.0), most, adaptive=True).first_stage
+    for replicate in range(REPLICATES):
+        first, whole = (sample(drawn.clean, drawn.logits[replicate, :, : count // 2]) for count in (stage, most))
+        more = needs_more(first)
+        values.append(torch.where(more, mixed(whole), mixed(first)))
+        draws.append(float(torch.where(more, most, stage).double().mean()))
+    return ByNeed(values, 2 * round(sum(draws) / len(draws) / 2))
+
+
+def mixed(sampled: Sampled) -> Tensor:
+    """The value of `shrinkage`."""
+    score = Shrinkage(sigma=1.0, draws=sampled.draws)
+    return score.estimate({score.needs[0]: sampled}, 0.99).value
+
+
+def signed(values: list[Tensor], truth: Tensor) -> str:
+    """The mean error over points and replicates, with its standard error over the points."""
+    mean = torch.stack(values).mean(dim=0) - truth
+    return f"{float(mean.mean()):+.4f} ({float(mean.std()) / math.sqrt(len(mean)):.4f})"
+
+
+def show_by_need(drawn: Drawn, pilot: Pilot, most: int, against_better: dict[str, list[float]]) -> None:
+    """Print draws by need beside as many draws for every point."""
+    found = by_need(drawn, most)
+    others = errors(drawn, pilot, found.draws)
+    same = [mixed(sample(drawn.clean, drawn.logits[each, :, : found.draws // 2])) for each in range(REPLICATES)]
+    error, counting = error_of(drawn, found.values), others["monte_carlo"]
+    against_better.setdefault("adaptive", []).append(error / min(counting, others["moments"]))
+    print(
+        f"  {found.draws:3d} in the mean, {most} at most  monte_carlo {counting:.4f}  moments "
+        f"{others['moments'] / counting:.2f}  shrinkage {others['shrinkage'] / counting:.2f}  adaptive "
+        f"{error / counting:.2f}; signed {signed(same, drawn.flips)}, adaptive {signed(found.values, drawn.flips)}",
+        flush=True,
+    )
 
 
 def show(task: Task, against_better: dict[str, list[float]]) -> None:
@@ -198,6 +257,8 @@ def show(task: Task, against_better: dict[str, list[float]]) -> None:
         print(f"  {draws:3d} draws  monte_carlo {counting:.4f}  {ratios}", flush=True)
         for name, error in (found | {"monte_carlo": counting}).items():
             against_better.setdefault(name, []).append(error / better)
+    for draws in DRAWS:
+        show_by_need(drawn, pilot, 2 * draws, against_better)
 
 
 def summary(against_better: Mapping[str, list[float]]) -> str:

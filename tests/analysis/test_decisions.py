@@ -10,7 +10,7 @@ from helpers.tables import make_table
 import brittle
 from brittle.analysis import decide, decisions, format_decisions
 from brittle.errors import DataError, ParameterError
-from brittle.scores import Moments, MonteCarlo, Softmax
+from brittle.scores import Moments, MonteCarlo, Shrinkage, Softmax
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +86,13 @@ def test_a_run_without_flip_probabilities_holds_nothing() -> None:
     both = brittle.score(small_classifier(), inputs(4), [MonteCarlo(0.5, draws=50), Softmax()])
     assert decide(both, 0.9, both["monte_carlo"])["draws"].tolist() == [50] * 4
     assert decide(both, 0.9, both["softmax"])["draws"].isna().all()
+
+
+def test_draws_in_two_stages_are_those_of_each_point() -> None:
+    table = brittle.score(small_classifier(), inputs(40), [Shrinkage(0.1, draws=104, adaptive=True)])
+    assert set(decide(table, 0.9)["draws"]) == {26, 104}
+    column = table["shrinkage"]
+    assert column.label == "shrinkage(adaptive=True, draws=104, sigma=0.1)"
+    assert column.stops
+    assert column.draws is None
+    assert table.record.account.passes == 40 + decide(table, 0.9)["draws"].sum()

@@ -2,13 +2,13 @@
 
     PYTHONPATH=tests python -m checks.linear_coverage [--replicates 4000] [--classes 2 5 10] [--draws 10 20 100]
 
-For each number of classes, kind of competitors, flip probability and number of draws: `moments` and
-`probability_change` over many replicates of one point, from the logits of its noisy copies on. Competitors are evenly
-matched (all margins alike, correlation one half) or graded (each half a standard deviation farther than the last). The
-truth is a one-dimensional integral for the flip probability, and importance sampling with 4 million pairs for the
-moments of the change; neither uses code of the package. Printed: misses on each side, in per cent at nominal 99%, and
-the median interval. `mmse` is exact on these networks at any number of draws; it goes through a real network, few
-times.
+For each number of classes, kind of competitors, flip probability and number of draws: `moments`, `shrinkage` in one
+stage and in two (adaptive), and `probability_change` over many replicates of one point, from the logits of its noisy
+copies on. Competitors are evenly matched (all margins alike, correlation one half) or graded (each half a standard
+deviation farther than the last). The truth is a one-dimensional integral for the flip probability, and importance
+sampling with 4 million pairs for the moments of the change; neither uses code of the package. Printed: misses on each
+side, in per cent at nominal 99%, and the median interval. `mmse` is exact on these networks at any number of draws; it
+goes through a real network, few times.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from scipy import optimize, special, stats
 from torch import Tensor, nn
 
 import brittle
-from brittle.measure import Clean, Sampled
-from brittle.measure.sampling import SampleSums
-from brittle.scores import MMSE, Moments, ProbabilityChange, Score
+from brittle.measure import Clean, Sample, Sampled, SampledInStages
+from brittle.measure.rows import pick
+from brittle.measure.sampling import SampleSums, needs_more
+from brittle.noise import Gaussian
+from brittle.scores import MMSE, Moments, ProbabilityChange, Score, Shrinkage
 
 CONFIDENCE, MOST = 0.99, 0.015
 """Nominal confidence, and the share of misses on either side that is let pass."""
@@ -88,20 +90,30 @@ def logits(problem: Problem, slope: float, noise: Tensor) -> Tensor:
     return slope * (levels + signs * noise / math.sqrt(2))
 
 
-def sampled(problem: Problem, slope: float, draws: int, replicates: int, seed: int) -> Sampled:
-    """What `draws` noisy copies show, over replicates."""
+def sampled(problem: Problem, slope: float, draws: int, replicates: int, seed: int) -> tuple[Sampled, Sampled]:
+    """What `draws` noisy copies show over replicates, and the first of them that an adaptive score looks at."""
     generator = torch.Generator().manual_seed(seed)
     clean_logits = logits(problem, slope, torch.zeros(replicates, problem.classes, dtype=torch.float64))
     ids = tuple(map(str, range(replicates)))
     clean = Clean(torch.zeros(replicates, 1), ids, 0, clean_logits, replicates)
     sums = SampleSums.start(clean)
-    left = draws // 2
-    while left:
-        units = min(left, max(1, 2**22 // (replicates * problem.classes)))
-        noise = torch.randn(replicates, units, problem.classes, generator=generator, dtype=torch.float64)
-        sums.add(torch.stack([logits(problem, slope, sign * noise) for sign in (1.0, -1.0)], dim=2))
-        left -= units
-    return sums.read(draws // 2)
+    done, found = 0, []
+    for end in (Sample(Gaussian(1.0), draws, adaptive=True).first_stage // 2, draws // 2):
+        while done < end:
+            units = min(end - done, max(1, 2**22 // (replicates * problem.classes)))
+            noise = torch.randn(replicates, units, problem.classes, generator=generator, dtype=torch.float64)
+            sums.add(torch.stack([logits(problem, slope, sign * noise) for sign in (1.0, -1.0)], dim=2))
+            done += units
+        found.append(sums.read(end))
+    return found[1], found[0]
+
+
+def in_stages(whole: Sampled, first: Sampled) -> SampledInStages:
+    """What an adaptive score looks at: the first copies of some replicates, and all of the others."""
+    more = needs_more(first)
+    rows = [(some.nonzero().flatten(), part) for some, part in ((~more, first), (more, whole)) if some.any()]
+    passes = torch.where(more, whole.passes, first.passes)
+    return SampledInStages(tuple((some, pick(part, some)) for some, part in rows), passes)
 
 
 @cache
@@ -131,7 +143,7 @@ def _doubt(margins: NDArray[np.float64]) -> NDArray[np.float64]:
     return special.expit(special.logsumexp(-margins, axis=1))
 
 
-def misses(score: Score, found: Sampled, truth: float) -> tuple[float, float, float, float]:
+def misses(score: Score, found: Sampled | SampledInStages, truth: float) -> tuple[float, float, float, float]:
     """Shares of replicates whose interval lies above and below the truth, and the median ends."""
     estimate = score.estimate({score.needs[0]: found}, CONFIDENCE)
     above, below = float((estimate.low > truth).double().mean()), float((estimate.high < truth).double().mean())
@@ -185,12 +197,17 @@ def _cell(problem: Problem, draws: int, replicates: int, worst: dict[str, float]
     kind = "graded" if problem.graded else "even"
     line = f"{problem.classes:3d} classes {kind:6s} flip {problem.flip:7.0e} draws {draws:4d}"
     for name, slope in SLOPES.items():
-        found = sampled(problem, slope, draws, replicates, seed=draws)
-        if name == "flat":
-            above, below, low, high = misses(Moments(1.0, draws=draws), found, problem.flip)
-            line += f" | moments {100 * above:4.2f} {100 * below:4.2f} [{low:.1e}, {high:.1e}]"
-            worst["moments, low"] = max(worst.get("moments, low", 0.0), above)
-            worst["moments, high"] = max(worst.get("moments, high", 0.0), below)
+        found, first = sampled(problem, slope, draws, replicates, seed=draws)
+        of_flips: dict[str, tuple[Score, Sampled | SampledInStages]] = {
+            "moments": (Moments(1.0, draws=draws), found),
+            "shrinkage": (Shrinkage(1.0, draws=draws), found),
+            "in stages": (Shrinkage(1.0, draws=draws, adaptive=True), in_stages(found, first)),
+        }
+        for kind_of, (score, seen) in of_flips.items() if name == "flat" else ():
+            above, below, low, high = misses(score, seen, problem.flip)
+            line += f" | {kind_of} {100 * above:4.2f} {100 * below:4.2f} [{low:.1e}, {high:.1e}]"
+            for side, share in (("low", above), ("high", below)):
+                worst[f"{kind_of}, {side}"] = max(worst.get(f"{kind_of}, {side}", 0.0), share)
         truth = change_truth(problem, slope)
         for statistic in ("mean", "variance", "absolute"):
             score = ProbabilityChange(1.0, draws=draws, statistic=statistic)

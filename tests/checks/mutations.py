@@ -936,6 +936,26 @@ MUTATIONS = (
         "scores/test_shrinkage.py::test_what_is_doubted_is_held_by_the_count",
     ),
     mutation(
+        "two looks that spend the whole error each", "scores/shrinkage.py",
+        "(1.0 - confidence) / STAGES", "(1.0 - confidence)",
+        "scores/test_shrinkage.py::test_in_two_stages_every_look_has_half_of_the_error",
+    ),
+    mutation(
+        "clear points get the draws", "measure/sampling.py",
+        ".abs() < NEAR *", ".abs() > NEAR *",
+        "scores/test_shrinkage.py::test_two_stages_have_less_error_at_the_same_mean_number_of_draws",
+    ),
+    mutation(
+        "the first copies of a second stage again", "measure/groups.py",
+        "    for _ in range(first):\n        stream.draw(1)\n", "",
+        "measure/test_sampling.py::test_points_near_a_boundary_have_all_draws_and_the_others_a_quarter",
+    ),
+    mutation(
+        "parts of a batch out of their places", "scores/base.py",
+        "order = torch.cat([rows for rows, _ in parts]).argsort()", "order = torch.cat([rows for rows, _ in parts])",
+        "scores/test_shrinkage.py::test_in_two_stages_every_look_has_half_of_the_error",
+    ),
+    mutation(
         "noise that is not normal, in the moments", "scores/moments.py",
         "torch.tensor(self.clip or not self.noise.is_normal)", "torch.tensor(self.clip)",
         "scores/test_evidence.py::test_no_normal_model_is_trusted_where_the_noise_is_not_normal",

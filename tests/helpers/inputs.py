@@ -43,6 +43,8 @@ EXAMPLES: list[Score] = [
     Moments(noise=Laplace(SIGMA), draws=8),
     Shrinkage(SIGMA, draws=32),
     Shrinkage(SIGMA, draws=8, clip=True),
+    Shrinkage(SIGMA, draws=32, adaptive=True),
+    Shrinkage(SIGMA, draws=200, adaptive=True),
     Taylor(SIGMA),
     Taylor(noise=Uniform(SIGMA)),
     Taylor(SIGMA, classes=2),

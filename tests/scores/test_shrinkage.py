@@ -14,9 +14,11 @@ from helpers.problems import inputs, small_classifier
 from scipy import stats
 from torch import Tensor
 
-from brittle.measure import Sample, Sampled
-from brittle.measure.forward import Clean
-from brittle.measure.sampling import KEPT_DRAWS, SampleSums
+from brittle.estimate import Estimate
+from brittle.measure import Sample, Sampled, SampledInStages
+from brittle.measure.forward import Clean, look
+from brittle.measure.rows import pick
+from brittle.measure.sampling import KEPT_DRAWS, SampleSums, needs_more
 from brittle.noise import Gaussian
 from brittle.scores import Moments, MonteCarlo, Shrinkage
 from brittle.scores.evidence import counted
@@ -164,3 +166,75 @@ def test_what_is_doubted_is_held_by_the_count() -> None:
     assert torch.equal(found.high, torch.maximum(found.counted[1], found.value))
     wider = estimate(small_classifier(), inputs(30), Moments(0.2, draws=40))
     assert bool((found.high - found.low <= wider.high - wider.low + 1e-12).all())
+
+
+def test_in_two_stages_every_look_has_half_of_the_error() -> None:
+    """A point has the estimate of the copies that it had, from a quarter or all of them, at that confidence."""
+    classifier, draws = small_classifier(), 104
+    x = inputs(40)
+    found = estimate(classifier, x, Shrinkage(0.1, draws=draws, adaptive=True))
+    went = found.passes == draws + 1
+    assert 5 < int(went.sum()) < 35
+    assert set(found.passes[~went].tolist()) == {draws // 4 + 1}
+    clean = look(classifier, x, [str(number) for number in range(len(x))], seed=0)
+    for part, count in ((went, draws), (~went, draws // 4)):
+        score = Shrinkage(0.1, draws=count)
+        fixed = score.estimate({score.needs[0]: score.needs[0](classifier, clean)}, 1 - (1 - 0.99) / 2)
+        for one, other in ((found.value, fixed.value), (found.low, fixed.low), (found.high, fixed.high)):
+            torch.testing.assert_close(one[part], other[part], rtol=1e-4, atol=1e-6)
+        assert torch.equal(found.status[part], fixed.status[part])
+        assert fixed.detail is not None
+        assert found.detail is not None
+        for row in part.nonzero().flatten().tolist():
+            assert found.detail[row] == fixed.detail[row]
+
+
+LEVELS = (0.5, 1.5, 2.5, 3.5, 5.0, 6.0, 7.0, 8.0)
+"""Means of linear margins in their standard deviations: points between holding and breaking, and points that hold."""
+
+
+def _staged(draws: int, replicates: int) -> tuple[Sampled, Sampled, SampledInStages]:
+    """Copies of every level: all of them, the first quarter, and what two stages take of them."""
+    generator = torch.Generator().manual_seed(3)
+    half = torch.randn(len(LEVELS) * replicates, draws // 2, 1, generator=generator, dtype=torch.float64)
+    levels = torch.tensor(LEVELS, dtype=torch.float64).repeat_interleave(replicates)
+    margin = levels[:, None, None] + torch.cat((half, -half), dim=2)
+    logits = torch.stack((margin, torch.zeros_like(margin)), dim=3)
+    first, whole = (_sampled(logits[:, :pairs])[1] for pairs in (draws // 8, draws // 2))
+    more = needs_more(first)
+    parts = [(rows.nonzero().flatten(), part) for rows, part in ((~more, first), (more, whole))]
+    passes = torch.where(more, whole.passes, first.passes)
+    return whole, first, SampledInStages(tuple((rows, pick(part, rows)) for rows, part in parts), passes)
+
+
+def _of_levels(found: Sampled | SampledInStages, draws: int, replicates: int) -> tuple[Estimate, Tensor]:
+    """The estimate, and the flip probabilities that it is of."""
+    score = Shrinkage(1.0, draws=draws, adaptive=isinstance(found, SampledInStages))
+    truth = torch.tensor([_below(-level) for level in LEVELS], dtype=torch.float64)
+    return score.estimate({score.needs[0]: found}, 0.99), truth.repeat_interleave(replicates)
+
+
+@pytest.mark.parametrize(("draws", "part"), [(48, 15), (200, 30)])
+def test_two_stages_have_less_error_at_the_same_mean_number_of_draws(draws: int, part: int) -> None:
+    """Over points of all kinds, at the error that falls as the square root of the draws.
+
+    What stopping adds to the mean error is the `part`-th of the error of a point at most; the sampling error of a mean
+    over as many as 200 or 900 points is larger.
+    """
+    whole, _, staged = _staged(draws, 300)
+    values, truth = _of_levels(staged, draws, 300)
+    mean = float(staged.passes.double().mean()) - 1
+    errors = {"staged": values.value - truth, "whole": _of_levels(whole, draws, 300)[0].value - truth}
+    spread = {name: float(error.square().mean().sqrt()) for name, error in errors.items()}
+    assert draws * 0.25 < mean < draws * 0.7
+    assert spread["staged"] < 0.85 * spread["whole"] * math.sqrt(draws / mean)
+    added = float(errors["staged"].mean() - errors["whole"].mean())
+    assert abs(added) < spread["staged"] / part
+
+
+@pytest.mark.parametrize("draws", [48, 200])
+def test_intervals_of_two_stages_cover(draws: int) -> None:
+    """Of 1,000 replicates of each level; 25 misses on one side, of a nominal 5, happen once in 1e9."""
+    values, truth = _of_levels(_staged(draws, 1000)[2], draws, 1000)
+    for missed in (values.low > truth, values.high < truth):
+        assert int(missed.view(len(LEVELS), -1).sum(dim=1).max()) < 25

@@ -20,7 +20,7 @@ from brittle.measure.linearize import Linearize
 from brittle.measure.nearest import Nearest, NearestPoint
 from brittle.measure.nearest_margin import NearestMargin
 from brittle.measure.noisy_margins import NoisyMargins, Spread, Votes
-from brittle.measure.sampling import ProbabilityMoments, Sample, Sampled
+from brittle.measure.sampling import ProbabilityMoments, Sample, Sampled, SampledInStages
 from brittle.measure.stopping import SampleUntil, StoppedVotes
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "SampleGradient",
     "SampleUntil",
     "Sampled",
+    "SampledInStages",
     "Spread",
     "StoppedVotes",
     "Votes",

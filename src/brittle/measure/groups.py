@@ -61,13 +61,18 @@ class NoiseChunk:
 
 
 def noisy_chunks(
-    clean: Clean, noise: Noise, purpose: str, budgets: Sequence[int], antithetic: bool = True
+    clean: Clean, noise: Noise, purpose: str, budgets: Sequence[int], antithetic: bool = True, after: int = 0
 ) -> Iterator[NoiseChunk]:
-    """Noisy copies of the points up to the largest budget of draws, in chunks that end at every budget."""
+    """Noisy copies of the points after the first `after` draws and up to the largest of `budgets`.
+
+    They come in chunks that end at every budget.
+    """
     members = 2 if antithetic else 1
     stream = Stream(noise, clean.inputs, clean.ids, clean.seed, purpose)
     most = max(1, clean.rows // (len(clean.inputs) * members))
-    first = 0
+    first = after // members
+    for _ in range(first):
+        stream.draw(1)
     for end in sorted({budget // members for budget in budgets}):
         while first < end:
             units = min(most, end - first)

@@ -167,6 +167,10 @@ class SpreadSums:
         """No units yet."""
         return cls(torch.zeros(8, points, numbers, dtype=torch.float64, device=device))
 
+    def only(self, rows: Tensor) -> SpreadSums:
+        """The sums of the points at the positions `rows`."""
+        return SpreadSums(self.sums[:, rows])
+
     def add(self, even: Tensor, odd: Tensor) -> None:
         """Add the parts `[B, units, M]` of some units."""
         squares, odd_squares = even.square(), odd.square()

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from brittle.measure.base import NetworkTraits, Passes
 from brittle.measure.forward import Clean
-from brittle.measure.groups import NoiseChunk, NoisyPasses
+from brittle.measure.groups import NoiseChunk, NoisyPasses, at_budgets, noisy_chunks
 from brittle.measure.noisy_margins import MarginSums, NoisyMargins, Spread, Votes, margins_of, nearest_margins
+from brittle.measure.rows import join, pick
 from brittle.model.classifier import Classifier
 
 KEPT_DRAWS = 2000
 """Noisy copies of a point whose nearest margins are kept."""
+
+FEWEST_FIRST = 4
+"""Noisy copies of a point that a first stage has at least."""
+
+NEAR = 3.0
+"""Standard deviations of the nearest margin within which its mean must lie for a point to need the second stage."""
 
 
 @dataclass(frozen=True)
@@ -81,23 +89,65 @@ class Sampled:
 
 
 @dataclass(frozen=True)
+class SampledInStages:
+    """What the noisy copies of each point showed, where some points have more of them than others.
+
+    Attributes:
+        parts: for each number of copies that some point has, the positions of these points and what they showed.
+        passes: passes through the network of each point, the clean one included, `[B]`, int64.
+    """
+
+    parts: tuple[tuple[Tensor, Sampled], ...]
+    passes: Tensor
+
+
+@dataclass(frozen=True)
 class Sample(NoisyPasses[Sampled]):
     """Noisy forward passes in antithetic pairs `(e, -e)`.
 
+    With `adaptive` every point has a first stage of a quarter of the copies. The rest is for those points alone whose
+    nearest margin then has a mean within `NEAR` of its standard deviations from 0: where the first copies say that
+    nearly all will agree, more of them change little. The result is a `SampledInStages`. Whether a point goes on
+    follows from its own copies, and a second stage goes through the network point by point, so that what it shows
+    does not depend on the other points of the batch.
+
     Attributes:
         noise: the noise.
-        draws: number of noisy copies, even.
+        draws: number of noisy copies, even; at most, where it is adaptive.
         clip: clip the noisy copies to the classifier's bounds; the linear theory then no longer holds exactly.
+        adaptive: draw them in two stages.
     """
 
     clip: bool = False
+    adaptive: bool = False
 
     purpose: ClassVar[str] = "sample"
     differentiates: ClassVar[bool] = False
 
+    @property
+    def stream(self) -> Hashable:
+        """Stages and numbers of draws share their passes."""
+        return replace(self, draws=2, adaptive=False)
+
+    @property
+    def first_stage(self) -> int:
+        """Copies that every point has: all, or a quarter in whole pairs, and `KEPT_DRAWS` at most."""
+        quarter = max(FEWEST_FIRST, 2 * -(-self.draws // 8))
+        return min(self.draws, quarter, KEPT_DRAWS) if self.adaptive else self.draws
+
+    @property
+    def cost_varies(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether points differ in copies."""
+        return self.adaptive
+
     def cost(self, network: NetworkTraits) -> Passes:
-        """A forward pass a copy."""
-        return Passes(self.draws)
+        """A forward pass a copy; of two stages the first, and the second for half of the points, as in trials."""
+        return Passes((self.first_stage + self.draws) // 2)
+
+    @classmethod
+    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Any]:
+        """The results of `needs`, from the draws of the largest."""
+        return _Stages.start(needs, classifier, clean).results()
 
     def sums(self, classifier: Classifier, clean: Clean) -> SamplePasses:
         """Of votes, margins and changes of the probability."""
@@ -128,6 +178,70 @@ class SamplePasses:
     def read(self, units: int) -> Sampled:
         """What the pairs so far showed."""
         return self.sums.read(units)
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """Copies that all points have, and those that some points have beyond them.
+
+    Attributes:
+        needs: what is asked for.
+        clean: the points.
+        passes: through the network, with the sums over the copies that all points have.
+        common: what the first copies show, by their number.
+    """
+
+    needs: Sequence[Sample]
+    clean: Clean
+    passes: SamplePasses
+    common: dict[int, Sampled]
+
+    @classmethod
+    def start(cls, needs: Sequence[Sample], classifier: Classifier, clean: Clean) -> _Stages:
+        """Take the copies that all points have."""
+        firsts = {need.first_stage for need in needs}
+        budgets = sorted(firsts | {need.draws for need in needs if need.draws <= max(firsts)})
+        passes = needs[0].sums(classifier, clean)
+        found = at_budgets(noisy_chunks(clean, needs[0].noise, needs[0].purpose, budgets), passes, budgets)
+        return cls(needs, clean, passes, dict(zip(budgets, found, strict=True)))
+
+    def results(self) -> list[Sampled | SampledInStages]:
+        """The results, after the copies beyond those that all points have."""
+        going = {need: needs_more(self.common[need.first_stage]) for need in self.needs if need.adaptive}
+        later: dict[int, list[Sampled]] = {need.draws: [] for need in going}
+        for point in range(len(self.clean.ids)):
+            budgets = sorted({need.draws for need, some in going.items() if some[point]} - self.common.keys())
+            for budget, found in zip(budgets, self._go_on(point, budgets), strict=True):
+                later[budget].append(found)
+        return [
+            self._staged(need, going[need], later) if need.adaptive else self.common[need.draws] for need in self.needs
+        ]
+
+    def _go_on(self, point: int, budgets: Sequence[int]) -> list[Sampled]:
+        """What one point's copies show at `budgets`, all beyond those that every point has."""
+        row = torch.tensor([point], device=self.clean.inputs.device)
+        clean, passes = self.clean.only(row), replace(self.passes, sums=pick(self.passes.sums, row))
+        first = self.needs[0]
+        chunks = noisy_chunks(clean, first.noise, first.purpose, budgets, after=max(self.common))
+        return at_budgets(chunks, passes, budgets)
+
+    def _staged(self, need: Sample, going: Tensor, later: Mapping[int, list[Sampled]]) -> SampledInStages:
+        """What was found for an adaptive need: of the points that stopped, then of those that went on."""
+        first, parts = self.common[need.first_stage], []
+        stopped, went = (some.nonzero().flatten() for some in (~going, going))
+        if len(stopped):
+            parts.append((stopped, pick(first, stopped)))
+        if len(went):
+            whole = self.common.get(need.draws)
+            parts.append((went, join(later[need.draws]) if whole is None else pick(whole, went)))
+        copies = torch.where(going, need.draws, need.first_stage)
+        return SampledInStages(tuple(parts), copies + self.clean.passes)
+
+
+def needs_more(first: Sampled) -> Tensor:
+    """Which points need a second stage, by the copies of their first, `[B]`; none with logits that are not finite."""
+    assert first.nearest is not None
+    return first.nearest.mean(dim=1).abs() < NEAR * first.nearest.std(dim=1)
 
 
 @dataclass

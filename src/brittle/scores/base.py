@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE, FLIP_PROBABILITY, Direction, Estimate, Parameters, Status, score_label
 from brittle.intervals import jackknife
 from brittle.measure import Clean, Measurement, NearestPoint
+from brittle.measure.rows import join, pick
 from brittle.model.classifier import Classifier
 from brittle.noise import Gaussian, Noise
 from brittle.scores.call import apply
@@ -211,6 +212,14 @@ def finish(
     if counted is not None:
         counted = (torch.where(valued, counted[0], missing), torch.where(valued, counted[1], missing))
     return Estimate(value, low, high, status, spent, detail, evidence, counted)
+
+
+def in_place(parts: Sequence[tuple[Tensor, Estimate]]) -> Estimate:
+    """The estimate of a batch from those of some of its points each, with their positions in it."""
+    order = torch.cat([rows for rows, _ in parts]).argsort()
+    joined = join([replace(part, detail=None) for _, part in parts])
+    details = [text for rows, part in parts for text in part.detail or [None] * len(rows)]
+    return replace(pick(joined, order), detail=tuple(details[place] for place in order.tolist()))
 
 
 def initial_status(tied: Tensor) -> Tensor:

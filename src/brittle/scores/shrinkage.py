@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from brittle.estimate import Estimate
-from brittle.measure import Measurement, Sampled, Spread
+from brittle.estimate import Estimate, Parameters
+from brittle.measure import Measurement, Sample, Sampled, SampledInStages, Spread
+from brittle.scores.base import in_place
 from brittle.scores.evidence import Interval
 from brittle.scores.moments import ModelledScore, conclude
 
@@ -23,6 +24,9 @@ NORMAL_QUARTERS = 1.349
 
 DISBELIEF = 5.0
 """How far the copies must be from the normal model, in what chance gives on average, to count once against it."""
+
+STAGES = 2
+"""Numbers of copies at which an adaptive score may stop, among which the error of its interval is split."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,12 @@ class Shrinkage(ModelledScore):
     doubt it (`brittle.scores.evidence.doubtful`) under noise that is normal and not clipped, and that by counting
     elsewhere; it always holds the value.
 
+    With `adaptive` a point has a quarter of the draws, and all of them only where its nearest margin then has a mean
+    within 3 of its standard deviations from 0. A quarter and the whole are two looks, of which each has half the
+    error of an interval (Bonferroni), so that one of them misses no more often than stated. At equal passes in the mean
+    the value has about three quarters of the error, and clear points have wider intervals; below 200 draws these have
+    fewer than 25 pairs, and intervals by counting alone.
+
     Source: this library; the smoothed share after A. Azzalini, A note on the estimation of a distribution function and
     quantiles by a kernel method, Biometrika 68 (1981); the statistic from C. Jarque, A. Bera, A test for normality of
     observations and regression residuals, Int. Stat. Rev. 55 (1987), with the errors of antithetic pairs.
@@ -52,12 +62,15 @@ class Shrinkage(ModelledScore):
     Attributes:
         sigma: standard deviation of the noise per coordinate, in pixel units.
         noise: the noise family, instead of `sigma`.
-        draws: noisy copies per point, even, at least 4.
+        draws: noisy copies per point, even, at least 4; at most, where it is adaptive.
         clip: clip noisy copies to the bounds.
+        adaptive: give a quarter of the draws to points that clearly hold or break, and all of them to the others.
 
     Raises:
         ParameterError: `sigma` is not a positive finite number, or `draws` is out of range.
     """
+
+    adaptive: bool = False
 
     name: ClassVar[str] = "shrinkage"
     title: ClassVar[str] = "Shrinkage"
@@ -69,9 +82,29 @@ class Shrinkage(ModelledScore):
     colour: ClassVar[int | None] = 20
     preference: ClassVar[float | None] = 0.5
 
+    @property
+    def needs(self) -> tuple[Measurement]:
+        """Noisy forward passes in antithetic pairs, in one stage or two."""
+        return (Sample(self.noise, self.draws, self.clip, self.adaptive),)
+
+    @property
+    def parameters(self) -> Parameters:
+        """The noise, the number of draws, and whether noisy copies were clipped, or drawn in stages."""
+        written = super().parameters
+        if not self.adaptive:
+            del written["adaptive"]
+        return written
+
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The mixture of what was counted and what the normal model says."""
-        sampled: Sampled = measured[self.needs[0]]
+        found: Sampled | SampledInStages = measured[self.needs[0]]
+        if isinstance(found, Sampled):
+            return self._of(found, confidence)
+        at_either = 1.0 - (1.0 - confidence) / STAGES
+        return in_place([(rows, self._of(sampled, at_either)) for rows, sampled in found.parts])
+
+    def _of(self, sampled: Sampled, confidence: float) -> Estimate:
+        """The mixture where all points have as many copies."""
         model = self.normal_model(sampled, confidence)
         assert sampled.margins is not None
         share = smoothed_share(sampled)

@@ -167,8 +167,8 @@ class Column:
 
     @property
     def stops(self) -> bool:
-        """Whether points have as many draws as a question needed, and not all the same number."""
-        return self.limit is not None or "precision" in self.parameters
+        """Whether points have as many draws as they needed, and not all the same number."""
+        return self.limit is not None or "precision" in self.parameters or self.parameters.get("adaptive") is True
 
     @property
     def value(self) -> pd.Series:

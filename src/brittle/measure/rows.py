@@ -1,0 +1,43 @@
+"""Rows of what was found for a batch: some of its points, and points put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor
+
+Found = TypeVar("Found")
+
+
+def pick(found: Found, rows: Tensor) -> Found:
+    """The points at the positions `rows` of a result, or of running sums.
+
+    Tensors, in dataclasses, lists and tuples however deep, hold a row for each point. What has a method `only` picks
+    its rows itself; what holds none stays as it is.
+    """
+    if isinstance(found, Tensor):
+        return cast("Found", found[rows])
+    if isinstance(found, list | tuple):
+        return cast("Found", type(found)(pick(each, rows) for each in found))
+    if hasattr(found, "only"):
+        return cast("Any", found).only(rows)
+    if is_dataclass(found) and not isinstance(found, type):
+        picked = {one.name: pick(getattr(found, one.name), rows) for one in fields(found)}
+        return cast("Found", replace(found, **picked))
+    return found
+
+
+def join(parts: Sequence[Found]) -> Found:
+    """The points of several results of one kind, one after another; what holds no rows is that of the first."""
+    first = parts[0]
+    if isinstance(first, Tensor):
+        return cast("Found", torch.cat(cast("list[Tensor]", list(parts))))
+    if isinstance(first, tuple):
+        return cast("Found", tuple(join(each) for each in zip(*cast("Any", parts), strict=True)))
+    if is_dataclass(first) and not isinstance(first, type):
+        joined = {one.name: join([getattr(part, one.name) for part in parts]) for one in fields(first)}
+        return cast("Found", replace(first, **joined))
+    return first
