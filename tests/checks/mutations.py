@@ -1017,6 +1017,11 @@ MUTATIONS = (
         "scores/test_evidence.py::test_a_mask_as_large_as_numbers_get",
     ),
     mutation(
+        "copies that are counted where the model is silent", "scores/shrinkage.py",
+        "silent = model.flat | model.indefinite", "silent = model.flat & False",
+        "scores/test_shrinkage.py::test_there_is_a_number_wherever_counting_gives_one",
+    ),
+    mutation(
         "stopped counts without bias", "scores/monte_carlo.py",
         "value[without_ties] = rule.unbiased_shares(flips[without_ties], draws[without_ties])", "pass",
         "scores/test_until.py::test_the_mean_over_points_is_right_though_each_stopped",

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 import torch
 from helpers.laws import estimate
-from helpers.problems import inputs, small_classifier
+from helpers.problems import Wrapped, inputs, small_classifier
 from scipy import stats
 from torch import Tensor
 
-from brittle.estimate import Estimate
+import brittle
+from brittle.estimate import Estimate, Evidence
 from brittle.measure import Sample, Sampled, SampledInStages
 from brittle.measure.forward import Clean, look
 from brittle.measure.rows import pick
@@ -238,3 +239,30 @@ def test_intervals_of_two_stages_cover(draws: int) -> None:
     values, truth = _of_levels(_staged(draws, 1000)[2], draws, 1000)
     for missed in (values.low > truth, values.high < truth):
         assert int(missed.view(len(LEVELS), -1).sum(dim=1).max()) < 25
+
+
+ODD: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "constant": lambda x, z: z * 0 + torch.arange(z.shape[1]),
+    "steps": lambda x, z: (z > 0.2).double(),
+    "rare steps": lambda x, z: (
+        (x.flatten(1)[:, :1] > 1.6).double() * torch.eye(z.shape[1])[1] + torch.eye(z.shape[1])[0] / 2
+    ),
+    "whole numbers": lambda x, z: z.round(),
+    "saturated": lambda x, z: torch.tanh(1e4 * z),
+    "huge": lambda x, z: z.double() * 1e300,
+}
+"""Networks of which many noisy copies of a point have the same logits."""
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_there_is_a_number_wherever_counting_gives_one(name: str) -> None:
+    """Where the model is silent the copies are counted: the value and the interval of counting as many."""
+    classifier, x = brittle.Classifier(Wrapped(ODD[name])), inputs(40)
+    found = estimate(classifier, x, Shrinkage(0.3, draws=40))
+    by_counting = estimate(classifier, x, MonteCarlo(0.3, draws=40))
+    assert torch.equal(found.value.isnan(), by_counting.value.isnan())
+    assert found.evidence is not None
+    only_counted = (found.evidence == int(Evidence.COUNTED)) & ~found.value.isnan()
+    assert bool(only_counted.any()) or name in ("steps", "whole numbers", "saturated")
+    for one in ("value", "low", "high"):
+        assert torch.equal(getattr(found, one)[only_counted], getattr(by_counting, one)[only_counted])

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, special
 
 from brittle.errors import ParameterError
-from brittle.estimate import Estimate, Status
+from brittle.estimate import Estimate, Evidence, Status
 from brittle.measure import Measurement, NoisyMargins, Sampled
 from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
@@ -30,6 +30,7 @@ class NormalModel:
         interval: as far as the margins are normal.
         by_votes: the interval by counting.
         doubt: where the model may not hold, by the same copies or because the noise is not normal.
+        flat: where no copy changed a margin, so that it says nothing.
         indefinite: where it has no number.
         ill_conditioned: where the margins are almost linearly dependent.
     """
@@ -38,6 +39,7 @@ class NormalModel:
     interval: Interval
     by_votes: Interval
     doubt: Tensor
+    flat: Tensor
     indefinite: Tensor
     ill_conditioned: Tensor
 
@@ -68,23 +70,30 @@ class ModelledScore(SampledScore):
             interval=_interval(sampled, margins, confidence, orthant.error),
             by_votes=by_votes,
             doubt=doubt | torch.tensor(self.clip or not self.noise.is_normal),
+            flat=margins.spread.variance.amax(dim=1) <= 0,
             indefinite=value.isnan(),
             ill_conditioned=orthant.condition > ILL_CONDITIONED_ABOVE,
         )
 
 
-def conclude(sampled: Sampled, model: NormalModel, value: Tensor, interval: Interval) -> Estimate:
-    """`value` and `interval` with what the copies, their votes and the model say of them."""
+def conclude(
+    sampled: Sampled, model: NormalModel, value: Tensor, interval: Interval, only_counted: Tensor | None = None
+) -> Estimate:
+    """`value` and `interval` with what the copies, their votes and the model say of them.
+
+    Where a value is `only_counted`, the model says nothing and is not asked.
+    """
     votes, by_votes = sampled.votes, model.by_votes
-    assert sampled.margins is not None
+    by_model = torch.ones_like(model.flat) if only_counted is None else ~only_counted
     status = mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)
-    status = mark(status, sampled.margins.spread.variance.amax(dim=1) <= 0, Status.NO_VARIATION)
-    status = mark(status, model.indefinite, Status.INDEFINITE)
+    status = mark(status, model.flat & by_model, Status.NO_VARIATION)
+    status = mark(status, model.indefinite & by_model, Status.INDEFINITE)
     status = judge(status, value, interval, votes, by_votes)
-    status = mark(status, model.ill_conditioned, Status.ILL_CONDITIONED)
+    status = mark(status, model.ill_conditioned & by_model, Status.ILL_CONDITIONED)
     status = mark(status, torch.full_like(sampled.tied, sampled.others is not None), Status.CLASSES_KEPT)
     detail = vote_detail(status, votes, by_votes, nonfinite_detail(votes.nonfinite, votes.draws))
-    evidence, ends = evidence_of(value, votes.draws), (by_votes.low, by_votes.high)
+    evidence = torch.where(by_model, evidence_of(value, votes.draws), int(Evidence.COUNTED))
+    ends = (by_votes.low, by_votes.high)
     return finish(value, interval.low, interval.high, status, sampled.passes, detail, evidence, ends)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from brittle.estimate import Estimate, Parameters
 from brittle.measure import Measurement, Sample, Sampled, SampledInStages, Spread
 from brittle.scores.base import in_place
-from brittle.scores.evidence import Interval
+from brittle.scores.evidence import Interval, counted
 from brittle.scores.moments import ModelledScore, conclude
 
 BANDWIDTH = 0.5
@@ -41,7 +41,8 @@ class Shrinkage(ModelledScore):
     binomial deviance `2 n KL(p_share || p_model)`; both less what normal margins give on average, and 0 below that. So
     a model that its own copies show to be wrong loses its weight, the more the more copies there are, and one that
     passes keeps the small error of a few numbers fitted to all copies. Where copies tie or hardly vary, and above
-    2,000 of them, `p_share` is the plain share.
+    2,000 of them, `p_share` is the plain share. Where no copy changes a margin, or the model has no number, the
+    value is the plain share, with its interval.
 
     Validity: exact for linear models and normal noise, and consistent for every model, as the draws grow: where the
     normal model is off, `T` grows with them. The divisor 5 and the square were found by trials
@@ -111,12 +112,14 @@ class Shrinkage(ModelledScore):
         spread = sampled.margins.spread
         apart = (not_normal_by(spread) + differs_by(model.value, share, sampled.draws)) / DISBELIEF
         ratio = apart + apart.square()
+        silent = model.flat | model.indefinite
         value = torch.where(ratio.isfinite(), (model.value + ratio * share) / (1 + ratio), share)
+        value = torch.where(silent, counted(sampled.votes, confidence)[0], value)
         interval = Interval(
-            torch.where(model.doubt, model.by_votes.low, model.interval.low),
-            torch.where(model.doubt, model.by_votes.high, model.interval.high),
+            torch.where(model.doubt | silent, model.by_votes.low, model.interval.low),
+            torch.where(model.doubt | silent, model.by_votes.high, model.interval.high),
         )
-        return conclude(sampled, model, value, interval)
+        return conclude(sampled, model, value, interval, only_counted=silent)
 
 
 def smoothed_share(sampled: Sampled) -> Tensor:
