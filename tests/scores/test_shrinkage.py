@@ -233,10 +233,9 @@ def test_two_stages_have_less_error_at_the_same_mean_number_of_draws(draws: int,
     assert abs(added) < spread["staged"] / part
 
 
-@pytest.mark.parametrize("draws", [48, 200])
-def test_intervals_of_two_stages_cover(draws: int) -> None:
+def test_intervals_of_two_stages_cover() -> None:
     """Of 1,000 replicates of each level; 25 misses on one side, of a nominal 5, happen once in 1e9."""
-    values, truth = _of_levels(_staged(draws, 1000)[2], draws, 1000)
+    values, truth = _of_levels(_staged(200, 1000)[2], 200, 1000)
     for missed in (values.low > truth, values.high < truth):
         assert int(missed.view(len(LEVELS), -1).sum(dim=1).max()) < 25
 
