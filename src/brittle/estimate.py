@@ -51,6 +51,8 @@ class Status(IntEnum):
     VACUOUS = 8
     NOISY_TIES = 9
     NEAREST_MARGIN = 10
+    DISAGREE = 11
+    NO_FLIP = 12
     NONFINITE_INPUT = 100
     DECODE_ERROR = 101
     IMAGE_MODE = 102
@@ -96,6 +98,9 @@ _SENTENCES = {
     Status.NOISY_TIES: "Some noisy copies share the largest logit with another class; the value counts them as "
     "flips, the interval holds for either reading.",
     Status.NEAREST_MARGIN: "Only the nearest margin was linearised: what several competitors do together is left out.",
+    Status.DISAGREE: "Two ways to sample the rare flips disagree, or one of them says too little: the value is the "
+    "larger of the two, and the interval says only what it is at most.",
+    Status.NO_FLIP: "No noise that flips the prediction was found; the interval says what its probability is at most.",
     Status.NONFINITE_INPUT: "The input holds NaN or infinite values.",
     Status.DECODE_ERROR: "The image could not be decoded.",
     Status.IMAGE_MODE: "The image's colour mode cannot be converted to that of the data set.",
@@ -121,6 +126,7 @@ class Evidence(IntEnum):
     COUNTED = 0
     MODELLED = 1
     EXTRAPOLATED = 2
+    SAMPLED = 3
 
     @property
     def slug(self) -> str:
@@ -138,6 +144,8 @@ _EVIDENCE = {
     Evidence.MODELLED: "A model was fitted to noisy copies that reach as far as the number does.",
     Evidence.EXTRAPOLATED: "A model says it, of noise that no noisy copy drew: below one flip in the number of draws, "
     "or without any draws.",
+    Evidence.SAMPLED: "Rare flips were found, and their probability sampled in two ways; flips that neither way was led "
+    "to are not in it.",
 }
 
 

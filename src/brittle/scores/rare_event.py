@@ -1,0 +1,182 @@
+"""Flip probabilities too small to count, by two ways to sample rare flips that must agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from scipy import special
+from torch import Tensor
+
+from brittle.errors import ParameterError
+from brittle.estimate import Estimate, Evidence, Status
+from brittle.intervals import clopper_pearson
+from brittle.measure import Measurement, RareFlips, RareSampled
+from brittle.measure.rare.rare_flips import ENOUGH_FLIPS
+from brittle.scores.base import NoiseScore, finish, initial_status, mark
+from brittle.scores.evidence import Interval
+
+COPIES = 200
+"""Noisy copies in a level by default."""
+
+WEIGHTED = 300
+"""Draws of importance sampling by default."""
+
+FEWEST_EFFECTIVE = 10.0
+"""Effective draws from which on importance sampling says anything."""
+
+UNSEEN = 0.03
+"""By how much a level adds to the standard error of subset simulation beyond what its chains show, as a share."""
+
+
+@dataclass(frozen=True)
+class RareEvent(NoiseScore):
+    """`1 - p_robust = P(argmax z(x + e) != t)` under normal noise, down to 1e-12.
+
+    Where at least 20 of `copies` plain noisy copies flip, their share decides, with its exact interval. Elsewhere the
+    rare flips are sampled in two ways that fail differently. *Subset simulation* climbs from the plain copies to the
+    flips by levels of the margin, each about a fifth as probable as the one before; it needs no gradients and finds
+    flips in every direction, with a large error. *Importance sampling* draws about the flips found and about the
+    nearest ones by gradients, and weights; it is precise, and blind where it does not draw.
+
+    Where their intervals overlap the value is that of importance sampling; the interval reaches from its lower end to
+    the upper end of either, within the interval by counting. Where they do not, or where importance sampling has fewer
+    than 10 effective draws, the status is `disagree`, the value the larger of the two, and the interval goes from 0 to
+    the largest upper end, that by counting included. Where no flip was found the status is `no_flip`, the value 0.
+
+    Validity: normal noise. The interval of a number with status `ok` covers the sampling error of both ways, and a
+    share of the flips that importance sampling misses as far as subset simulation sees it. It does not cover flips to
+    which neither is led, such as a cliff in a direction in which no margin falls before: only the upper end by
+    counting holds for every network. Without gradients there is no second way, and so no number.
+
+    Source: S.-K. Au, J. Beck, Prob. Eng. Mech. 16 (2001), for subset simulation; A. Owen, Y. Maximov, M. Chertkov,
+    Importance sampling the union of rare events, Electron. J. Stat. 13 (2019), for the mixture.
+
+    Attributes:
+        sigma: standard deviation of the noise per coordinate, in pixel units.
+        noise: the noise family, instead of `sigma`; normal.
+        copies: plain noisy copies, and copies in each level of subset simulation, at least 20.
+        weighted: draws of importance sampling, at least 20.
+
+    Raises:
+        ParameterError: `sigma` is not a positive finite number, the noise is not normal or has no draws, or a number
+            is out of range.
+    """
+
+    copies: int = COPIES
+    weighted: int = WEIGHTED
+
+    name: ClassVar[str] = "rare_event"
+    title: ClassVar[str] = "Rare events"
+    cost: ClassVar[str] = "1 + copies where they flip, about 2,000 per sigma at 1e-6"
+    reference: ClassVar[str] = "Au, Beck (2001); Owen et al. (2019)"
+    explanation: ClassVar[str] = (
+        "Flip probabilities that no count reaches, by subset simulation and importance sampling: a number where both "
+        "agree, elsewhere an upper bound. Many passes."
+    )
+    preference: ClassVar[float | None] = 9
+    model: ClassVar[str | None] = "importance sampling"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.noise.is_normal and self.noise.has_draws):
+            raise ParameterError(
+                "noise_normal",
+                f"{self.name} needs normal noise that says its covariance and has draws, and the family "
+                f"{self.noise.name} is not; use brittle.noise.Gaussian, or monte_carlo for this family",
+            )
+        RareFlips(self.noise, self.copies, self.weighted)
+
+    @property
+    def needs(self) -> tuple[Measurement, ...]:
+        """Plain copies, subset simulation and importance sampling."""
+        return (RareFlips(self.noise, self.copies, self.weighted),)
+
+    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
+        """The share of flips where it can be counted, else what both ways to sample them say."""
+        found: RareSampled = measured[self.needs[0]]
+        share = found.flips.double() / found.drawn
+        by_count = _counted(found, confidence)
+        sampled, interval, agree = _sampled(found, confidence)
+        enough = found.flips >= ENOUGH_FLIPS
+        some = (sampled > 0) | (share > 0)
+        larger = torch.maximum(sampled, share)
+        value = torch.where(enough, share, torch.where(agree, sampled, larger)).clamp_max(1.0)
+        upper = torch.maximum(by_count.high, torch.where(some, interval.high, 0.0)).clamp_max(1.0)
+        low = torch.where(enough, by_count.low, torch.where(agree, interval.low, 0.0))
+        high = torch.where(enough, by_count.high, torch.where(agree, interval.high, upper))
+        status = mark(initial_status(found.tied), found.nonfinite > 0, Status.NONFINITE_LOGITS)
+        status = mark(status, found.ties > 0, Status.NOISY_TIES)
+        status = mark(status, ~enough & ~some, Status.NO_FLIP)
+        status = mark(status, ~enough & some & ~agree, Status.DISAGREE)
+        counting = torch.where(enough | ~some, int(Evidence.COUNTED), int(Evidence.SAMPLED))
+        ends = (by_count.low, by_count.high)
+        return finish(value, low, high, status, found.passes, _detail(found, status, confidence), counting, ends)
+
+
+def _counted(found: RareSampled, confidence: float) -> Interval:
+    """The exact interval by the plain copies; a tie is a flip at the upper end, and none at the lower one."""
+    flips, ties = found.flips.cpu().numpy(), found.kept_ties.cpu().numpy()
+    low = clopper_pearson(flips - ties, found.drawn, confidence)[0]
+    high = clopper_pearson(flips, found.drawn, confidence)[1]
+    return Interval(*(torch.from_numpy(end).to(found.subset) for end in (low, high)))
+
+
+def _sampled(found: RareSampled, confidence: float) -> tuple[Tensor, Interval, Tensor]:
+    """What both ways say, where they agree: a number, its interval, and whether they do; else the larger of the two.
+
+    Each has an interval at `confidence`, the count one at half the error, since it may cut off either end.
+    """
+    by_levels, by_weights = by_subset(found, confidence), by_importance(found, confidence)
+    by_count = _counted(found, (1.0 + confidence) / 2.0)
+    trusted = (found.effective >= FEWEST_EFFECTIVE) & found.subset.isfinite()
+    overlap = (by_levels.low <= by_weights.high) & (by_weights.low <= by_levels.high)
+    low = torch.maximum(by_weights.low, by_count.low)
+    high = torch.minimum(torch.maximum(by_weights.high, by_levels.high), by_count.high)
+    value = found.weighted.nan_to_num(nan=0.0)
+    agree = trusted & overlap & (low <= value) & (value <= high)
+    larger = torch.maximum(value, found.subset.exp().nan_to_num(nan=0.0))
+    ends = Interval(low, torch.where(agree, high, torch.maximum(by_weights.high, by_levels.high)))
+    return torch.where(agree, value, larger), ends, agree
+
+
+def by_importance(found: RareSampled, confidence: float) -> Interval:
+    """The interval of importance sampling, on the scale of the logarithm, with as many degrees of freedom as draws
+    count; 0 where nothing flipped."""
+    value = found.weighted.nan_to_num(nan=0.0)
+    relative = torch.where(value > 0, found.weighted_error / value, 0.0).nan_to_num(nan=0.0)
+    degrees = (found.effective - 1.0).clamp_min(1.0).cpu().numpy()
+    quantile = torch.from_numpy(special.stdtrit(degrees, (1.0 + confidence) / 2.0)).to(value)
+    width = quantile * torch.log1p(relative.square()).sqrt()
+    return Interval(value * torch.exp(-width), value * torch.exp(width))
+
+
+def by_subset(found: RareSampled, confidence: float) -> Interval:
+    """The interval of subset simulation, on the scale of the logarithm; 0 where it found no flip.
+
+    The chains of a level depend on those of the level before, which adds `UNSEEN` a level to the error that they show;
+    the estimate is right in the mean, so its logarithm is low by half its variance.
+    """
+    deviation = (1.0 + UNSEEN * found.levels) * found.subset_variance.nan_to_num(nan=0.0).sqrt()
+    quantile = float(special.ndtri((1.0 + confidence) / 2.0))
+    log = found.subset.nan_to_num(nan=-torch.inf) + deviation.square() / 2.0
+    return Interval(torch.exp(log - quantile * deviation), torch.exp(log + quantile * deviation))
+
+
+def _detail(found: RareSampled, status: Tensor, confidence: float) -> tuple[str | None, ...]:
+    """What each way says where they disagree, and what broke, `[B]`."""
+    levels, weights = by_subset(found, confidence), by_importance(found, confidence)
+
+    def describe(code: int, point: int) -> str | None:
+        if code == Status.NONFINITE_LOGITS:
+            return f"{int(found.nonfinite[point])} noisy copies gave NaN or infinite logits"
+        if code != Status.DISAGREE:
+            return None
+        ends = (f"[{float(each.low[point]):.2g}, {float(each.high[point]):.2g}]" for each in (levels, weights))
+        first, second = ends
+        effective = float(found.effective[point])
+        return f"subset simulation says {first}, importance sampling {second} with {effective:.0f} effective draws"
+
+    return tuple(describe(code, point) for point, code in enumerate(status.tolist()))
