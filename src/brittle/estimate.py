@@ -144,8 +144,8 @@ _EVIDENCE = {
     Evidence.MODELLED: "A model was fitted to noisy copies that reach as far as the number does.",
     Evidence.EXTRAPOLATED: "A model says it, of noise that no noisy copy drew: below one flip in the number of draws, "
     "or without any draws.",
-    Evidence.SAMPLED: "Rare flips were found, and their probability sampled in two ways; flips that neither way was led "
-    "to are not in it.",
+    Evidence.SAMPLED: "Rare flips were found, and their probability was sampled in two ways; flips to which neither "
+    "was led are not in it.",
 }
 
 

@@ -54,9 +54,21 @@ class Problem:
         return f"{self.name}, {self.size} dimensions, {self.probability:.0e}"
 
 
+def root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where an increasing or decreasing function is 0."""
+    found = optimize.brentq(function, low, high, xtol=1e-30)
+    assert isinstance(found, float)
+    return found
+
+
+def tail_quantile(p: float) -> float:
+    """The number that a standard normal one exceeds with probability `p`."""
+    return float(stats.norm.isf(p))
+
+
 def half_space(size: int, p: float) -> Margins:
     """`u_1 > b`."""
-    b = stats.norm.isf(p)
+    b = tail_quantile(p)
     return lambda u: b - u.mean(dim=1, keepdim=True) * math.sqrt(size)
 
 
@@ -67,29 +79,29 @@ def classes(size: int, p: float) -> Margins:
     """
     count = min(size, 9)
     shares = 0.5 ** np.arange(count)
-    each = optimize.brentq(lambda q: -np.expm1(np.log1p(-q * shares).sum()) - p, p / 4, 4 * p, xtol=1e-30) * shares
-    b = torch.tensor(stats.norm.isf(each))
+    each = root(lambda q: -float(np.expm1(np.log1p(-q * shares).sum())) - p, p / 4, 4 * p) * shares
+    b = torch.tensor([tail_quantile(float(one)) for one in each], dtype=torch.float64)
     steep = torch.tensor([3.0 if k % 2 else 1.0 for k in range(count)], dtype=torch.float64)
     return lambda u: (b.to(u) - u[:, :count]) * steep.to(u)
 
 
 def opposite(size: int, p: float) -> Margins:
     """`|u_1| > b`, by one competitor: the nearest flips lie on both sides."""
-    b = stats.norm.isf(p / 2)
+    b = tail_quantile(p / 2)
     return lambda u: b - u[:, :1].abs()
 
 
 def cube(size: int, p: float) -> Margins:
     """`max |u_i| > b` over at most ten coordinates."""
     count = min(size, 10)
-    b = stats.norm.isf(-np.expm1(np.log1p(-p) / count) / 2)
+    b = tail_quantile(-math.expm1(math.log1p(-p) / count) / 2)
     return lambda u: b - u[:, :count].abs().amax(dim=1, keepdim=True)
 
 
 def ball(size: int, p: float) -> Margins:
     """`|u + d| > r`, with `d` of length 1: noncentral chi-squared."""
     tail = stats.ncx2(size, 1.0)
-    r = math.sqrt(optimize.brentq(lambda s: math.log(max(tail.sf(s), 1e-300)) - math.log(p), size, 30 * size + 300))
+    r = math.sqrt(root(lambda s: math.log(max(tail.sf(s), 1e-300)) - math.log(p), size, 30 * size + 300))
     shift = torch.zeros(size)
     shift[0] = 1.0
     return lambda u: r - (u + shift.to(u)).norm(dim=1, keepdim=True)
@@ -102,17 +114,17 @@ def quadratic(bend: float) -> Callable[[int, float], Margins]:
         last = min(size, 10)
 
         def tail(b: float) -> float:
-            chi = stats.chi2(last - 1)
+            freedom = last - 1
 
             def at(y: float) -> float:
-                return float(stats.norm.sf(b - bend / 2 * y) * chi.pdf(y))
+                return float(stats.norm.sf(b - bend / 2 * y) * stats.chi2.pdf(y, freedom))
 
             ends = [0.0, *(float(2**k) for k in range(9))]
             return sum(
                 integrate.quad(at, low, high, epsabs=0, epsrel=1e-8)[0] for low, high in itertools.pairwise(ends)
             )
 
-        b = optimize.brentq(lambda b: math.log(max(tail(b), 1e-300)) - math.log(p), 0.0, 60.0)
+        b = root(lambda b: math.log(max(tail(b), 1e-300)) - math.log(p), 0.0, 60.0)
         return lambda u: b - u[:, :1] - bend / 2 * u[:, 1:last].square().sum(dim=1, keepdim=True)
 
     return make

@@ -21,7 +21,7 @@ from brittle.scores.evidence import Interval
 COPIES = 200
 """Noisy copies in a level by default."""
 
-WEIGHTED = 300
+WEIGHTED = 500
 """Draws of importance sampling by default."""
 
 FEWEST_EFFECTIVE = 10.0
@@ -44,7 +44,8 @@ class RareEvent(NoiseScore):
     Where their intervals overlap the value is that of importance sampling; the interval reaches from its lower end to
     the upper end of either, within the interval by counting. Where they do not, or where importance sampling has fewer
     than 10 effective draws, the status is `disagree`, the value the larger of the two, and the interval goes from 0 to
-    the largest upper end, that by counting included. Where no flip was found the status is `no_flip`, the value 0.
+    the largest upper end, that by counting included (of importance sampling with fewer draws, its value). Where no
+    flip was found the status is `no_flip`, the value 0.
 
     Validity: normal noise. The interval of a number with status `ok` covers the sampling error of both ways, and a
     share of the flips that importance sampling misses as far as subset simulation sees it. It does not cover flips to
@@ -70,7 +71,7 @@ class RareEvent(NoiseScore):
 
     name: ClassVar[str] = "rare_event"
     title: ClassVar[str] = "Rare events"
-    cost: ClassVar[str] = "1 + copies where they flip, about 2,000 per sigma at 1e-6"
+    cost: ClassVar[str] = "1 + copies where they flip, about 2,200 per sigma at 1e-6"
     reference: ClassVar[str] = "Au, Beck (2001); Owen et al. (2019)"
     explanation: ClassVar[str] = (
         "Flip probabilities that no count reaches, by subset simulation and importance sampling: a number where both "
@@ -138,7 +139,8 @@ def _sampled(found: RareSampled, confidence: float) -> tuple[Tensor, Interval, T
     value = found.weighted.nan_to_num(nan=0.0)
     agree = trusted & overlap & (low <= value) & (value <= high)
     larger = torch.maximum(value, found.subset.exp().nan_to_num(nan=0.0))
-    ends = Interval(low, torch.where(agree, high, torch.maximum(by_weights.high, by_levels.high)))
+    apart = torch.maximum(torch.where(trusted, by_weights.high, value), by_levels.high)
+    ends = Interval(low, torch.where(agree, high, apart))
     return torch.where(agree, value, larger), ends, agree
 
 

@@ -114,12 +114,12 @@ class RareFlips(Measurement):
 
     def _search(self, clean: Clean, point: int) -> Search[RareFound]:
         """The search of one point."""
-        streams = [self._draws(clean, point, purpose) for purpose in ("rare_subset", "rare_weighted")]
+        draw, draw_weighted = (self._draws(clean, point, purpose) for purpose in ("rare_subset", "rare_weighted"))
 
         def covariance(vectors: Tensor) -> Tensor:
             return self.noise.covariance(vectors) * self.noise.sigma**2
 
-        return search(*streams, covariance, clean.competitors()[point], self.copies, self.weighted)
+        return search(draw, draw_weighted, covariance, clean.competitors()[point], self.copies, self.weighted)
 
     def _draws(self, clean: Clean, point: int, purpose: str) -> Draw:
         stream = Stream(self.noise, clean.inputs[point : point + 1], [clean.ids[point]], clean.seed, purpose)
