@@ -25,7 +25,18 @@ from brittle.estimate import FLIP_PROBABILITY, Estimate, Evidence, Status
 from brittle.measure.noisy_margins import SpreadSums
 from brittle.noise import Gaussian, Laplace, Noise, Sphere, Uniform
 from brittle.report import wording
-from brittle.scores import MMSE, MMSEMVS, MMSEMargin, Moments, MonteCarlo, ProbabilityChange, Score, Softmax, Taylor
+from brittle.scores import (
+    MMSE,
+    MMSEMVS,
+    MMSEMargin,
+    Moments,
+    MonteCarlo,
+    ProbabilityChange,
+    RareEvent,
+    Score,
+    Softmax,
+    Taylor,
+)
 from brittle.scores.evidence import FEWEST_UNITS
 
 SIGMA, POINTS = 1.0, 200
@@ -150,10 +161,13 @@ def test_every_flip_probability_says_what_stands_behind_it(score: Score) -> None
     found = estimate(small_classifier(), inputs(8), score)
     draws: int | None = getattr(score, "draws", None)
     assert found.evidence is not None
-    assert (found.counted is None) == (draws is None)
+    rare = isinstance(score, RareEvent)
+    assert (found.counted is None) == (draws is None and not rare)
     kinds = {Evidence(code) for code in found.evidence.tolist()}
     if isinstance(score, MonteCarlo):
         assert kinds == {Evidence.COUNTED}
+    elif rare:
+        assert kinds == {Evidence.COUNTED, Evidence.SAMPLED}
     elif draws is None:
         assert kinds == {Evidence.EXTRAPOLATED}
     else:

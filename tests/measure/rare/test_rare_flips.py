@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from helpers.problems import inputs, small_classifier
@@ -78,4 +80,4 @@ def test_what_never_changes_is_given_up() -> None:
 @pytest.mark.parametrize("value", [19, 10**9, 50.0])
 def test_numbers_out_of_range(name: str, value: int) -> None:
     with pytest.raises(ParameterError, match=f"{name} must be a whole number between 20 and"):
-        RareFlips(**{"noise": Gaussian(1.0), "copies": 50, "weighted": 50} | {name: value})
+        replace(RareFlips(Gaussian(1.0), 50, 50), **{name: value})
