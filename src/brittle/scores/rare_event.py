@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
@@ -17,6 +17,7 @@ from brittle.measure import Measurement, RareFlips, RareSampled
 from brittle.measure.rare.rare_flips import ENOUGH_FLIPS
 from brittle.scores.base import NoiseScore, finish, initial_status, mark
 from brittle.scores.evidence import Interval
+from brittle.scores.options import option
 
 COPIES = 200
 """Noisy copies in a level by default."""
@@ -70,8 +71,8 @@ class RareEvent(NoiseScore):
             is out of range.
     """
 
-    copies: int = COPIES
-    weighted: int = WEIGHTED
+    copies: int = field(default=COPIES, metadata=option("level_copies"))
+    weighted: int = field(default=WEIGHTED, metadata=option("importance_draws"))
 
     name: ClassVar[str] = "rare_event"
     title: ClassVar[str] = "Rare events"
