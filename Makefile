@@ -11,7 +11,7 @@ OF_OLD := -W "ignore:pickle-based deserialization of pyarrow.PyExtensionType:Run
 	-W "ignore:unclosed file <_io.TextIOWrapper name='/dev/null':ResourceWarning" \
 	-W "ignore:unclosed file <_io.FileIO name='/dev/null':ResourceWarning"
 
-.PHONY: demo test test-lowest test-slow test-faults test-cluster test-mutations test-hostile test-coverage test-processors lint format clean
+.PHONY: demo test test-lowest test-slow test-faults test-cluster test-mutations test-hostile test-coverage test-groups test-processors lint format clean
 
 $(READY): pyproject.toml constraints.txt
 	@echo "setting up .venv: installs PyTorch and the rest, about a minute"
@@ -52,6 +52,9 @@ test-hostile: $(READY)  ## scores odd networks and sets every number beside a tr
 
 test-coverage: $(READY)  ## counts how often the intervals of sampled scores miss the truth on linear networks
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.linear_coverage
+
+test-groups: $(READY)  ## counts how often the intervals of means over groups miss the truth, and what they save
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.groups
 
 test-processors: $(READY)  ## what computes, by the kernels of three processors with one and two threads, and a table
 	PYTHONPATH=tests $(BIN)/python -m checks.processors

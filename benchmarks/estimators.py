@@ -28,9 +28,11 @@ from brittle.measure import take
 from brittle.measure.forward import look
 from brittle.run import plan
 from brittle.scores import MMSE, MMSEMargin, Moments, MonteCarlo, Score
+from brittle.scores.mmse import Form
 
 DRAWS = (20, 50, 100, 200)
 GRADIENT_DRAWS = 20
+FORMS: tuple[Form, ...] = ("quadratic", "linear")
 REFERENCE, BLOCK = 3000, 250
 SIGMAS = (0.1, 0.25)
 
@@ -82,7 +84,7 @@ TRAINED: Mapping[str, Any] = {
 }
 
 
-def trained(points: int) -> Iterator[Task]:
+def trained(points: int, networks: Mapping[str, Any] = TRAINED) -> Iterator[Task]:
     """Networks trained on three quarters of the digits, and points of the last quarter."""
     from sklearn.datasets import load_digits
 
@@ -90,7 +92,7 @@ def trained(points: int) -> Iterator[Task]:
     x = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
     y = torch.tensor(digits.target)
     cut = len(x) * 3 // 4
-    for name, make in TRAINED.items():
+    for name, make in networks.items():
         torch.manual_seed(0)
         network = make()
         optimiser = torch.optim.Adam(network.parameters(), lr=2e-3)
@@ -132,7 +134,8 @@ def reference(task: Task) -> tuple[Tensor, Tensor, Tensor]:
 def estimates(task: Task) -> dict[Score, Estimate]:
     """The estimators of the package at every number of draws."""
     scores: list[Score] = [kind(task.sigma, draws=draws) for draws in DRAWS for kind in (MonteCarlo, Moments)]
-    scores += [MMSE(task.sigma, draws=GRADIENT_DRAWS), MMSEMargin(task.sigma, draws=GRADIENT_DRAWS)]
+    for form in FORMS:
+        scores += [kind(task.sigma, draws=GRADIENT_DRAWS, form=form) for kind in (MMSE, MMSEMargin)]
     classifier = brittle.Classifier(task.network)
     parts: list[dict[Score, Estimate]] = []
     for start in range(0, len(task.points), 32):
@@ -147,6 +150,11 @@ def _together(parts: list[Estimate]) -> Estimate:
     names = ("value", "low", "high", "status", "passes", "evidence")
     joined: dict[str, Any] = {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
     return Estimate(**joined)
+
+
+def _name(score: Score) -> str:
+    """The name of the score, and its form where that is not the default."""
+    return " ".join((score.name, str(score.parameters.get("form", "")))).rstrip()
 
 
 def show(task: Task, totals: dict[str, list[int]]) -> None:
@@ -167,11 +175,11 @@ def show(task: Task, totals: dict[str, list[int]]) -> None:
         missed = held & ((estimate.low > high) | (estimate.high < low))
         passes = int(estimate.passes.double().mean())
         print(
-            f"  {score.name:12s} {draws:4d} draws {passes:5d} passes  error {error:.4f}, {ratio:.2f} of monte_carlo's  "
-            f"contradicted {int(contradicted.sum())} of {int(right.sum())} right, misses {int(missed.sum())} of "
-            f"{int(held.sum())}"
+            f"  {_name(score):18s} {draws:4d} draws {passes:5d} passes  error {error:.4f}, {ratio:.2f} of "
+            f"monte_carlo's  contradicted {int(contradicted.sum())} of {int(right.sum())} right, misses "
+            f"{int(missed.sum())} of {int(held.sum())}"
         )
-        total = totals.setdefault(score.name, [0, 0, 0, 0])
+        total = totals.setdefault(_name(score), [0, 0, 0, 0])
         for place, number in enumerate((contradicted, right, missed, held)):
             total[place] += int(number.sum())
 
@@ -188,7 +196,7 @@ def main() -> None:
         show(task, totals)
     print("\nover all of them:")
     for name, (contradicted, right, missed, held) in totals.items():
-        print(f"  {name:12s} contradicted {contradicted} of {right} right numbers, misses {missed} of {held}")
+        print(f"  {name:18s} contradicted {contradicted} of {right} right numbers, misses {missed} of {held}")
 
 
 if __name__ == "__main__":

@@ -55,7 +55,9 @@ def test_list_prints_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The README's factory, data, commands and Python example, executed as they stand."""
     factory, example = blocks("README.md", "python")
-    scoring, margins, detecting, changing = (block.splitlines() for block in blocks("README.md", "console")[1:5])
+    scoring, deciding, margins, detecting, changing = (
+        block.splitlines() for block in blocks("README.md", "console")[1:6]
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     Path("mynet.py").write_text(factory)
@@ -64,7 +66,7 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     torch.save(network.state_dict(), "mynet.pt")
     x = np.random.default_rng(0).random((240, 64), dtype=np.float32)
     np.savez("mydata.npz", x=x, y=np.arange(240) % 10)
-    for command in (*scoring, *margins, *detecting, *changing):
+    for command in (*scoring, *deciding, *margins, *detecting, *changing):
         program, *arguments = shlex.split(command)
         assert program == ".venv/bin/brittle"
         assert main(arguments) == 0
@@ -74,11 +76,12 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(brittle.read_table("another-run").wide()) == 240
 
 
-def test_the_example_of_the_attacks() -> None:
-    (example,) = blocks("docs/attacks.md", "python")
+@pytest.mark.parametrize("page", ["attacks", "groups"])
+def test_the_example_of_the_page(page: str) -> None:
+    (example,) = blocks(f"docs/{page}.md", "python")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        exec(compile(example, "docs/attacks.md", "exec"), {})
+        exec(compile(example, f"docs/{page}.md", "exec"), {})
 
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 from brittle.errors import ParameterError
-from brittle.intervals import clopper_pearson, jackknife, paired_proportion
+from brittle.intervals import (
+    clopper_pearson,
+    decided,
+    jackknife,
+    log_evidence_below,
+    paired_proportion,
+    sequence_interval,
+)
 
 REPLICATES, CONFIDENCE, MOST_MISSES = 2000, 0.99, 52
 
@@ -84,3 +91,55 @@ def test_one_group_says_nothing() -> None:
 def test_confidence_out_of_range(confidence: float) -> None:
     with pytest.raises(ParameterError, match="between 0 and 1"):
         clopper_pearson(1, 2, confidence)
+
+
+@pytest.mark.parametrize(("successes", "trials", "proportion"), [(0, 7, 0.1), (3, 40, 0.2), (11, 12, 0.9), (0, 0, 0.5)])
+def test_evidence_is_an_average_of_likelihood_ratios(successes: int, trials: int, proportion: float) -> None:
+    def likelihood(p: float) -> float:
+        return p**successes * (1 - p) ** (trials - successes)
+
+    average = integrate.quad(
+        lambda p: likelihood(p) * float(stats.beta.pdf(p, 0.5, 0.5)), 0, proportion, points=[1e-6, 1e-3]
+    )[0]
+    expected = np.log(average / stats.beta.cdf(proportion, 0.5, 0.5) / likelihood(proportion))
+    assert float(log_evidence_below(successes, trials, proportion)) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("proportion", [0.002, 0.1, 0.5, 0.97])
+def test_a_sequence_of_intervals_holds_at_every_look(proportion: float) -> None:
+    """All looks of a replicate together miss with at most 1%, so more than 52 of 2,000 happen once in 1e9 at most."""
+    trials = np.arange(1, 401)
+    draws = np.random.default_rng(2).random((REPLICATES, len(trials)))
+    successes = (draws < proportion).cumsum(axis=1)
+    level = np.log(2 / (1 - CONFIDENCE))
+    below = (log_evidence_below(successes, trials, proportion) >= level).any(axis=1)
+    above = (log_evidence_below(trials - successes, trials, 1 - proportion) >= level).any(axis=1)
+    assert int((below | above).sum()) <= MOST_MISSES
+
+
+def test_the_ends_of_a_sequence_are_where_the_evidence_is() -> None:
+    """It grows beyond the share of successes, so that outside of the interval every proportion is excluded."""
+    level = np.log(2 / (1 - CONFIDENCE))
+    for trials in (1, 2, 9, 100, 5000):
+        for successes in sorted({0, 1, trials // 3, trials - 1, trials}):
+            low, high = (float(end) for end in sequence_interval(successes, trials, CONFIDENCE))
+            grid = np.linspace(1e-9, 1 - 1e-9, 2001)
+            below = log_evidence_below(successes, trials, grid) >= level
+            above = log_evidence_below(trials - successes, trials, 1 - grid) >= level
+            assert np.array_equal(below & (grid > successes / trials), grid >= high)
+            assert np.array_equal(above & (grid < successes / trials), grid <= low)
+
+
+def test_what_is_decided_lies_outside_the_interval() -> None:
+    rng = np.random.default_rng(3)
+    draws = rng.integers(1, 400, 3000)
+    flips = rng.binomial(draws, rng.random(3000))
+    for limit in (0.5, 0.9, 0.99):
+        low, high = sequence_interval(flips, draws, CONFIDENCE)
+        outside = (high <= 1.0 - limit) | (low >= 1.0 - limit)
+        assert np.array_equal(decided(flips, flips, draws, limit, CONFIDENCE), outside)
+        assert 0 < int(outside.sum()) < 3000
+
+
+def test_nothing_is_known_before_the_first_trial() -> None:
+    assert sequence_interval(0, 0, CONFIDENCE) == (0.0, 1.0)

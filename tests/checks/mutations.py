@@ -208,7 +208,7 @@ MUTATIONS = (
     mutation(
         "NaN is no number in a record", "store/files/strict_json.py",
         ", parse_constant=_refuse_constant)\n", ")\n",
-        "store/test_shards.py::test_records_that_are_no_object_are_refused",
+        "store/files/test_strict_json.py::test_what_is_no_number_is_refused",
     ),
     # What a resumed run is.
     mutation(
@@ -252,12 +252,12 @@ MUTATIONS = (
     ),
     mutation(
         "a tie under noise is a flip", "measure/noisy_margins.py",
-        "= ~(nearest > 0) | ~finite,", "= ~(nearest >= 0) | ~finite,",
+        "return ~(nearest > 0) | ~finite,", "return ~(nearest >= 0) | ~finite,",
         "measure/test_sampling.py::test_a_copy_that_votes_for_no_class_is_a_flip[tie]",
     ),
     mutation(
         "NaN under noise is no agreement", "measure/noisy_margins.py",
-        "= ~(nearest > 0) | ~finite,", "= nearest <= 0,",
+        "return ~(nearest > 0) | ~finite,", "return nearest <= 0,",
         "measure/test_sampling.py::test_a_copy_that_votes_for_no_class_is_a_flip[NaN]",
     ),
     mutation(
@@ -313,6 +313,16 @@ MUTATIONS = (
         "    return low.sqrt(), high.sqrt()\n",
         "    return torch.ones_like(low), torch.ones_like(high)\n",
         "scores/test_evidence.py::test_intervals_hold_on_linear_networks",
+    ),
+    mutation(
+        "products of different pairs have no bias", "measure/gradient_variance.py",
+        "torch.where(several, found, of_means + odd / 2)", "(of_means + even + odd) / 2",
+        "measure/test_gradient_variance.py::test_it_is_the_mean_of_two_grams",
+    ),
+    mutation(
+        "mmse counts what the gradients vary", "scores/mmse.py",
+        "linear.quadratic() if self.form == \"quadratic\" else linear", "linear",
+        "scores/test_mmse.py::test_a_curved_margin_is_estimated_with_its_variance",
     ),
     mutation(
         "one margin for several competitors is a status", "scores/mmse.py",
@@ -634,7 +644,7 @@ MUTATIONS = (
     mutation(
         "noisy passes of a shard are looked at", "run/standing.py",
         "or self._passes & (self._passes - 1) == 0", "or self._passes == 1",
-        "doctor/test_company.py::test_noisy_passes_are_looked_at_too",
+        "doctor/test_company.py::test_of_many_passes_fewer_and_fewer_are_looked_at",
     ),
     mutation(
         "the first points at the end of a shard", "run/standing.py",
@@ -825,6 +835,16 @@ MUTATIONS = (
         "control characters on the terminal", "cli/common.py",
         'print("\\n".join(map(printable, text.split("\\n"))), file=stream)', "print(text, file=stream)",
         "store/test_untrusted.py::test_no_command_says_what_a_terminal_would_obey",
+    ),
+    mutation(
+        "the mixture trusts its model", "scores/shrinkage.py",
+        "ratio = apart + apart.square()", "ratio = 0 * apart",
+        "scores/test_shrinkage.py::test_hardly_ever_behind_the_better_of_its_parts",
+    ),
+    mutation(
+        "the mixture keeps the interval of a model in doubt", "scores/shrinkage.py",
+        "torch.where(model.doubt, model.by_votes.high, model.interval.high)", "model.interval.high",
+        "scores/test_shrinkage.py::test_what_is_doubted_is_held_by_the_count",
     ),
     mutation(
         "noise that is not normal, in the moments", "scores/moments.py",

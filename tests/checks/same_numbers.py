@@ -66,7 +66,7 @@ def main() -> None:
             model, data, *rest = sys.argv[1:]
             runs[Path(model).parent.name] = Path(folder) / "other"
             chosen = [*("--scores", *names()), *("--sigma", *SIGMAS), *("--norm", "l2", "linf")]
-            budget = ["--draws", str(DRAWS), "--effort", "fast", "--certify", "--limit", str(LIMIT), "--quiet"]
+            budget = ["--draws", str(DRAWS), "--effort", "fast", "--certify", "--points", str(LIMIT), "--quiet"]
             brittle("score", model, data, *rest, "--out", str(Path(folder) / "other"), *chosen, *budget)
         for name, run in runs.items():
             for label, digest in digests(run).items():

@@ -31,13 +31,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_corrupt_then_score(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The copies are scored without the options that say how the original is read, and the points pair."""
-    arguments = ["--kind", "gaussian_noise", "rotate", "--severity", "1", "5", "--out", "copies", "--limit", "12"]
+    arguments = ["--kind", "gaussian_noise", "rotate", "--severity", "1", "5", "--out", "copies", "--points", "12"]
     assert main(["corrupt", "data.npz", *arguments, "--scale-uint8"]) == 0
     said = capsys.readouterr()
     files = [f"copies/{kind}-{severity}.npz" for kind in ("gaussian_noise", "rotate") for severity in (1, 5)]
     assert said.out.split() == files
     assert said.err == f"brittle: 12 points, 4 copies; next: brittle score MODEL {files[0]}\n"
-    choice = ["--scores", "logit_margin", "--quiet", "--limit", "12"]
+    choice = ["--scores", "logit_margin", "--quiet", "--points", "12"]
     assert main(["score", "./net.py:make", "data.npz", "--scale-uint8", "--out", "clean", *choice]) == 0
     clean = brittle.read_table("clean").wide()
     for file in files:

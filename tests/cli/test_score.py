@@ -9,6 +9,7 @@ from helpers.commands import WRITING, score
 from helpers.problems import inputs, small_network
 
 import brittle
+from brittle.analysis import decisions
 from brittle.cli import main
 from brittle.scores import CATALOGUE
 
@@ -30,7 +31,7 @@ def test_score_then_report(place: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_the_defaults(place: Path) -> None:
     assert score("--quiet", "--bounds", "0", "2") == 0
     labels = [entry.label for entry in brittle.read_table("run").record.scores]
-    assert labels == ["moments(draws=100, sigma=0.2)", "softmax", "logit_margin"]
+    assert labels == ["shrinkage(draws=100, sigma=0.2)", "softmax", "logit_margin"]
 
 
 def test_budgets_are_compared_when_monte_carlo_is_among_the_scores(place: Path) -> None:
@@ -42,6 +43,13 @@ def test_budgets_are_compared_when_monte_carlo_is_among_the_scores(place: Path) 
         *(("mmse_margin", draws) for draws in (6, 10, 20)),
     ]
     assert set(brittle.read_table("run").points.column("passes").to_pylist()) == {1 + 60 + 40}
+
+
+def test_the_form_of_mmse_is_chosen(place: Path) -> None:
+    chosen = ("--sigma", "0.1", "--gradient-draws", "4", "--mmse-form", "linear")
+    assert score("--scores", "mmse", "mmse_margin", *chosen) == 0
+    labels = [entry.label for entry in brittle.read_table("run").record.scores]
+    assert labels == ["mmse(draws=4, form=linear, sigma=0.1)", "mmse_margin(draws=4, form=linear, sigma=0.1)"]
 
 
 def test_weights_are_loaded(place: Path) -> None:
@@ -88,7 +96,7 @@ def test_quiet_says_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> 
         (["--draws", "1"], 3, "draws must be a whole number between 2 and 10000000"),
         (["--draws", "1000000000000"], 3, "draws must be a whole number between 2 and 10000000"),
         (["--confidence", "1"], 3, "the confidence must lie between 0 and 1"),
-        (["--limit", "0"], 3, "limit"),
+        (["--points", "0"], 3, "point_count"),
         (["--bounds", "1", "0"], 3, "increasing"),
         (["--bounds", "0", "0.5"], 3, "outside [0, 0.5]"),
         (["--expected-accuracy", "0.999"], 3, "expected 0.999"),
@@ -116,7 +124,7 @@ def test_points_without_a_number_are_told_by_the_exit_code(place: Path, capsys: 
     assert score(model="./net.py:broken") == 4
     said = capsys.readouterr().err
     assert "8 of 8 points got no number; some of them:\n" in said
-    assert "point 0, moments: nonfinite_logits: " in said
+    assert "point 0, shrinkage: nonfinite_logits: " in said
     assert "of 100 noisy copies gave NaN or infinite logits" in said
     assert score("--allow-row-errors", model="./net.py:broken", out="other") == 0
 
@@ -182,3 +190,35 @@ def test_a_zero_is_chosen_and_not_the_default(place: Path, option: str, capsys: 
     assert score("--scores", *scores, "--sigma", "0.1", option, "0", "--quiet") != 0
     assert "0" in capsys.readouterr().err
     assert not Path("run").exists()
+
+
+def test_until_decided(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score("--sigma", "0.5", "--until", "decided", "--limit", "0.9", "--most-draws", "200") == 0
+    said = capsys.readouterr()
+    assert "does it hold?" in said.out
+    table = brittle.read_table("run")
+    assert table["monte_carlo"].parameters == {"draws": 200, "limit": 0.9, "sigma": 0.5}
+    counts = decisions(table).iloc[0]
+    assert f"{counts['holds']}" in said.out.splitlines()[1].split()
+    assert main(["report", "run"]) == 0
+    assert "Does each prediction hold?" in Path("run/report.html").read_text()
+    assert "does it hold?" in capsys.readouterr().out
+
+
+def test_precision(place: Path) -> None:
+    assert score("--sigma", "0.5", "--precision", "0.2", "--quiet") == 0
+    column = brittle.read_table("run")["monte_carlo"]
+    assert float((column.high - column.low).max()) <= 0.2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--most-draws", "100"], "--most-draws is for --until decided and --precision"),
+        (["--limit", "0.9"], "until='decided' and limit go together"),
+        (["--until", "decided", "--limit", "0.9", "--scores", "softmax"], "add one, such as moments"),
+    ],
+)
+def test_rules_that_say_nothing(options: list[str], said: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score(*options) in (2, 3)
+    assert said in capsys.readouterr().err

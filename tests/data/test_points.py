@@ -124,7 +124,7 @@ def test_a_limit_keeps_the_first(reader: Reader, tmp_path: Path) -> None:
 @each_on_disk
 @pytest.mark.parametrize(
     ("options", "code"),
-    [({"limit": -1}, "limit"), ({"limit": 0}, "limit"), ({"bounds": (1.0, 1.0)}, "bounds")],
+    [({"limit": -1}, "point_count"), ({"limit": 0}, "point_count"), ({"bounds": (1.0, 1.0)}, "bounds")],
 )
 def test_parameters_out_of_range(reader: Reader, options: dict[str, Any], code: str, tmp_path: Path) -> None:
     refused(code, "found", reader, tmp_path, LEVELS, LABELS, **options)

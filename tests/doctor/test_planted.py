@@ -12,11 +12,12 @@ from helpers.problems import inputs, small_network
 from torch import nn
 
 from brittle.doctor.planted import plant
-from brittle.scores import MMSE, FirstOrderMargin, InputMargin, Moments, MonteCarlo, Score, Taylor
+from brittle.scores import MMSE, FirstOrderMargin, InputMargin, Moments, MonteCarlo, Score, Shrinkage, Taylor
 
 SEEN = [
     MonteCarlo(0.1, draws=400),
     Moments(0.1, draws=100),
+    Shrinkage(0.1, draws=100),
     Taylor(0.1),
     MMSE(0.1, draws=20),
     FirstOrderMargin(),

@@ -13,8 +13,9 @@ from brittle.store.table import Table
 Result = TypeVar("Result")
 
 EVERY_SCORE = (
-    "softmax", "taylor", "taylor_mvs", "mmse", "mmse_mvs", "mmse_margin", "moments", "monte_carlo", "logit_margin",
-    "first_order_margin", "feature_margin", "input_margin", "max_probability", "probability_margin", "entropy",
+    "softmax", "taylor", "taylor_mvs", "mmse", "mmse_mvs", "mmse_margin", "moments", "shrinkage", "monte_carlo",
+    "logit_margin", "first_order_margin", "feature_margin", "input_margin", "max_probability", "probability_margin",
+    "entropy",
 )  # fmt: skip
 EVERY_CHANGE = ("laplacian", "smoothed_laplacian", "probability_change", "first_order_change", "change_bound")
 

@@ -81,7 +81,7 @@ HOSTILE = (
     "猫 é e\u0301 😀",
 )
 
-_SAMPLED = ("monte_carlo", "moments", "mmse", "mmse_mvs", "mmse_margin")
+_SAMPLED = ("monte_carlo", "shrinkage", "moments", "mmse", "mmse_mvs", "mmse_margin")
 _QUANTITIES = {
     "logit_margin": "logit_margin",
     "first_order_margin": "first_order_margin_l2",
@@ -96,8 +96,16 @@ _PASSES = {
     "input_margin": 600, "max_probability": 1, "probability_margin": 1, "entropy": 1,
 }  # fmt: skip
 _UNIT = {"linf": 0.2, "l2": 4.0}
-_PASSES_PER_DRAW = {"monte_carlo": 1, "moments": 1, "mmse": 11, "mmse_mvs": 11, "mmse_margin": 2}
-_BIAS = {"moments": 0.0, "mmse": 0.04, "mmse_mvs": -0.1, "mmse_margin": 0.05, "taylor": 0.35, "taylor_mvs": 0.3}
+_PASSES_PER_DRAW = {"monte_carlo": 1, "shrinkage": 1, "moments": 1, "mmse": 11, "mmse_mvs": 11, "mmse_margin": 2}
+_BIAS = {
+    "shrinkage": 0.0,
+    "moments": 0.0,
+    "mmse": 0.04,
+    "mmse_mvs": -0.1,
+    "mmse_margin": 0.05,
+    "taylor": 0.35,
+    "taylor_mvs": 0.3,
+}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import brittle
 from brittle.measure import Sample, take
 from brittle.noise import Gaussian
 from brittle.run import plan
-from brittle.scores import MMSE, MMSEMVS, Moments, MonteCarlo
+from brittle.scores import MMSE, MMSEMVS, Moments, MonteCarlo, Shrinkage
 
 
 @pytest.mark.parametrize("level", [0.0, torch.nan], ids=["tie", "NaN"])
@@ -29,13 +29,14 @@ def test_a_copy_that_votes_for_no_class_is_a_flip(level: float) -> None:
     assert Sample(Gaussian(SIGMA), 10)(classifier, clean).votes.flips.tolist() == [[0, 0, 5]] * COUNT
 
 
-def test_monte_carlo_and_moments_share_their_draws() -> None:
+def test_monte_carlo_moments_and_shrinkage_share_their_draws() -> None:
     classifier = small_classifier()
-    take(plan([MonteCarlo(SIGMA, draws=40), Moments(SIGMA, draws=40)]), classifier, clean_of(classifier, inputs(COUNT)))
+    scores = [kind(SIGMA, draws=40) for kind in (MonteCarlo, Moments, Shrinkage)]
+    take(plan(scores), classifier, clean_of(classifier, inputs(COUNT)))
     assert classifier.passes == COUNT * (1 + 40)
 
 
-@pytest.mark.parametrize("kind", [MonteCarlo, Moments, MMSE, MMSEMVS])
+@pytest.mark.parametrize("kind", [MonteCarlo, Moments, Shrinkage, MMSE, MMSEMVS])
 def test_smaller_budgets_are_read_off_on_the_way(kind) -> None:
     budgets = (6, 10, 40)
     classifier = small_classifier()

@@ -73,7 +73,7 @@ def test_a_score_needs_the_covariance_or_does_without(kind: type[NoiseScore], fa
 
 def test_scores_that_do_without_a_covariance() -> None:
     assert {kind.name for kind in CATALOGUE.values() if issubclass(kind, NoiseScore) and not kind.uses_covariance} == {
-        "monte_carlo", "moments", "probability_change",
+        "monte_carlo", "moments", "probability_change", "shrinkage",
     }  # fmt: skip
 
 

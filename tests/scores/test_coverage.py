@@ -12,7 +12,7 @@ import torch
 from helpers.laws import estimate
 from helpers.problems import inputs, small_classifier
 
-from brittle.scores import MMSE, MMSEMVS, MMSEMargin, Moments, MonteCarlo, Score
+from brittle.scores import MMSE, MMSEMVS, MMSEMargin, Moments, MonteCarlo, Score, Shrinkage
 
 SIGMA, REPLICATES, MOST_MISSES, LONG = 0.2, 2000, 52, 20000
 
@@ -23,6 +23,7 @@ SIGMA, REPLICATES, MOST_MISSES, LONG = 0.2, 2000, 52, 20000
         (MonteCarlo(SIGMA, draws=100), MonteCarlo(SIGMA, draws=LONG), 0.40),
         (Moments(SIGMA), Moments(SIGMA, draws=LONG), 0.30),
         (Moments(SIGMA, draws=20), Moments(SIGMA, draws=LONG), 0.70),
+        (Shrinkage(SIGMA), MonteCarlo(SIGMA, draws=LONG), 0.40),
         (MMSE(SIGMA), MMSE(SIGMA, draws=LONG), 0.60),
         (MMSEMVS(SIGMA), MMSEMVS(SIGMA, draws=LONG), 0.60),
         (MMSEMargin(SIGMA), MMSEMargin(SIGMA, draws=LONG), 0.60),

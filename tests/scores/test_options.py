@@ -17,7 +17,7 @@ from brittle.scores.options import by_name, described, option, options_of
 
 NAMES = {
     "draws", "gradient_draws", "no_antithetic", "clip", "classes", "temperature", "norm", "attack", "effort", "certify",
-    "unbounded", "laplacian_method", "probes", "columns", "form", "level_copies", "importance_draws",
+    "unbounded", "laplacian_method", "probes", "columns", "form", "mmse_form", "level_copies", "importance_draws",
 }  # fmt: skip
 
 
@@ -31,7 +31,7 @@ def test_every_field_has_an_option_with_a_sentence(kind: type[Score]) -> None:
     given_otherwise = {"sigma", "noise"} if issubclass(kind, NoiseScore) else set()
     assert known.keys() == {one.name for one in fields(kind)} - given_otherwise
     assert all(one.text for one in known.values())
-    assert [name for name, one in known.items() if not one.flag] == (["statistic"] if "statistic" in known else [])
+    assert {name for name, one in known.items() if not one.flag} == known.keys() & {"statistic", "limit", "precision"}
 
 
 def test_scores_that_share_an_option_take_the_same_kind_of_value() -> None:

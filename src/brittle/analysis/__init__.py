@@ -2,11 +2,14 @@
 
 from brittle.analysis.agreement import agreement, format_agreement
 from brittle.analysis.class_bias import ClassBias, class_bias
+from brittle.analysis.class_differences import Differences, mean_differences
 from brittle.analysis.comparison import compare, format_comparison
+from brittle.analysis.decisions import decide, decisions, format_decisions
 from brittle.analysis.detection import Detection, detection, detection_curve, roc_curve
 from brittle.analysis.distribution import distribution, histogram
 from brittle.analysis.expected_change import expected_change_points, expected_change_table, format_expected_change
 from brittle.analysis.extremes import extremes, ranked
+from brittle.analysis.group_means import GroupMeans, format_group_means, group_means
 from brittle.analysis.kendall import kendall_tau
 from brittle.analysis.label_flips import label_flips
 from brittle.analysis.margin_consistency import (
@@ -20,6 +23,12 @@ from brittle.analysis.margin_consistency import (
 from brittle.analysis.mean_absolute import MeanAbsolute, mean_absolute
 from brittle.analysis.mean_interval import MeanInterval, mean_interval
 from brittle.analysis.outcomes import outcomes
+from brittle.analysis.prediction_powered import PoweredMean, powered_mean
+from brittle.analysis.probabilistic_accuracy import (
+    ProbabilisticAccuracy,
+    format_probabilistic_accuracy,
+    probabilistic_accuracy,
+)
 from brittle.analysis.rank_correlation import rank_correlation
 from brittle.analysis.robust_accuracy import (
     EstimatedRobustAccuracy,
@@ -30,6 +39,7 @@ from brittle.analysis.robust_accuracy import (
     sanity,
     subset_study,
 )
+from brittle.analysis.sample_points import sample_points
 from brittle.analysis.worst_case import format_worst_case, margin_columns, worst_case_table
 from brittle.store.columns import Column, Setting
 
@@ -37,18 +47,24 @@ __all__ = [
     "ClassBias",
     "Column",
     "Detection",
+    "Differences",
     "Equidistance",
     "EstimatedRobustAccuracy",
+    "GroupMeans",
     "Isometry",
     "MarginConsistency",
     "MeanAbsolute",
     "MeanInterval",
+    "PoweredMean",
+    "ProbabilisticAccuracy",
     "RobustAccuracy",
     "Sanity",
     "Setting",
     "agreement",
     "class_bias",
     "compare",
+    "decide",
+    "decisions",
     "detection",
     "detection_curve",
     "direct_robust_accuracy",
@@ -60,8 +76,12 @@ __all__ = [
     "extremes",
     "format_agreement",
     "format_comparison",
+    "format_decisions",
     "format_expected_change",
+    "format_group_means",
+    "format_probabilistic_accuracy",
     "format_worst_case",
+    "group_means",
     "histogram",
     "isometry",
     "kendall_tau",
@@ -69,11 +89,15 @@ __all__ = [
     "margin_columns",
     "margin_consistency",
     "mean_absolute",
+    "mean_differences",
     "mean_interval",
     "outcomes",
+    "powered_mean",
+    "probabilistic_accuracy",
     "rank_correlation",
     "ranked",
     "roc_curve",
+    "sample_points",
     "sanity",
     "subset_study",
     "worst_case_table",

@@ -85,7 +85,7 @@ def _references(found: Sequence[Column]) -> list[Column]:
     most: dict[Setting, Column] = {}
     for column in found:
         known = most.get(column.setting)
-        if column.score == REFERENCE and (known is None or (column.draws or 0) > (known.draws or 0)):
+        if column.score == REFERENCE and (column.draws or 0) > (0 if known is None else known.draws or 0):
             most[column.setting] = column
     return list(most.values())
 

@@ -27,10 +27,13 @@ def laplacian_column(found: Iterable[Column]) -> Column | None:
 
 
 def sampled_columns(found: Iterable[Column], score: str) -> dict[Setting, Column]:
-    """The column of `score` that speaks for each noise setting, by sigma: not clipped rather, and of most draws."""
+    """The column of `score` that speaks for each noise setting, by sigma: not clipped rather, and of most draws.
+
+    A column whose points have different numbers of draws speaks for none: who is decided early has few.
+    """
     best: dict[Setting, Column] = {}
     for column in found:
-        if column.score != score or column.setting.sigma is None or column.value.isna().all():
+        if column.score != score or column.setting.sigma is None or column.stops or column.value.isna().all():
             continue
         if column.parameters.get("statistic", "mean") != "mean":
             continue

@@ -7,14 +7,11 @@ from typing import Literal, cast
 
 import numpy as np
 import pandas as pd
-from scipy.stats import kruskal
 
+from brittle.analysis.class_differences import mean_differences
 from brittle.analysis.columns import typical
 from brittle.analysis.mean_interval import mean_interval
 from brittle.store.columns import Column, Scored, storable
-
-MIN_POINTS = 5
-"""Points a class needs to take part in the test: below, the test's chi-squared law is no longer close."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +24,12 @@ class ClassBias:
         classes: one row per class, the least robust first: `class`, `name`, `points`, `mean`, `low`, `high` (interval
             of the mean of p_robust), `median`.
         spread: largest less smallest class mean; NaN with fewer than two classes.
-        p_value: of the Kruskal-Wallis test that p_robust has one distribution in all classes of at least `MIN_POINTS`
-            points; NaN where fewer than two such classes exist.
-        tested: number of classes in the test.
-        confidence: of the intervals, each for its class alone.
+        p_value: of the test that p_robust has one mean in all classes, corrected for their number
+            (`mean_differences`); NaN with fewer than two classes.
+        least: numbers of the classes that may be the least robust: no other one is surely less so, at the level
+            `1 - confidence` for all of them together. Every class, where the test finds no difference.
+        most: numbers of those that may be the most robust, likewise.
+        confidence: of the intervals, each for its class alone, and of the test.
     """
 
     column: Column
@@ -38,12 +37,22 @@ class ClassBias:
     classes: pd.DataFrame
     spread: float
     p_value: float
-    tested: int
+    least: tuple[int, ...]
+    most: tuple[int, ...]
     confidence: float
+
+    @property
+    def differ(self) -> bool:
+        """Whether the classes surely differ; only then is there a least and a most robust one to name."""
+        return self.p_value < 1.0 - self.confidence
 
 
 def class_bias(table: Scored, column: Column | None = None) -> ClassBias | None:
     """Robustness by class, with intervals and a test of the differences.
+
+    Validity: the points of a class are drawn independently. Interval and test are for means of numbers in [0, 1] and
+    cover the random error of each, not a bias of the estimator, which may differ from class to class (`group_means`
+    corrects it by counts).
 
     References:
         Fairness through robustness: investigating robustness disparity in deep learning, Vedant Nanda et al., 2021.
@@ -71,8 +80,9 @@ def class_bias(table: Scored, column: Column | None = None) -> ClassBias | None:
     ]
     frame = pd.DataFrame(rows).sort_values(["mean", "class"], ignore_index=True)
     spread = frame["mean"].iloc[-1] - frame["mean"].iloc[0] if len(frame) > 1 else np.nan
-    samples = [group.to_numpy() for group in groups.values() if len(group) >= MIN_POINTS]
-    return ClassBias(column, by, frame, float(spread), _p_value(samples), len(samples), confidence)
+    found = mean_differences([groups[number].to_numpy() for number in frame["class"]], confidence)
+    least, most = (tuple(int(frame["class"].iloc[place]) for place in places) for places in found[1:])
+    return ClassBias(column, by, frame, float(spread), found.p_value, least, most, confidence)
 
 
 def class_of(table: Scored) -> tuple[Literal["label", "predicted"], pd.Series]:
@@ -86,11 +96,3 @@ def class_name(table: Scored, number: int) -> str:
     """The name of class `number`, or `class 3` where the data name none."""
     names = table.record.data.class_names or ()
     return storable(names[number]) if 0 <= number < len(names) else f"class {number}"
-
-
-def _p_value(samples: list[np.ndarray]) -> float:
-    if len(samples) < 2:
-        return float("nan")
-    if np.ptp(np.concatenate(samples)) == 0.0:
-        return 1.0
-    return float(kruskal(*samples).pvalue)

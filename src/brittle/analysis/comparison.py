@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast
 
@@ -16,7 +16,7 @@ from scipy.stats import binomtest, rankdata, wilcoxon
 from brittle.analysis.change_columns import LAPLACIAN
 from brittle.analysis.location import median_interval, skewed_mean
 from brittle.analysis.mean_absolute import absolute_mean
-from brittle.analysis.mean_interval import MeanInterval, mean_interval
+from brittle.analysis.mean_interval import MeanInterval, mean_interval, ranged_interval
 from brittle.analysis.text import aligned, number, with_interval
 from brittle.errors import DataError
 from brittle.estimate import FLIP_PROBABILITY, parameters_json
@@ -31,11 +31,14 @@ BOUNDED = frozenset({FLIP_PROBABILITY, "probability", ACCURACY})
 MEAN, MEAN_ABSOLUTE, MEDIAN = "mean", "mean absolute", "median"
 """What is compared: the mean, the mean of `|value|` (of Laplacians), or the median where a value is infinite."""
 
+SHARED, OWN = "shared", "own"
+"""Whether both runs drew the same noise at every point, or each its own."""
+
 ALIKE = "Both runs have the same value at every point."
 NO_POINTS = "No point has a value in both runs."
 
 FIELDS = (
-    "score", "title", "quantity", "pairing", "statistic", "points", "dropped", "only_first", "only_second",
+    "score", "title", "quantity", "pairing", "noise", "statistic", "points", "dropped", "only_first", "only_second",
     "first", "first_low", "first_high", "first_infinite", "second", "second_low", "second_high", "second_infinite",
     "difference", "difference_low", "difference_high", "first_larger", "p_wilcoxon", "p_t", "p_mcnemar", "confidence",
     "reason",
@@ -71,8 +74,13 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
     value in both runs. Where a distance is infinite, because nothing was found, there is no mean: medians are compared
     instead, and two infinite distances count as equal.
 
-    Intervals, at the larger confidence of the two runs: of a mean, `mean_interval` between 0 and 1, else
-    `skewed_mean`; of a median, order statistics. Tests, two-sided: of the differences
+    The draws of a point are keyed by the seed and its id, so two runs with one seed over the same ids send the same
+    noisy copies through both models (`noise` says whether). What the noise does to both then cancels in the
+    differences, and fewer draws tell the models apart.
+
+    Intervals, at the larger confidence of the two runs: of a mean of numbers between 0 and 1, and of the mean of their
+    differences between -1 and 1, `mean_interval`, which holds where few points differ; of other means `skewed_mean`; of
+    a median, order statistics. Tests, two-sided: of the differences
     by their signed ranks (Wilcoxon; points that are equal in both are left out) and by their mean (Student), of
     accuracies by the points that one run alone has right (McNemar, exact). Each p-value stands alone: none is
     corrected for the number of scores. Intervals and tests cover the sampling of points, drawn independently; they say
@@ -92,12 +100,12 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
 
     Returns:
         One row per score, in the order of the first run, after `accuracy` where both are labelled: `score` (its label),
-        `title`, `quantity`; `pairing` (`point` or `row`); `statistic` (`mean`, `mean absolute` or `median`); `points`
-        compared, `dropped` (paired, but without a value in one run or both), `only_first` and `only_second` (points
-        without a partner); `first` and `second` (mean or median), each with its interval and its number of infinite
-        values; `difference` with its interval; `first_larger` (share of points, ties half); `p_wilcoxon`, `p_t` (NaN
-        for medians and for a constant difference other than 0), `p_mcnemar` (of the accuracy alone); `confidence`;
-        `reason` where there is nothing to tell apart.
+        `title`, `quantity`; `pairing` (`point` or `row`); `noise` (`shared`, `own`, or None without draws); `statistic`
+        (`mean`, `mean absolute` or `median`); `points` compared, `dropped` (paired, but without a value in one run or
+        both), `only_first` and `only_second` (points without a partner); `first` and `second` (mean or median), each
+        with its interval and its number of infinite values; `difference` with its interval; `first_larger` (share of
+        points, ties half); `p_wilcoxon`, `p_t` (NaN for medians and for a constant difference other than 0),
+        `p_mcnemar` (of the accuracy alone); `confidence`; `reason` where there is nothing to tell apart.
 
     Raises:
         DataError: the points cannot be paired, paired points have different labels, or inputs have different bounds.
@@ -107,8 +115,11 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
     confidence = max(first.record.confidence, second.record.confidence)
     rows = [_accuracy(first, second, pairing, confidence)]
     others = {_key(column): column for column in second.columns}
+    keyed_alike = pairing.by == "point" and _noise_key(first) == _noise_key(second)
     rows += [
-        _row(column, others[_key(column)], pairing, confidence) for column in first.columns if _key(column) in others
+        _row(column, others[_key(column)], pairing, confidence) | {"noise": _noise(column, others, keyed_alike)}
+        for column in first.columns
+        if _key(column) in others
     ]
     return pd.DataFrame([row for row in rows if row is not None], columns=FIELDS)
 
@@ -136,6 +147,17 @@ def format_comparison(frame: pd.DataFrame) -> str:
 
 def _key(column: Column) -> tuple[str, str]:
     return column.score, parameters_json(column.parameters)
+
+
+def _noise_key(table: Scored) -> tuple[int, str]:
+    """What, beside the id of a point, its draws follow from: the seed, and the device whose generator makes them."""
+    return table.record.seed, table.record.machine.device
+
+
+def _noise(column: Column, others: Mapping[tuple[str, str], Column], keyed_alike: bool) -> str | None:
+    if not column.sources:
+        return None
+    return SHARED if keyed_alike and column.sources == others[_key(column)].sources else OWN
 
 
 def _check_bounds(first: Scored, second: Scored) -> None:
@@ -194,7 +216,7 @@ def _accuracy(first: Scored, second: Scored, pairing: _Pairing, confidence: floa
         return None
     x, y, dropped = _numbers(right[0], right[1], pairing)
     only_x, only_y = int((x > y).sum()), int((y > x).sum())
-    names = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY}
+    names = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY, "noise": None}
     row = _compared(x, y, names, ACCURACY, confidence)
     test = float(binomtest(only_x, only_x + only_y).pvalue) if only_x + only_y else 1.0
     none = {"p_wilcoxon": math.nan, "p_t": math.nan, "p_mcnemar": test if x.size else math.nan}
@@ -271,12 +293,11 @@ def _difference(differences: Values, infinite: bool, bounded: bool, confidence: 
     """The mean of the differences with its interval, or their median where any is infinite."""
     if infinite:
         return median_interval(differences, confidence)
+    inside = not differences.size or np.abs(differences).max() <= 1.0
+    if bounded and inside:
+        return ranged_interval(differences, -1.0, 1.0, confidence)
     mean, low, high = skewed_mean(differences, confidence)
-    if not bounded:
-        return _Centre(mean, low, high)
-    if differences.size and differences.min() == differences.max():
-        _, low, high = (2.0 * end - 1.0 for end in mean_interval((differences + 1.0) / 2.0, confidence))
-    return _Centre(mean, max(low, -1.0), min(high, 1.0))
+    return _Centre(mean, max(low, -1.0), min(high, 1.0)) if bounded else _Centre(mean, low, high)
 
 
 def _wilcoxon(differences: Values) -> float:
@@ -318,6 +339,13 @@ def _remarks(rows: list[Row]) -> list[str]:
         remarks.append(f"* medians, as up to {most:,} distances are infinite: no other prediction was found there")
     if dropped := max(row["dropped"] for row in rows):
         remarks.append(f"up to {dropped:,} points are left out for lack of a value in one run or both")
+    noises = [row["noise"] for row in rows]
+    if SHARED in noises:
+        remarks.append(f"both runs drew the same noise at every point for {noises.count(SHARED)} of {len(rows)} rows")
+    if OWN in noises:
+        remarks.append(
+            f"{noises.count(OWN)} of {len(rows)} rows read noise of each run's own; one seed makes it the same"
+        )
     if any(row["reason"] == ALIKE for row in rows):
         alike = sum(row["reason"] == ALIKE for row in rows)
         remarks.append(f"{alike} of {len(rows)} rows hold the same value in both runs at every point")

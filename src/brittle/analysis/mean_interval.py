@@ -46,19 +46,38 @@ def mean_interval(values: ArrayLike, confidence: float) -> MeanInterval:
     points = points[~np.isnan(points)]
     if points.size == 0:
         return MeanInterval(float("nan"), 0.0, 1.0)
-    tail = (1.0 - confidence) / 2.0
-    mean = float(points.mean())
-    low = _bound(np.append(points, 0.0), tail)
-    high = 1.0 - _bound(np.append(1.0 - points, 0.0), tail)
-    return MeanInterval(mean, min(low, mean), max(high, mean))
+    low, high = mean_ends(points, np.array([(1.0 - confidence) / 2.0]))
+    return MeanInterval(float(points.mean()), float(low[0]), float(high[0]))
 
 
-def _bound(points: NDArray[np.float64], tail: float) -> float:
-    """The `tail` quantile of the Dirichlet-weighted mean of `points`."""
+def mean_ends(points: NDArray[np.float64], tails: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
+    """The ends of `mean_interval` at several confidences, `1 - 2 tails`.
+
+    Args:
+        points: at least one number in [0, 1], `[n]`.
+        tails: share of misses on either side, `[T]`.
+
+    Returns:
+        `(low, high)`, `[T]` each.
+    """
+    mean = points.mean()
+    low = _bound(np.append(points, 0.0), tails)
+    high = 1.0 - _bound(np.append(1.0 - points, 0.0), tails)
+    return np.minimum(low, mean), np.maximum(high, mean)
+
+
+def ranged_interval(values: NDArray[np.float64], least: float, largest: float, confidence: float) -> MeanInterval:
+    """`mean_interval` of numbers that lie between `least` and `largest`."""
+    reach = largest - least
+    return MeanInterval(*(least + reach * end for end in mean_interval((values - least) / reach, confidence)))
+
+
+def _bound(points: NDArray[np.float64], tails: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The quantiles, at `tails`, of the Dirichlet-weighted mean of `points`, `[T]`."""
     largest = float(points.max())
     if largest == 0.0:
-        return 0.0
+        return np.zeros(tails.shape)
     shares = points / largest
     mean, variance = shares.mean(), shares.var() / (shares.size + 1)
     strength = mean * (1.0 - mean) / variance - 1.0
-    return largest * float(beta.ppf(tail, mean * strength, (1.0 - mean) * strength))
+    return largest * beta.ppf(tails, mean * strength, (1.0 - mean) * strength)

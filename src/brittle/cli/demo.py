@@ -25,7 +25,7 @@ SAMPLED, NEAREST, MODEL = "monte_carlo", "input_margin", "softmax"
 """The scores that the screen shows: the flips that were counted, the nearest other digit, the network's own doubt."""
 
 SCORES = (
-    *(SAMPLED, "moments", "taylor", MODEL),
+    *(SAMPLED, "shrinkage", "taylor", MODEL),
     *(NEAREST, "first_order_margin", "logit_margin"),
     *("laplacian", "probability_change", "first_order_change"),
 )
@@ -55,7 +55,7 @@ def short(out: Path, quiet: bool) -> int:
     from brittle.store.reading import read_table
 
     scoring = ScoreOptions(scores=SCORES, sigma=(SIGMA,)).taking(draws=DRAWS, effort="fast")
-    reading, running = DataOptions(limit=POINTS), RunOptions(quiet=quiet)
+    reading, running = DataOptions(points=POINTS), RunOptions(quiet=quiet)
     with digits.one_thread():
         say(quiet, "training a small network on scikit-learn's digits")
         model, data = digits.prepare(out)

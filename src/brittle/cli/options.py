@@ -124,14 +124,14 @@ class DataOptions(ReadOptions):
     """How data are read, and how much of them.
 
     Attributes:
-        limit: Take the first points only.
+        points: Take so many points only, the first.
     """
 
-    limit: int | None = None
+    points: int | None = None
 
     def open(self, data: Path, bounds: tuple[float, float]) -> Points:
         """The points of DATA."""
-        return self.read(data, bounds, self.limit)
+        return self.read(data, bounds, self.points)
 
 
 @Parameter(name="*")

@@ -24,7 +24,16 @@ def named(folders: Sequence[Path]) -> dict[str, Table]:
 def texts(contents: Contents) -> list[str]:
     """The comparisons of the page as plain text: of estimators, of scores with margins and changes, of other runs."""
     worst, change = _worst_case_texts(contents), _change_texts(contents)
-    return [*_agreement_texts(contents, alone=not (worst or change)), *worst, *change, *_comparison_texts(contents)]
+    agreement = _agreement_texts(contents, alone=not (worst or change))
+    return [*_decision_texts(contents), *agreement, *worst, *change, *_comparison_texts(contents)]
+
+
+def _decision_texts(contents: Contents) -> list[str]:
+    """How many points hold and break; empty for a run that was not asked."""
+    from brittle.analysis import decisions, format_decisions
+
+    frame = decisions(contents)
+    return [] if frame.empty else [format_decisions(frame)]
 
 
 def _agreement_texts(contents: Contents, alone: bool) -> list[str]:

@@ -93,12 +93,22 @@ def _open_job(
     return make_job(classifier, points, scores, scoring.seed, rows, running.confidence)
 
 
+def _say_decisions(out: Path) -> None:
+    """Print how many points hold, break and are undecided."""
+    from brittle.analysis import decisions, format_decisions
+    from brittle.store.reading import read_table
+
+    show(format_decisions(decisions(read_table(out))), sys.stdout)
+
+
 def _conclude(record: RunRecord, out: Path, running: RunOptions) -> int:
     """Say what became of the points; the exit code."""
     for warning in record.warnings:
         show(f"brittle: note: {warning.code}: {warning.sentence}", sys.stderr)
     account = record.account
     accuracy = f"accuracy {account.correct / account.labelled:.1%}, " if account.labelled else ""
+    if any("limit" in score.parameters for score in record.scores) and not running.quiet:
+        _say_decisions(out)
     done = f"{account.points} points, {accuracy}{account.passes:,} passes, {record.seconds or 0.0:.1f} s"
     say(running.quiet, f"{done}; next: brittle report {out}")
     if not account.failed:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_type_hints
 
 from cyclopts import Parameter
 
@@ -20,6 +20,7 @@ from brittle.noise import Sphere
 from brittle.scores import CATALOGUE, NoiseScore, Score
 from brittle.scores.choose import choose
 from brittle.scores.options import Option, by_name, described
+from brittle.scores.until import MOST_DRAWS, drawn_until
 
 if TYPE_CHECKING:
     from brittle.data import Points
@@ -64,15 +65,24 @@ class ScoreOptions:
         radius: Lengths of noise on the sphere, in pixel units, instead of --sigma and --noise.
         noise: Noise family: gaussian, uniform, laplace, sphere or ball, or FILE.py:CLASS.
         seed: Seed of the noise.
+        until: decided counts noisy copies of each point until it is decided whether its prediction holds with
+            probability --limit; most points need few.
+        limit: Probability with which a prediction has to survive the noise, such as 0.9; with --until decided.
+        precision: Count noisy copies of each point until the interval of its flip probability is no wider than this.
+        most_draws: Noisy copies of a point at most, with --until or --precision.
         pseudo_margin: A file of `brittle pseudo-margin fit`, to score the points by.
         settings: Fields of one score or of the noise alone, as NAME.FIELD=VALUE, such as mmse.draws=40.
     """
 
-    scores: Annotated[tuple[str, ...], Many] = ("moments", "softmax", "logit_margin")
+    scores: Annotated[tuple[str, ...], Many] = ("shrinkage", "softmax", "logit_margin")
     sigma: Annotated[tuple[float, ...], Many] = ()
     radius: Annotated[tuple[float, ...], Many] = ()
     noise: str = "gaussian"
     seed: int = 0
+    until: Literal["decided"] | None = None
+    limit: float | None = None
+    precision: float | None = None
+    most_draws: int | None = None
     pseudo_margin: Path | None = None
     settings: Annotated[tuple[str, ...], Parameter(name="--set"), Many] = ()
 
@@ -101,7 +111,10 @@ class ScoreOptions:
     def named(self, sigmas: Sequence[float]) -> list[Score]:
         """The scores that the names stand for, at these standard deviations."""
         given = {name: getattr(self, name) for name in OF_FIELDS}
-        return choose(self.scores, sigmas, self._family(), given, self.settings)
+        chosen = choose(self.scores, sigmas, self._family(), given, self.settings)
+        if self.most_draws is not None and self.until is None and self.precision is None:
+            raise UsageError("unused_option", "--most-draws is for --until decided and --precision; give one of them")
+        return [*drawn_until(chosen, self.until, self.limit, self.precision, self.most_draws or MOST_DRAWS)]
 
     def _family(self) -> str:
         """The noise family: that on the sphere where a radius is given."""

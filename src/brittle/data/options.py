@@ -36,5 +36,5 @@ class ReadingOptions:
         if self.exif not in EXIF:
             raise ParameterError("exif", f"exif must be one of {', '.join(EXIF)}; found {self.exif!r:.80}")
         if self.limit is not None and self.limit < 1:
-            raise ParameterError("limit", f"the limit must be at least 1 point; found {self.limit}")
+            raise ParameterError("point_count", f"at least 1 point must be taken; found {self.limit}")
         check_bounds(self.bounds)

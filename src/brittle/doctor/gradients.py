@@ -59,7 +59,7 @@ ROUNDING = 4.0
 DIRECTIONS, MOST_DIRECTIONS, ENOUGH = 2, 8, 8
 """Directions per row: at least two, more where there are few rows; fewer than `ENOUGH` clear changes decide nothing."""
 
-OFFER = "use scores without gradients (moments, monte_carlo, softmax)"
+OFFER = "use scores without gradients (shrinkage, monte_carlo, softmax)"
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from brittle.scores import (
     MonteCarlo,
     NoiseScore,
     Score,
+    Shrinkage,
     Taylor,
 )
 
@@ -52,7 +53,13 @@ CLEARLY = 1.5
 DISTANCES: dict[type[Score], float] = {InputMargin: 0.05, FirstOrderMargin: 1e-3}
 """Relative error of a planted distance that is let pass, by kind of score."""
 
-PROBABILITIES: dict[type[NoiseScore], float] = {MonteCarlo: 1e-3, Taylor: 1e-3, Moments: 0.02, MMSE: 0.02}
+PROBABILITIES: dict[type[NoiseScore], float] = {
+    MonteCarlo: 1e-3,
+    Taylor: 1e-3,
+    Shrinkage: 0.02,
+    Moments: 0.02,
+    MMSE: 0.02,
+}
 """Error of a planted probability beyond the score's own interval that is let pass, by kind of score."""
 
 

@@ -22,6 +22,7 @@ from brittle.measure.nearest_margin import NearestMargin
 from brittle.measure.noisy_margins import NoisyMargins, Spread, Votes
 from brittle.measure.rare import RareFlips, RareSampled
 from brittle.measure.sampling import ProbabilityMoments, Sample, Sampled
+from brittle.measure.stopping import SampleUntil, StoppedVotes
 
 __all__ = [
     "Certified",
@@ -49,8 +50,10 @@ __all__ = [
     "RareSampled",
     "Sample",
     "SampleGradient",
+    "SampleUntil",
     "Sampled",
     "Spread",
+    "StoppedVotes",
     "Votes",
     "passes_of",
     "take",

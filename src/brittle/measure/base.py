@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
+from brittle.estimate import CONFIDENCE
 from brittle.measure.forward import Clean, look
 from brittle.model.classifier import Classifier
 from brittle.model.loading.named_code import failing, kind_of, refused
@@ -163,13 +164,15 @@ def look_for(
     ids: Sequence[str],
     seed: int,
     rows: int | None = None,
+    confidence: float = CONFIDENCE,
 ) -> Clean:
     """The clean pass with what `needs` read of it: the graph where one differentiates it, the features where one does.
 
     Arguments as for `brittle.measure.forward.look`.
     """
     differentiate, observe = (any(getattr(need, use) for need in needs) for use in ("uses_graph", "uses_features"))
-    return look(classifier, inputs, ids, seed, rows=rows, differentiate=differentiate, observe=observe)
+    kept = {"differentiate": differentiate, "observe": observe}
+    return look(classifier, inputs, ids, seed, rows=rows, **kept, confidence=confidence)
 
 
 def passes_of(taken: Mapping[Measurement, Any], clean: Clean) -> Tensor:

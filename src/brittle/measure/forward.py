@@ -9,6 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from brittle.estimate import CONFIDENCE
 from brittle.model.classifier import Classifier
 
 ALL_CLASSES_UP_TO = 100
@@ -48,6 +49,7 @@ class Clean:
         graph: the inputs and logits of the same pass with the graph between them, until a Jacobian uses it up; or
             None.
         features: what the last linear layer saw in the same pass, `[B, d]`, where that was asked for; or None.
+        confidence: of all intervals, for a measurement that goes on until its interval is good enough.
     """
 
     inputs: Tensor
@@ -57,6 +59,7 @@ class Clean:
     rows: int
     graph: tuple[Tensor, Tensor] | None = None
     features: Tensor | None = None
+    confidence: float = CONFIDENCE
 
     @property
     def passes(self) -> int:
@@ -82,7 +85,7 @@ class Clean:
     def only(self, rows: Tensor) -> Clean:
         """The points at the positions `rows`, without the graph of the pass."""
         ids = tuple(self.ids[row] for row in rows.tolist())
-        return Clean(self.inputs[rows], ids, self.seed, self.logits[rows], self.rows)
+        return Clean(self.inputs[rows], ids, self.seed, self.logits[rows], self.rows, confidence=self.confidence)
 
     def competitors(self, count: int | None = None) -> Tensor:
         """The `count` classes with the largest logits other than the predicted one, `[B, K]`, in class order.
@@ -103,6 +106,7 @@ def look(
     rows: int | None = None,
     differentiate: bool = False,
     observe: bool = False,
+    confidence: float = CONFIDENCE,
 ) -> Clean:
     """Send `inputs` once through the network.
 
@@ -115,6 +119,5 @@ def look(
         start = inputs.clone().requires_grad_(True) if differentiate else inputs
         logits, features = classifier.observe(start) if observe else (classifier(start), None)
     graph = (start, logits) if differentiate else None
-    return Clean(
-        inputs, tuple(ids), seed, logits.detach(), rows, graph, None if features is None else features.detach()
-    )
+    features = None if features is None else features.detach()
+    return Clean(inputs, tuple(ids), seed, logits.detach(), rows, graph, features, confidence)

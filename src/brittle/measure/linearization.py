@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -37,6 +37,10 @@ class Linearization:
             asked for; or None.
         without_group: the same linearisation without one group of draws each: `(logits [B, G, C],
             gram [B, G, M, M])`; None at the point, and where there is one group only.
+        quadratic_gram: `[B, M, M]`, float64, with which `s^2 quadratic_gram` is the covariance of logits that are
+            quadratic in the noise (`brittle.measure.gradient_variance`); None at the point.
+        quadratic_without_group: the same without one group of draws each, `[B, G, M, M]`; None at the point, and where
+            there is one group only.
         votes: how the noisy copies voted; None at the point.
         margins: mean and covariance of their margins; None at the point, and where the noise came in one unit only.
         bend: mean square of what each competitor's margin at a noisy copy misses of its own tangent there, taken back
@@ -54,6 +58,8 @@ class Linearization:
     dimension: int
     taxicab: Tensor | None = None
     without_group: tuple[Tensor, Tensor] | None = None
+    quadratic_gram: Tensor | None = None
+    quadratic_without_group: Tensor | None = None
     votes: Votes | None = None
     margins: NoisyMargins | None = None
     bend: Tensor | None = None
@@ -62,6 +68,15 @@ class Linearization:
     def concatenate(cls, parts: Sequence[Linearization]) -> Linearization:
         """The linearisations of the points of several batches, by the same measurement."""
         return cls(**{field.name: _joined([getattr(part, field.name) for part in parts]) for field in fields(cls)})
+
+    def quadratic(self) -> Linearization:
+        """The same with `quadratic_gram` in the place of `gram`; itself at the point, where it has none."""
+        if self.quadratic_gram is None:
+            return self
+        rest = None
+        if self.without_group is not None and self.quadratic_without_group is not None:
+            rest = (self.without_group[0], self.quadratic_without_group)
+        return replace(self, gram=self.quadratic_gram, without_group=rest)
 
 
 def _joined(values: Sequence[Any]) -> Any:

@@ -19,7 +19,8 @@ from brittle.model.classifier import Classifier
 from brittle.noise import Noise
 
 JACOBIAN_NUMBERS = 2**26
-"""Numbers in the Jacobians of the points that are differentiated together (256 MiB in single precision)."""
+"""Numbers in the Jacobians of the points that are differentiated together (256 MiB in single precision), and as many in
+those of their noisy copies in one pass."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ class Linearize(Measurement):
     Without noise: at the point, one Jacobian for every sigma. With noise: both averaged over `draws` noisy copies,
     `z = mean_j z(x + e_j)` and `J = mean_j J(x + e_j)`. Antithetic pairs `(e, -e)` remove the noise of the mean
     exactly for a linear model. `mean(J) K mean(J)^T` overestimates the Gram of the expected Jacobian by
-    `Cov(J) / draws`.
+    `Cov(J) / draws`, and leaves out what the variance of `J` adds to that of the logits; `quadratic_gram` does neither
+    (`brittle.measure.gradient_variance`).
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
     definitions 2 and 3.
@@ -73,8 +75,11 @@ class Linearize(Measurement):
         return Passes(0, kept) if self.draws is None else Passes(self.draws, self.draws * kept)
 
     def memory(self, points: int, network: NetworkTraits) -> int:
-        """That of the Jacobians, in single precision."""
-        return 4 * min(JACOBIAN_NUMBERS, points * network.classes * network.dimension)
+        """That of the Jacobians, in single precision: of the points; over noise, of groups and of single copies."""
+        held = points * network.classes * network.dimension
+        if self.draws is None:
+            return 4 * min(JACOBIAN_NUMBERS, held)
+        return 4 * (min(JACOBIAN_NUMBERS, GROUPS * held) + min(JACOBIAN_NUMBERS, self.draws * held))
 
     @property
     def uses_graph(self) -> bool:
@@ -175,6 +180,8 @@ def _smoothed(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, 
     """The linearisations averaged over the noise, from the draws of the largest of `needs`."""
     first = needs[0]
     assert first.noise is not None
+    rows = max(1, JACOBIAN_NUMBERS // (kept.shape[1] * clean.inputs[0].numel()))
+    clean = replace(clean, rows=min(clean.rows, rows))
     budgets = [need.draws or 0 for need in needs]
     chunks = noisy_chunks(clean, first.noise, "linearize", budgets, first.antithetic)
     members = 2 if first.antithetic else 1

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from brittle.measure.base import NetworkTraits, Passes
 from brittle.measure.forward import Clean
+from brittle.measure.gradient_variance import GradientGrams
 from brittle.measure.groups import GROUPS, NoiseChunk, NoisyPasses, along, leave_one_out_weights, offsets
 from brittle.measure.linearization import contract
 from brittle.measure.noisy_margins import Spread, SpreadSums, Votes, VoteSums, parts
@@ -24,10 +25,13 @@ class SmoothedMargin:
     Attributes:
         margin: mean of `h` over the draws, `[B]`, float64.
         variance: `g K g^T` with `g` the mean gradient of `h`, `[B]`, float64.
+        quadratic_variance: `[B]`, float64, with which `s^2 quadratic_variance` is the variance of an `h` that is
+            quadratic in the noise (`brittle.measure.gradient_variance`).
         tied: whether the prediction of the clean input was a tie, `[B]`.
         passes: passes through the network per point, forward and backward.
         draws: noisy copies that were averaged.
-        without_group: both without one group of draws each, `([B, G], [B, G])`, or None with one group only.
+        without_group: margin, variance and quadratic variance without one group of draws each, `[B, G]` each, or None
+            with one group only.
         votes: how the noisy copies voted.
         spread: mean and variance of `h` over them, `[B, 1]` each; None where there is one pair only.
         bend: mean square of what `h` at a noisy copy misses of its own tangent there, taken back to the point,
@@ -37,10 +41,11 @@ class SmoothedMargin:
 
     margin: Tensor
     variance: Tensor
+    quadratic_variance: Tensor
     tied: Tensor
     passes: int
     draws: int
-    without_group: tuple[Tensor, Tensor] | None
+    without_group: tuple[Tensor, Tensor, Tensor] | None
     votes: Votes
     spread: Spread | None
     bend: Tensor
@@ -77,6 +82,7 @@ class NearestMarginSums:
         noise: whose covariance the gradients are contracted with.
         margins: averages of `h` over the pairs of each group, `[B, GROUPS]`, float64.
         gradients: of its gradient, `[B, GROUPS, n]`.
+        grams: squared lengths of single gradients.
         votes: how the copies vote.
         powers: of what `h` at the copies is above its value at the point.
         origin: that value, `[B, 1]`; 0 where it is not finite.
@@ -88,6 +94,7 @@ class NearestMarginSums:
     noise: Noise
     margins: Tensor
     gradients: Tensor
+    grams: GradientGrams
     votes: VoteSums
     powers: SpreadSums
     origin: Tensor
@@ -105,6 +112,7 @@ class NearestMarginSums:
             noise,
             margins=torch.zeros(points, GROUPS, dtype=torch.float64, device=device),
             gradients=clean.inputs.new_zeros(points, GROUPS, clean.inputs[0].numel()),
+            grams=GradientGrams.start(points, 1, noise.shape, device),
             votes=VoteSums.start(clean, 2),
             powers=SpreadSums.start(points, 1, device),
             origin=origin,
@@ -123,7 +131,9 @@ class NearestMarginSums:
         self.powers.add(*parts(exact[..., None] - self.origin[:, None, None]))
         missed = exact - self.origin[:, None] - chunk.unfold(along(gradient, offsets(chunk, clean.inputs)))
         self.bend += missed.square().sum((1, 2))[:, None]
-        self.gradients.index_add_(1, chunk.groups, chunk.unfold(gradient.flatten(1)).mean(2))
+        by_unit = chunk.unfold(gradient.flatten(1))
+        self.gradients.index_add_(1, chunk.groups, by_unit.mean(2))
+        self.grams.add(chunk.groups, by_unit[:, :, :, None])
 
     def read(self, units: int) -> SmoothedMargin:
         """Means over all pairs so far, and without one group each."""
@@ -131,13 +141,15 @@ class NearestMarginSums:
         means = self.margins @ weights.mT
         crossed = contract(self.gradients, self.noise.shape)
         variances = torch.einsum("ag,bgh,ah->ba", weights, crossed, weights)
+        quadratic = self.grams.read(variances[:, :, None, None], weights)[:, :, 0, 0]
         return SmoothedMargin(
             margin=means[:, 0],
             variance=variances[:, 0],
+            quadratic_variance=quadratic[:, 0],
             tied=self.clean.tied,
             passes=self.clean.passes + 4 * units,
             draws=2 * units,
-            without_group=(means[:, 1:], variances[:, 1:]) if len(weights) > 1 else None,
+            without_group=(means[:, 1:], variances[:, 1:], quadratic[:, 1:]) if len(weights) > 1 else None,
             votes=self.votes.read(units),
             spread=self.powers.read(units, self.origin) if units > 1 else None,
             bend=self.bend / (2 * units),

@@ -133,10 +133,7 @@ class VoteSums:
 
     def add(self, logits: Tensor) -> None:
         """Add the logits `[B, units, members, C]` of noisy copies."""
-        predicted = self.predicted[:, None, None, None].expand(*logits.shape[:3], 1)
-        nearest = (logits.gather(3, predicted) - logits).scatter(3, predicted, torch.inf).amin(dim=3)
-        finite = logits.isfinite().all(dim=3)
-        flipped, tied = ~(nearest > 0) | ~finite, (nearest == 0) & finite
+        flipped, tied, finite = votes_of(logits, self.predicted[:, None, None])
         members = logits.shape[2]
         self.flips += torch.nn.functional.one_hot(flipped.sum(2), members + 1).sum(1)
         self.flips_without_ties += torch.nn.functional.one_hot((flipped & ~tied).sum(2), members + 1).sum(1)
@@ -148,6 +145,12 @@ class VoteSums:
         draws = units * (self.flips.shape[1] - 1)
         counts = (self.flips, self.flips_without_ties, self.ties, self.nonfinite)
         return Votes(draws, *(each.clone() for each in counts))
+
+
+def votes_of(logits: Tensor, predicted: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Which copies flip, ties among them, which tie, and which have finite logits `[..., C]` at all; `[...]` each."""
+    nearest, finite = nearest_margins(logits, predicted), logits.isfinite().all(dim=-1)
+    return ~(nearest > 0) | ~finite, (nearest == 0) & finite, finite
 
 
 @dataclass
@@ -281,6 +284,12 @@ def parts(values: Tensor) -> tuple[Tensor, Tensor]:
     if values.shape[2] == 1:
         return values[:, :, 0], torch.zeros_like(values[:, :, 0])
     return values.mean(2), (values[:, :, 0] - values[:, :, 1]) / 2
+
+
+def nearest_margins(logits: Tensor, predicted: Tensor) -> Tensor:
+    """`z_t - max_{j != t} z_j` of logits `[..., C]`, `[...]`."""
+    own = predicted[..., None].expand(*logits.shape[:-1], 1)
+    return (logits.gather(-1, own) - logits).scatter(-1, own, torch.inf).amin(dim=-1)
 
 
 def margins_of(logits: Tensor, predicted: Tensor) -> Tensor:

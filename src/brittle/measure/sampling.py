@@ -11,8 +11,11 @@ from torch import Tensor
 from brittle.measure.base import NetworkTraits, Passes
 from brittle.measure.forward import Clean
 from brittle.measure.groups import NoiseChunk, NoisyPasses
-from brittle.measure.noisy_margins import MarginSums, NoisyMargins, Spread, Votes, margins_of
+from brittle.measure.noisy_margins import MarginSums, NoisyMargins, Spread, Votes, margins_of, nearest_margins
 from brittle.model.classifier import Classifier
+
+KEPT_DRAWS = 2000
+"""Noisy copies of a point whose nearest margins are kept."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class Sampled:
         margins: mean and covariance of the margins of the kept competitors; None below two pairs.
         others: the margins of the competitors that were not kept; None where all were, and below two pairs.
         change: moments of the probability's change; None below two pairs.
+        nearest: margin to the nearest competitor in each copy, `[B, draws]`; None above `KEPT_DRAWS` copies.
         tied: whether the prediction of the clean input was a tie, `[B]`.
         passes: passes through the network per point, the clean one included.
     """
@@ -71,6 +75,7 @@ class Sampled:
     margins: NoisyMargins | None
     others: OtherMargins | None
     change: ProbabilityMoments | None
+    nearest: Tensor | None
     tied: Tensor
     passes: int
 
@@ -127,7 +132,7 @@ class SamplePasses:
 
 @dataclass
 class SampleSums:
-    """Running sums over pairs."""
+    """Running sums over pairs, and the nearest margins of the first `KEPT_DRAWS` copies at least."""
 
     clean: Clean
     margins: MarginSums
@@ -137,6 +142,7 @@ class SampleSums:
     soft: Tensor
     changes: Tensor
     change_products: Tensor
+    nearest: list[Tensor]
 
     @classmethod
     def start(cls, clean: Clean) -> SampleSums:
@@ -150,7 +156,7 @@ class SampleSums:
         margins = MarginSums.start(clean, clean.competitors(), members=2, more=1)
         soft = soft_margin(logits, clean.predicted)
         changes = (torch.sigmoid(-soft), soft, zeros(3), zeros(3, 3))
-        return cls(clean, margins, zeros(classes), zeros(classes), *changes)
+        return cls(clean, margins, zeros(classes), zeros(classes), *changes, nearest=[])
 
     def add(self, logits: Tensor) -> None:
         """Add the logits `[B, units, 2, C]` of some pairs."""
@@ -161,6 +167,8 @@ class SampleSums:
         averages = torch.stack((change, change.square(), change.abs()), dim=3).mean(dim=2)
         self.changes += averages.sum(dim=1)
         self.change_products += averages.mT @ averages
+        if sum(kept.shape[1] for kept in self.nearest) < KEPT_DRAWS:
+            self.nearest.append(nearest_margins(logits, self.margins.predicted[:, None, None]).flatten(1))
         if self.margins.competitors.shape[1] < logits.shape[3] - 1:
             shifted = margins_of(logits, predicted) - self.margins.origin[:, None, None]
             self.all_margins += shifted.sum((1, 2))
@@ -176,6 +184,7 @@ class SampleSums:
             margins=margins,
             others=None if every else self._left_out(2 * units),
             change=None if margins is None else self._change(units, margins),
+            nearest=torch.cat(self.nearest, dim=1) if 2 * units <= KEPT_DRAWS else None,
             tied=self.clean.tied,
             passes=self.clean.passes + 2 * units,
         )

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from brittle.measure.forward import Clean
+from brittle.measure.gradient_variance import GradientGrams
 from brittle.measure.groups import GROUPS, NoiseChunk, along, leave_one_out_weights, offsets
 from brittle.measure.linearization import Linearization, contract, last
 from brittle.measure.noisy_margins import MarginSums
@@ -27,6 +28,7 @@ class LinearSums:
         members: draws in a unit, 2 or 1.
         logits: `[B, GROUPS, C]`, float64.
         jacobian: `[B, GROUPS, M, n]`.
+        grams: of the Jacobians at single copies.
         margins: what the copies show of the margins.
         bend: squares of what the tangents at the copies miss of each margin, `[B, M - 1]`, float64.
     """
@@ -38,6 +40,7 @@ class LinearSums:
     members: int
     logits: Tensor
     jacobian: Tensor
+    grams: GradientGrams
     margins: MarginSums
     bend: Tensor
 
@@ -54,6 +57,7 @@ class LinearSums:
             members,
             logits=clean.logits.new_zeros(points, GROUPS, clean.logits.shape[1], dtype=torch.float64),
             jacobian=clean.inputs.new_zeros(points, GROUPS, classes, clean.inputs[0].numel()),
+            grams=GradientGrams.start(points, classes, shape, clean.inputs.device),
             margins=MarginSums.start(clean, competitors, members),
             bend=clean.logits.new_zeros(points, classes - 1, dtype=torch.float64),
         )
@@ -77,17 +81,22 @@ class LinearSums:
         count = self.kept.shape[1]
         copies = self.kept.repeat_interleave(chunk.units * chunk.members, dim=0)
         noise = offsets(chunk, self.clean.inputs)
+        gradients = inputs.new_empty(len(inputs), count, noise.shape[1])
         for number in range(count):
             chosen = values.gather(1, copies[:, number : number + 1])[:, 0]
             gradient = self.classifier.gradient(chosen, inputs, keep=number + 1 < count)
-            sums = chunk.unfold(gradient.flatten(1)).sum(2)
-            self.jacobian[:, :, number].index_add_(1, chunk.groups, sums)
+            gradients[:, number] = gradient.flatten(1)
             missed[..., number] -= chunk.unfold(along(gradient, noise))
+        by_unit = chunk.unfold(gradients)
+        self.jacobian.index_add_(1, chunk.groups, by_unit.sum(2))
+        self.grams.add(chunk.groups, by_unit)
 
     def read(self, units: int) -> Linearization:
         """Means over all units so far, and without one group each."""
         clean, draws = self.clean, units * self.members
-        means, grams = self._means(leave_one_out_weights(units).to(self.kept.device))
+        weights = leave_one_out_weights(units).to(self.kept.device)
+        means, grams = self._means(weights)
+        quadratic = self.grams.read(grams, weights)
         votes = self.margins.votes.read(units)
         return Linearization(
             logits=means[:, 0],
@@ -100,6 +109,8 @@ class LinearSums:
             nonfinite=votes.nonfinite,
             dimension=clean.inputs[0].numel(),
             without_group=(means[:, 1:], grams[:, 1:]) if means.shape[1] > 1 else None,
+            quadratic_gram=quadratic[:, 0],
+            quadratic_without_group=quadratic[:, 1:] if means.shape[1] > 1 else None,
             votes=votes,
             margins=self.margins.read(units),
             bend=self.bend / draws,

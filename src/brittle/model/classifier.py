@@ -157,7 +157,7 @@ class Classifier:
             raise ModelError(
                 "not_differentiable",
                 "the model's output does not depend on its input through operations that PyTorch can differentiate; "
-                "use scores without gradients (moments, monte_carlo, softmax)",
+                "use scores without gradients (shrinkage, monte_carlo, softmax)",
             )
         if differentiable and differentiates_once(gradient):
             raise ModelError(

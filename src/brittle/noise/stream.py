@@ -47,6 +47,11 @@ class Stream:
         check_finite(self._noise, draws)
         return draws.mul_(self._noise.sigma).view(len(self._generators), count, *shape)
 
+    def keep(self, rows: Sequence[int]) -> None:
+        """Go on with the points at the positions `rows` alone; the next draws of each are what they would have been."""
+        self._like = self._like[list(rows)]
+        self._generators = [self._generators[row] for row in rows]
+
 
 def _generator(seed: int, purpose: str, point: str, device: torch.device) -> torch.Generator:
     key = hashlib.blake2b(f"{seed}\n{purpose}\n{point}".encode("utf-8", "surrogatepass"), digest_size=8).digest()

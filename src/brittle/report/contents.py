@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
@@ -126,6 +127,12 @@ class Contents:
     def class_text(self, number: float | None) -> str:
         """The name of a class as the page shows it."""
         return MISSING if number is None or pd.isna(number) else show(class_name(self, int(number)), 40)
+
+    def class_labels(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Names of classes for the rows of a figure, made distinct by the class's number where two share one."""
+        names = {number: show(class_name(self, number), 28) for number in numbers}
+        times = Counter(names.values())
+        return {number: f"{name} ({number})" if times[name] > 1 else name for number, name in names.items()}
 
     def noise_text(self, setting: Setting) -> str:
         """A noise setting with three digits, as far as these tell the settings of the run apart."""

@@ -10,6 +10,7 @@ from brittle.store.columns import Column
 CLAIMED = (
     "#1c2530", "#0072b2", "#d55e00", "#e69f00", "#cc79a7", "#009e73", "#7cc6ae", "#8a94a0", "#56b4e9", "#7a6fb0",
     "#b2576f", "#35507a", "#4d9aa5", "#8c6d4f", "#5f6b2f", "#8f3b76", "#c08bb0", "#b5452c", "#d79a86", "#a9a08f",
+    "#5b2a86",
 )  # fmt: skip
 """Colours of the places that the scores of the catalogue name, after the palette of Okabe and Ito, which is safe for
 colour-blind readers."""

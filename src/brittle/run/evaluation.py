@@ -80,7 +80,7 @@ def _evaluate(
     found = _Evaluated(batch, [None] * count, list(batch.status), list(batch.detail), [0] * count, [], nothing, [])
     _mark_nonfinite_inputs(found)
     needs = plan(scores)
-    clean = _look(classifier, found, seed, rows, needs)
+    clean = _look(classifier, found, seed, rows, needs, confidence)
     if clean is None:
         return found
     before = classifier.passes
@@ -128,7 +128,12 @@ def _mark_nonfinite_inputs(found: _Evaluated) -> None:
 
 
 def _look(
-    classifier: Classifier, found: _Evaluated, seed: int, rows: int, needs: Sequence[Measurement]
+    classifier: Classifier,
+    found: _Evaluated,
+    seed: int,
+    rows: int,
+    needs: Sequence[Measurement],
+    confidence: float,
 ) -> Clean | None:
     """The clean pass over a batch; points that cannot be measured are marked, None when there are no others.
 
@@ -139,7 +144,7 @@ def _look(
         return None
     inputs = found.batch.inputs.clone()
     inputs[[not each for each in sound]] = classifier.bounds[0]
-    clean = look_for(needs, classifier, inputs, found.batch.ids, seed, rows)
+    clean = look_for(needs, classifier, inputs, found.batch.ids, seed, rows, confidence)
     _mark_bad_outcomes(found, clean)
     found.measured = [position for position, status in enumerate(found.status) if status.has_value]
     return clean

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from torch import Tensor
@@ -26,6 +26,7 @@ from brittle.run.workers import Expected, Workers
 from brittle.scores import Score
 from brittle.scores.call import check_classifier, check_seed
 from brittle.scores.outside import check_scores
+from brittle.scores.until import MOST_DRAWS, drawn_until
 from brittle.store.account import FIRST_ROWS, Account
 from brittle.store.folder import RunFolder, check_free
 from brittle.store.reading import read_table
@@ -79,6 +80,10 @@ def score(
     command: Sequence[str] | None = None,
     most_failures: int | None = MOST_FAILURES,
     skip_doctor: bool = False,
+    until: Literal["decided"] | None = None,
+    limit: float | None = None,
+    precision: float | None = None,
+    most_draws: int = MOST_DRAWS,
 ) -> Table:
     """Score every point of `data` by every score of `scores`.
 
@@ -102,6 +107,11 @@ def score(
         command: how the run was started, for the record.
         most_failures: stop when more of the first 1,000 points than this get no number; None never stops for that.
         skip_doctor: leave out the checks before the run (see `docs/doctor.md`); the record says so.
+        until: `decided` counts noisy copies of each point until it is decided whether its prediction holds with
+            probability `limit` or more (`brittle.scores.until.drawn_until`).
+        limit: that probability, such as 0.9.
+        precision: count noisy copies of each point until the interval of its flip probability is no wider.
+        most_draws: noisy copies of a point at most, where `until` or `precision` is given.
 
     Returns:
         the table.
@@ -116,6 +126,8 @@ def score(
     if out is not None and not resume:
         check_free(out)
     parts: list[Shard] = []
+    check_kinds(classifier, scores)
+    scores = drawn_until(scores, until, limit, precision, most_draws)
     job = make_job(classifier, data, scores, seed, batch_size, confidence)
     options = JobOptions(
         expected_accuracy=expected_accuracy,
@@ -287,7 +299,7 @@ def make_job(
         ParameterError: a parameter is outside its range.
         DataError: the data do not fit the declaration.
     """
-    _check_kinds(classifier, scores)
+    check_kinds(classifier, scores)
     points = as_points(data, classifier.bounds)
     _check_parameters(scores, seed, batch_size, confidence)
     first = next(iter(points.batches(1)))
@@ -304,7 +316,12 @@ def _check_failures(account: Account, most: int | None) -> None:
         )
 
 
-def _check_kinds(classifier: Any, scores: Any) -> None:
+def check_kinds(classifier: Any, scores: Any) -> None:
+    """Raise unless these are a classifier and a list of scores that can be used together.
+
+    Raises:
+        ParameterError: they are not.
+    """
     check_classifier(classifier)
     if not isinstance(scores, Sequence) or not all(isinstance(score, Score) for score in scores):
         raise ParameterError(

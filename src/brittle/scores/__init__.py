@@ -22,6 +22,7 @@ from brittle.scores.monte_carlo import MonteCarlo, SampledScore
 from brittle.scores.probability_change import ProbabilityChange
 from brittle.scores.probability_margin import ProbabilityMargin
 from brittle.scores.rare_event import RareEvent
+from brittle.scores.shrinkage import Shrinkage
 from brittle.scores.smoothed_laplacian import SmoothedLaplacian
 from brittle.scores.softmax import Softmax
 from brittle.scores.taylor import Taylor, TaylorMVS
@@ -49,6 +50,7 @@ __all__ = [
     "RareEvent",
     "SampledScore",
     "Score",
+    "Shrinkage",
     "SmoothedLaplacian",
     "Softmax",
     "Taylor",

@@ -1,4 +1,4 @@
-"""What the noisy copies behind a smoothed linear model say of its estimate."""
+"""What the noisy copies behind an estimate from averaged gradients say of it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class NoisyCopies:
 
 @dataclass(frozen=True)
 class Draft:
-    """The estimate of a linear model by itself.
+    """An estimate from averaged gradients by itself.
 
     Attributes:
         value: `[B]`.
@@ -85,13 +85,13 @@ def conclude(draft: Draft, copies: NoisyCopies | None, confidence: float) -> Est
 def widen_by_copies(
     value: Tensor, interval: Interval, by_votes: Interval, copies: NoisyCopies, exact: bool
 ) -> Interval:
-    """The interval of a smoothed linear model, as wide as the noisy copies behind it ask for.
+    """The interval of an estimate from averaged gradients, as wide as the noisy copies behind it ask for.
 
     Where the formula is exact for linear networks, the noise normal and the network linear over it, it stays as it is;
     fewer than `FEWEST_UNITS` units of noise prove nothing of that kind. Elsewhere it reaches out to the normal model of
-    the copies' margins, because the linear model leaves out a part of their variance; and to `by_votes` where these
-    margins may not be normal, or where the count excludes `value`. A single unit of noise shows no variance, so it
-    reaches out to `by_votes` everywhere.
+    the copies' margins, because gradients tell their variance up to quadratic terms at best; and to `by_votes` where
+    these margins may not be normal, or where the count excludes `value`. A single unit of noise shows no variance, so
+    it reaches out to `by_votes` everywhere.
 
     Args:
         value: the estimate, `[B]`.

@@ -121,7 +121,7 @@ def _of_batch(
     sound = readable(batch)
     inputs = batch.inputs.clone()
     inputs[~sound] = classifier.bounds[0]
-    clean = look_for(needs, classifier, inputs, batch.ids, seed, rows)
+    clean = look_for(needs, classifier, inputs, batch.ids, seed, rows, confidence)
     found = formula(take(needs, classifier, clean), confidence, len(inputs))
     found = _without(found, ~clean.finite, Status.NONFINITE_LOGITS)
     return _without(found, ~sound.to(found.status.device), Status.NONFINITE_INPUT)

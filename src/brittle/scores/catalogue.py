@@ -23,6 +23,7 @@ from brittle.scores.monte_carlo import MonteCarlo
 from brittle.scores.probability_change import ProbabilityChange
 from brittle.scores.probability_margin import ProbabilityMargin
 from brittle.scores.rare_event import RareEvent
+from brittle.scores.shrinkage import Shrinkage
 from brittle.scores.smoothed_laplacian import SmoothedLaplacian
 from brittle.scores.softmax import Softmax
 from brittle.scores.taylor import Taylor, TaylorMVS
@@ -32,6 +33,7 @@ CATALOGUE: dict[str, type[Score]] = {
     for score in (
         MonteCarlo,
         Moments,
+        Shrinkage,
         Taylor,
         TaylorMVS,
         MMSE,

@@ -86,7 +86,9 @@ def linear_detail(linear: Linearization, found: Margins) -> tuple[str | None, ..
     return tuple(
         text
         or (f"{count} of {size} entries of the Gram matrix are NaN or infinite" if count else None)
-        or (f"the gradients of all {margins_count} margins are 0; moments and monte_carlo need none" if none else None)
+        or (
+            f"the gradients of all {margins_count} margins are 0; shrinkage and monte_carlo need none" if none else None
+        )
         for text, count, none in zip(nonfinite_detail(linear.nonfinite, linear.draws), broken, flat, strict=True)
     )
 
@@ -96,8 +98,7 @@ def orthant_flips(linear: Linearization, noise: Noise, confidence: float) -> Est
 
     The interval covers the error of the quadrature and the classes left out; for a smoothed linearisation also the
     sampling error and what the copies say of it (`brittle.scores.by_copies.widen_by_copies`). At the point it does not
-    cover what the network does beyond its
-    linear model, and the evidence says so.
+    cover what the network does beyond its linear model, and the evidence says so.
     """
     sigma = noise.sigma
     found = margins(linear)

@@ -1,4 +1,4 @@
-"""Average-case robustness from the first two moments of the margins under noise."""
+"""Average-case robustness from the first two moments of the margins under noise, and what scores of them share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,84 @@ DRAWS = 100
 
 
 @dataclass(frozen=True)
-class Moments(SampledScore):
+class NormalModel:
+    """What a normal model of the margins says of a batch, `[B]` each.
+
+    Attributes:
+        value: flip probability.
+        interval: as far as the margins are normal.
+        by_votes: the interval by counting.
+        doubt: where the model may not hold, by the same copies or because the noise is not normal.
+        indefinite: where it has no number.
+        ill_conditioned: where the margins are almost linearly dependent.
+    """
+
+    value: Tensor
+    interval: Interval
+    by_votes: Interval
+    doubt: Tensor
+    indefinite: Tensor
+    ill_conditioned: Tensor
+
+
+@dataclass(frozen=True)
+class ModelledScore(SampledScore):
+    """A score that reads a normal model of the margins."""
+
+    draws: int = DRAWS
+
+    model: ClassVar[str | None] = "the normal model"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.draws < 4:
+            raise ParameterError("draws", f"{self.name} needs at least 4 draws (two pairs); found {self.draws}")
+
+    def normal_model(self, sampled: Sampled, confidence: float) -> NormalModel:
+        """The orthant probability of a normal distribution with the moments of the sampled margins."""
+        margins, votes = sampled.margins, sampled.votes
+        assert margins is not None
+        orthant = orthant_probability(margins.spread.mean, margins.covariance)
+        value = orthant.complement
+        by_votes = counted(votes, confidence)[1]
+        doubt = doubtful(value, margins.spread, votes) | by_votes.excludes(value)
+        return NormalModel(
+            value=value,
+            interval=_interval(sampled, margins, confidence, orthant.error),
+            by_votes=by_votes,
+            doubt=doubt | torch.tensor(self.clip or not self.noise.is_normal),
+            indefinite=value.isnan(),
+            ill_conditioned=orthant.condition > ILL_CONDITIONED_ABOVE,
+        )
+
+
+def conclude(sampled: Sampled, model: NormalModel, value: Tensor, interval: Interval) -> Estimate:
+    """`value` and `interval` with what the copies, their votes and the model say of them."""
+    votes, by_votes = sampled.votes, model.by_votes
+    assert sampled.margins is not None
+    status = mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)
+    status = mark(status, sampled.margins.spread.variance.amax(dim=1) <= 0, Status.NO_VARIATION)
+    status = mark(status, model.indefinite, Status.INDEFINITE)
+    status = judge(status, value, interval, votes, by_votes)
+    status = mark(status, model.ill_conditioned, Status.ILL_CONDITIONED)
+    status = mark(status, torch.full_like(sampled.tied, sampled.others is not None), Status.CLASSES_KEPT)
+    detail = vote_detail(status, votes, by_votes, nonfinite_detail(votes.nonfinite, votes.draws))
+    evidence, ends = evidence_of(value, votes.draws), (by_votes.low, by_votes.high)
+    return finish(value, interval.low, interval.high, status, sampled.passes, detail, evidence, ends)
+
+
+def _interval(sampled: Sampled, margins: NoisyMargins, confidence: float, error: Tensor) -> Interval:
+    """The interval of the normal model, with the errors of the quadrature and of the classes left out."""
+    found = modelled(margins, confidence)
+    left_out = torch.zeros_like(error)
+    if sampled.others is not None:
+        ratio = sampled.others.mean / sampled.others.deviation.clamp_min(1e-300)
+        left_out = special.ndtr(-ratio).sum(dim=1)
+    return Interval((found.low - error).clamp_min(0.0), (found.high + error + left_out).clamp_max(1.0))
+
+
+@dataclass(frozen=True)
+class Moments(ModelledScore):
     """Flip probability of normal margins with the mean and covariance that the margins have under noise.
 
     `1 - P(g > 0)`, `g ~ N(m, S)`. From `h` antithetic pairs with margins `g(x + e_j)`, `g(x - e_j)`: `m` the mean of
@@ -47,8 +124,6 @@ class Moments(SampledScore):
         ParameterError: `sigma` is not a positive finite number, or `draws` is out of range.
     """
 
-    draws: int = DRAWS
-
     name: ClassVar[str] = "moments"
     title: ClassVar[str] = "Moments"
     reference: ClassVar[str] = "brittle"
@@ -58,40 +133,9 @@ class Moments(SampledScore):
     )
     colour: ClassVar[int | None] = 1
     preference: ClassVar[float | None] = 1
-    model: ClassVar[str | None] = "the normal model"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.draws < 4:
-            raise ParameterError("draws", f"moments need at least 4 draws (two pairs); found {self.draws}")
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The orthant probability of a normal distribution with the moments of the sampled margins."""
+        """The number of the normal model."""
         sampled: Sampled = measured[self.needs[0]]
-        margins, votes = sampled.margins, sampled.votes
-        assert margins is not None
-        orthant = orthant_probability(margins.spread.mean, margins.covariance)
-        value = orthant.complement
-        interval = self._interval(sampled, margins, confidence, orthant.error)
-        by_votes = counted(votes, confidence)[1]
-        status = mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)
-        status = mark(status, margins.spread.variance.amax(dim=1) <= 0, Status.NO_VARIATION)
-        status = mark(status, value.isnan(), Status.INDEFINITE)
-        doubt = doubtful(value, margins.spread, votes) | by_votes.excludes(value)
-        interval = interval.hull(by_votes, doubt | torch.tensor(self.clip or not self.noise.is_normal))
-        status = judge(status, value, interval, votes, by_votes)
-        status = mark(status, orthant.condition > ILL_CONDITIONED_ABOVE, Status.ILL_CONDITIONED)
-        status = mark(status, torch.full_like(sampled.tied, sampled.others is not None), Status.CLASSES_KEPT)
-        detail = vote_detail(status, votes, by_votes, nonfinite_detail(votes.nonfinite, votes.draws))
-        evidence = evidence_of(value, votes.draws)
-        ends = (by_votes.low, by_votes.high)
-        return finish(value, interval.low, interval.high, status, sampled.passes, detail, evidence, ends)
-
-    def _interval(self, sampled: Sampled, margins: NoisyMargins, confidence: float, error: Tensor) -> Interval:
-        """The interval of the normal model, with the errors of the quadrature and of the classes left out."""
-        found = modelled(margins, confidence)
-        left_out = torch.zeros_like(error)
-        if sampled.others is not None:
-            ratio = sampled.others.mean / sampled.others.deviation.clamp_min(1e-300)
-            left_out = special.ndtr(-ratio).sum(dim=1)
-        return Interval((found.low - error).clamp_min(0.0), (found.high + error + left_out).clamp_max(1.0))
+        model = self.normal_model(sampled, confidence)
+        return conclude(sampled, model, model.value, model.interval.hull(model.by_votes, model.doubt))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
+from torch import Tensor
 
+from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Evidence, Parameters, Status
-from brittle.measure import Measurement, Sample, Sampled
+from brittle.intervals import sequence_interval
+from brittle.measure import Measurement, Sample, Sampled, SampleUntil, StoppedVotes
 from brittle.measure.base import check_draws
 from brittle.scores.base import NoiseScore, finish, initial_status, mark, nonfinite_detail
-from brittle.scores.evidence import counted, judge, vote_detail
+from brittle.scores.evidence import Interval, counted, judge, vote_detail
+from brittle.scores.options import option
 
 DRAWS = 1000
 """Noisy copies per point and sigma by default."""
@@ -36,7 +40,7 @@ class SampledScore(NoiseScore):
         check_draws(self.draws)
 
     @property
-    def needs(self) -> tuple[Sample]:
+    def needs(self) -> tuple[Measurement]:
         """Noisy forward passes in antithetic pairs."""
         return (Sample(self.noise, self.draws, self.clip),)
 
@@ -58,6 +62,11 @@ class MonteCarlo(SampledScore):
     (`brittle.intervals.paired_proportion`). A tie is a flip in the value and at the upper end of the interval and none
     at the lower end, and has a status of its own; a NaN is no vote but a status.
 
+    With `limit` or `precision` a point has as many draws as that question needs (the first that is answered, of both),
+    and `draws` at most. They are independent then, because a pair counts as one where votes decide, and no other score
+    reads them. The interval holds at whatever draw one stops (`brittle.intervals.sequence_interval`). The share of a
+    count that was stopped lies further from the limit in the mean than the truth does.
+
     Validity: unbiased for every model, with or without gradients.
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
@@ -66,12 +75,17 @@ class MonteCarlo(SampledScore):
     Attributes:
         sigma: standard deviation of the noise per coordinate, in pixel units.
         noise: the noise family, instead of `sigma`.
-        draws: noisy copies per point, even.
+        draws: noisy copies per point, even; at most, where a rule stops earlier.
         clip: clip noisy copies to the bounds.
+        limit: draw for a point until the interval of `p_robust` leaves this number, between 0 and 1.
+        precision: draw for a point until its interval is no wider than this, between 0 and 1.
 
     Raises:
-        ParameterError: `sigma` is not a positive finite number, or `draws` is out of range.
+        ParameterError: `sigma` is not a positive finite number, or `draws`, `limit` or `precision` is out of range.
     """
+
+    limit: float | None = field(default=None, metadata=option(flag=False))
+    precision: float | None = field(default=None, metadata=option(flag=False))
 
     name: ClassVar[str] = "monte_carlo"
     title: ClassVar[str] = "Monte Carlo"
@@ -82,19 +96,83 @@ class MonteCarlo(SampledScore):
     )
     colour: ClassVar[int | None] = 0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("limit", "precision"):
+            check_share(name, getattr(self, name))
+
+    @property
+    def stops(self) -> bool:
+        """Whether points have as many draws as they need, and not all of them."""
+        return self.limit is not None or self.precision is not None
+
+    @property
+    def needs(self) -> tuple[Measurement]:
+        """Noisy forward passes: in antithetic pairs, or independent ones until a rule stops them."""
+        if not self.stops:
+            return super().needs
+        return (SampleUntil(self.noise, self.draws, self.limit, self.precision, self.clip),)
+
     @property
     def preference(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """First with draws enough to tell points apart, late with fewer."""
-        return 0.0 if self.draws >= ENOUGH_DRAWS else 7.0
+        """First with draws enough to tell points apart, late with fewer, as where points stop once they are decided."""
+        return 0.0 if self.draws >= ENOUGH_DRAWS and self.limit is None else 7.0
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The share of the copies that flip, with its exact interval."""
-        sampled: Sampled = measured[self.needs[0]]
-        votes = sampled.votes
-        value, interval = counted(votes, confidence)
-        status = mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)
-        status = judge(status, value, interval, votes, interval)
-        detail = vote_detail(status, votes, interval, nonfinite_detail(votes.nonfinite, votes.draws))
-        evidence = torch.full_like(status, int(Evidence.COUNTED))
-        ends = (interval.low, interval.high)
-        return finish(value, *ends, status, sampled.passes, detail, evidence, ends)
+        found: Sampled | StoppedVotes = measured[self.needs[0]]
+        return _stopped(found, confidence) if isinstance(found, StoppedVotes) else _counted(found, confidence)
+
+
+def check_share(name: str, value: float | None) -> None:
+    """Raise unless `value` is None or a number strictly between 0 and 1.
+
+    Raises:
+        ParameterError: it is something else.
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (number and 0 < value < 1):
+        raise ParameterError(name, f"{name} must be a number between 0 and 1; found {value!r:.40}")
+
+
+def _counted(sampled: Sampled, confidence: float) -> Estimate:
+    """The share of pairs of copies that flip, with its exact interval."""
+    votes = sampled.votes
+    value, interval = counted(votes, confidence)
+    status = mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)
+    status = judge(status, value, interval, votes, interval)
+    detail = vote_detail(status, votes, interval, nonfinite_detail(votes.nonfinite, votes.draws))
+    return _finished(value, interval, status, sampled.passes, detail)
+
+
+def _stopped(counts: StoppedVotes, confidence: float) -> Estimate:
+    """The share of the copies that flip where every point had as many as it needed, with a confidence sequence."""
+    draws = counts.draws.cpu().numpy()
+    low = sequence_interval(counts.flips_without_ties.cpu().numpy(), draws, confidence)[0]
+    high = sequence_interval(counts.flips.cpu().numpy(), draws, confidence)[1]
+    value = counts.flips.double() / counts.draws.clamp_min(1)
+    interval = Interval(torch.from_numpy(low).to(value), torch.from_numpy(high).to(value))
+    status = mark(initial_status(counts.tied), counts.nonfinite > 0, Status.NONFINITE_LOGITS)
+    status = judge(mark(status, counts.ties > 0, Status.NOISY_TIES), value, interval)
+    return _finished(value, interval, status, counts.passes, _details(counts))
+
+
+def _details(counts: StoppedVotes) -> tuple[str | None, ...]:
+    """What was seen of each point's copies that are not finite, or tie, `[B]`."""
+    columns = (counts.draws.tolist(), counts.nonfinite.tolist(), counts.ties.tolist())
+    return tuple(
+        f"{nonfinite} of {draws} noisy copies gave NaN or infinite logits"
+        if nonfinite
+        else f"{ties} of {draws} noisy copies tie for the largest logit"
+        if ties
+        else None
+        for draws, nonfinite, ties in zip(*columns, strict=True)
+    )
+
+
+def _finished(
+    value: Tensor, interval: Interval, status: Tensor, passes: int | Tensor, detail: tuple[str | None, ...]
+) -> Estimate:
+    evidence = torch.full_like(status, int(Evidence.COUNTED))
+    ends = (interval.low, interval.high)
+    return finish(value, *ends, status, passes, detail, evidence, ends)

@@ -47,6 +47,7 @@ def option(
     choices: Collection[str] = (),
     several: bool = False,
     every: tuple[str, ...] = (),
+    flag: bool = True,
 ) -> Mapping[str, Said]:
     """The metadata of a field whose option is not simply the field: `field(default=…, metadata=option(…))`.
 
@@ -57,8 +58,9 @@ def option(
         several: whether several values may be given, each of which makes a score of its own.
         every: values of which each makes a score of its own, where the name of the score is given; there is then no
             option on the command line.
+        flag: whether the command line has an option for it; `--set` takes it in any case.
     """
-    return {KEY: Said(name, text, choices, several, every, flag=not every)}
+    return {KEY: Said(name, text, choices, several, every, flag=flag and not every)}
 
 
 NO_OPTION: Mapping[str, Said] = {KEY: Said(flag=False, settable=False)}

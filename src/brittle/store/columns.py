@@ -28,6 +28,9 @@ WITHOUT_VALUE = frozenset(status.slug for status in Status if not status.has_val
 NEAREST = 5
 """Labels that a message about a column that is not there names at most."""
 
+HOLDS, BREAKS, UNDECIDED = "holds", "breaks", "undecided"
+"""What an interval says of whether a prediction survives the noise with at least some probability."""
+
 _NUMBERS = ["value", "low", "high"]
 _COMMON_KEYS = ("sigma", "noise", "action", "draws")
 
@@ -153,9 +156,14 @@ class Column:
 
     @property
     def draws(self) -> int | None:
-        """Noise draws per point, where the score samples."""
+        """Noise draws per point, where the score samples and all points have as many."""
         draws = self.parameters.get("draws")
-        return draws if isinstance(draws, int) else None
+        return draws if isinstance(draws, int) and not self.stops else None
+
+    @property
+    def stops(self) -> bool:
+        """Whether points have as many draws as a question needed, and not all the same number."""
+        return self.limit is not None or "precision" in self.parameters
 
     @property
     def value(self) -> pd.Series:
@@ -195,6 +203,26 @@ class Column:
                 f"p_robust is 1 minus a flip probability, and the value of {self.label} is a {self.quantity}",
             )
         return 1.0 - self.value
+
+    @property
+    def limit(self) -> float | None:
+        """The number that `p_robust` was compared with while its points were drawn; None where they were not."""
+        limit = self.parameters.get("limit")
+        return float(limit) if isinstance(limit, int | float) else None
+
+    def states(self, limit: float) -> pd.Series:
+        """Whether each point holds: is its prediction kept with probability `limit` or more?
+
+        `holds` and `breaks` where the whole interval says so, `undecided` where it reaches over `limit`; None without
+        a number.
+
+        Raises:
+            DataError: the value is no flip probability.
+        """
+        self.p_robust  # noqa: B018 - raises where the value is no flip probability
+        choices = {HOLDS: self.high <= 1.0 - limit, BREAKS: self.low >= 1.0 - limit, UNDECIDED: self.value.notna()}
+        found = np.select([*choices.values()], [*choices], "").astype(object)
+        return self.value.astype(object).where(self.value.isna(), found).replace({np.nan: None})
 
     @property
     def cost(self) -> float:

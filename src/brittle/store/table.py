@@ -80,7 +80,8 @@ class Table:
         The columns are those of the points (without the thumbnail), then for each score `S` with its parameters:
         `S.p_robust` and `S.flip_probability` for probability scores, `S` itself for the others; `S.low` and `S.high`
         (the interval of the flip probability for probability scores); `S.status`; `S.passes`; and for probability
-        scores `S.evidence`, `S.counted_low`, `S.counted_high`.
+        scores `S.evidence`, `S.counted_low`, `S.counted_high`; where points were drawn until they were decided,
+        `S.state` (`holds`, `breaks`, `undecided`).
         """
         import pandas as pd
 
@@ -145,4 +146,7 @@ def _wide(column: Column) -> pd.DataFrame:
     if column.is_probability:
         values = {f"{label}.p_robust": column.p_robust, f"{label}.flip_probability": column.rows["value"]}
         names += ["evidence", "counted_low", "counted_high"]
-    return pd.DataFrame(values | {f"{label}.{name}": column.rows[name] for name in names}).rename_axis(None)
+    values |= {f"{label}.{name}": column.rows[name] for name in names}
+    if column.is_probability and column.limit is not None:
+        values[f"{label}.state"] = column.states(column.limit)
+    return pd.DataFrame(values).rename_axis(None)

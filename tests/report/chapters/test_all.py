@@ -12,8 +12,10 @@ import pandas as pd
 import pytest
 from helpers.change_runs import change_run, other_run
 from helpers.pages import Page, assert_inert, page_of, text_of
+from helpers.problems import inputs, small_classifier
 from helpers.tables import HOSTILE, make_table
 
+import brittle
 from brittle.errors import ParameterError
 from brittle.report import (
     CHAPTERS,
@@ -30,6 +32,7 @@ from brittle.report import (
 )
 from brittle.report.chapter import Text
 from brittle.report.chapter import text_of as content_of
+from brittle.scores import Moments
 from brittle.store.table import Table
 
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")
@@ -105,14 +108,18 @@ def test_every_folder_is_in_the_list() -> None:
 
 
 def test_results_are_frozen_and_every_figure_is_drawn_by_its_template(table: Table) -> None:
-    contents = open_contents(table, against={"other": other_run(points=40)})
+    asked = brittle.score(
+        small_classifier(), inputs(8), [Moments(0.5, draws=4)], until="decided", limit=0.9, most_draws=50
+    )
     for chapter in CHAPTERS:
+        run = asked if chapter.name == "decisions" else table
+        contents = open_contents(run, against={"other": other_run(points=40)})
         result = chapter.summarize(contents)
         assert result is not None, chapter.name
         for one in result if isinstance(result, tuple) else (result,):
             assert is_dataclass(one)
             assert type(one).__dataclass_params__.frozen  # pyright: ignore[reportAttributeAccessIssue] private
-        page = Page(text_of(table, against={"other": other_run(points=40)}, chapters=(chapter,)))
+        page = Page(text_of(run, against={"other": other_run(points=40)}, chapters=(chapter,)))
         drawn = sum(not figure.frame.empty for figure in chapter.figures(result).values())
         assert sum(tag == "svg" for tag, _ in page.elements) == drawn, chapter.name
         assert_inert(page)

@@ -189,6 +189,7 @@ def test_whoever_dies(kind: str, runs: Runs, started: Nodes, expected: Path) -> 
     assert tally.faults == 0, tally
 
 
+@pytest.mark.slow
 def test_what_is_otherwise_on_a_node_is_refused(started: Nodes, tmp_path: Path) -> None:
     """Another model there; or none, and then it says so with its own code and names the node."""
     seed = "torch.manual_seed(int('--as-worker' in open('/proc/self/cmdline').read()))"
@@ -242,7 +243,7 @@ def check_closed(processes: list[int]) -> None:
     for stranger in ({"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}):
         assert asked(port, stranger).startswith("refused RPC error: InvalidAuthToken")
     token = next(own for own in environment_of(head) if own.startswith("RAY_AUTH_TOKEN=")).partition("=")[2]
-    assert asked(port, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}).startswith("answer [b'")
+    assert asked(port, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}).startswith("answer [b")
 
 
 def asked(port: int, environment: dict[str, str]) -> str:
@@ -298,9 +299,8 @@ def test_a_cluster_that_others_reach_is_refused() -> None:
     cluster("10.0.0.1:6379", insecure=True)._check_at_home(ray)
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_a_run(number: signal.Signals, code: int, runs: Runs) -> None:
     """With the exit code of the signal, one sentence, and a folder that is whole; Ray meddles with SIGTERM."""
     name = f"signal-{number}"
@@ -335,6 +335,7 @@ def open_to_all() -> Iterator[Nodes]:
         yield found
 
 
+@pytest.mark.slow
 def test_a_cluster_that_asks_nobody_for_a_token(open_to_all: Nodes, tmp_path: Path) -> None:
     """Who has a token gets no workers where the nodes ask for none, and --insecure-cluster gets no GPUs that none has.
 

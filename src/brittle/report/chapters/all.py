@@ -8,6 +8,7 @@ from brittle.report.chapter import Chapter
 from brittle.report.chapters.agreement import AgreementChapter
 from brittle.report.chapters.cheap_scores import CheapScoresChapter
 from brittle.report.chapters.classes import ClassesChapter
+from brittle.report.chapters.decisions import DecisionsChapter
 from brittle.report.chapters.distribution import DistributionChapter
 from brittle.report.chapters.expected_change import ExpectedChangeChapter
 from brittle.report.chapters.fragile import FragileChapter
@@ -20,6 +21,7 @@ from brittle.report.chapters.worst_case import WorstCaseChapter
 CHAPTERS: tuple[Chapter[Any], ...] = (
     ScoredChapter(),
     DistributionChapter(),
+    DecisionsChapter(),
     ClassesChapter(),
     ImagesChapter(),
     AgreementChapter(),

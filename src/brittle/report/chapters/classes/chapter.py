@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 
-from brittle.analysis.class_bias import MIN_POINTS, ClassBias, class_name
+from brittle.analysis.class_bias import ClassBias
+from brittle.errors import listed
 from brittle.report.chapter import Brief, Chapter, Text, files_beside
 from brittle.report.chapters.classes.charts import classes_chart
 from brittle.report.contents import Contents, ends
@@ -19,6 +19,9 @@ from brittle.report.wording import fixed, interval, plural, range_text, short, s
 
 MAX_CLASSES = 30
 """Classes drawn; of more, the least and the most robust."""
+
+MAX_RIVALS = 3
+"""Classes named that are not told apart from the least or the most robust one."""
 
 FILES = files_beside(__name__)
 
@@ -31,7 +34,7 @@ class Classes:
         frame: means under each noise setting: `setting`, `name`, `order`, `mean`, `low`, `high`, `overall`.
         grid: the same as a table, at the setting that speaks for the run.
         note: what the figure shows, and a test of the differences.
-        ends: the least and the most robust class.
+        ends: the least and the most robust class; empty where the classes do not surely differ.
     """
 
     frame: pd.DataFrame
@@ -60,23 +63,33 @@ class ClassesChapter(Chapter[Classes]):
         return {"classes": Figure(classes_chart, result.frame)}
 
     def brief(self, result: Classes) -> Brief:
-        """The least and the most robust class."""
+        """The least and the most robust class, where there is one."""
         return Brief(result.ends)
 
 
 def _ends(contents: Contents, bias: ClassBias | None) -> tuple[Number, ...]:
-    if bias is None or len(bias.classes) < 2:
+    """The least and the most robust class, once the classes surely differ."""
+    if bias is None or not bias.differ:
         return ()
-    found = (("Least robust class", bias.classes.iloc[0]), ("Most robust class", bias.classes.iloc[-1]))
+    found = (
+        ("Least robust class", bias.classes.iloc[0], bias.least),
+        ("Most robust class", bias.classes.iloc[-1], bias.most),
+    )
     return tuple(
         Number(
             f"{title}, {show(str(bias.column.setting))}",
             contents.class_text(row["class"]),
             f"Mean p_robust {fixed(row['mean'])} ({interval(row['low'], row['high'])}) over "
-            f"{plural(int(row['points']), 'point')}.",
+            f"{plural(int(row['points']), 'point')}. {_rivals(contents, row['class'], rivals)}",
         )
-        for title, row in found
+        for title, row, rivals in found
     )
+
+
+def _rivals(contents: Contents, number: int, rivals: Sequence[int]) -> str:
+    """Which other classes may stand in the place of class `number`."""
+    others = [contents.class_text(other) for other in rivals if other != number]
+    return f"Not told apart from {listed(others, MAX_RIVALS)}." if others else "Told apart from every other class."
 
 
 def _frame(contents: Contents, bias: ClassBias | None) -> pd.DataFrame:
@@ -84,7 +97,7 @@ def _frame(contents: Contents, bias: ClassBias | None) -> pd.DataFrame:
     if bias is None:
         return pd.DataFrame(columns=["setting", "name", "order", "mean", "low", "high", "overall"])
     kept = ends(bias.classes["class"].tolist(), MAX_CLASSES)
-    names = _distinct({number: show(class_name(contents, number), 28) for number in kept})
+    names = contents.class_labels(kept)
     rows = [
         {name: row[name] for name in ("mean", "low", "high")}
         | {"setting": show(str(setting)), "name": names[row["class"]], "order": kept.index(row["class"])}
@@ -94,12 +107,6 @@ def _frame(contents: Contents, bias: ClassBias | None) -> pd.DataFrame:
         if row["class"] in names
     ]
     return pd.DataFrame(rows)
-
-
-def _distinct(names: dict[Any, str]) -> dict[Any, str]:
-    """Names made distinct by the class's number where two classes share one."""
-    times = Counter(names.values())
-    return {number: f"{name} ({number})" if times[name] > 1 else name for number, name in names.items()}
 
 
 def _grid(contents: Contents, bias: ClassBias | None) -> Grid:
@@ -139,11 +146,13 @@ def _note(bias: ClassBias | None) -> str:
 
 
 def _test_text(bias: ClassBias) -> str:
-    if pd.isna(bias.p_value):
-        return f"Fewer than two classes have the {MIN_POINTS} points that a test of the difference needs."
-    value = "below 1e-16" if bias.p_value < 1e-16 else short(bias.p_value)
-    verdict = "chance alone hardly explains them" if bias.p_value < 0.01 else "chance alone may explain them"
+    value = "below 1e-12" if bias.p_value < 1e-12 else short(bias.p_value)
+    verdict = (
+        "the classes differ"
+        if bias.differ
+        else "chance alone may explain the differences, so that no class is named the least robust"
+    )
     return (
-        f"If p_robust had one distribution in all {bias.tested} classes of at least {MIN_POINTS} points, differences "
-        f"as clear would arise with probability {value} (Kruskal–Wallis test): {verdict}."
+        f"If the means of all {len(bias.classes)} classes were equal, two of them as far apart would arise with a "
+        f"probability of at most {value} (every pair compared, corrected for their number): {verdict}."
     )

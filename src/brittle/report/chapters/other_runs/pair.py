@@ -111,7 +111,7 @@ def _is(known: Mapping[str, Column], row: Row, flips: Setting | None) -> bool:
         return False
     if flips is None:
         return column.score == LAPLACIAN
-    return column.score == FLIPS and column.setting == flips and not column.parameters.get("clip")
+    return column.score == FLIPS and column.setting == flips and not (column.stops or column.parameters.get("clip"))
 
 
 def _number(title: str, row: Row) -> Number:

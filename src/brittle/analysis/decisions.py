@@ -1,0 +1,101 @@
+"""Does a prediction hold? Points that surely do, that surely do not, and that are undecided."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from brittle.analysis.columns import typical
+from brittle.analysis.text import aligned, number
+from brittle.errors import DataError, ParameterError
+from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Scored
+
+STATES = (HOLDS, BREAKS, UNDECIDED)
+"""What a point may be."""
+
+
+def decide(table: Scored, limit: float | None = None, column: Column | None = None) -> pd.DataFrame:
+    """Whether the prediction of each point is kept with probability `limit` or more under the noise of a column.
+
+    `holds` where the whole interval of `p_robust` lies at `limit` or above, `breaks` where it lies below, `undecided`
+    where it reaches over `limit`. A state is as sure as the interval: where it is counted
+    (`brittle.score(..., until="decided", limit=0.9)`), at most `1 - confidence` of the points get a wrong one in the
+    mean, for every network.
+
+    Args:
+        table: a run.
+        limit: between 0 and 1; by default the one that the points of the column were drawn for.
+        column: the flip probability to read, such as `table["monte_carlo", 0.1]`; by default the one that was drawn for
+            this limit, and where there is none the one that speaks for the run.
+
+    Returns:
+        `point`, `state` (None where a point has no number) and `draws` (noisy copies that the column looked at; NaN
+        where it looked at none), in the order of the data.
+
+    Raises:
+        ParameterError: the limit is not between 0 and 1, or neither given nor known.
+        DataError: the run holds no flip probability, or `column` is none.
+    """
+    column = column or _for_limit(table, limit)
+    limit = column.limit if limit is None else limit
+    if limit is None:
+        raise ParameterError("limit", f"{column.label} was not drawn for a limit; give one, such as limit=0.9")
+    if not 0 < limit < 1:
+        raise ParameterError("limit", f"limit must be a number between 0 and 1; found {limit!r:.40}")
+    frame = pd.DataFrame({"state": column.states(limit), "draws": drawn(column)})
+    return frame.rename_axis("point").reset_index()
+
+
+def drawn(column: Column) -> pd.Series:
+    """How many noisy copies of each point a column looked at; NaN where it looked at none."""
+    if column.stops:
+        return (column.passes - 1.0).where(column.value.notna())  # all but the clean pass
+    return column.value.where(column.value.isna(), math.nan if column.draws is None else column.draws)
+
+
+def decisions(table: Scored) -> pd.DataFrame:
+    """How many points hold, break and are undecided, for each column whose points were drawn for a limit.
+
+    Returns:
+        `label`, `limit`, `holds`, `breaks`, `undecided`, `points`, `draws` (mean over the points), `most` (draws that a
+        point could have).
+    """
+    rows = []
+    for column in table.columns:
+        if column.is_probability and column.limit is not None:
+            states = column.states(column.limit).tolist()
+            counts = {state: states.count(state) for state in STATES}
+            mean = float(drawn(column).mean())
+            named = {"label": column.label, "limit": column.limit}
+            rows.append(
+                named | counts | {"points": sum(counts.values()), "draws": mean, "most": column.parameters["draws"]}
+            )
+    return pd.DataFrame(rows, columns=["label", "limit", *STATES, "points", "draws", "most"])
+
+
+def format_decisions(frame: pd.DataFrame) -> str:
+    """The result of `decisions` as text for a terminal; empty without any."""
+    if frame.empty:
+        return ""
+    header = ["does it hold?", "limit", *STATES, "draws a point", "at most"]
+    rows = [
+        [
+            row["label"],
+            f"{row['limit']:g}",
+            *(str(row[state]) for state in STATES),
+            number(row["draws"]),
+            str(row["most"]),
+        ]
+        for row in frame.to_dict("records")
+    ]
+    return "\n".join(aligned([header, *rows]))
+
+
+def _for_limit(table: Scored, limit: float | None) -> Column:
+    drawn_for = [one for one in table.columns if one.is_probability and one.limit is not None]
+    fitting = [one for one in drawn_for if limit in (None, one.limit)]
+    found = fitting[0] if fitting else typical(table.columns)
+    if found is None:
+        raise DataError("no_such_score", "the run holds no flip probability; score it by one, such as moments")
+    return found

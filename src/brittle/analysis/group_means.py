@@ -1,0 +1,206 @@
+"""How robust are the points of each class on average, from cheap estimates on all and counts on some?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import numpy as np
+import pandas as pd
+
+from brittle.analysis.agreement import REFERENCE
+from brittle.analysis.class_bias import class_name
+from brittle.analysis.columns import largest_budgets, preferred, typical
+from brittle.analysis.mean_interval import mean_interval
+from brittle.analysis.prediction_powered import Target, check_target, powered_mean
+from brittle.analysis.text import aligned, named_interval, number, with_interval
+from brittle.errors import DataError, ParameterError
+from brittle.estimate import Evidence
+from brittle.store.columns import Column, Row, Scored
+
+By = Literal["label", "predicted"]
+
+ALL = "all points"
+"""The name of the one group that is not a class."""
+
+_FIELDS = (
+    "class", "name", "points", "counted", "failed", "mean", "mean_low", "mean_high", "weight", "estimated", "alone",
+    "alone_low", "alone_high",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class GroupMeans:
+    """Mean `p_robust` of groups of points.
+
+    Attributes:
+        estimates: the column of cheap estimates.
+        counts: the column of counts.
+        by: what the groups are: `label`, `predicted`, or None for one group of all points.
+        target: what a mean is over: the `population` that the points were drawn from, or these `points` alone.
+        groups: one row per group, by class: `class`, `name`; `points` with an estimate, `counted` those of them with a
+            count, `failed` those whose counting gave no number; `mean` with its interval `mean_low`, `mean_high`, NaN,
+            0 and 1 without a count; `weight` of the estimates in it; `estimated`, the mean of the estimates alone;
+            `alone` with `alone_low`, `alone_high`, the mean of the counts alone.
+        left_out: points without an estimate or without a class.
+        confidence: of each interval, for its group alone.
+    """
+
+    estimates: Column
+    counts: Column
+    by: By | None
+    target: Target
+    groups: pd.DataFrame
+    left_out: int
+    confidence: float
+
+
+def group_means(
+    table: Scored,
+    estimates: Column | None = None,
+    counts: Column | None = None,
+    by: By | None = "label",
+    target: Target = "population",
+) -> GroupMeans:
+    """Mean `p_robust` of each class: cheap estimates on all points, corrected by counts on some of them.
+
+    Prediction-powered inference: the mean of the estimates plus the mean of count less estimate over the counted
+    points, with the weight of the estimates that gives the narrowest interval (`powered_mean` has the formulas). The
+    estimates may be as wrong as they like: the mean stays that of the counts, and useless ones get no weight. The
+    interval covers the sampling of points (for the `population`), the choice of the counted ones and the Monte Carlo
+    error of their counts, by a method for bounded numbers in small samples that has width where every count is 1.
+
+    Validity: the counted points are a random sample of all points (`sample_points`), or all of them; their draws were
+    not stopped by what they showed; a count that failed is missing for no reason that has to do with robustness, and
+    `failed` says how many there are. A sample that holds more of some classes gives right means by label, and a wrong
+    one of all points.
+
+    Args:
+        table: the run that holds the estimates.
+        estimates: probability column of `table`; by default the one that speaks for the run beside the counts.
+        counts: a `monte_carlo` column of `table`, or of a run over some of its points by the same ids; by default the
+            one of `table` with the most draws at the noise that speaks for it.
+        by: the class that a point belongs to: `label` or `predicted`; None for the mean over all points.
+        target: the mean over the `population` that the points come from, or over these `points` alone.
+
+    Raises:
+        DataError: the table lacks a column, no point of it has a class, or none is counted.
+        ParameterError: `counts` was not counted, or `by` or `target` is none of the words.
+    """
+    check_target(target)
+    counts = counts if counts is not None else _default_counts(table)
+    estimates = estimates if estimates is not None else _default_estimates(table, counts)
+    _check_counts(counts)
+    frame = _points(table, estimates, counts, by)
+    whole = frame.dropna(subset=["estimate", "class"])
+    if not len(whole["count"].dropna()):
+        raise DataError("no_counts", f"no point of the run has both an estimate and a count by {counts.label}")
+    confidence = table.record.confidence
+    units = counts.draws // 2 if counts.draws else None
+    rows = [
+        _row(table, by, cast(float, key), group, confidence, target, units) for key, group in whole.groupby("class")
+    ]
+    groups = pd.DataFrame(rows, columns=_FIELDS)
+    return GroupMeans(estimates, counts, by, target, groups, len(frame) - len(whole), confidence)
+
+
+def format_group_means(found: GroupMeans) -> str:
+    """The result of `group_means` as plain text for a terminal."""
+    over = "the population of the points" if found.target == "population" else "these points"
+    title = (
+        f"mean p_robust over {over}: {found.estimates.label}, corrected by {found.counts.label}; intervals at "
+        f"{100 * found.confidence:.4g}%"
+    )
+    header = ["group", "points", "counted", "mean", "counts alone", "estimates alone", "weight"]
+    lines = [
+        [
+            row["name"],
+            f"{row['points']:,}",
+            f"{row['counted']:,}",
+            with_interval(row, "mean"),
+            with_interval(row, "alone"),
+            number(row["estimated"]),
+            number(row["weight"]),
+        ]
+        for row in found.groups.to_dict("records")
+    ]
+    remarks = [f"{found.left_out:,} points are left out for lack of an estimate or a class"] if found.left_out else []
+    if failed := sum(found.groups["failed"].tolist()):
+        remarks.append(f"counting gave no number at {failed:,} points, which stand as not counted")
+    return "\n".join([title, *aligned([header, *lines]), *remarks])
+
+
+def _default_counts(table: Scored) -> Column:
+    """The Monte Carlo with the most draws, at the noise that speaks for the run if there is one."""
+    counts = [one for one in table.columns if one.score == REFERENCE and not one.stops and one.value.notna().any()]
+    found = largest_budgets(counts)
+    if not found:
+        raise DataError("no_such_score", f"the run holds no {REFERENCE}; score some of its points by it")
+    spoken = typical(found)
+    return spoken if spoken is not None else found[0]
+
+
+def _default_estimates(table: Scored, counts: Column) -> Column:
+    found = preferred(table.columns, counts.setting, exclude=counts.score)
+    if found is None:
+        raise DataError(
+            "no_such_score", f"the run holds no estimate of p_robust at {counts.setting} beside {REFERENCE}; score one"
+        )
+    return found
+
+
+def _check_counts(counts: Column) -> None:
+    """Raise where a number of the column was not counted, or the count was stopped by what it showed."""
+    if counts.stops:
+        raise ParameterError(
+            "counts",
+            f"{counts.label} stopped at every point by what it had counted, which is biased; count as many of each",
+        )
+    rows = zip(counts.value.tolist(), counts.rows["evidence"].tolist(), strict=True)
+    odd = sum(value == value and evidence != Evidence.COUNTED.slug for value, evidence in rows)
+    if odd:
+        raise ParameterError(
+            "counts",
+            f"{odd:,} numbers of {counts.label} were not counted; only counts are without bias, such as "
+            f"those of {REFERENCE}",
+        )
+
+
+def _points(table: Scored, estimates: Column, counts: Column, by: By | None) -> pd.DataFrame:
+    """`class`, `estimate`, `count` and `failed` of every point of `table`."""
+    if by not in ("label", "predicted", None):
+        raise ParameterError("by", f"groups are by label, by predicted or None; found {by!r:.60}")
+    points = table.points.select(["point", "label", "predicted"]).to_pandas().set_index("point")
+    if by is not None and not len(points[by].dropna()):
+        raise DataError("no_classes", f"no point of the run has a class by {by}; group by predicted, or by None")
+    frame = pd.DataFrame({"class": points[by] if by is not None else 0.0}, index=points.index)
+    frame["estimate"] = estimates.p_robust.reindex(frame.index)
+    frame["count"] = counts.p_robust.reindex(frame.index)
+    tried = counts.status.reindex(frame.index).notna()
+    frame["failed"] = tried & frame["count"].isna()
+    return frame
+
+
+def _row(
+    table: Scored,
+    by: By | None,
+    key: float,
+    group: pd.DataFrame,
+    confidence: float,
+    target: Target,
+    units: int | None,
+) -> Row:
+    estimates, counts = (group[name].to_numpy(dtype=np.float64) for name in ("estimate", "count"))
+    counted = counts[~np.isnan(counts)]
+    found = powered_mean(estimates, counts, confidence, target, units)
+    return {
+        "class": int(key) if by is not None else None,
+        "name": class_name(table, int(key)) if by is not None else ALL,
+        "points": estimates.size,
+        "counted": counted.size,
+        "failed": int(np.count_nonzero(group["failed"].to_numpy())),
+        **named_interval("mean", found.mean, found.low, found.high),
+        "weight": found.weight,
+        "estimated": float(estimates.mean()),
+        **named_interval("alone", *mean_interval(counted, confidence)),
+    }

@@ -1,0 +1,153 @@
+"""What share of the points is right and surely stays so under nearly all of the noise?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brittle.analysis.columns import typical
+from brittle.errors import DataError, ParameterError
+from brittle.intervals import clopper_pearson
+from brittle.store.columns import Column, Scored
+
+
+@dataclass(frozen=True, eq=False)
+class ProbabilisticAccuracy:
+    """Share of labelled points that are predicted right and keep that with probability at least `rho` under noise.
+
+    Attributes:
+        column: the column that says how probably a prediction is kept.
+        rho: the probability that is asked for.
+        points: points with a label and a prediction.
+        dropped: the other points.
+        right: those of the points that are predicted right.
+        holding: right ones that surely hold: their interval lies at or above `rho`.
+        breaking: right ones that surely do not: their interval lies below `rho`.
+        undecided: right ones whose interval holds `rho` inside, or that have none.
+        without_number: those of the undecided ones without an interval.
+        accuracy: share of the points that are right; NaN without points.
+        lower: share that are right and surely hold; NaN without points.
+        upper: the same with the undecided ones.
+        low: lower end of the interval of the population's share.
+        high: upper end.
+        confidence: of that interval, and of those of the points.
+    """
+
+    column: Column
+    rho: float
+    points: int
+    dropped: int
+    right: int
+    holding: int
+    breaking: int
+    undecided: int
+    without_number: int
+    accuracy: float
+    lower: float
+    upper: float
+    low: float
+    high: float
+    confidence: float
+
+
+def probabilistic_accuracy(table: Scored, rho: float, column: Column | None = None) -> ProbabilisticAccuracy:
+    r"""Probabilistic robust accuracy: the share of points that are right and hold with probability at least `rho`.
+
+    $$A_\rho = P(\mathrm{right\ and\ } p_{robust} \ge \rho)$$
+
+    A right point counts as holding where its interval `[1 - high, 1 - low]` of `p_robust` lies at or above `rho`, as
+    breaking where it lies below, and as undecided where `rho` lies inside, which more draws may decide. `lower` is the
+    share of the holding ones, `upper` that with the undecided ones.
+
+    The interval covers `A_rho` of the population that the points come from, whatever the undecided ones are. With
+    `a = (1 - confidence) / 2`, its ends come from the Clopper-Pearson bounds `l` of `lower` and `u` of `upper`, each at
+    `a`, and from what intervals of points may miss: a point that does not hold is called holding with probability at
+    most `a`, so that `l` less those is `(l - a) / (1 - a)`, and one that holds is called breaking with at most `a`, so
+    that `u` with those is `u / (1 - a)`.
+
+    Validity: points drawn independently, and intervals of points that miss on either side with probability at most
+    `a`: those of `monte_carlo` do for any network, those of other scores as far as their own validity goes. Robey et
+    al. ask that a noisy copy gets the right label, whatever the clean one gets; here the clean one must have it too.
+
+    References:
+        Probabilistically robust learning: balancing average- and worst-case performance, Alexander Robey et al., 2022,
+        https://arxiv.org/abs/2202.01136
+
+    Args:
+        table: a run with labels.
+        rho: probability between 0 and 1, such as 0.95.
+        column: a probability column; by default the one that speaks for the run.
+
+    Raises:
+        DataError: the table holds no probability.
+        ParameterError: `rho` is not above 0 and at most 1.
+    """
+    if not 0.0 < rho <= 1.0:
+        raise ParameterError("rho", f"rho must be a probability above 0 and at most 1; found {rho!r:.60}")
+    column = column if column is not None else typical(table.columns)
+    if column is None or not column.is_probability:
+        raise DataError("no_such_score", "the run holds no probability of keeping the prediction; score it by one")
+    points = table.points.select(["point", "correct"]).to_pandas().set_index("point")
+    correct = points["correct"]
+    right = correct.index[correct.eq(True)]
+    low, high = (np.asarray(ends.reindex(right), dtype=np.float64) for ends in (column.low, column.high))
+    known = ~np.isnan(low) & ~np.isnan(high)
+    holding, breaking = known & _at_most(high, 1.0 - rho), known & ~_at_most(low, 1.0 - rho)
+    labelled, confidence = int(correct.notna().sum()), table.record.confidence
+    held, broken = int(holding.sum()), int(breaking.sum())
+    possible = len(right) - broken
+    low_end, high_end = _interval(held, possible, labelled, confidence) if labelled else (0.0, 1.0)
+    return ProbabilisticAccuracy(
+        column=column,
+        rho=float(rho),
+        points=labelled,
+        dropped=len(correct) - labelled,
+        right=len(right),
+        holding=held,
+        breaking=broken,
+        undecided=possible - held,
+        without_number=int((~known).sum()),
+        accuracy=_share(len(right), labelled),
+        lower=_share(held, labelled),
+        upper=_share(possible, labelled),
+        low=low_end,
+        high=high_end,
+        confidence=confidence,
+    )
+
+
+def format_probabilistic_accuracy(found: ProbabilisticAccuracy) -> str:
+    """The result of `probabilistic_accuracy` as plain text for a terminal."""
+    if not found.points:
+        return "No point has both a label and a prediction, so there is no accuracy."
+    share = f"{found.lower:.1%}" if found.lower == found.upper else f"{found.lower:.1%} to {found.upper:.1%}"
+    lines = [
+        f"right and kept with probability {found.rho:g} or more, by {found.column.label}: {share} of "
+        f"{found.points:,} points",
+        f"  {found.right:,} right: {found.holding:,} hold, {found.breaking:,} break, {found.undecided:,} undecided",
+        f"  of the population {found.low:.1%} to {found.high:.1%} at {100 * found.confidence:.4g}%",
+    ]
+    if found.without_number:
+        lines.append(f"  {found.without_number:,} of the undecided got no number")
+    if found.dropped:
+        lines.append(f"  {found.dropped:,} points without a label or a prediction are left out")
+    return "\n".join(lines)
+
+
+def _share(part: int, points: int) -> float:
+    return part / points if points else math.nan
+
+
+def _at_most(ends: NDArray[np.float64], flip: float) -> NDArray[np.bool_]:
+    """Whether ends of intervals of a flip probability are at most `flip`, which is rounded: `1 - 0.95` is not 0.05."""
+    return ends <= flip * (1.0 + 1e-12)
+
+
+def _interval(held: int, possible: int, points: int, confidence: float) -> tuple[float, float]:
+    missed = (1.0 - confidence) / 2.0
+    low = float(clopper_pearson(held, points, confidence)[0])
+    high = float(clopper_pearson(possible, points, confidence)[1])
+    return max(0.0, (low - missed) / (1.0 - missed)), min(1.0, high / (1.0 - missed))

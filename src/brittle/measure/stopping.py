@@ -1,0 +1,170 @@
+"""Independent noisy copies of each point, no more than a question asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from brittle.intervals import decided, sequence_interval
+from brittle.measure.base import Measurement, NetworkTraits, Passes, check_draws
+from brittle.measure.forward import Clean
+from brittle.measure.noisy_margins import votes_of
+from brittle.model.classifier import Classifier
+from brittle.noise import Noise, Stream
+
+FIRST_LOOK = 4
+"""Draws of a point before its counts are looked at."""
+
+GROWTH = 8
+"""From one look to the next the draws grow by one part in so many, and by `FIRST_LOOK` at least."""
+
+
+@dataclass(frozen=True)
+class StoppedVotes:
+    """How the noisy copies of each point voted, where points have different numbers of copies; each `[B]`, int64.
+
+    Attributes:
+        draws: noisy copies.
+        flips: copies that lost the predicted class; ties and copies without finite logits are among them.
+        flips_without_ties: the same with ties as votes for it.
+        ties: copies that tied.
+        nonfinite: copies with NaN or infinite logits.
+        tied: whether the prediction of the clean input was a tie, bool.
+        passes: passes through the network, the clean one included.
+    """
+
+    draws: Tensor
+    flips: Tensor
+    flips_without_ties: Tensor
+    ties: Tensor
+    nonfinite: Tensor
+    tied: Tensor
+    passes: Tensor
+
+
+@dataclass(frozen=True)
+class SampleUntil(Measurement):
+    """Independent noisy copies of each point, until its counts answer the question.
+
+    The counts are looked at after numbers of draws that are the same for all points, so that a point's draws depend on
+    the point alone. No point of a batch waits for another: those that go on share the passes. Of two rules the one that
+    is met first stops.
+
+    Attributes:
+        noise: the noise.
+        draws: noisy copies of a point at most.
+        limit: stop once the interval of `p_robust` leaves this number; None does not.
+        precision: stop once the interval is no wider; None does not.
+        clip: clip the noisy copies to the classifier's bounds.
+
+    Raises:
+        ParameterError: `draws` is out of range.
+    """
+
+    noise: Noise
+    draws: int
+    limit: float | None = None
+    precision: float | None = None
+    clip: bool = False
+
+    differentiates: ClassVar[bool] = False
+    cost_varies: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_draws(self.draws, antithetic=False)
+
+    @property
+    def noise_source(self) -> tuple[str, Noise]:
+        """What is asked of the copies does not change the draws."""
+        return ("until", self.noise)
+
+    def cost(self, network: NetworkTraits) -> Passes:
+        """A forward pass a copy: with a limit a tenth of the most in the mean, as digits and simulated points took."""
+        return Passes(self.draws if self.limit is None else -(-self.draws // 10))
+
+    @classmethod
+    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[StoppedVotes]:
+        """The counts of each of `needs`."""
+        return [_Counting.start(need, clean).carry_out(classifier) for need in needs]
+
+
+@dataclass
+class _Counting:
+    """StoppedVotes that grow.
+
+    Attributes:
+        need: what is asked.
+        clean: the points.
+        stream: the noise of those that go on.
+        active: their positions, `[A]`.
+        counts: draws, flips, flips without ties, ties and copies that are not finite, `[5, B]`.
+    """
+
+    need: SampleUntil
+    clean: Clean
+    stream: Stream
+    active: Tensor
+    counts: Tensor
+
+    @classmethod
+    def start(cls, need: SampleUntil, clean: Clean) -> _Counting:
+        """No draws yet; points without finite logits have none."""
+        stream = Stream(need.noise, clean.inputs, clean.ids, clean.seed, "until")
+        counts = torch.zeros(5, len(clean.inputs), dtype=torch.int64, device=clean.inputs.device)
+        counting = cls(need, clean, stream, torch.arange(len(clean.inputs), device=counts.device), counts)
+        counting.go_on_with(clean.finite)
+        return counting
+
+    def carry_out(self, classifier: Classifier) -> StoppedVotes:
+        """Draw until every point has its answer, or as many draws as it may have."""
+        drawn = 0
+        for look in looks(self.need.draws):
+            while len(self.active) and drawn < look:
+                copies = min(look - drawn, max(1, self.clean.rows // len(self.active)))
+                self.add(classifier, copies)
+                drawn += copies
+            self.go_on_with(~self.answered())
+        draws, flips, without_ties, ties, nonfinite = self.counts
+        passes = draws + self.clean.passes
+        return StoppedVotes(draws, flips, without_ties, ties, nonfinite, self.clean.tied, passes)
+
+    def add(self, classifier: Classifier, copies: int) -> None:
+        """Send so many noisy copies of each active point through the network."""
+        noisy = (self.clean.inputs[self.active][:, None] + self.stream.draw(copies)).flatten(0, 1)
+        if self.need.clip:
+            noisy = noisy.clamp(*classifier.bounds)
+        with torch.no_grad():
+            logits = classifier(noisy).double().unflatten(0, (-1, copies))
+        flipped, tied, finite = votes_of(logits, self.clean.predicted[self.active][:, None])
+        found = [torch.ones_like(flipped), flipped, flipped & ~tied, tied, ~finite]
+        self.counts[:, self.active] += torch.stack([each.sum(dim=1) for each in found])
+
+    def go_on_with(self, some: Tensor) -> None:
+        """Draw for these of the active points alone, `[A]`."""
+        if not bool(some.all()):
+            self.stream.keep(some.nonzero().flatten().tolist())
+            self.active = self.active[some]
+
+    def answered(self) -> Tensor:
+        """Whether the counts of each active point answer the question, `[A]`."""
+        draws, flips, without_ties = (each[self.active].cpu().numpy() for each in self.counts[:3])
+        done = torch.zeros(len(self.active), dtype=torch.bool)
+        if self.need.limit is not None:
+            done |= torch.from_numpy(decided(flips, without_ties, draws, self.need.limit, self.clean.confidence))
+        if self.need.precision is not None:
+            low = sequence_interval(without_ties, draws, self.clean.confidence)[0]
+            high = sequence_interval(flips, draws, self.clean.confidence)[1]
+            done |= torch.from_numpy(high - low <= self.need.precision)
+        return done.to(self.active.device)
+
+
+def looks(most: int) -> Iterator[int]:
+    """The numbers of draws after which counts are looked at; the last is `most`."""
+    look = 0
+    while look < most:
+        look = min(most, look + max(FIRST_LOOK, look // GROWTH))
+        yield look

@@ -1,0 +1,5 @@
+"""Which predictions hold, by class."""
+
+from brittle.report.chapters.decisions.chapter import DecisionsChapter
+
+__all__ = ["DecisionsChapter"]

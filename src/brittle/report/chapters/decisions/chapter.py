@@ -1,0 +1,123 @@
+"""Which predictions hold with the probability that was asked for, by class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pandas as pd
+
+from brittle.analysis.class_bias import class_of
+from brittle.analysis.decisions import STATES, decisions, drawn
+from brittle.report.chapter import Brief, Chapter, Text, files_beside
+from brittle.report.chapters.decisions.charts import decisions_chart
+from brittle.report.contents import Contents, ends
+from brittle.report.figure import Figure
+from brittle.report.parts import Grid, Number
+from brittle.report.wording import percent, plural, show
+from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column
+
+MAX_CLASSES = 30
+"""Classes drawn; of more, those of which the smallest and the largest share holds."""
+
+PLACES = {HOLDS: 0, UNDECIDED: 1, BREAKS: 2}
+"""The order of the parts of a bar."""
+
+FILES = files_beside(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """Which predictions hold.
+
+    Attributes:
+        frame: points of each class and state: `setting`, `name`, `order`, `state`, `place`, `points`.
+        grid: the same over all points, for each question.
+        note: what the figure shows.
+        numbers: how many points hold, for each question.
+    """
+
+    frame: pd.DataFrame
+    grid: Grid
+    note: str
+    numbers: tuple[Number, ...]
+
+
+class DecisionsChapter(Chapter[Decisions]):
+    """Which predictions hold with the probability that was asked for."""
+
+    name: ClassVar[str] = "decisions"
+    title: ClassVar[str] = "Does each prediction hold?"
+    template: ClassVar[Text] = FILES / "chapter.html.jinja"
+    begins_part: ClassVar[bool] = False
+
+    def summarize(self, contents: Contents) -> Decisions | None:
+        """Points that hold by class; None where the run was not asked for any limit."""
+        asked = [column for column in contents.columns if column.is_probability and column.limit is not None]
+        if not asked:
+            return None
+        frame = pd.concat([_frame(contents, column) for column in asked], ignore_index=True)
+        numbers = tuple(_number(row, column) for row, column in _rows(contents, asked))
+        return Decisions(frame, _grid(contents, asked), _note(contents), numbers)
+
+    def figures(self, result: Decisions) -> Mapping[str, Figure]:
+        """The shares of each class."""
+        return {"decisions": Figure(decisions_chart, result.frame)}
+
+    def brief(self, result: Decisions) -> Brief:
+        """How many points hold."""
+        return Brief(result.numbers)
+
+
+def _question(column: Column) -> str:
+    return f"{column.setting}, limit {column.limit:g}"
+
+
+def _rows(contents: Contents, asked: Sequence[Column]) -> list[tuple[dict[str, int], Column]]:
+    """How many points of each state, for each column."""
+    rows = decisions(contents).to_dict("records")
+    return [({state: int(row[state]) for state in STATES}, one) for row, one in zip(rows, asked, strict=True)]
+
+
+def _frame(contents: Contents, column: Column) -> pd.DataFrame:
+    """The points of one column by class and state; the class of which the smallest share holds comes first."""
+    states = pd.DataFrame({"class": class_of(contents)[1], "state": column.states(column.limit or 0.5)}).dropna()
+    table = pd.crosstab(states["class"], states["state"]).reindex(columns=STATES, fill_value=0)
+    shares = {int(number): row[HOLDS] / sum(row.values()) for number, row in table.to_dict("index").items()}
+    kept = ends(sorted(shares, key=lambda number: (shares[number], number)), MAX_CLASSES)
+    names = contents.class_labels(kept)
+    rows = [
+        {"name": names[number], "order": kept.index(number), "state": state, "place": PLACES[state]}
+        | {"setting": show(_question(column)), "points": int(table.loc[number, state])}
+        for number in kept
+        for state in STATES
+    ]
+    return pd.DataFrame(rows, columns=["setting", "name", "order", "state", "place", "points"])
+
+
+def _number(counts: Mapping[str, int], column: Column) -> Number:
+    total = sum(counts.values())
+    note = f"{plural(counts[BREAKS], 'point')} surely not, {counts[UNDECIDED]:,} undecided."
+    title = f"Kept with probability {column.limit:g}, {show(str(column.setting))}"
+    return Number(title, f"{counts[HOLDS]:,} of {total:,}", note)
+
+
+def _grid(contents: Contents, asked: Sequence[Column]) -> Grid:
+    header = ("Noise and limit", "Holds", "Breaks", "Undecided", "Draws a point", "At most")
+    rows = tuple(
+        (
+            show(_question(column)),
+            *(f"{counts[state]:,}" for state in STATES),
+            f"{drawn(column).mean():,.0f}",
+            f"{column.parameters['draws']:,}",
+        )
+        for counts, column in _rows(contents, asked)
+    )
+    return Grid(header, (False, *[True] * 5), rows)
+
+
+def _note(contents: Contents) -> str:
+    by = "true class" if class_of(contents)[0] == "label" else "predicted class, as the data carry no labels"
+    wrong = percent(1 - contents.confidence)
+    return f"Points by {by}. For any network, at most {wrong} of the points are called wrong in the mean."

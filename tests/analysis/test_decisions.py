@@ -1,0 +1,88 @@
+"""Which points hold, by their intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers.problems import inputs, small_classifier
+from helpers.tables import make_table
+
+import brittle
+from brittle.analysis import decide, decisions, format_decisions
+from brittle.errors import DataError, ParameterError
+from brittle.scores import Moments, MonteCarlo, Softmax
+
+
+@pytest.fixture(scope="module")
+def table() -> brittle.Table:
+    x = inputs(30)
+    x[3] = float("nan")
+    return brittle.score(
+        small_classifier(), x, [Moments(0.5, draws=20)], until="decided", limit=0.9, most_draws=300, skip_doctor=True,
+        most_failures=None,
+    )  # fmt: skip
+
+
+def test_states_are_those_of_the_interval(table: brittle.Table) -> None:
+    column = table["monte_carlo"]
+    frame = decide(table)
+    assert frame["point"].tolist() == table.points["point"].to_pylist()
+    for (low, high), state, value in zip(
+        column.rows[["low", "high"]].to_numpy(), frame["state"], column.value, strict=True
+    ):
+        p_low, p_high = 1 - high, 1 - low
+        expected = "holds" if p_low >= 0.9 else "breaks" if p_high <= 0.9 else "undecided"
+        assert state == (None if np.isnan(value) else expected)
+    assert set(frame["state"]) == {"holds", "breaks", "undecided", None}
+    assert frame["draws"].isna().tolist() == [point == 3 for point in range(30)]
+    undecided = frame[frame["state"] == "undecided"]
+    assert set(undecided["draws"]) == {300}
+    assert bool((frame["draws"].dropna() <= 300).all())
+
+
+def test_every_run_is_asked_for_any_limit(table: brittle.Table) -> None:
+    moments = decide(table, 0.5, table["moments"])
+    assert moments["state"].notna().sum() == 29
+    assert set(moments["draws"].dropna()) == {20}
+    assert decide(table, 0.5)["state"].notna().sum() == 29
+
+
+def test_a_wide_table_holds_the_states(table: brittle.Table) -> None:
+    name = "monte_carlo(draws=300, limit=0.9, sigma=0.5).state"
+    assert table.wide()[name].tolist() == decide(table)["state"].tolist()
+    assert not [column for column in table.wide().columns if column.startswith("moments") and column.endswith("state")]
+
+
+def test_decisions_are_counted(table: brittle.Table) -> None:
+    (row,) = decisions(table).to_dict("records")
+    states = decide(table)["state"].tolist()
+    assert [row[state] for state in ("holds", "breaks", "undecided")] == [
+        states.count(state) for state in ("holds", "breaks", "undecided")
+    ]
+    assert (row["points"], row["limit"], row["most"]) == (29, 0.9, 300)
+    assert row["draws"] == pytest.approx(decide(table)["draws"].mean())
+    said = format_decisions(decisions(table))
+    assert "does it hold?" in said
+    assert f" {row['holds']} " in said
+    assert format_decisions(decisions(make_table(points=5))) == ""
+
+
+@pytest.mark.parametrize("limit", [0.0, 1.0, -1.0, float("nan")])
+def test_what_is_no_limit(limit: float, table: brittle.Table) -> None:
+    with pytest.raises(ParameterError, match="limit must be a number between 0 and 1"):
+        decide(table, limit)
+
+
+def test_a_limit_is_needed_where_none_was_asked() -> None:
+    run = make_table(points=5)
+    with pytest.raises(ParameterError, match="was not drawn for a limit; give one"):
+        decide(run)
+
+
+def test_a_run_without_flip_probabilities_holds_nothing() -> None:
+    run = brittle.score(small_classifier(), inputs(4), [brittle.scores.LogitMargin()])
+    with pytest.raises(DataError, match="holds no flip probability"):
+        decide(run, 0.9)
+    both = brittle.score(small_classifier(), inputs(4), [MonteCarlo(0.5, draws=50), Softmax()])
+    assert decide(both, 0.9, both["monte_carlo"])["draws"].tolist() == [50] * 4
+    assert decide(both, 0.9, both["softmax"])["draws"].isna().all()

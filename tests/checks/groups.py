@@ -1,0 +1,254 @@
+"""How often the intervals of means over groups miss the truth of made-up populations, and what they save.
+
+    PYTHONPATH=tests python -m checks.groups [--replicates 2000] [--only means differences pairs networks]
+
+Means: classes of 20 to 1,000 points, of which some are counted by 100 draws; robustness spread out, near 1, or nearly
+always 1; estimates that are right, noisy, biased, rarely wrong or useless. The truth is the mean of the law that
+robustness is drawn from, or of the robustness of the very points. Printed: misses on either side in per cent at nominal
+99%, the mean width beside that of counting the same points alone, and how many points counting alone would have to take
+for that width.
+
+Differences: how often classes of equal means are taken for different at 1%, beside the Kruskal-Wallis test, and how
+often a class that is worse is found.
+
+Pairs: the difference of two models under one noise. Both flip where a shared normal number lies below their threshold.
+
+Networks: two networks trained on the digits of scikit-learn, by draws that both share and by draws of each its own: the
+variance of the difference of their mean robustness over seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import special, stats
+
+import brittle
+from brittle.analysis import compare, mean_differences, mean_interval, powered_mean
+from brittle.analysis.comparison import _difference
+from brittle.analysis.prediction_powered import TARGETS, Target
+from brittle.cli.digits import load_digits, train
+from brittle.scores import MonteCarlo
+
+Values = NDArray[np.float64]
+Random = np.random.Generator
+
+CONFIDENCE, DRAWS = 0.99, 100
+MOST = stats.binom.ppf(1.0 - 1e-4, 2000, 0.01) / 2000
+"""Share of misses in 2,000 replicates that 99% intervals exceed in one of ten thousand cells."""
+
+ROBUSTNESS = {"spread out": (2.0, 1.0), "near 1": (20.0, 0.4), "nearly always 1": (5.0, 0.02)}
+"""Parameters of the beta law of robustness."""
+
+SIZES = ((20, 10), (20, 20), (100, 30), (100, 100), (1000, 50), (1000, 200), (1000, 500))
+"""Points of a class, and how many of them are counted."""
+
+ESTIMATORS: dict[str, Callable[[Values, Random], Values]] = {
+    "right": lambda p, rng: p,
+    "noisy": lambda p, rng: np.clip(p + 0.03 * rng.standard_normal(p.size), 0.0, 1.0),
+    "biased": lambda p, rng: 0.8 * p**3,
+    "rarely wrong": lambda p, rng: np.where(rng.random(p.size) < 0.02, 1.0 - p, p),
+    "useless": lambda p, rng: rng.random(p.size),
+}
+
+EQUAL: dict[str, Callable[[Random, int], Values]] = {
+    "near 1": lambda rng, size: rng.beta(20.0, 0.4, size),
+    "counts": lambda rng, size: rng.binomial(DRAWS, rng.beta(5.0, 0.1, size)) / DRAWS,
+    "0 and 1": lambda rng, size: (rng.random(size) < 0.97).astype(np.float64),
+}
+UNLIKE: tuple[Callable[[Random, int], Values], ...] = (
+    lambda rng, size: np.full(size, 0.9),
+    lambda rng, size: (rng.random(size) < 0.9).astype(np.float64),
+    lambda rng, size: rng.beta(18.0, 2.0, size),
+    lambda rng, size: rng.beta(0.9, 0.1, size),
+)
+"""Laws of the mean 0.9 that have nothing else in common."""
+
+
+def means(replicates: int) -> float:
+    """Print a line for every cell of the means; the largest share of misses."""
+    worst = 0.0
+    for target in TARGETS:
+        for points, counted in SIZES:
+            for law in ROBUSTNESS:
+                for name in ESTIMATORS:
+                    worst = max(worst, _mean_cell(target, points, counted, law, name, replicates))
+    return worst
+
+
+def _mean_cell(target: Target, points: int, counted: int, law: str, name: str, replicates: int) -> float:
+    rng = np.random.default_rng([points, counted])
+    a, b = ROBUSTNESS[law]
+    misses, widths, alone, weights = np.zeros(2), 0.0, 0.0, 0.0
+    for _ in range(replicates):
+        p = rng.beta(a, b, points)
+        counts = np.full(points, np.nan)
+        chosen = rng.permutation(points)[:counted]
+        counts[chosen] = rng.binomial(DRAWS, p[chosen]) / DRAWS
+        truth = a / (a + b) if target == "population" else p.mean()
+        found = powered_mean(ESTIMATORS[name](p, rng), counts, CONFIDENCE, target, DRAWS)
+        misses += (found.low > truth, found.high < truth)
+        only = mean_interval(counts, CONFIDENCE)
+        widths, alone, weights = widths + found.high - found.low, alone + only.high - only.low, weights + found.weight
+    above, below, width, other, weight = np.array((*misses, widths, alone, weights)) / replicates
+    needed = "" if counted == points else f", counting alone takes {_needed(law, width):5.0f} points for that"
+    print(
+        f"{target:10s} {points:4d} points {counted:3d} counted, {law:15s} {name:12s} misses {100 * above:4.2f} "
+        f"{100 * below:4.2f}  width {width:.4f} (counts alone {other:.4f}), weight {weight:.2f}{needed}",
+        flush=True,
+    )
+    return above + below
+
+
+@cache
+def _alone(law: str) -> tuple[Values, Values]:
+    """Numbers of counted points, and the mean width of the interval by their counts alone."""
+    rng = np.random.default_rng(0)
+    sizes = np.unique(np.geomspace(5, 20000, 40).astype(int))
+    widths = np.zeros(sizes.size)
+    for place, size in enumerate(sizes):
+        for _ in range(50):
+            found = mean_interval(rng.binomial(DRAWS, rng.beta(*ROBUSTNESS[law], size)) / DRAWS, CONFIDENCE)
+            widths[place] += (found.high - found.low) / 50
+    return sizes.astype(np.float64), widths
+
+
+def _needed(law: str, width: float) -> float:
+    sizes, widths = _alone(law)
+    return float(np.exp(np.interp(-np.log(width), -np.log(widths), np.log(sizes))))
+
+
+def differences(replicates: int) -> float:
+    """Print how often equal means differ, and how often a worse class is found; the largest false rate."""
+    worst = 0.0
+    for classes, size in ((2, 5), (3, 1000), (10, 5), (10, 20), (10, 100), (100, 20)):
+        rng = np.random.default_rng([classes, size])
+        for name in (*EQUAL, "unlike"):
+            ours = ranks = 0
+            for _ in range(replicates):
+                groups = [
+                    EQUAL[name](rng, size) if name in EQUAL else UNLIKE[k % 4](rng, max(5, size // (1 + 3 * (k % 2))))
+                    for k in range(classes)
+                ]
+                ours += mean_differences(groups, CONFIDENCE).p_value < 0.01
+                ranks += bool(np.ptp(np.concatenate(groups)) > 0.0 and stats.kruskal(*groups).pvalue < 0.01)
+            print(
+                f"{classes:3d} classes of {size:4d}, equal means, {name:8s} differ {100 * ours / replicates:5.2f}%, by "
+                f"ranks {100 * ranks / replicates:6.2f}%",
+                flush=True,
+            )
+            worst = max(worst, ours / replicates)
+    for shift in (0.05, 0.1, 0.15):
+        _power(shift, replicates // 4)
+    return worst
+
+
+def _power(shift: float, replicates: int) -> None:
+    rng = np.random.default_rng(9)
+    named, differ, ranks = 0, 0, 0
+    for _ in range(replicates):
+        worse = 20.0 * (0.9 - shift)
+        groups = [rng.beta(worse, 20.0 - worse, 100), *(rng.beta(18.0, 2.0, 100) for _ in range(9))]
+        found = mean_differences(groups, CONFIDENCE)
+        named, differ = named + (found.least == (0,)), differ + (found.p_value < 0.01)
+        ranks += bool(stats.kruskal(*groups).pvalue < 0.01)
+    parts = ", ".join(
+        f"{word} {100 * number / replicates:.0f}%"
+        for word, number in (("differ", differ), ("named", named), ("by ranks", ranks))
+    )
+    print(f" 10 classes of  100, one worse by {shift:g}: {parts}", flush=True)
+
+
+def pairs(replicates: int) -> float:
+    """Print coverage and width of the paired difference; the largest share of misses."""
+    worst = 0.0
+    for points in (20, 100, 1000):
+        for reach, step in ((1.0, 0.2), (2.5, 0.1), (4.0, 0.3)):
+            truth = _mean_flips(reach + step) - _mean_flips(reach)
+            for draws in (10, 100):
+                rng = np.random.default_rng([points, draws])
+                misses, widths = np.zeros(2), np.zeros(3)
+                for _ in range(replicates):
+                    shared, own, apart = _votes(rng, points, draws, reach, step)
+                    found = [
+                        _difference(one, infinite=False, bounded=True, confidence=CONFIDENCE) for one in (shared, own)
+                    ]
+                    misses += (found[0][1] > truth, found[0][2] < truth)
+                    widths[:2] += [high - low for _, low, high in found]
+                    widths[2] += np.hypot(*(interval.high - interval.low for interval in apart))
+                above, below = misses / replicates
+                one, other, third = widths / replicates
+                print(
+                    f"{points:4d} points, thresholds at {reach:g} and {reach + step:g}, {draws:3d} draws: misses "
+                    f"{100 * above:4.2f} {100 * below:4.2f}  width {one:.4f}, own noise {other:.4f}, other points "
+                    f"{third:.4f}",
+                    flush=True,
+                )
+                worst = max(worst, above + below)
+    return worst
+
+
+def _mean_flips(reach: float) -> float:
+    """Mean of `Phi(-(reach + u))` over standard normal `u`, the place of a point."""
+    return float(special.ndtr(-reach / np.sqrt(2.0)))
+
+
+def _votes(rng: Random, points: int, draws: int, reach: float, step: float) -> tuple[Values, Values, list]:
+    """Differences of counted flips with shared noise and with own noise; intervals of both at points of their own."""
+    place = rng.standard_normal(points)
+    noise, second = rng.standard_normal((2, points, draws))
+    first, shared, own = (
+        (one < -(far + place)[:, None]).mean(axis=1)
+        for one, far in ((noise, reach), (noise, reach + step), (second, reach + step))
+    )
+    elsewhere = (second < -(reach + step + rng.standard_normal(points))[:, None]).mean(axis=1)
+    return shared - first, own - first, [mean_interval(one, CONFIDENCE) for one in (first, elsewhere)]
+
+
+def networks(seeds: int = 30, draws: int = 20) -> None:
+    """Print the variance over seeds of the difference of two networks, by shared noise and by noise of their own."""
+    x_train, y_train, x, _ = load_digits()
+    torch.set_num_threads(1)
+    models = [brittle.Classifier(train(x_train, y_train, seed)) for seed in (0, 1)]
+    for sigma in (0.2, 0.4):
+        tables = [
+            [
+                brittle.score(one, x, [MonteCarlo(sigma, draws=draws)], seed=seed, skip_doctor=True)
+                for seed in range(seeds)
+            ]
+            for one in models
+        ]
+        flips = np.array([[np.asarray(table.columns[-1]).mean() for table in row] for row in tables])
+        shared = (flips[0] - flips[1]).var(ddof=1)
+        own = flips.var(axis=1, ddof=1).sum()
+        rows = [compare(tables[0][0], tables[1][seed]).iloc[-1] for seed in (0, 1)]
+        told = "; ".join(
+            f"{row['noise']} {row['difference']:.4f} [{row['difference_low']:.4f}, {row['difference_high']:.4f}]"
+            for row in rows
+        )
+        print(f"digits, sigma {sigma:g}, {draws} draws: own noise takes {own / shared:.1f} times the draws; {told}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print a line for every cell; 1 where anything misses more often than it may."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--replicates", type=int, default=2000)
+    parser.add_argument("--only", nargs="+", default=["means", "differences", "pairs", "networks"])
+    chosen = parser.parse_args(arguments)
+    parts = {"means": means, "differences": differences, "pairs": pairs}
+    worst = {name: part(chosen.replicates) for name, part in parts.items() if name in chosen.only}
+    if "networks" in chosen.only:
+        networks()
+    for name, share in worst.items():
+        print(f"largest share of misses, {name}: {100 * share:.2f}%")
+    return int(max(worst.values(), default=0.0) > MOST)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

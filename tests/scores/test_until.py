@@ -1,0 +1,95 @@
+"""Scores that stop once a question is answered: what they take the place of, and how often they are wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.problems import inputs, small_classifier
+from scipy import stats
+from torch import Tensor
+
+import brittle
+from brittle.errors import ParameterError
+from brittle.estimate import Evidence, Status
+from brittle.noise import Uniform
+from brittle.scores import LogitMargin, Moments, MonteCarlo, ProbabilityChange, Softmax
+from brittle.scores.until import MOST_DRAWS, drawn_until
+
+POINTS = 100
+
+
+def margin(x: Tensor) -> Tensor:
+    """Two classes; under noise of sigma 1 a point at `m` flips with probability `Phi(-m)`."""
+    return torch.stack((x[:, 0], torch.zeros_like(x[:, 0])), dim=1)
+
+
+@pytest.mark.parametrize(("limit", "beyond"), [(0.5, 0.15), (0.9, 0.06), (0.99, 0.008)])
+def test_few_points_are_called_wrong(limit: float, beyond: float) -> None:
+    """Points near the limit on either side: each is called wrong with at most 0.5%, in spite of many looks.
+
+    More than 6 of 200 are a chance of 1e-4 at most.
+    """
+    truths = np.repeat([limit - beyond, limit + beyond], POINTS)
+    x = torch.from_numpy(stats.norm.ppf(truths))[:, None]
+    x = torch.where(x > 0, x, 1e-9)  # the first class is predicted everywhere
+    truths = stats.norm.cdf(x[:, 0].numpy())
+    found = MonteCarlo(1.0, draws=2000, limit=limit)(brittle.Classifier(margin, (-9, 9)), x, seed=1)
+    holds, breaks = (found.high <= 1 - limit).numpy(), (found.low >= 1 - limit).numpy()
+    assert int((holds & (truths < limit)).sum() + (breaks & (truths > limit)).sum()) <= 6
+    assert int((holds & (truths > limit)).sum()) > POINTS // 2
+    assert float(found.passes.double().mean()) < 2001
+
+
+def test_what_stops_is_counted_and_says_what_it_cost() -> None:
+    classifier = small_classifier()
+    found = MonteCarlo(0.5, draws=400, limit=0.9)(classifier, inputs(20))
+    assert set(found.evidence.tolist()) == {int(Evidence.COUNTED)}  # type: ignore[union-attr]
+    assert set(found.status.tolist()) == {int(Status.OK)}
+    assert classifier.passes == int(found.passes.sum())
+    assert bool(((found.low <= found.value) & (found.value <= found.high)).all())
+
+
+def test_an_interval_is_as_narrow_as_was_asked() -> None:
+    found = MonteCarlo(0.5, draws=20_000, precision=0.1)(small_classifier(), inputs(6))
+    assert bool((found.high - found.low <= 0.1).all())
+    assert int(found.passes.max()) < 20_000
+
+
+def test_the_rule_takes_the_place_of_monte_carlo_at_its_noise() -> None:
+    other = Uniform(0.3)
+    scores = [LogitMargin(), MonteCarlo(0.1, draws=100), Moments(0.1), Moments(noise=other)]
+    found = drawn_until(scores, "decided", 0.9)
+    stopped = [MonteCarlo(noise=noise, draws=MOST_DRAWS, limit=0.9) for noise in (Moments(0.1).noise, other)]
+    assert found == (scores[0], stopped[0], *scores[2:], stopped[1])
+    assert drawn_until(scores) == tuple(scores)
+    narrow = drawn_until([Moments(0.1)], precision=0.02, most_draws=500)
+    assert narrow == (Moments(0.1), MonteCarlo(0.1, draws=500, precision=0.02))
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"until": "decided"}, "until"),
+        ({"limit": 0.9}, "until"),
+        ({"until": "settled", "limit": 0.9}, "until"),
+        ({"until": "decided", "limit": 1.0}, "limit"),
+        ({"until": "decided", "limit": True}, "limit"),
+        ({"until": "decided", "limit": float("nan")}, "limit"),
+        ({"precision": 0.0}, "precision"),
+        ({"precision": "fine"}, "precision"),
+        ({"until": "decided", "limit": 0.9, "most_draws": 3}, "draws"),
+    ],
+)
+def test_what_is_no_rule(options: dict[str, Any], code: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        brittle.score(small_classifier(), inputs(2), [Moments(0.1)], **options)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize("scores", [[Softmax()], [ProbabilityChange(0.1)]], ids=["no noise", "no flip probability"])
+def test_a_rule_needs_a_noise(scores: list[Any]) -> None:
+    with pytest.raises(ParameterError, match="add one, such as moments"):
+        drawn_until(scores, "decided", 0.9)
