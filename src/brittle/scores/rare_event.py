@@ -36,6 +36,10 @@ UNSEEN = 0.03
 """By how much a level adds to the standard error of subset simulation beyond what its chains show, as a share."""
 
 
+MOST_SURPRISES = 0.1
+"""Share of the flips by stretched noise that importance sampling may not have expected."""
+
+
 @dataclass(frozen=True)
 class RareEvent(NoiseScore):
     """`1 - p_robust = P(argmax z(x + e) != t)` under normal noise, down to 1e-12.
@@ -101,25 +105,31 @@ class RareEvent(NoiseScore):
         return (RareFlips(self.noise, self.copies, self.weighted),)
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The share of flips where it can be counted, else what both ways to sample them say."""
+        """The share of flips where it can be counted, else what the ways to sample them say."""
         found: RareSampled = measured[self.needs[0]]
         share = found.flips.double() / found.drawn
         by_count = _counted(found, confidence)
-        sampled, interval, agree = _sampled(found, confidence)
         enough = found.flips >= ENOUGH_FLIPS
-        some = (sampled > 0) | (share > 0)
-        larger = torch.maximum(sampled, share)
-        value = torch.where(enough, share, torch.where(agree, sampled, larger)).clamp_max(1.0)
-        upper = torch.maximum(by_count.high, torch.where(some, interval.high, 0.0)).clamp_max(1.0)
-        low = torch.where(enough, by_count.low, torch.where(agree, interval.low, 0.0))
-        high = torch.where(enough, by_count.high, torch.where(agree, interval.high, upper))
+        said = Said.of(found, confidence)
+        some = (said.largest > 0) | (share > 0)
+        upper = torch.maximum(by_count.high, torch.where(some, said.highest, 0.0)).clamp_max(1.0)
+        bound = Number(torch.maximum(said.largest, share).clamp_max(1.0), Interval(torch.zeros_like(upper), upper))
+        number = Number(share, by_count).where(
+            enough, said.precise.where(said.ok, said.coarse.where(said.agree, bound))
+        )
         status = mark(initial_status(found.tied), found.nonfinite > 0, Status.NONFINITE_LOGITS)
         status = mark(status, found.ties > 0, Status.NOISY_TIES)
-        status = mark(status, ~enough & ~some, Status.NO_FLIP)
-        status = mark(status, ~enough & some & ~agree, Status.DISAGREE)
+        for where, member in (
+            (~some, Status.NO_FLIP),
+            (~said.ok & said.agree, Status.COARSE),
+            (~said.ok & ~said.agree & said.unforeseen, Status.UNFORESEEN),
+            (~said.ok & ~said.agree & ~said.unforeseen, Status.DISAGREE),
+        ):
+            status = mark(status, ~enough & where, member)
         counting = torch.where(enough | ~some, int(Evidence.COUNTED), int(Evidence.SAMPLED))
-        ends = (by_count.low, by_count.high)
-        return finish(value, low, high, status, found.passes, _detail(found, status, confidence), counting, ends)
+        ends, detail = (by_count.low, by_count.high), _detail(found, status, confidence)
+        low, high = number.interval.low, number.interval.high
+        return finish(number.value, low, high, status, found.passes, detail, counting, ends)
 
 
 def _counted(found: RareSampled, confidence: float) -> Interval:
@@ -130,23 +140,106 @@ def _counted(found: RareSampled, confidence: float) -> Interval:
     return Interval(*(torch.from_numpy(end).to(found.subset) for end in (low, high)))
 
 
-def _sampled(found: RareSampled, confidence: float) -> tuple[Tensor, Interval, Tensor]:
-    """What both ways say, where they agree: a number, its interval, and whether they do; else the larger of the two.
+@dataclass(frozen=True)
+class Number:
+    """A flip probability with its interval, `[B]`."""
 
-    Each has an interval at `confidence`, the count one at half the error, since it may cut off either end.
+    value: Tensor
+    interval: Interval
+
+    def where(self, chosen: Tensor, other: Number) -> Number:
+        """This one where `chosen` holds, else the other."""
+        one, two = self.interval, other.interval
+        ends = (torch.where(chosen, a, b) for a, b in ((one.low, two.low), (one.high, two.high)))
+        return Number(torch.where(chosen, self.value, other.value), Interval(*ends))
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the three ways to sample rare flips say together, `[B]` each.
+
+    Attributes:
+        precise: the number of importance sampling, whose interval reaches up to the upper ends of all.
+        ok: whether that may be said: the others agree with it, and no flip was found where it expects none.
+        coarse: what subset simulation and stretched noise say without it.
+        agree: whether that may be said: these two agree.
+        unforeseen: whether stretched or shrunk noise flips more than the others foresaw, or elsewhere.
+        largest: the largest of the numbers.
+        highest: the largest of the upper ends.
     """
-    by_levels, by_weights = by_subset(found, confidence), by_importance(found, confidence)
-    by_count = _counted(found, (1.0 + confidence) / 2.0)
-    trusted = (found.effective >= FEWEST_EFFECTIVE) & found.subset.isfinite()
-    overlap = (by_levels.low <= by_weights.high) & (by_weights.low <= by_levels.high)
-    low = torch.maximum(by_weights.low, by_count.low)
-    high = torch.minimum(torch.maximum(by_weights.high, by_levels.high), by_count.high)
-    value = found.weighted.nan_to_num(nan=0.0)
-    agree = trusted & overlap & (low <= value) & (value <= high)
-    larger = torch.maximum(value, found.subset.exp().nan_to_num(nan=0.0))
-    apart = torch.maximum(torch.where(trusted, by_weights.high, value), by_levels.high)
-    ends = Interval(low, torch.where(agree, high, apart))
-    return torch.where(agree, value, larger), ends, agree
+
+    precise: Number
+    ok: Tensor
+    coarse: Number
+    agree: Tensor
+    unforeseen: Tensor
+    largest: Tensor
+    highest: Tensor
+
+    @classmethod
+    def of(cls, found: RareSampled, confidence: float) -> Said:
+        """What was sampled; each way has an interval at `confidence`, the count one at half the error, since it may
+        cut off either end."""
+        weights, levels, stretched = (by(found, confidence) for by in (by_importance, by_subset, by_stretching))
+        count = _counted(found, (1.0 + confidence) / 2.0)
+        silent = found.stretched.isnan() & found.subset.isfinite()
+        trusted = (found.effective >= FEWEST_EFFECTIVE) & found.subset.isfinite()
+        value = found.weighted.nan_to_num(nan=0.0)
+        highest = torch.maximum(torch.maximum(torch.where(trusted, weights.high, value), levels.high), stretched.high)
+        precise = Number(value, Interval(torch.maximum(weights.low, count.low), torch.minimum(highest, count.high)))
+        coarse = _coarse(found, levels, stretched, torch.where(trusted, weights.high, value), count)
+        shrunk = _shrunk(found, confidence) > highest
+        meets = trusted & _overlap(levels, weights) & ~precise.interval.excludes(value)
+        surprised = ~silent & (~_overlap(stretched, weights) | (found.surprises > MOST_SURPRISES))
+        close = _close(found, confidence) & ~coarse.interval.excludes(coarse.value) & ~shrunk
+        return cls(
+            precise=precise,
+            ok=meets & ~surprised & ~shrunk,
+            coarse=coarse,
+            agree=close,
+            unforeseen=shrunk | (meets & surprised) | (stretched.low > levels.high),
+            largest=torch.maximum(
+                torch.maximum(value, found.subset.exp().nan_to_num()), found.stretched.exp().nan_to_num()
+            ),
+            highest=highest,
+        )
+
+
+def _overlap(one: Interval, other: Interval) -> Tensor:
+    return (one.low <= other.high) & (other.low <= one.high)
+
+
+def _shrunk(found: RareSampled, confidence: float) -> Tensor:
+    """The lower end of the share of copies with shrunk noise that flip, `[B]`."""
+    drawn = torch.full_like(found.shrunk, found.shrunk_drawn).cpu().numpy()
+    return torch.from_numpy(clopper_pearson(found.shrunk.cpu().numpy(), drawn, confidence)[0]).to(found.subset)
+
+
+def _close(found: RareSampled, confidence: float) -> Tensor:
+    """Whether subset simulation and stretched noise differ by no more than their errors explain, `[B]`."""
+    difference = (found.subset - found.stretched).nan_to_num(nan=torch.inf)
+    quantile = float(special.ndtri((1.0 + confidence) / 2.0))
+    error = (
+        _variance(found.subset_variance, found.levels) + _variance(found.stretched_variance, found.stretched_levels)
+    ).sqrt()
+    return found.subset.isfinite() & (difference.abs() <= quantile * error)
+
+
+def _coarse(found: RareSampled, levels: Interval, stretched: Interval, precise: Tensor, count: Interval) -> Number:
+    """The mean of subset simulation and stretched noise, on the scale of the logarithm and by their precisions; its
+    interval reaches from the lower end of either to the largest upper end."""
+    parts = (
+        (found.subset, found.subset_variance, found.levels),
+        (found.stretched, found.stretched_variance, found.stretched_levels),
+    )
+    total = weight = torch.zeros_like(found.subset)
+    for log, variance, number in parts:
+        spread = _variance(variance, number).clamp_min(1e-6)
+        total, weight = total + (log.nan_to_num(nan=-torch.inf) + spread / 2.0) / spread, weight + 1.0 / spread
+    value = (total / weight).exp().clamp_max(1.0)
+    high = torch.maximum(torch.maximum(levels.high, stretched.high), precise)
+    low = torch.maximum(torch.minimum(levels.low, stretched.low), count.low)
+    return Number(value, Interval(low, torch.minimum(high, count.high)))
 
 
 def by_importance(found: RareSampled, confidence: float) -> Interval:
@@ -160,16 +253,30 @@ def by_importance(found: RareSampled, confidence: float) -> Interval:
     return Interval(value * torch.exp(-width), value * torch.exp(width))
 
 
+def by_stretching(found: RareSampled, confidence: float) -> Interval:
+    """The interval by stretched noise, as that of subset simulation; 0 where its chains did not reach the noise."""
+    return _by_levels(found.stretched, found.stretched_variance, found.stretched_levels, confidence)
+
+
 def by_subset(found: RareSampled, confidence: float) -> Interval:
     """The interval of subset simulation, on the scale of the logarithm; 0 where it found no flip.
 
     The chains of a level depend on those of the level before, which adds `UNSEEN` a level to the error that they show;
     the estimate is right in the mean, so its logarithm is low by half its variance.
     """
-    deviation = (1.0 + UNSEEN * found.levels) * found.subset_variance.nan_to_num(nan=0.0).sqrt()
+    return _by_levels(found.subset, found.subset_variance, found.levels, confidence)
+
+
+def _by_levels(log_probability: Tensor, variance: Tensor, levels: Tensor, confidence: float) -> Interval:
+    spread = _variance(variance, levels)
     quantile = float(special.ndtri((1.0 + confidence) / 2.0))
-    log = found.subset.nan_to_num(nan=-torch.inf) + deviation.square() / 2.0
-    return Interval(torch.exp(log - quantile * deviation), torch.exp(log + quantile * deviation))
+    log = log_probability.nan_to_num(nan=-torch.inf) + spread / 2.0
+    return Interval(torch.exp(log - quantile * spread.sqrt()), torch.exp(log + quantile * spread.sqrt()))
+
+
+def _variance(shown: Tensor, levels: Tensor) -> Tensor:
+    """The variance of a logarithm of levels: what the chains show, and what they do not."""
+    return (1.0 + UNSEEN * levels).square() * shown.nan_to_num(nan=0.0)
 
 
 def _detail(found: RareSampled, status: Tensor, confidence: float) -> tuple[str | None, ...]:

@@ -8,12 +8,15 @@ import torch
 from torch import Tensor
 
 from brittle.measure.rare.asking import Ask, Search
-from brittle.measure.rare.mixture import Covariance, fit
+from brittle.measure.rare.mixture import Covariance, Mixture, fit
 from brittle.measure.rare.subset import Draw
 from brittle.measure.rare.tangents import Tangents
 
 LOOKED_AT = 30
 """Flips whose gradients are taken."""
+
+SURPRISE = 0.2
+"""Share of the sum of all weights from which on one more weight is a surprise."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +27,23 @@ class Weighted:
         weights: density of the noise over that of the mixture where a draw flips, 0 elsewhere, `[m]`, float64.
         nonfinite: copies with NaN or infinite logits.
         ties: draws that tie.
+        mixture: what was drawn from.
     """
 
     weights: Tensor
     nonfinite: int
     ties: int
+    mixture: Mixture
+
+    def surprises(self, flipped: Tensor) -> float:
+        """The share of `flipped` `[m, n]`, noise that flips, that would have changed the estimate had it been drawn.
+
+        Such a draw weighs more than `SURPRISE` of all draws together, so the mixture does not expect flips there.
+        """
+        if not len(flipped):
+            return 0.0
+        weights = torch.exp(-self.mixture.ratios(flipped))
+        return float((weights > SURPRISE * self.weights.sum()).double().mean())
 
 
 def importance(
@@ -68,4 +83,4 @@ def importance(
     drawn = mixture.draw(draw(draws))
     seen = yield Ask(drawn)
     weights = torch.exp(-mixture.ratios(drawn)).masked_fill(seen.margins > 0, 0.0)
-    return Weighted(weights, seen.nonfinite, int((seen.margins == 0).sum()))
+    return Weighted(weights, seen.nonfinite, int((seen.margins == 0).sum()), mixture)

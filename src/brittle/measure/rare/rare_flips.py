@@ -16,6 +16,7 @@ from brittle.measure.forward import Clean
 from brittle.measure.rare.asking import Ask, Search, Seen, Spent, answer
 from brittle.measure.rare.importance import Weighted, importance
 from brittle.measure.rare.mixture import Covariance
+from brittle.measure.rare.stretched import Stretched, shrunk_copies, stretched
 from brittle.measure.rare.subset import Draw, SubsetSimulation, subset
 from brittle.measure.rare.tangents import Tangents, nearest_flips
 from brittle.model.classifier import Classifier
@@ -44,6 +45,13 @@ class RareSampled:
             flip, NaN where counting was enough.
         subset_variance: of that logarithm, between chains.
         levels: of subset simulation.
+        stretched: logarithm of the flip probability by stretched noise; minus infinity where its chains did not reach
+            the noise itself, NaN where no stretched copy flipped or none was looked at.
+        stretched_variance: of that logarithm.
+        stretched_levels: of stretched noise.
+        surprises: share of its flips where importance sampling expected none.
+        shrunk: copies with shrunk noise that flip, of `shrunk_drawn`.
+        shrunk_drawn: copies with shrunk noise.
         weighted: the flip probability by importance sampling; 0 where no draw flipped, NaN where there was none.
         weighted_error: its standard error.
         effective: effective number of its draws that flip.
@@ -59,6 +67,12 @@ class RareSampled:
     subset: Tensor
     subset_variance: Tensor
     levels: Tensor
+    stretched: Tensor
+    stretched_variance: Tensor
+    stretched_levels: Tensor
+    surprises: Tensor
+    shrunk: Tensor
+    shrunk_drawn: int
     weighted: Tensor
     weighted_error: Tensor
     effective: Tensor
@@ -114,12 +128,13 @@ class RareFlips(Measurement):
 
     def _search(self, clean: Clean, point: int) -> Search[RareFound]:
         """The search of one point."""
-        draw, draw_weighted = (self._draws(clean, point, purpose) for purpose in ("rare_subset", "rare_weighted"))
+        purposes = ("rare_subset", "rare_weighted", "rare_stretched")
+        draws = Draws(*(self._draws(clean, point, purpose) for purpose in purposes))
 
         def covariance(vectors: Tensor) -> Tensor:
             return self.noise.covariance(vectors) * self.noise.sigma**2
 
-        return search(draw, draw_weighted, covariance, clean.competitors()[point], self.copies, self.weighted)
+        return search(draws, covariance, clean.competitors()[point], self.copies, self.weighted)
 
     def _draws(self, clean: Clean, point: int, purpose: str) -> Draw:
         stream = Stream(self.noise, clean.inputs[point : point + 1], [clean.ids[point]], clean.seed, purpose)
@@ -136,6 +151,7 @@ class RareFound:
         nonfinite: copies with NaN or infinite logits.
         subset: by subset simulation; None where counting was enough.
         weighted: by importance sampling; None likewise, and where nothing leads to a flip.
+        stretched: by stretched noise; None where subset simulation found no flip.
     """
 
     flips: int
@@ -143,29 +159,49 @@ class RareFound:
     nonfinite: int
     subset: SubsetSimulation | None = None
     weighted: Weighted | None = None
+    stretched: Stretched | None = None
+
+    @property
+    def surprises(self) -> float:
+        """The share of the flips by stretched noise where importance sampling expected none."""
+        if self.weighted is None or self.stretched is None:
+            return 0.0
+        return self.weighted.surprises(self.stretched.flipped)
 
 
-def search(
-    draw: Draw, draw_weighted: Draw, covariance: Covariance, competitors: Tensor, copies: int, weighted: int
-) -> Search[RareFound]:
+@dataclass(frozen=True)
+class Draws:
+    """Independent noise of one point.
+
+    Attributes:
+        plain: for the plain copies and for subset simulation.
+        weighted: for importance sampling.
+        stretched: for the copies that are stretched.
+    """
+
+    plain: Draw
+    weighted: Draw
+    stretched: Draw
+
+
+def search(draws: Draws, covariance: Covariance, competitors: Tensor, copies: int, weighted: int) -> Search[RareFound]:
     """Sample the flips of one point.
 
     Args:
-        draw: noise for the plain copies and for subset simulation.
-        draw_weighted: noise for importance sampling.
+        draws: noise.
         covariance: of the noise.
         competitors: classes whose nearest flips are looked for.
         copies: plain copies, and copies in a level.
         weighted: draws of importance sampling.
     """
-    first = draw(copies)
+    first = draws.plain(copies)
     seen = yield Ask(first)
     counted = RareFound(int((seen.margins <= 0).sum()), int((seen.margins == 0).sum()), seen.nonfinite)
     if counted.flips >= ENOUGH_FLIPS or counted.nonfinite:
         return counted
     scales = _scales(seen)
     seen = replace(seen, margins=(seen.every / scales).amin(dim=1))
-    by_levels = yield from subset(draw, first, seen, scales)
+    by_levels = yield from subset(draws.plain, first, seen, scales)
     if by_levels.nonfinite:
         return replace(counted, nonfinite=by_levels.nonfinite)
     nearest = yield from nearest_flips(covariance, scales, competitors, first.shape[1])
@@ -173,9 +209,10 @@ def search(
     slopes = yield Ask(starts, True, scales)
     near = Tangents.at(starts, slopes, covariance).without_own()
     tangents = Tangents.together((nearest, near, near.means(covariance)))
-    by_weights = yield from importance(draw_weighted, covariance, scales, tangents, by_levels.flipped, weighted)
+    by_weights = yield from importance(draws.weighted, covariance, scales, tangents, by_levels.flipped, weighted)
     nonfinite = slopes.nonfinite + (0 if by_weights is None else by_weights.nonfinite)
-    return replace(counted, nonfinite=nonfinite, subset=by_levels, weighted=by_weights)
+    probe = (yield from stretched(draws.stretched, copies)) if len(by_levels.flipped) else None
+    return replace(counted, nonfinite=nonfinite, subset=by_levels, weighted=by_weights, stretched=probe)
 
 
 def _scales(seen: Seen) -> Tensor:
@@ -196,6 +233,7 @@ def _together(need: RareFlips, clean: Clean, found: Sequence[RareFound], spent: 
 
     levels = [each.subset for each in found]
     weighted = [Estimated.of(each.weighted) for each in found]
+    probes = [each.stretched for each in found]
     return RareSampled(
         drawn=need.copies,
         flips=whole([each.flips for each in found]),
@@ -204,6 +242,12 @@ def _together(need: RareFlips, clean: Clean, found: Sequence[RareFound], spent: 
         subset=numbers([math.nan if each is None else each.log_probability for each in levels]),
         subset_variance=numbers([math.nan if each is None else each.variance for each in levels]),
         levels=whole([0 if each is None else each.levels for each in levels]),
+        stretched=numbers([math.nan if each is None else each.log_probability for each in probes]),
+        stretched_variance=numbers([math.nan if each is None else each.variance for each in probes]),
+        stretched_levels=whole([0 if each is None else each.levels for each in probes]),
+        surprises=numbers([each.surprises for each in found]),
+        shrunk=whole([0 if each is None else each.shrunk for each in probes]),
+        shrunk_drawn=shrunk_copies(need.copies),
         weighted=numbers([each.value for each in weighted]),
         weighted_error=numbers([each.error for each in weighted]),
         effective=numbers([each.effective for each in weighted]),

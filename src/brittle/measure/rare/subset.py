@@ -68,13 +68,18 @@ class Population:
 
     def share_below(self, level: float) -> tuple[float, float]:
         """The share of margins that are at most `level`, and the variance of its logarithm between chains."""
-        below = (self.margins <= level).double()
-        share = float(below.mean())
-        count = int(self.chains.max()) + 1
-        left = torch.zeros(count, dtype=torch.float64, device=below.device).index_add(0, self.chains, below - share)
-        between = float(left.square().sum()) * count / max(1, count - 1) / len(below) ** 2
-        single = share * (1.0 - share) / len(below)
-        return share, max(between, single) / share**2
+        return share_of(self.margins <= level, self.chains)
+
+
+def share_of(chosen: Tensor, chains: Tensor) -> tuple[float, float]:
+    """The share of `chosen` `[N]`, and the variance of its logarithm between chains."""
+    below = chosen.double()
+    share = float(below.mean())
+    count = int(chains.max()) + 1
+    left = torch.zeros(count, dtype=torch.float64, device=below.device).index_add(0, chains, below - share)
+    between = float(left.square().sum()) * count / max(1, count - 1) / len(below) ** 2
+    single = share * (1.0 - share) / len(below)
+    return share, max(between, single) / share**2
 
 
 def subset(draw: Draw, first: Tensor, seen: Seen, scales: Tensor) -> Search[SubsetSimulation]:
