@@ -102,8 +102,8 @@ _SENTENCES = {
     Status.NEAREST_MARGIN: "Only the nearest margin was linearised: what several competitors do together is left out.",
     Status.DISAGREE: "Two ways to sample the rare flips disagree, or one of them says too little: the value is the "
     "larger of the two, and the interval says only what it is at most.",
-    Status.COARSE: "Subset simulation and stretched noise agree, and importance sampling does not reach all the flips that "
-    "they found: the value is the mean of these two, and its interval wide.",
+    Status.COARSE: "Subset simulation and stretched noise agree, and importance sampling does not reach all the flips "
+    "that they found: the value is the mean of these two, and its interval wide.",
     Status.UNFORESEEN: "Noise that was stretched or shrunk flips the prediction where, or as often as, neither way to "
     "sample the rare flips foresaw: the interval says only what the flip probability is at most.",
     Status.NO_FLIP: "No noise that flips the prediction was found; the interval says what its probability is at most.",

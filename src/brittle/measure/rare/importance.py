@@ -35,15 +35,12 @@ class Weighted:
     ties: int
     mixture: Mixture
 
-    def surprises(self, flipped: Tensor) -> float:
-        """The share of `flipped` `[m, n]`, noise that flips, that would have changed the estimate had it been drawn.
+    def unexpected(self, noise: Tensor) -> Tensor:
+        """Whether flips at `noise` `[m, n]` would be a surprise, `[m]`.
 
-        Such a draw weighs more than `SURPRISE` of all draws together, so the mixture does not expect flips there.
+        One draw there would weigh more than `SURPRISE` of all draws together, so the mixture expects no flips there.
         """
-        if not len(flipped):
-            return 0.0
-        weights = torch.exp(-self.mixture.ratios(flipped))
-        return float((weights > SURPRISE * self.weights.sum()).double().mean())
+        return torch.exp(-self.mixture.ratios(noise)) > SURPRISE * self.weights.sum()
 
 
 def importance(

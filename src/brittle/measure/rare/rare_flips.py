@@ -16,7 +16,7 @@ from brittle.measure.forward import Clean
 from brittle.measure.rare.asking import Ask, Search, Seen, Spent, answer
 from brittle.measure.rare.importance import Weighted, importance
 from brittle.measure.rare.mixture import Covariance
-from brittle.measure.rare.stretched import Stretched, shrunk_copies, stretched
+from brittle.measure.rare.stretched import Descent, Stretched, shrunk_copies, stretched
 from brittle.measure.rare.subset import Draw, SubsetSimulation, subset
 from brittle.measure.rare.tangents import Tangents, nearest_flips
 from brittle.model.classifier import Classifier
@@ -33,6 +33,30 @@ STARTS = 32
 
 
 @dataclass(frozen=True)
+class ByLevels:
+    """Flip probabilities that are products over levels, `[B]` each.
+
+    Attributes:
+        log: logarithm of the probability, float64; minus infinity where the chains did not get there, NaN where there
+            was nothing to follow.
+        variance: of that logarithm, between chains.
+        levels: how many there were.
+    """
+
+    log: Tensor
+    variance: Tensor
+    levels: Tensor
+
+    @classmethod
+    def of(cls, found: Sequence[SubsetSimulation | Descent | None], device: torch.device) -> ByLevels:
+        """What was found at each point."""
+        logs = [math.nan if each is None else each.log_probability for each in found]
+        variances = [math.nan if each is None else each.variance for each in found]
+        numbers = (torch.tensor(each, dtype=torch.float64, device=device) for each in (logs, variances))
+        return cls(*numbers, torch.tensor([0 if each is None else each.levels for each in found], device=device))
+
+
+@dataclass(frozen=True)
 class RareSampled:
     """What was sampled at each point, `[B]` each.
 
@@ -41,15 +65,10 @@ class RareSampled:
         flips: those of them that flip, ties among them.
         ties: those that tie, with the draws of importance sampling that tie.
         kept_ties: those of the plain ones that tie.
-        subset: logarithm of the flip probability by subset simulation, float64; minus infinity where it reached no
-            flip, NaN where counting was enough.
-        subset_variance: of that logarithm, between chains.
-        levels: of subset simulation.
-        stretched: logarithm of the flip probability by stretched noise; minus infinity where its chains did not reach
-            the noise itself, NaN where no stretched copy flipped or none was looked at.
-        stretched_variance: of that logarithm.
-        stretched_levels: of stretched noise.
-        surprises: share of its flips where importance sampling expected none.
+        subset: the flip probability by subset simulation.
+        stretched: by stretched noise.
+        strays: share of the flips of stretched noise where importance sampling expects none.
+        surprises: share of the flips that they lead to, at noise that is not stretched, where it expects none.
         shrunk: copies with shrunk noise that flip, of `shrunk_drawn`.
         shrunk_drawn: copies with shrunk noise.
         weighted: the flip probability by importance sampling; 0 where no draw flipped, NaN where there was none.
@@ -64,12 +83,9 @@ class RareSampled:
     flips: Tensor
     ties: Tensor
     kept_ties: Tensor
-    subset: Tensor
-    subset_variance: Tensor
-    levels: Tensor
-    stretched: Tensor
-    stretched_variance: Tensor
-    stretched_levels: Tensor
+    subset: ByLevels
+    stretched: ByLevels
+    strays: Tensor
     surprises: Tensor
     shrunk: Tensor
     shrunk_drawn: int
@@ -162,11 +178,15 @@ class RareFound:
     stretched: Stretched | None = None
 
     @property
-    def surprises(self) -> float:
-        """The share of the flips by stretched noise where importance sampling expected none."""
-        if self.weighted is None or self.stretched is None:
+    def descent(self) -> Descent | None:
+        """Where stretched noise led to; None where nothing was stretched, or no stretched copy flipped."""
+        return self.stretched and self.stretched.descent
+
+    def unexpected(self, flipped: Tensor | None) -> float:
+        """The share of `flipped` noise `[m, n]` where importance sampling expects no flips; 0 where there is none."""
+        if self.weighted is None or flipped is None or not len(flipped):
             return 0.0
-        return self.weighted.surprises(self.stretched.flipped)
+        return float(self.weighted.unexpected(flipped).double().mean())
 
 
 @dataclass(frozen=True)
@@ -211,8 +231,10 @@ def search(draws: Draws, covariance: Covariance, competitors: Tensor, copies: in
     tangents = Tangents.together((nearest, near, near.means(covariance)))
     by_weights = yield from importance(draws.weighted, covariance, scales, tangents, by_levels.flipped, weighted)
     nonfinite = slopes.nonfinite + (0 if by_weights is None else by_weights.nonfinite)
-    probe = (yield from stretched(draws.stretched, copies)) if len(by_levels.flipped) else None
-    return replace(counted, nonfinite=nonfinite, subset=by_levels, weighted=by_weights, stretched=probe)
+    counted = replace(counted, nonfinite=nonfinite, subset=by_levels, weighted=by_weights)
+    if not len(by_levels.flipped):
+        return counted
+    return replace(counted, stretched=(yield from stretched(draws.stretched, copies)))
 
 
 def _scales(seen: Seen) -> Tensor:
@@ -231,22 +253,17 @@ def _together(need: RareFlips, clean: Clean, found: Sequence[RareFound], spent: 
     def whole(values: list[int]) -> Tensor:
         return torch.tensor(values, device=device)
 
-    levels = [each.subset for each in found]
     weighted = [Estimated.of(each.weighted) for each in found]
-    probes = [each.stretched for each in found]
     return RareSampled(
         drawn=need.copies,
         flips=whole([each.flips for each in found]),
         ties=whole([each.ties + (each.weighted.ties if each.weighted else 0) for each in found]),
         kept_ties=whole([each.ties for each in found]),
-        subset=numbers([math.nan if each is None else each.log_probability for each in levels]),
-        subset_variance=numbers([math.nan if each is None else each.variance for each in levels]),
-        levels=whole([0 if each is None else each.levels for each in levels]),
-        stretched=numbers([math.nan if each is None else each.log_probability for each in probes]),
-        stretched_variance=numbers([math.nan if each is None else each.variance for each in probes]),
-        stretched_levels=whole([0 if each is None else each.levels for each in probes]),
-        surprises=numbers([each.surprises for each in found]),
-        shrunk=whole([0 if each is None else each.shrunk for each in probes]),
+        subset=ByLevels.of([each.subset for each in found], device),
+        stretched=ByLevels.of([each.descent for each in found], device),
+        strays=numbers([each.unexpected(each.stretched and each.stretched.flipped) for each in found]),
+        surprises=numbers([each.unexpected(each.descent and each.descent.flipped) for each in found]),
+        shrunk=whole([each.stretched.shrunk if each.stretched else 0 for each in found]),
         shrunk_drawn=shrunk_copies(need.copies),
         weighted=numbers([each.value for each in weighted]),
         weighted_error=numbers([each.error for each in weighted]),

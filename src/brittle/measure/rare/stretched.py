@@ -38,21 +38,33 @@ MOST_LEVELS = 30
 
 
 @dataclass(frozen=True)
-class Stretched:
-    """What stretched noise says of one point.
+class Descent:
+    """What is left of the flips of stretched noise where it is not stretched.
 
     Attributes:
-        log_probability: logarithm of the flip probability at the noise itself; minus infinity where the chains did not
-            reach it, NaN where no stretched copy flipped.
+        log_probability: logarithm of the probability of such a flip; minus infinity where the chains did not get there.
         variance: of that logarithm.
         levels: how many levels there were.
         flipped: noise, not stretched, that flips, `[m, n]`, about as it is distributed given a flip.
-        shrunk: copies with shrunk noise that flip.
     """
 
     log_probability: float
     variance: float
     levels: int
+    flipped: Tensor
+
+
+@dataclass(frozen=True)
+class Stretched:
+    """What stretched and shrunk noise says of one point.
+
+    Attributes:
+        descent: of the flips; None where no stretched copy flipped.
+        flipped: the noise of the stretched copies that flipped, stretched, `[m, n]`.
+        shrunk: copies with shrunk noise that flip.
+    """
+
+    descent: Descent | None
     flipped: Tensor
     shrunk: int
 
@@ -90,21 +102,20 @@ def stretched(draw: Draw, copies: int) -> Search[Stretched]:
 
     Args:
         draw: noise.
-        copies: at the first factor, and in every level.
+        copies: in every level.
     """
     shrunk = 0
     for factor in SHRUNK:
         shrunk += int((yield from _flips(draw(shrunk_copies(copies) // len(SHRUNK)), factor)).sum())
-    level = yield from _start(draw, copies)
-    if level is None:
-        return Stretched(math.nan, math.nan, 0, draw(0), shrunk)
-    number = 0
-    while level is not None and level.factor > 1.0 and number < MOST_LEVELS:
-        level = yield from _next(level, draw)
-        number += 1
-    if level is None or level.factor > 1.0:
-        return Stretched(-math.inf, 0.0, number, draw(0), shrunk)
-    return Stretched(level.log, level.variance, number + 1, level.noise, shrunk)
+    for factor in STRETCHES:
+        noise = draw(SCANNED * copies)
+        flips = yield from _flips(noise, factor)
+        if float(flips.double().mean()) >= OFTEN:
+            break
+    flipped = noise[flips] * factor
+    if not bool(flips.any()):
+        return Stretched(None, flipped, shrunk)
+    return Stretched((yield from _descent(noise, flips, factor, draw, copies)), flipped, shrunk)
 
 
 def shrunk_copies(copies: int) -> int:
@@ -118,27 +129,27 @@ def _flips(noise: Tensor, factor: float) -> Search[Tensor]:
     return seen.margins <= 0
 
 
-def _start(draw: Draw, copies: int) -> Search[Level | None]:
-    """The first level: chains of noise that flips at the first factor where that is common; None without flips."""
-    for factor in STRETCHES:
-        noise = draw(SCANNED * copies)
-        flips = yield from _flips(noise, factor)
-        if float(flips.double().mean()) >= OFTEN:
-            break
-    if not bool(flips.any()):
-        return None
+def _descent(noise: Tensor, flips: Tensor, factor: float, draw: Draw, copies: int) -> Search[Descent]:
+    """From copies of which `flips` do so at a factor, down to noise that is not stretched."""
     chains = torch.arange(len(noise), device=noise.device)
     share, variance = share_of(flips, chains)
     level = Level(noise, chains, factor, math.log(share), variance, FIRST_STEP)
-    return (yield from _moved(level, flips, factor, draw, copies // CHAIN))
+    level, number = (yield from _moved(level, flips, factor, draw, copies // CHAIN)), 1
+    while level.factor > 1.0 and number <= MOST_LEVELS:
+        after = yield from _next(level, draw)
+        if after is None:
+            break
+        level, number = after, number + 1
+    if level.factor > 1.0:
+        return Descent(-math.inf, 0.0, number, noise[:0])
+    return Descent(level.log, level.variance, number, level.noise)
 
 
 def _moved(level: Level, flips: Tensor, factor: float, draw: Draw, count: int) -> Search[Level]:
     """`count` chains from the copies of `level` that flip at `factor`, each of which flips there, too."""
     below = flips.nonzero().flatten()
     seeds = below[torch.arange(count, device=below.device) * len(below) // count]
-    noise, step, found = level.noise[seeds], level.step, []
-    found.append(noise)
+    noise, step, found = level.noise[seeds], level.step, [level.noise[seeds]]
     for _ in range(CHAIN - 1):
         moved = (1.0 - step**2) ** 0.5 * noise + step * draw(count)
         kept = yield from _flips(moved, factor)
