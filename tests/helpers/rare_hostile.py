@@ -7,15 +7,15 @@ which no margin falls. Beside each cliff a slope in the first coordinate leads t
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
 import numpy as np
 import torch
+from helpers.rare_truth import Margins, OfMargins, Problem, root, tail_quantile
 from scipy import integrate, stats
 from torch import Tensor
-
-from helpers.rare_truth import Margins, OfMargins, Problem, root, tail_quantile
 
 RARER = 100.0
 """By how much the flips that the slope leads to are rarer than those of the cliff beside it."""
@@ -163,10 +163,7 @@ def chi_squares(size: int, p: float) -> tuple[Margins, float]:
 
         top = math.sqrt(t)
         cuts = np.linspace(0.0, top, 9)
-        pieces = [
-            integrate.quad(at, low, high, epsabs=0, epsrel=1e-8)[0]
-            for low, high in zip(cuts[:-1], cuts[1:], strict=True)
-        ]
+        pieces = [integrate.quad(at, low, high, epsabs=0, epsrel=1e-8)[0] for low, high in itertools.pairwise(cuts)]
         return sum(pieces) + float(2 * stats.norm.sf(top))
 
     t = root(lambda t: math.log(tail(t)) - math.log(p), 1.0, 200.0)
@@ -292,11 +289,23 @@ HOSTILE: dict[str, Callable[[int, float], tuple[Margins, float]]] = {
 }
 """Margins and their probability by the number of coordinates and about what it is to be."""
 
-INVISIBLE = ("short noise as a cliff", "a tiny ball as a cliff", "a narrow corner as a cliff", "a thin slab as a cliff")
-"""Cliffs that a few hundred stretched and shrunk copies need not meet."""
+INVISIBLE = (
+    "a slab as a cliff",
+    "a thin slab as a cliff",
+    "a ball as a cliff",
+    "short noise as a cliff",
+    "a tiny ball as a cliff",
+    "a narrow corner as a cliff",
+)
+"""Cliffs that a few hundred stretched and shrunk copies need not meet, or lose on the way: few rays from the point meet
+them, or only within a small part of their length."""
 
 
 def hostile(name: str, size: int, probability: float) -> Problem:
-    """One of `HOSTILE`."""
+    """One of `HOSTILE`.
+
+    Raises:
+        ValueError: there is none of this size and probability.
+    """
     margins, truth = HOSTILE[name](size, probability)
     return Problem(name, size, truth, OfMargins(margins).eval())

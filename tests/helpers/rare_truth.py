@@ -141,7 +141,7 @@ FAMILIES: dict[str, Callable[[int, float], Margins]] = {
 }
 """Margins by the number of coordinates and the probability."""
 
-SIZES, PROBABILITIES = (2, 10, 100, 784), (1e-3, 1e-6, 1e-9, 1e-12)
+PROBABILITIES = (1e-3, 1e-6, 1e-9, 1e-12)
 
 
 def problem(name: str, size: int, probability: float) -> Problem:
