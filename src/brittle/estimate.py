@@ -100,12 +100,12 @@ _SENTENCES = {
     Status.NOISY_TIES: "Some noisy copies share the largest logit with another class; the value counts them as "
     "flips, the interval holds for either reading.",
     Status.NEAREST_MARGIN: "Only the nearest margin was linearised: what several competitors do together is left out.",
-    Status.DISAGREE: "Two ways to sample the rare flips disagree, or one of them says too little: the value is the "
-    "larger of the two, and the interval says only what it is at most.",
-    Status.COARSE: "Subset simulation and stretched noise agree, and importance sampling does not reach all the flips "
-    "that they found: the value is the mean of these two, and its interval wide.",
-    Status.UNFORESEEN: "Noise that was stretched or shrunk flips the prediction where, or as often as, neither way to "
-    "sample the rare flips foresaw: the interval says only what the flip probability is at most.",
+    Status.DISAGREE: "The ways to sample the rare flips disagree, or say too little: the value is the largest of them, "
+    "and the interval says only what it is at most.",
+    Status.COARSE: "Subset simulation and stretched noise agree, but some flips of stretched noise lie where "
+    "importance sampling expects none: fewer other flips are ruled out, and the interval is wide.",
+    Status.UNFORESEEN: "Noise that was stretched or shrunk flips the prediction more often than the other ways to "
+    "sample rare flips say, or elsewhere: the interval says only what the flip probability is at most.",
     Status.NO_FLIP: "No noise that flips the prediction was found; the interval says what its probability is at most.",
     Status.NONFINITE_INPUT: "The input holds NaN or infinite values.",
     Status.DECODE_ERROR: "The image could not be decoded.",
@@ -150,8 +150,8 @@ _EVIDENCE = {
     Evidence.MODELLED: "A model was fitted to noisy copies that reach as far as the number does.",
     Evidence.EXTRAPOLATED: "A model says it, of noise that no noisy copy drew: below one flip in the number of draws, "
     "or without any draws.",
-    Evidence.SAMPLED: "Rare flips were found, and their probability was sampled in two ways; flips to which neither "
-    "was led are not in it.",
+    Evidence.SAMPLED: "Rare flips were found, and their probability was sampled in several ways; flips to which no "
+    "margin leads and that few rays from the point meet are not in it.",
 }
 
 

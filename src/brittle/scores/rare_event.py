@@ -16,7 +16,7 @@ from brittle.measure.rare.rare_flips import ENOUGH_FLIPS
 from brittle.scores.base import NoiseScore, finish, initial_status, mark
 from brittle.scores.evidence import Interval
 from brittle.scores.options import option
-from brittle.scores.rare_ways import Number, Ways, counted
+from brittle.scores.rare_ways import RareNumber, Ways, counted
 
 COPIES = 200
 """Noisy copies in a level by default."""
@@ -99,8 +99,8 @@ class RareEvent(NoiseScore):
         enough, ways = found.flips >= ENOUGH_FLIPS, Ways.of(found, confidence)
         some, agree, ok = (ways.largest > 0) | (share > 0), ways.coarse_holds, ways.precise_holds
         upper = torch.maximum(by_count.high, torch.where(some, ways.highest, 0.0)).clamp_max(1.0)
-        bound = Number(torch.maximum(ways.largest, share).clamp_max(1.0), Interval(torch.zeros_like(upper), upper))
-        number = Number(share, by_count).where(enough, ways.precise.where(ok, ways.coarse.where(agree, bound)))
+        bound = RareNumber(torch.maximum(ways.largest, share).clamp_max(1.0), Interval(torch.zeros_like(upper), upper))
+        number = RareNumber(share, by_count).where(enough, ways.precise.where(ok, ways.coarse.where(agree, bound)))
         status = mark(initial_status(found.tied), found.nonfinite > 0, Status.NONFINITE_LOGITS)
         status = mark(status, found.ties > 0, Status.NOISY_TIES)
         for where, member in (

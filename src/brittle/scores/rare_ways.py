@@ -28,17 +28,17 @@ MOST_SURPRISES = 0.1
 
 
 @dataclass(frozen=True)
-class Number:
+class RareNumber:
     """A flip probability with its interval, `[B]`."""
 
     value: Tensor
     interval: Interval
 
-    def where(self, chosen: Tensor, other: Number) -> Number:
+    def where(self, chosen: Tensor, other: RareNumber) -> RareNumber:
         """This one where `chosen` holds, else the other."""
         one, two = self.interval, other.interval
         ends = (torch.where(chosen, a, b) for a, b in ((one.low, two.low), (one.high, two.high)))
-        return Number(torch.where(chosen, self.value, other.value), Interval(*ends))
+        return RareNumber(torch.where(chosen, self.value, other.value), Interval(*ends))
 
     @property
     def inside(self) -> Tensor:
@@ -68,9 +68,9 @@ class Ways:
     weights: Interval
     subset: Interval
     stretched: Interval
-    precise: Number
+    precise: RareNumber
     precise_holds: Tensor
-    coarse: Number
+    coarse: RareNumber
     coarse_holds: Tensor
     unforeseen: Tensor
     largest: Tensor
@@ -84,14 +84,15 @@ class Ways:
         value, trusted = found.weighted.nan_to_num(nan=0.0), found.effective >= FEWEST_EFFECTIVE
         highest = _largest(torch.where(trusted, weights.high, value), subset.high, stretched.high)
         top = torch.minimum(highest, count.high)
-        precise = Number(value, Interval(torch.maximum(weights.low, count.low), top))
+        precise = RareNumber(value, Interval(torch.maximum(weights.low, count.low), top))
         meets = trusted & found.subset.log.isfinite() & _overlap(subset, weights) & precise.inside
         silent, shrunk = found.stretched.log.isnan(), _shrunk(found, confidence) > highest
         reached = silent | (_overlap(stretched, weights) & (found.surprises <= MOST_SURPRISES))
         foreseen = meets & reached & ~shrunk
+        elsewhere = meets & ((found.surprises > MOST_SURPRISES) | (stretched.low > weights.high))
         lowest = torch.maximum(torch.minimum(subset.low, stretched.low), count.low)
         mean = torch.where(foreseen, value, _mean(found.subset, found.stretched))
-        coarse = Number(mean, Interval(torch.where(foreseen, precise.interval.low, lowest), top))
+        coarse = RareNumber(mean, Interval(torch.where(foreseen, precise.interval.low, lowest), top))
         return cls(
             weights,
             subset,
@@ -100,7 +101,7 @@ class Ways:
             precise_holds=foreseen & (found.strays <= MOST_SURPRISES),
             coarse=coarse,
             coarse_holds=_close(found.subset, found.stretched, confidence) & coarse.inside & ~shrunk,
-            unforeseen=shrunk | (meets & ~reached) | (stretched.low > subset.high),
+            unforeseen=shrunk | elsewhere | (stretched.low > subset.high),
             largest=_largest(value, *(each.log.exp().nan_to_num(nan=0.0) for each in (found.subset, found.stretched))),
             highest=highest,
         )

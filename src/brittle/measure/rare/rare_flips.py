@@ -52,8 +52,8 @@ class ByLevels:
         """What was found at each point."""
         logs = [math.nan if each is None else each.log_probability for each in found]
         variances = [math.nan if each is None else each.variance for each in found]
-        numbers = (torch.tensor(each, dtype=torch.float64, device=device) for each in (logs, variances))
-        return cls(*numbers, torch.tensor([0 if each is None else each.levels for each in found], device=device))
+        log, variance = (torch.tensor(each, dtype=torch.float64, device=device) for each in (logs, variances))
+        return cls(log, variance, torch.tensor([0 if each is None else each.levels for each in found], device=device))
 
 
 @dataclass(frozen=True)

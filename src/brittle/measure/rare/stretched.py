@@ -107,15 +107,22 @@ def stretched(draw: Draw, copies: int) -> Search[Stretched]:
     shrunk = 0
     for factor in SHRUNK:
         shrunk += int((yield from _flips(draw(shrunk_copies(copies) // len(SHRUNK)), factor)).sum())
-    for factor in STRETCHES:
-        noise = draw(SCANNED * copies)
-        flips = yield from _flips(noise, factor)
-        if float(flips.double().mean()) >= OFTEN:
-            break
+    factor, noise, flips = yield from _scan(draw, SCANNED * copies)
     flipped = noise[flips] * factor
     if not bool(flips.any()):
         return Stretched(None, flipped, shrunk)
     return Stretched((yield from _descent(noise, flips, factor, draw, copies)), flipped, shrunk)
+
+
+def _scan(draw: Draw, count: int) -> Search[tuple[float, Tensor, Tensor]]:
+    """The first factor at which flips are common, or the last, `count` copies at it, and which of them flip."""
+    factor, noise, flips = 1.0, draw(0), torch.zeros(0, dtype=torch.bool)
+    for factor in STRETCHES:
+        noise = draw(count)
+        flips = yield from _flips(noise, factor)
+        if float(flips.double().mean()) >= OFTEN:
+            break
+    return factor, noise, flips
 
 
 def shrunk_copies(copies: int) -> int:
