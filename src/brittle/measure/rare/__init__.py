@@ -1,4 +1,4 @@
-"""Flip probabilities that no count reaches: subset simulation and importance sampling of the same rare flips."""
+"""Flip probabilities that no count reaches: three ways to sample the same rare flips."""
 
 from __future__ import annotations
 

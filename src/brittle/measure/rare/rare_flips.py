@@ -1,4 +1,4 @@
-"""What two ways to sample rare flips say of a point: plain copies first, then both where these hardly flip."""
+"""What three ways to sample rare flips say of a point: plain copies first, then all where these hardly flip."""
 
 from __future__ import annotations
 
@@ -99,11 +99,11 @@ class RareSampled:
 
 @dataclass(frozen=True)
 class RareFlips(Measurement):
-    """Plain noisy copies and, where fewer than `ENOUGH_FLIPS` flip, subset simulation and importance sampling.
+    """Plain noisy copies and, where fewer than `ENOUGH_FLIPS` flip, three ways to sample rare flips.
 
     Attributes:
         noise: normal noise that says its covariance and has draws.
-        copies: plain noisy copies, and copies in each level of subset simulation.
+        copies: plain noisy copies, and copies in each level of subset simulation and of stretched noise.
         weighted: draws of importance sampling.
 
     Raises:
@@ -127,11 +127,11 @@ class RareFlips(Measurement):
 
     def cost(self, network: NetworkTraits) -> Passes:
         """What a flip probability of about 1e-6 takes; counting takes `copies`, 1e-12 about twice as much."""
-        return Passes(8 * self.copies + self.weighted, 90)
+        return Passes(36 * self.copies + self.weighted, 90)
 
     def memory(self, points: int, network: NetworkTraits) -> int:
-        """The noise of a level and of the one before, and that of importance sampling."""
-        return points * network.dimension * (12 * self.copies + 12 * self.weighted)
+        """The noise of the first stretched copies, plain and stretched, and that of importance sampling."""
+        return points * network.dimension * (24 * self.copies + 12 * self.weighted)
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[RareSampled]:

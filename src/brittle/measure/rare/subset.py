@@ -1,4 +1,4 @@
-"""SubsetSimulation simulation: a rare flip as the last of a row of events, each of them common given the one before."""
+"""Subset simulation: a rare flip as the last of a row of events, each of them common given the one before."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def share_of(chosen: Tensor, chains: Tensor) -> tuple[float, float]:
 
 
 def subset(draw: Draw, first: Tensor, seen: Seen, scales: Tensor) -> Search[SubsetSimulation]:
-    """SubsetSimulation simulation of one point from the plain noisy copies `first` `[N, n]` and what was seen of them.
+    """Subset simulation of one point from the plain noisy copies `first` `[N, n]` and what was seen of them.
 
     A level is the share `SHARE` with the smallest margins, in their `scales`. Each copy that goes on starts a chain of
     moves `e' = sqrt(1 - a^2) e + a f`, `f` fresh noise, kept where the margin stays below the level: they leave the
