@@ -99,7 +99,7 @@ def log_evidence_below(successes: ArrayLike, trials: ArrayLike, proportion: Arra
     k, n, q = np.broadcast_arrays(*(np.asarray(each, float) for each in (successes, trials, proportion)))
     with np.errstate(divide="ignore"):
         average = special.betaln(k + 0.5, n - k + 0.5) + np.log(special.betainc(k + 0.5, n - k + 0.5, q))
-        prior = special.betaln(0.5, 0.5) + np.log(special.betainc(0.5, 0.5, q))
+        prior = np.log(2.0 * np.arcsin(np.sqrt(q)))  # of the arcsine distribution, times its beta function
     return average - prior - special.xlogy(k, q) - special.xlog1py(n - k, -q)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import brittle
 from brittle.intervals import clopper_pearson, decided, log_evidence_below
-from brittle.measure.stopping import looks
+from brittle.measure.stopping_rule import looks
 from brittle.scores.until import MOST_DRAWS
 
 LIMITS, CONFIDENCE, REPLICATES = (0.5, 0.9, 0.99), 0.99, 4000

@@ -933,6 +933,16 @@ MUTATIONS = (
         " - math.log(back_share)", "",
         "measure/rare/test_stretched.py::test_rays_that_leave_the_flips_again",
     ),
+    mutation(
+        "stopped counts without bias", "scores/monte_carlo.py",
+        "value[without_ties] = rule.unbiased_shares(flips[without_ties], draws[without_ties])", "pass",
+        "scores/test_until.py::test_the_mean_over_points_is_right_though_each_stopped",
+    ),
+    mutation(
+        "orders that stopped before", "measure/stopping_rule.py",
+        "orders[:, going[stopped]] = 0.0", "pass",
+        "measure/test_stopping_rule.py::test_it_is_the_share_of_orders_that_begin_with_a_flip",
+    ),
 )  # fmt: skip
 """The safeguards, by the room of the house that they stand in."""
 

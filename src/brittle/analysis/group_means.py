@@ -70,8 +70,8 @@ def group_means(
     interval covers the sampling of points (for the `population`), the choice of the counted ones and the Monte Carlo
     error of their counts, by a method for bounded numbers in small samples that has width where every count is 1.
 
-    Validity: the counted points are a random sample of all points (`sample_points`), or all of them; their draws were
-    not stopped by what they showed; a count that failed is missing for no reason that has to do with robustness, and
+    Validity: the counted points are a random sample of all points (`sample_points`), or all of them; they have
+    as many draws each; a count that failed is missing for no reason that has to do with robustness, and
     `failed` says how many there are. A sample that holds more of some classes gives right means by label, and a wrong
     one of all points.
 
@@ -154,7 +154,7 @@ def _check_counts(counts: Column) -> None:
     if counts.stops:
         raise ParameterError(
             "counts",
-            f"{counts.label} stopped at every point by what it had counted, which is biased; count as many of each",
+            f"{counts.label} stopped at every point by what it had counted; count as many draws of each",
         )
     rows = zip(counts.value.tolist(), counts.rows["evidence"].tolist(), strict=True)
     odd = sum(value == value and evidence != Evidence.COUNTED.slug for value, evidence in rows)

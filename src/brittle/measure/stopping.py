@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from brittle.intervals import decided, sequence_interval
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_draws
 from brittle.measure.forward import Clean
 from brittle.measure.noisy_margins import votes_of
+from brittle.measure.stopping_rule import StoppingRule
 from brittle.model.classifier import Classifier
 from brittle.noise import Noise, Stream
-
-FIRST_LOOK = 4
-"""Draws of a point before its counts are looked at."""
-
-GROWTH = 8
-"""From one look to the next the draws grow by one part in so many, and by `FIRST_LOOK` at least."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +76,10 @@ class SampleUntil(Measurement):
         """What is asked of the copies does not change the draws."""
         return ("until", self.noise)
 
+    def rule(self, confidence: float) -> StoppingRule:
+        """When the counts of a point answer the question."""
+        return StoppingRule(self.draws, self.limit, self.precision, confidence)
+
     def cost(self, network: NetworkTraits) -> Passes:
         """A forward pass a copy: with a limit a tenth of the most in the mean, as digits and simulated points took."""
         return Passes(self.draws if self.limit is None else -(-self.draws // 10))
@@ -122,7 +120,7 @@ class _Counting:
     def carry_out(self, classifier: Classifier) -> StoppedVotes:
         """Draw until every point has its answer, or as many draws as it may have."""
         drawn = 0
-        for look in looks(self.need.draws):
+        for look in self.need.rule(self.clean.confidence).looks():
             while len(self.active) and drawn < look:
                 copies = min(look - drawn, max(1, self.clean.rows // len(self.active)))
                 self.add(classifier, copies)
@@ -152,19 +150,5 @@ class _Counting:
     def answered(self) -> Tensor:
         """Whether the counts of each active point answer the question, `[A]`."""
         draws, flips, without_ties = (each[self.active].cpu().numpy() for each in self.counts[:3])
-        done = torch.zeros(len(self.active), dtype=torch.bool)
-        if self.need.limit is not None:
-            done |= torch.from_numpy(decided(flips, without_ties, draws, self.need.limit, self.clean.confidence))
-        if self.need.precision is not None:
-            low = sequence_interval(without_ties, draws, self.clean.confidence)[0]
-            high = sequence_interval(flips, draws, self.clean.confidence)[1]
-            done |= torch.from_numpy(high - low <= self.need.precision)
-        return done.to(self.active.device)
-
-
-def looks(most: int) -> Iterator[int]:
-    """The numbers of draws after which counts are looked at; the last is `most`."""
-    look = 0
-    while look < most:
-        look = min(most, look + max(FIRST_LOOK, look // GROWTH))
-        yield look
+        done = self.need.rule(self.clean.confidence).answered(flips, without_ties, draws)
+        return torch.from_numpy(done).to(self.active.device)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from brittle.estimate import Estimate, Evidence, Parameters, Status
 from brittle.intervals import sequence_interval
 from brittle.measure import Measurement, Sample, Sampled, SampleUntil, StoppedVotes
 from brittle.measure.base import check_draws
+from brittle.measure.stopping_rule import StoppingRule
 from brittle.scores.base import NoiseScore, finish, initial_status, mark, nonfinite_detail
 from brittle.scores.evidence import Interval, counted, judge, vote_detail
 from brittle.scores.options import option
@@ -65,7 +67,10 @@ class MonteCarlo(SampledScore):
     With `limit` or `precision` a point has as many draws as that question needs (the first that is answered, of both),
     and `draws` at most. They are independent then, because a pair counts as one where votes decide, and no other score
     reads them. The interval holds at whatever draw one stops (`brittle.intervals.sequence_interval`). The share of a
-    count that was stopped lies further from the limit in the mean than the truth does.
+    count that was stopped lies further from the limit in the mean than the truth does; the value is the estimate of
+    Girshick, Mosteller and Savage (Annals of Mathematical Statistics 1946, theorem 4) instead, which has no bias: of
+    all orders of the draws that would not have stopped before, the share that begin with a flip. It lies in the
+    interval. With ties it is the share.
 
     Validity: unbiased for every model, with or without gradients.
 
@@ -121,7 +126,9 @@ class MonteCarlo(SampledScore):
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The share of the copies that flip, with its exact interval."""
         found: Sampled | StoppedVotes = measured[self.needs[0]]
-        return _stopped(found, confidence) if isinstance(found, StoppedVotes) else _counted(found, confidence)
+        if isinstance(found, StoppedVotes):
+            return _stopped(found, StoppingRule(self.draws, self.limit, self.precision, confidence))
+        return _counted(found, confidence)
 
 
 def check_share(name: str, value: float | None) -> None:
@@ -145,16 +152,19 @@ def _counted(sampled: Sampled, confidence: float) -> Estimate:
     return _finished(value, interval, status, sampled.passes, detail)
 
 
-def _stopped(counts: StoppedVotes, confidence: float) -> Estimate:
-    """The share of the copies that flip where every point had as many as it needed, with a confidence sequence."""
-    draws = counts.draws.cpu().numpy()
-    low = sequence_interval(counts.flips_without_ties.cpu().numpy(), draws, confidence)[0]
-    high = sequence_interval(counts.flips.cpu().numpy(), draws, confidence)[1]
-    value = counts.flips.double() / counts.draws.clamp_min(1)
-    interval = Interval(torch.from_numpy(low).to(value), torch.from_numpy(high).to(value))
+def _stopped(counts: StoppedVotes, rule: StoppingRule) -> Estimate:
+    """The unbiased share of the copies that flip where every point had as many as it needed; a confidence sequence."""
+    draws, flips = counts.draws.cpu().numpy(), counts.flips.cpu().numpy()
+    low = sequence_interval(counts.flips_without_ties.cpu().numpy(), draws, rule.confidence)[0]
+    high = sequence_interval(flips, draws, rule.confidence)[1]
+    without_ties = (counts.ties == 0).cpu().numpy()
+    value = flips / np.maximum(draws, 1)
+    value[without_ties] = rule.unbiased_shares(flips[without_ties], draws[without_ties])
+    interval = Interval(*(torch.from_numpy(end).to(counts.draws.device) for end in (low, high)))
     status = mark(initial_status(counts.tied), counts.nonfinite > 0, Status.NONFINITE_LOGITS)
-    status = judge(mark(status, counts.ties > 0, Status.NOISY_TIES), value, interval)
-    return _finished(value, interval, status, counts.passes, _details(counts))
+    shares = torch.from_numpy(value.clip(low, high)).to(interval.low)
+    status = judge(mark(status, counts.ties > 0, Status.NOISY_TIES), shares, interval)
+    return _finished(shares, interval, status, counts.passes, _details(counts))
 
 
 def _details(counts: StoppedVotes) -> tuple[str | None, ...]:
