@@ -11,7 +11,7 @@ OF_OLD := -W "ignore:pickle-based deserialization of pyarrow.PyExtensionType:Run
 	-W "ignore:unclosed file <_io.TextIOWrapper name='/dev/null':ResourceWarning" \
 	-W "ignore:unclosed file <_io.FileIO name='/dev/null':ResourceWarning"
 
-.PHONY: demo test test-lowest test-slow test-faults test-cluster test-mutations test-hostile test-coverage test-groups test-processors lint format clean
+.PHONY: demo test test-lowest test-slow test-faults test-cluster test-mutations test-hostile test-coverage test-groups test-rare test-processors lint format clean
 
 $(READY): pyproject.toml constraints.txt
 	@echo "setting up .venv: installs PyTorch and the rest, about a minute"
@@ -55,6 +55,9 @@ test-coverage: $(READY)  ## counts how often the intervals of sampled scores mis
 
 test-groups: $(READY)  ## counts how often the intervals of means over groups miss the truth, and what they save
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.groups
+
+test-rare: $(READY)  ## counts how often rare flip probabilities and their intervals miss the truth, some hours
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.rare_coverage
 
 test-processors: $(READY)  ## what computes, by the kernels of three processors with one and two threads, and a table
 	PYTHONPATH=tests $(BIN)/python -m checks.processors

@@ -51,6 +51,10 @@ class Status(IntEnum):
     VACUOUS = 8
     NOISY_TIES = 9
     NEAREST_MARGIN = 10
+    DISAGREE = 11
+    NO_FLIP = 12
+    UNFORESEEN = 13
+    COARSE = 14
     NONFINITE_INPUT = 100
     DECODE_ERROR = 101
     IMAGE_MODE = 102
@@ -96,6 +100,13 @@ _SENTENCES = {
     Status.NOISY_TIES: "Some noisy copies share the largest logit with another class; the value counts them as "
     "flips, the interval holds for either reading.",
     Status.NEAREST_MARGIN: "Only the nearest margin was linearised: what several competitors do together is left out.",
+    Status.DISAGREE: "The ways to sample the rare flips disagree, or say too little: the value is the largest of them, "
+    "and the interval says only what it is at most.",
+    Status.COARSE: "Subset simulation and stretched noise agree, but some flips of stretched noise lie where "
+    "importance sampling expects none: fewer other flips are ruled out, and the interval is wide.",
+    Status.UNFORESEEN: "Noise that was stretched or shrunk flips the prediction more often than the other ways to "
+    "sample rare flips say, or elsewhere: the interval says only what the flip probability is at most.",
+    Status.NO_FLIP: "No noise that flips the prediction was found; the interval says what its probability is at most.",
     Status.NONFINITE_INPUT: "The input holds NaN or infinite values.",
     Status.DECODE_ERROR: "The image could not be decoded.",
     Status.IMAGE_MODE: "The image's colour mode cannot be converted to that of the data set.",
@@ -121,6 +132,7 @@ class Evidence(IntEnum):
     COUNTED = 0
     MODELLED = 1
     EXTRAPOLATED = 2
+    SAMPLED = 3
 
     @property
     def slug(self) -> str:
@@ -138,6 +150,8 @@ _EVIDENCE = {
     Evidence.MODELLED: "A model was fitted to noisy copies that reach as far as the number does.",
     Evidence.EXTRAPOLATED: "A model says it, of noise that no noisy copy drew: below one flip in the number of draws, "
     "or without any draws.",
+    Evidence.SAMPLED: "Rare flips were found, and their probability was sampled in several ways; flips to which no "
+    "margin leads and that few rays from the point meet are not in it.",
 }
 
 

@@ -1016,6 +1016,32 @@ MUTATIONS = (
         ".masked_fill(flat, 0.0)", "",
         "scores/test_evidence.py::test_a_mask_as_large_as_numbers_get",
     ),
+    # Rare events.
+    mutation(
+        "stretched noise forbids a number that misses a cliff", "scores/rare_ways.py",
+        "precise_holds=foreseen & (found.strays <= MOST_SURPRISES)", "precise_holds=meets",
+        "scores/test_rare_event.py::test_a_cliff_that_no_margin_leads_to_forbids_ok",
+    ),
+    mutation(
+        "stretched flips that were not foreseen forbid ok", "scores/rare_ways.py",
+        "foreseen & (found.strays <= MOST_SURPRISES)", "foreseen",
+        "scores/test_rare_ways.py::test_one_thing_forbids_ok",
+    ),
+    mutation(
+        "shrunk noise that flips forbids a number", "scores/rare_ways.py",
+        "foreseen = meets & reached & ~shrunk", "foreseen = meets & reached",
+        "scores/test_rare_event.py::test_a_cliff_that_no_margin_leads_to_forbids_ok",
+    ),
+    mutation(
+        "no number leaves the interval by counting", "scores/rare_ways.py",
+        "top = torch.minimum(highest, count.high)", "top = highest",
+        "scores/test_rare_ways.py::test_a_number_never_leaves_the_interval_by_counting",
+    ),
+    mutation(
+        "flips that rays leave again are counted right", "measure/rare/stretched.py",
+        " - math.log(back_share)", "",
+        "measure/rare/test_stretched.py::test_rays_that_leave_the_flips_again",
+    ),
     mutation(
         "copies that are counted where the model is silent", "scores/shrinkage.py",
         "silent = model.flat | model.indefinite", "silent = model.flat & False",

@@ -32,6 +32,7 @@ from brittle.scores import (
     Moments,
     MonteCarlo,
     ProbabilityChange,
+    RareEvent,
     Score,
     Shrinkage,
     Softmax,
@@ -162,10 +163,13 @@ def test_every_flip_probability_says_what_stands_behind_it(score: Score) -> None
     found = estimate(small_classifier(), inputs(8), score)
     draws: int | None = getattr(score, "draws", None)
     assert found.evidence is not None
-    assert (found.counted is None) == (draws is None)
+    rare = isinstance(score, RareEvent)
+    assert (found.counted is None) == (draws is None and not rare)
     kinds = {Evidence(code) for code in found.evidence.tolist()}
     if isinstance(score, MonteCarlo):
         assert kinds == {Evidence.COUNTED}
+    elif rare:
+        assert kinds == {Evidence.COUNTED, Evidence.SAMPLED}
     elif draws is None:
         assert kinds == {Evidence.EXTRAPOLATED}
     else:

@@ -20,6 +20,7 @@ from brittle.measure.linearize import Linearize
 from brittle.measure.nearest import Nearest, NearestPoint
 from brittle.measure.nearest_margin import NearestMargin
 from brittle.measure.noisy_margins import NoisyMargins, Spread, Votes
+from brittle.measure.rare import RareFlips, RareSampled
 from brittle.measure.sampling import ProbabilityMoments, Sample, Sampled, SampledInStages
 from brittle.measure.stopping import SampleUntil, StoppedVotes
 
@@ -45,6 +46,8 @@ __all__ = [
     "NoisyMargins",
     "Passes",
     "ProbabilityMoments",
+    "RareFlips",
+    "RareSampled",
     "Sample",
     "SampleGradient",
     "SampleUntil",

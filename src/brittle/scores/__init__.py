@@ -21,6 +21,7 @@ from brittle.scores.moments import Moments
 from brittle.scores.monte_carlo import MonteCarlo, SampledScore
 from brittle.scores.probability_change import ProbabilityChange
 from brittle.scores.probability_margin import ProbabilityMargin
+from brittle.scores.rare_event import RareEvent
 from brittle.scores.shrinkage import Shrinkage
 from brittle.scores.smoothed_laplacian import SmoothedLaplacian
 from brittle.scores.softmax import Softmax
@@ -46,6 +47,7 @@ __all__ = [
     "NoiseScore",
     "ProbabilityChange",
     "ProbabilityMargin",
+    "RareEvent",
     "SampledScore",
     "Score",
     "Shrinkage",

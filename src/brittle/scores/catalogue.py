@@ -22,6 +22,7 @@ from brittle.scores.moments import Moments
 from brittle.scores.monte_carlo import MonteCarlo
 from brittle.scores.probability_change import ProbabilityChange
 from brittle.scores.probability_margin import ProbabilityMargin
+from brittle.scores.rare_event import RareEvent
 from brittle.scores.shrinkage import Shrinkage
 from brittle.scores.smoothed_laplacian import SmoothedLaplacian
 from brittle.scores.softmax import Softmax
@@ -39,6 +40,7 @@ CATALOGUE: dict[str, type[Score]] = {
         MMSEMVS,
         MMSEMargin,
         Softmax,
+        RareEvent,
         InputMargin,
         LogitMargin,
         FeatureMargin,

@@ -38,8 +38,9 @@ SCORES = pa.schema(
     ]
 )
 """One row per point, score and parameters (a JSON object with sorted keys). Probability scores hold the flip
-probability `1 - p_robust` as `value`, what stands behind it as `evidence` (`counted`, `modelled`, `extrapolated`), and
-in `counted_low` and `counted_high` the interval by the votes of the noisy copies that they looked at."""
+probability `1 - p_robust` as `value`, what stands behind it as `evidence` (`counted`, `modelled`, `extrapolated`,
+`sampled`), and in `counted_low` and `counted_high` the interval by the votes of the noisy copies that they looked
+at."""
 
 COUNTEREXAMPLES = pa.schema(
     [

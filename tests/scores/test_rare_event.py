@@ -1,0 +1,146 @@
+"""Published flip probabilities of rare events are right; what cannot be stood behind is a bound.
+
+Truths are closed forms or one-dimensional integrals (`helpers.rare_truth`, `helpers.rare_hostile`). An interval at 99%
+misses at most 1 in 100; of the 6 numbers of a test more than 2 misses happen by chance once in 50,000. The longer check
+over all problems is `tests/checks/rare_coverage.py`.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from helpers.rare_hostile import hostile
+from helpers.rare_truth import OfMargins, Problem, problem
+from torch import Tensor
+
+import brittle
+from brittle.errors import ParameterError
+from brittle.estimate import Estimate, Evidence, Status
+from brittle.noise import DiagonalGaussian, FactorGaussian, FunctionGaussian, Gaussian, Uniform
+from brittle.scores import RareEvent
+
+SEEDS, MOST_MISSES = 6, 2
+
+
+def estimate(network: torch.nn.Module, size: int, score: RareEvent, count: int = SEEDS) -> Estimate:
+    return score(brittle.Classifier(network, bounds=(-1, 1)), torch.zeros(count, size))
+
+
+def published(found: Estimate) -> Tensor:
+    return found.status == int(Status.OK)
+
+
+def coarse(found: Estimate) -> Tensor:
+    return found.status == int(Status.COARSE)
+
+
+def missed(found: Estimate, one: Problem) -> Tensor:
+    return (found.low > one.probability) | (found.high < one.probability)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "probability", "ok", "numbers"),
+    [
+        ("several classes", 10, 1e-6, 1, 4),
+        ("two opposite half-spaces", 2, 1e-9, 4, 4),
+        ("outside a cube", 10, 1e-3, 0, 4),
+        ("outside a ball", 100, 1e-3, 0, 4),
+        ("bent away", 10, 1e-4, 3, 3),
+    ],
+)
+def test_numbers_and_bounds_hold(name: str, size: int, probability: float, ok: int, numbers: int) -> None:
+    """At least so many have the status `ok`, and so many a number."""
+    one = problem(name, size, probability)
+    found = estimate(one.network, size, RareEvent(1.0))
+    fine = published(found) | coarse(found)
+    assert int(missed(found, one).sum()) <= MOST_MISSES
+    assert int(published(found).sum()) >= ok
+    assert int(fine.sum()) >= numbers
+    assert bool((found.low[~fine] == 0).all())
+    assert set(found.evidence[fine].tolist()) == {int(Evidence.SAMPLED)}  # pyright: ignore[reportOptionalSubscript]
+    assert bool((found.high[fine] < 0.05).all())
+    if ok:
+        assert float((found.value[published(found)] / one.probability).log().mean().abs()) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "probability"),
+    [
+        ("a cliff beside a slope", 2, 2.3e-4),
+        ("a corner as a cliff", 20, 1e-3),
+        ("outside a ball as a cliff", 100, 1e-3),
+        ("short noise as a cliff", 100, 1e-3),
+    ],
+)
+def test_a_cliff_that_no_margin_leads_to_forbids_ok(name: str, size: int, probability: float) -> None:
+    """Both subset simulation and importance sampling follow the slope beside it, and say a hundredth of the truth."""
+    one = hostile(name, size, probability)
+    found = estimate(one.network, size, RareEvent(1.0))
+    assert not bool(published(found).any())
+    assert int(missed(found, one).sum()) <= MOST_MISSES
+    assert set(found.status.tolist()) <= {int(Status.UNFORESEEN), int(Status.COARSE), int(Status.DISAGREE)}
+
+
+def test_a_cliff_that_hardly_any_ray_meets_is_not_seen() -> None:
+    """The limit that the documentation states: a ball of 0.2 sigma, 4 sigma away, and `ok` with a number that is wrong.
+
+    The truth is 1e-5, and the slope beside it 1e-7. Whoever makes the probe see this may turn the test around.
+    """
+    one = hostile("a tiny ball as a cliff", 2, 1e-5)
+    found = estimate(one.network, 2, RareEvent(1.0))
+    assert int((published(found) & missed(found, one)).sum()) >= 2
+    assert found.counted is not None
+    assert bool((found.counted[1] > one.probability).all())
+
+
+def test_what_flips_often_is_counted() -> None:
+    found = estimate(problem("a half-space", 6, 0.3).network, 6, RareEvent(1.0))
+    assert set(found.evidence.tolist()) == {int(Evidence.COUNTED)}  # pyright: ignore[reportOptionalMemberAccess]
+    assert found.passes.tolist() == [201] * SEEDS
+    assert int(((found.low > 0.3) | (found.high < 0.3)).sum()) <= MOST_MISSES
+
+
+def test_no_flip_at_all_is_a_bound() -> None:
+    found = estimate(OfMargins(lambda u: 1.0 + 0.0 * u[:, :1]), 3, RareEvent(1.0), 2)
+    assert found.status.tolist() == [int(Status.NO_FLIP)] * 2
+    assert found.value.tolist() == found.low.tolist() == [0.0, 0.0]
+    assert torch.allclose(found.high, torch.full_like(found.high, 1 - 0.005 ** (1 / 200)))
+
+
+def test_without_gradients_two_ways_are_left() -> None:
+    found = estimate(OfMargins(lambda u: (4.0 - u[:, :1]).detach()), 3, RareEvent(1.0))
+    truth = float(torch.special.ndtr(torch.tensor(-4.0, dtype=torch.float64)))
+    assert not bool(published(found).any())
+    assert int(coarse(found).sum()) >= 4
+    assert int(((found.low > truth) | (found.high < truth)).sum()) <= MOST_MISSES
+    assert all("stretched noise says" in (text or "") for text in found.detail or ())
+
+
+def test_normal_noise_of_any_covariance() -> None:
+    """A linear margin under a covariance: `P = Phi(-b / sqrt(g K g))`."""
+    factor = torch.tensor([[1.0, 0.0], [0.5, 0.2], [0.0, 0.0]])
+    scale = torch.tensor([1.0, 0.5, 0.0])
+    direction = torch.tensor([1.0, 1.0, 1.0])
+    for noise, variance in (
+        (FactorGaussian(1.0, factor), float((factor.T @ direction).square().sum())),
+        (DiagonalGaussian(1.0, scale), 1.25),
+        (FunctionGaussian(1.0, lambda v: v * scale.to(v) ** 2, lambda u: u * scale.to(u)), 1.25),
+    ):
+        b = 5.0 * variance**0.5
+        found = estimate(OfMargins(lambda u, b=b: b - u @ direction[:, None]), 3, RareEvent(noise=noise), 2)
+        assert bool(published(found).all())
+        truth = float(torch.special.ndtr(torch.tensor(-5.0, dtype=torch.float64)))
+        assert torch.allclose(found.value, torch.full_like(found.value, truth), rtol=0.4)
+
+
+@pytest.mark.parametrize("noise", [Uniform(0.1), FunctionGaussian(0.1, lambda v: v)], ids=["uniform", "no draws"])
+def test_other_noise_is_refused(noise) -> None:
+    with pytest.raises(ParameterError, match="rare_event needs normal noise") as caught:
+        RareEvent(noise=noise)
+    assert caught.value.code == "noise_normal"
+
+
+@pytest.mark.parametrize("field", ["copies", "weighted"])
+def test_too_few_copies_are_refused(field: str) -> None:
+    with pytest.raises(ParameterError, match=f"{field} must be a whole number"):
+        RareEvent(noise=Gaussian(0.1), **{field: 10})
