@@ -913,6 +913,16 @@ MUTATIONS = (
         "scores/test_until.py::test_the_mean_over_points_is_right_though_each_stopped",
     ),
     mutation(
+        "copies that a rule stops are clipped as those of the scores", "scores/until.py",
+        "draws=most_draws, clip=clip, limit", "draws=most_draws, limit",
+        "scores/test_until.py::test_a_clipped_copy_cannot_leave_the_bounds",
+    ),
+    mutation(
+        "questions of one limit are told apart", "report/chapters/decisions/chapter.py",
+        "text if short.count(text) == 1 else column.label for", "text for",
+        "report/chapters/decisions/test_chapter.py::test_columns_that_were_asked_the_same_are_told_apart",
+    ),
+    mutation(
         "orders that stopped before", "measure/stopping_rule.py",
         "orders[:, going[stopped]] = 0.0", "pass",
         "measure/test_stopping_rule.py::test_it_is_the_share_of_orders_that_begin_with_a_flip",
