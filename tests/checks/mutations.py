@@ -923,6 +923,11 @@ MUTATIONS = (
         "report/chapters/decisions/test_chapter.py::test_columns_that_were_asked_the_same_are_told_apart",
     ),
     mutation(
+        "quantiles of a weighted mean by its own law", "analysis/weighted_mean.py",
+        "    value[:, 0] /= 2.0\n", "",
+        "analysis/test_weighted_mean.py::test_quantiles_of_different_numbers",
+    ),
+    mutation(
         "orders that stopped before", "measure/stopping_rule.py",
         "orders[:, going[stopped]] = 0.0", "pass",
         "measure/test_stopping_rule.py::test_it_is_the_share_of_orders_that_begin_with_a_flip",

@@ -128,9 +128,7 @@ def _grid(answers: Sequence[tuple[Mapping[str, int], Column]], questions: Sequen
 def _undecided(asked: Sequence[Column]) -> str:
     """Why points are undecided."""
     narrow = " or an interval as narrow as was asked for" if any("precision" in one.parameters for one in asked) else ""
-    return (
-        f"Undecided points had as many copies as they may have{narrow}: they lie near that limit, or their copies tie."
-    )
+    return f"Undecided points had as many copies as they may have{narrow}, and their interval reaches over that limit."
 
 
 def _note(contents: Contents) -> str:
