@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import multinomial
 
 from brittle.analysis import mean_interval
+from brittle.errors import ParameterError
 from brittle.intervals import clopper_pearson
 
 
@@ -58,6 +59,12 @@ def test_no_more_is_missed_than_stated() -> None:
     truth = float(values @ law)
     assert sum(chance for one, chance in zip(found, chances, strict=True) if truth > one.high) <= 0.005
     assert sum(chance for one, chance in zip(found, chances, strict=True) if truth < one.low) <= 0.005
+
+
+@pytest.mark.parametrize(("values", "confidence"), [([-1.0], 0.9), ([0.5, 1.1], 0.9), ([np.inf], 0.9), ([0.5], 1.0)])
+def test_what_has_no_interval(values: list[float], confidence: float) -> None:
+    with pytest.raises(ParameterError, match="must lie between 0 and 1"):
+        mean_interval(values, confidence)
 
 
 def test_points_all_alike_give_a_wide_interval() -> None:

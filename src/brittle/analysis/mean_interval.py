@@ -8,6 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from brittle.analysis.weighted_mean import lower_quantiles
+from brittle.errors import ParameterError
+from brittle.intervals import check_confidence
+
+ROUNDING = 1e-9
+"""How far rounding may put a number outside its range."""
 
 
 class MeanInterval(NamedTuple):
@@ -39,9 +44,17 @@ def mean_interval(values: ArrayLike, confidence: float) -> MeanInterval:
     Args:
         values: one number per point, `[n]`; NaN is left out.
         confidence: two-sided coverage, such as 0.99.
+
+    Raises:
+        ParameterError: a number lies outside [0, 1] by more than rounding, or the confidence is none.
     """
+    check_confidence(confidence)
     points = np.asarray(values, dtype=np.float64)
     points = points[~np.isnan(points)]
+    odd = points[np.abs(points - 0.5) > 0.5 + ROUNDING]
+    if odd.size:
+        raise ParameterError("range", f"the numbers must lie between 0 and 1; found {float(odd[0])!r}")
+    points = points.clip(0.0, 1.0)
     if points.size == 0:
         return MeanInterval(float("nan"), 0.0, 1.0)
     low, high = mean_ends(points, np.array([(1.0 - confidence) / 2.0]))
