@@ -69,10 +69,10 @@ def test_equal_means_are_seldom_told_apart_however_unlike_their_laws() -> None:
 
 
 def test_a_class_that_is_worse_is_found() -> None:
-    """Nine classes of mean 0.9 and one of 0.75, 200 points each: found in at least 95 of 100 replicates."""
+    """Nine classes of mean 0.9 and one of 0.75, 200 points each: found in at least 28 of 30 replicates."""
     rng = np.random.default_rng(3)
     found = [
         mean_differences([rng.beta(15.0, 5.0, 200), *(rng.beta(18.0, 2.0, 200) for _ in range(9))], 0.99)
-        for _ in range(100)
+        for _ in range(30)
     ]
-    assert sum(one.least == (0,) for one in found) >= 95
+    assert sum(one.least == (0,) for one in found) >= 28

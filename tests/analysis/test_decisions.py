@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from helpers.problems import inputs, small_classifier
 from helpers.tables import make_table
 
 import brittle
-from brittle.analysis import decide, decisions, format_decisions
+from brittle.analysis import decide, decisions, format_decisions, group_means, probabilistic_accuracy
 from brittle.errors import DataError, ParameterError
 from brittle.scores import Moments, MonteCarlo, Shrinkage, Softmax
 
@@ -67,10 +69,21 @@ def test_decisions_are_counted(table: brittle.Table) -> None:
     assert format_decisions(decisions(make_table(points=5))) == ""
 
 
-@pytest.mark.parametrize("limit", [0.0, 1.0, -1.0, float("nan")])
-def test_what_is_no_limit(limit: float, table: brittle.Table) -> None:
+@pytest.mark.parametrize("limit", [0.0, 1.0, -1.0, float("nan"), "0.9", [0.9]])
+def test_what_is_no_limit(limit: Any, table: brittle.Table) -> None:
     with pytest.raises(ParameterError, match="limit must be a number between 0 and 1"):
         decide(table, limit)
+
+
+@pytest.mark.parametrize("column", ["moments", 5, 0.9])
+def test_what_is_no_column(column: Any, table: brittle.Table) -> None:
+    for ask in (decide, probabilistic_accuracy):
+        with pytest.raises(ParameterError, match="column must be a column such as"):
+            ask(table, 0.9, column)
+    with pytest.raises(ParameterError, match="counts must be a column such as"):
+        group_means(table, counts=column)
+    with pytest.raises(ParameterError, match="rho must be a probability"):
+        probabilistic_accuracy(table, "0.9")  # type: ignore[arg-type]
 
 
 def test_a_limit_is_needed_where_none_was_asked() -> None:

@@ -932,7 +932,7 @@ MUTATIONS = (
     ),
     mutation(
         "the mixture keeps the interval of a model in doubt", "scores/shrinkage.py",
-        "torch.where(model.doubt, model.by_votes.high, model.interval.high)", "model.interval.high",
+        "torch.where(model.doubt | silent, model.by_votes.high, model.interval.high)", "model.interval.high",
         "scores/test_shrinkage.py::test_what_is_doubted_is_held_by_the_count",
     ),
     mutation(
@@ -1051,6 +1051,21 @@ MUTATIONS = (
         "stopped counts without bias", "scores/monte_carlo.py",
         "value[without_ties] = rule.unbiased_shares(flips[without_ties], draws[without_ties])", "pass",
         "scores/test_until.py::test_the_mean_over_points_is_right_though_each_stopped",
+    ),
+    mutation(
+        "copies that a rule stops are clipped as those of the scores", "scores/until.py",
+        "draws=most_draws, clip=clip, limit", "draws=most_draws, limit",
+        "scores/test_until.py::test_a_clipped_copy_cannot_leave_the_bounds",
+    ),
+    mutation(
+        "questions of one limit are told apart", "report/chapters/decisions/chapter.py",
+        "text if short.count(text) == 1 else column.label for", "text for",
+        "report/chapters/decisions/test_chapter.py::test_columns_that_were_asked_the_same_are_told_apart",
+    ),
+    mutation(
+        "quantiles of a weighted mean by its own law", "analysis/weighted_mean.py",
+        "    value[:, 0] /= 2.0\n", "",
+        "analysis/test_weighted_mean.py::test_quantiles_of_different_numbers",
     ),
     mutation(
         "orders that stopped before", "measure/stopping_rule.py",

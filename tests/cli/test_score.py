@@ -232,6 +232,7 @@ def test_precision(place: Path) -> None:
     ("options", "said"),
     [
         (["--most-draws", "100"], "--most-draws is for --until decided and --precision"),
+        (["--precision", "0.1", "--most-draws", "0"], "draws must be"),
         (["--limit", "0.9"], "until='decided' and limit go together"),
         (["--until", "decided", "--limit", "0.9", "--scores", "softmax"], "add one, such as moments"),
     ],

@@ -15,7 +15,7 @@ import brittle
 from brittle.errors import ParameterError
 from brittle.estimate import Evidence, Status
 from brittle.noise import Uniform
-from brittle.scores import LogitMargin, Moments, MonteCarlo, ProbabilityChange, Softmax
+from brittle.scores import LogitMargin, Moments, MonteCarlo, ProbabilityChange, Shrinkage, Softmax, Taylor
 from brittle.scores.until import MOST_DRAWS, drawn_until
 
 POINTS = 100
@@ -79,6 +79,27 @@ def test_the_rule_takes_the_place_of_monte_carlo_at_its_noise() -> None:
     assert drawn_until(scores) == tuple(scores)
     narrow = drawn_until([Moments(0.1)], precision=0.02, most_draws=500)
     assert narrow == (Moments(0.1), MonteCarlo(0.1, draws=500, precision=0.02))
+
+
+def test_copies_are_clipped_where_those_of_the_scores_are() -> None:
+    other = Uniform(0.3)
+    scores = [MonteCarlo(0.1, draws=100, clip=True), Shrinkage(0.1, clip=True), Taylor(0.1), Moments(noise=other)]
+    found = drawn_until(scores, "decided", 0.9)
+    rule = {"draws": MOST_DRAWS, "limit": 0.9}
+    assert found[0] == MonteCarlo(0.1, clip=True, **rule)  # type: ignore[arg-type]
+    assert found[1:] == (*scores[1:], MonteCarlo(noise=other, **rule))  # type: ignore[arg-type]
+    both = drawn_until([MonteCarlo(0.1), MonteCarlo(0.1, clip=True)], precision=0.1)
+    assert both == tuple(MonteCarlo(0.1, draws=MOST_DRAWS, clip=clip, precision=0.1) for clip in (False, True))
+
+
+def test_a_clipped_copy_cannot_leave_the_bounds() -> None:
+    """The class of what lies above 1: no clipped copy is of it, and half of the others are."""
+    classifier = brittle.Classifier(lambda x: torch.stack((1 - x[:, 0], x[:, 0] - 1), 1) + torch.tensor([1e-3, 0]))
+    table = brittle.score(
+        classifier, torch.ones(4, 1), [Shrinkage(0.1, clip=True)], until="decided", limit=0.9, skip_doctor=True,
+        most_failures=None,
+    )  # fmt: skip
+    assert set(table["monte_carlo"].value) == {0.0}
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,22 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from brittle.errors import ParameterError
 from brittle.estimate import INPUT_MARGIN
 from brittle.store.columns import ANY_NOISE, Column, Scored, Setting, column_of
 
 TYPICAL_P_ROBUST = 0.7
 """The noise level whose mean robustness is nearest to this tells points apart best: few at 1, few at chance."""
+
+
+def check_column(name: str, column: object) -> None:
+    """Raise unless `column` is a column of a table, or None.
+
+    Raises:
+        ParameterError: it is something else.
+    """
+    if not isinstance(column, Column | None):
+        raise ParameterError(name, f"{name} must be a column such as table['moments', 0.1]; found {column!r:.60}")
 
 
 def probability_columns(table: Scored) -> tuple[Column, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 
 import pandas as pd
 
-from brittle.analysis.columns import typical
+from brittle.analysis.columns import check_column, typical
 from brittle.analysis.text import aligned, number
 from brittle.errors import DataError, ParameterError
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Scored
@@ -37,14 +38,24 @@ def decide(table: Scored, limit: float | None = None, column: Column | None = No
         ParameterError: the limit is not between 0 and 1, or neither given nor known.
         DataError: the run holds no flip probability, or `column` is none.
     """
-    column = column or column_for(table, limit)
+    check_column("column", column)
+    column = column if column is not None else column_for(table, limit)
     limit = column.limit if limit is None else limit
     if limit is None:
         raise ParameterError("limit", f"{column.label} was not drawn for a limit; give one, such as limit=0.9")
-    if not 0 < limit < 1:
-        raise ParameterError("limit", f"limit must be a number between 0 and 1; found {limit!r:.40}")
+    check_limit(limit)
     frame = pd.DataFrame({"state": column.states(limit), "draws": drawn(column)})
     return frame.rename_axis("point").reset_index()
+
+
+def check_limit(limit: object) -> None:
+    """Raise unless `limit` is a number between 0 and 1.
+
+    Raises:
+        ParameterError: it is something else.
+    """
+    if not (isinstance(limit, Real) and 0 < limit < 1):
+        raise ParameterError("limit", f"limit must be a number between 0 and 1; found {limit!r:.40}")
 
 
 def column_for(table: Scored, limit: float | None = None) -> Column:

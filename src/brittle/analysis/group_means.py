@@ -10,7 +10,7 @@ import pandas as pd
 
 from brittle.analysis.agreement import REFERENCE
 from brittle.analysis.class_bias import class_name
-from brittle.analysis.columns import largest_budgets, preferred, typical
+from brittle.analysis.columns import check_column, largest_budgets, preferred, typical
 from brittle.analysis.mean_interval import mean_interval
 from brittle.analysis.prediction_powered import Target, check_target, powered_mean
 from brittle.analysis.text import aligned, named_interval, number, with_interval
@@ -88,6 +88,8 @@ def group_means(
         ParameterError: `counts` was not counted, or `by` or `target` is none of the words.
     """
     check_target(target)
+    check_column("estimates", estimates)
+    check_column("counts", counts)
     counts = counts if counts is not None else _default_counts(table)
     estimates = estimates if estimates is not None else _default_estimates(table, counts)
     _check_counts(counts)

@@ -6,7 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import beta
+
+from brittle.analysis.weighted_mean import lower_quantiles
+from brittle.errors import ParameterError
+from brittle.intervals import check_confidence
+
+ROUNDING = 1e-9
+"""How far rounding may put a number outside its range."""
 
 
 class MeanInterval(NamedTuple):
@@ -22,13 +28,10 @@ def mean_interval(values: ArrayLike, confidence: float) -> MeanInterval:
 
     The Bayesian bootstrap of Gaffke's bound: the points and one imagined point at the end of the range (0 for the
     lower end, 1 for the upper) get Dirichlet(1, ..., 1) weights, and the quantile of the weighted mean is the bound.
-    The distribution of the weighted mean, relative to the largest of the points (and of their distances from 1 for the
-    upper end), is taken as the Beta distribution of the same mean and variance,
-
-    $$m = \frac{\sum_i x_i}{n + 1}, \qquad v = \frac{\sum_i x_i^2 / (n + 1) - m^2}{n + 2}.$$
-
-    That is exact for values 0 and 1, where it gives the Clopper-Pearson interval, and for points that are all alike,
-    where it is wide rather than empty as a t interval would be; for many points it is the normal interval.
+    The quantile is that of the weighted mean's own law (`brittle.analysis.weighted_mean`). For values 0 and 1 it gives
+    the Clopper-Pearson interval, for points that are all alike one that is wide rather than empty as a t interval would
+    be, and for many points the normal interval. A Beta law of the same mean and variance in its place misses up to 2.6
+    times as often on one side as it may (14 points at 0, 0.13 and 1).
 
     The interval covers the sampling of points and the random error of each value, not a bias of the estimator.
 
@@ -41,9 +44,17 @@ def mean_interval(values: ArrayLike, confidence: float) -> MeanInterval:
     Args:
         values: one number per point, `[n]`; NaN is left out.
         confidence: two-sided coverage, such as 0.99.
+
+    Raises:
+        ParameterError: a number lies outside [0, 1] by more than rounding, or the confidence is none.
     """
+    check_confidence(confidence)
     points = np.asarray(values, dtype=np.float64)
     points = points[~np.isnan(points)]
+    odd = points[np.abs(points - 0.5) > 0.5 + ROUNDING]
+    if odd.size:
+        raise ParameterError("range", f"the numbers must lie between 0 and 1; found {float(odd[0])!r}")
+    points = points.clip(0.0, 1.0)
     if points.size == 0:
         return MeanInterval(float("nan"), 0.0, 1.0)
     low, high = mean_ends(points, np.array([(1.0 - confidence) / 2.0]))
@@ -61,23 +72,13 @@ def mean_ends(points: NDArray[np.float64], tails: NDArray[np.float64]) -> tuple[
         `(low, high)`, `[T]` each.
     """
     mean = points.mean()
-    low = _bound(np.append(points, 0.0), tails)
-    high = 1.0 - _bound(np.append(1.0 - points, 0.0), tails)
-    return np.minimum(low, mean), np.maximum(high, mean)
+    low, high = (
+        lower_quantiles(each, tails) if each.any() else np.zeros(tails.shape) for each in (points, 1.0 - points)
+    )
+    return np.minimum(low, mean), np.maximum(1.0 - high, mean)
 
 
 def ranged_interval(values: NDArray[np.float64], least: float, largest: float, confidence: float) -> MeanInterval:
     """`mean_interval` of numbers that lie between `least` and `largest`."""
     reach = largest - least
     return MeanInterval(*(least + reach * end for end in mean_interval((values - least) / reach, confidence)))
-
-
-def _bound(points: NDArray[np.float64], tails: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The quantiles, at `tails`, of the Dirichlet-weighted mean of `points`, `[T]`."""
-    largest = float(points.max())
-    if largest == 0.0:
-        return np.zeros(tails.shape)
-    shares = points / largest
-    mean, variance = shares.mean(), shares.var() / (shares.size + 1)
-    strength = mean * (1.0 - mean) / variance - 1.0
-    return largest * beta.ppf(tails, mean * strength, (1.0 - mean) * strength)

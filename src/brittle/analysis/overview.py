@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from brittle.analysis.class_bias import ClassBias, class_bias, class_name, class_of
-from brittle.analysis.decisions import column_if_any
-from brittle.errors import ParameterError
+from brittle.analysis.columns import check_column
+from brittle.analysis.decisions import check_limit, column_if_any
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row, Scored
 
 LIMIT = 0.9
@@ -86,9 +86,10 @@ def overview(table: Scored, limit: float | None = None, column: Column | None = 
     Raises:
         ParameterError: the limit is not between 0 and 1.
     """
-    if limit is not None and not 0 < limit < 1:
-        raise ParameterError("limit", f"limit must be a number between 0 and 1; found {limit!r:.40}")
-    column = column or column_if_any(table, limit)
+    check_column("column", column)
+    if limit is not None:
+        check_limit(limit)
+    column = column if column is not None else column_if_any(table, limit)
     limit = limit if limit is not None else (column.limit if column is not None else None) or LIMIT
     frame = _frame(table, limit, column)
     groups = pd.crosstab(frame["kind"], frame["state"]).reindex(

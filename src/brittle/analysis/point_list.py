@@ -9,8 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from brittle.analysis.class_bias import class_name, class_of
-from brittle.analysis.columns import safety
-from brittle.analysis.decisions import STATES, column_for
+from brittle.analysis.columns import check_column, safety
+from brittle.analysis.decisions import STATES, check_limit, column_for
 from brittle.analysis.overview import LIMIT
 from brittle.analysis.text import aligned, number
 from brittle.errors import DataError, ParameterError, listed
@@ -51,7 +51,10 @@ def point_list(
         DataError: the run has no such class, no label, or no flip probability.
         ParameterError: the state is none, or the score has no order.
     """
-    by = by or column_for(table, limit)
+    check_column("by", by)
+    if limit is not None:
+        check_limit(limit)
+    by = by if by is not None else column_for(table, limit)
     if state not in (None, FAILED, *STATES):
         raise ParameterError("state", f"state is holds, breaks, undecided or failed; found {state!r:.40}")
     frame = _frame(table, by, limit)

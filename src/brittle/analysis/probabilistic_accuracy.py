@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 
-from brittle.analysis.columns import typical
+from brittle.analysis.columns import check_column
+from brittle.analysis.decisions import column_if_any
 from brittle.errors import DataError, ParameterError
 from brittle.intervals import clopper_pearson
 from brittle.store.columns import Column, Scored
@@ -85,9 +87,10 @@ def probabilistic_accuracy(table: Scored, rho: float, column: Column | None = No
         DataError: the table holds no probability.
         ParameterError: `rho` is not above 0 and at most 1.
     """
-    if not 0.0 < rho <= 1.0:
+    check_column("column", column)
+    if not (isinstance(rho, Real) and 0.0 < rho <= 1.0):
         raise ParameterError("rho", f"rho must be a probability above 0 and at most 1; found {rho!r:.60}")
-    column = column if column is not None else typical(table.columns)
+    column = column if column is not None else column_if_any(table, rho)
     if column is None or not column.is_probability:
         raise DataError("no_such_score", "the run holds no probability of keeping the prediction; score it by one")
     points = table.points.select(["point", "correct"]).to_pandas().set_index("point")

@@ -115,7 +115,8 @@ class ScoreOptions:
         chosen = choose(self.scores, sigmas, self._family(), given, self.settings)
         if self.most_draws is not None and self.until is None and self.precision is None:
             raise UsageError("unused_option", "--most-draws is for --until decided and --precision; give one of them")
-        return [*drawn_until(chosen, self.until, self.limit, self.precision, self.most_draws or MOST_DRAWS)]
+        most = MOST_DRAWS if self.most_draws is None else self.most_draws
+        return [*drawn_until(chosen, self.until, self.limit, self.precision, most)]
 
     def _family(self) -> str:
         """The noise family: that on the sphere where a radius is given."""

@@ -70,7 +70,7 @@ class MonteCarlo(SampledScore):
     count that was stopped lies further from the limit in the mean than the truth does; the value is the estimate of
     Girshick, Mosteller and Savage (Annals of Mathematical Statistics 1946, theorem 4) instead, which has no bias: of
     all orders of the draws that would not have stopped before, the share that begin with a flip. It lies in the
-    interval. With ties it is the share.
+    interval. With ties it is the share, and means over points that tie keep some of the bias.
 
     Validity: unbiased for every model, with or without gradients.
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from brittle.errors import ParameterError
 from brittle.estimate import FLIP_PROBABILITY
+from brittle.measure import Sample, SampleUntil
+from brittle.noise import Noise
 from brittle.scores.base import NoiseScore, Score
 from brittle.scores.monte_carlo import MonteCarlo
 
@@ -25,8 +27,8 @@ def drawn_until(
 ) -> tuple[Score, ...]:
     """`scores`, with a `MonteCarlo` that stops by the rule under every noise of the average case.
 
-    It takes the place of the `MonteCarlo` under the same noise, and comes last where there is none. Without a rule the
-    scores stay as they are.
+    It takes the place of the `MonteCarlo` under the same noise, and comes last where there is none. It clips its copies
+    where the scores under that noise clip theirs. Without a rule the scores stay as they are.
 
     Args:
         scores: what is to be computed.
@@ -52,9 +54,19 @@ def drawn_until(
     if not noisy:
         raise ParameterError("until", "no score says how often noise changes a prediction; add one, such as moments")
     stopped = {
-        one.noise: MonteCarlo(noise=one.noise, draws=most_draws, limit=limit, precision=precision) for one in noisy
+        (noise, clip): MonteCarlo(noise=noise, draws=most_draws, clip=clip, limit=limit, precision=precision)
+        for noise, clip in _copies(noisy)
     }
     kept: dict[Score, None] = {}
     for score in scores:
-        kept[stopped.pop(score.noise, score) if isinstance(score, MonteCarlo) else score] = None
+        kept[stopped.pop((score.noise, score.clip), score) if isinstance(score, MonteCarlo) else score] = None
     return tuple(kept | dict.fromkeys(stopped.values()))
+
+
+def _copies(scores: Sequence[NoiseScore]) -> dict[tuple[Noise, bool], None]:
+    """The noises of the scores, each with whether copies are clipped; not, where no score looks at copies."""
+    looked = [
+        (score.noise, need.clip) for score in scores for need in score.needs if isinstance(need, Sample | SampleUntil)
+    ]
+    seen = {noise for noise, _ in looked}
+    return dict.fromkeys([*looked, *((score.noise, False) for score in scores if score.noise not in seen)])

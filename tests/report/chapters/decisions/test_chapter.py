@@ -11,7 +11,7 @@ from helpers.tables import make_table
 import brittle
 from brittle.analysis import decide
 from brittle.report.chapters.decisions import DecisionsChapter
-from brittle.scores import Moments
+from brittle.scores import Moments, MonteCarlo
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +31,14 @@ def test_every_point_is_drawn_once(table: brittle.Table) -> None:
     holds = result.frame[result.frame["state"] == "holds"]
     shares = dict(zip(holds["order"], holds["points"], strict=True))
     assert [shares[place] for place in range(4)] == sorted(shares.values())  # ten points to a class
+
+
+def test_columns_that_were_asked_the_same_are_told_apart() -> None:
+    scores = [MonteCarlo(0.5, draws=draws, limit=0.9, precision=wide) for draws, wide in ((20, None), (40, 0.6))]
+    result = result_of(DecisionsChapter(), brittle.score(small_classifier(), inputs(10), scores))
+    assert result.frame.groupby("setting")["points"].sum().tolist() == [10, 10]
+    assert len({number.title for number in result.numbers}) == len({row[0] for row in result.grid.rows}) == 2
+    assert "or an interval as narrow as was asked for" in result.undecided
 
 
 def test_a_run_that_was_not_asked_has_no_such_chapter() -> None:

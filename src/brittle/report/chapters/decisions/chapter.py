@@ -35,12 +35,14 @@ class Decisions:
         frame: points of each class and state: `setting`, `name`, `order`, `state`, `place`, `points`.
         grid: the same over all points, for each question.
         note: what the figure shows.
+        undecided: why some points are.
         numbers: how many points hold, for each question.
     """
 
     frame: pd.DataFrame
     grid: Grid
     note: str
+    undecided: str
     numbers: tuple[Number, ...]
 
 
@@ -57,9 +59,12 @@ class DecisionsChapter(Chapter[Decisions]):
         asked = [column for column in contents.columns if column.is_probability and column.limit is not None]
         if not asked:
             return None
-        frame = pd.concat([_frame(contents, column) for column in asked], ignore_index=True)
-        numbers = tuple(_number(row, column) for row, column in _rows(contents, asked))
-        return Decisions(frame, _grid(contents, asked), _note(contents), numbers)
+        questions = _questions(asked)
+        pairs = zip(asked, questions, strict=True)
+        frame = pd.concat([_frame(contents, column, question) for column, question in pairs], ignore_index=True)
+        rows = _rows(contents, asked)
+        numbers = tuple(_number(row, one, question) for (row, one), question in zip(rows, questions, strict=True))
+        return Decisions(frame, _grid(rows, questions), _note(contents), _undecided(asked), numbers)
 
     def figures(self, result: Decisions) -> Mapping[str, Figure]:
         """The shares of each class."""
@@ -70,8 +75,10 @@ class DecisionsChapter(Chapter[Decisions]):
         return Brief(result.numbers)
 
 
-def _question(column: Column) -> str:
-    return f"{column.setting}, limit {column.limit:g}"
+def _questions(asked: Sequence[Column]) -> tuple[str, ...]:
+    """What each column was asked; its label, where another was asked the same in other ways."""
+    short = [f"{column.setting}, limit {column.limit:g}" for column in asked]
+    return tuple(text if short.count(text) == 1 else column.label for column, text in zip(asked, short, strict=True))
 
 
 def _rows(contents: Contents, asked: Sequence[Column]) -> list[tuple[dict[str, int], Column]]:
@@ -80,7 +87,7 @@ def _rows(contents: Contents, asked: Sequence[Column]) -> list[tuple[dict[str, i
     return [({state: int(row[state]) for state in STATES}, one) for row, one in zip(rows, asked, strict=True)]
 
 
-def _frame(contents: Contents, column: Column) -> pd.DataFrame:
+def _frame(contents: Contents, column: Column, question: str) -> pd.DataFrame:
     """The points of one column by class and state; the class of which the smallest share holds comes first."""
     states = pd.DataFrame({"class": class_of(contents)[1], "state": column.states(column.limit or 0.5)}).dropna()
     table = pd.crosstab(states["class"], states["state"]).reindex(columns=STATES, fill_value=0)
@@ -89,32 +96,39 @@ def _frame(contents: Contents, column: Column) -> pd.DataFrame:
     names = contents.class_labels(kept)
     rows = [
         {"name": names[number], "order": kept.index(number), "state": state, "place": PLACES[state]}
-        | {"setting": show(_question(column)), "points": int(table.loc[number, state])}
+        | {"setting": show(question), "points": int(table.loc[number, state])}
         for number in kept
         for state in STATES
     ]
     return pd.DataFrame(rows, columns=["setting", "name", "order", "state", "place", "points"])
 
 
-def _number(counts: Mapping[str, int], column: Column) -> Number:
+def _number(counts: Mapping[str, int], column: Column, question: str) -> Number:
     total = sum(counts.values())
     note = f"{plural(counts[BREAKS], 'point')} surely not, {counts[UNDECIDED]:,} undecided."
-    title = f"Kept with probability {column.limit:g}, {show(str(column.setting))}"
+    about = question if question == column.label else str(column.setting)
+    title = f"Kept with probability {column.limit:g}, {show(about)}"
     return Number(title, f"{counts[HOLDS]:,} of {total:,}", note)
 
 
-def _grid(contents: Contents, asked: Sequence[Column]) -> Grid:
+def _grid(answers: Sequence[tuple[Mapping[str, int], Column]], questions: Sequence[str]) -> Grid:
     header = ("Noise and limit", "Holds", "Breaks", "Undecided", "Draws a point", "At most")
     rows = tuple(
         (
-            show(_question(column)),
+            show(question),
             *(f"{counts[state]:,}" for state in STATES),
             f"{drawn(column).mean():,.0f}",
             f"{column.parameters['draws']:,}",
         )
-        for counts, column in _rows(contents, asked)
+        for (counts, column), question in zip(answers, questions, strict=True)
     )
     return Grid(header, (False, *[True] * 5), rows)
+
+
+def _undecided(asked: Sequence[Column]) -> str:
+    """Why points are undecided."""
+    narrow = " or an interval as narrow as was asked for" if any("precision" in one.parameters for one in asked) else ""
+    return f"Undecided points had as many copies as they may have{narrow}, and their interval reaches over that limit."
 
 
 def _note(contents: Contents) -> str:

@@ -1,0 +1,126 @@
+"""Quantiles of a mean of numbers whose weights are drawn at random, all weights that sum to 1 being equally likely."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+from scipy.special import ndtr, ndtri
+
+Values = NDArray[np.float64]
+
+MOST = 128
+"""Different numbers that are looked at one by one; of more, those of an interval are two with their mean and spread."""
+
+PLACES = 0.125 * np.arange(66)
+"""Where the integral is taken: the inverse hyperbolic sines of the distances from the saddle point in its width."""
+
+LOOKS = 40
+"""Tilts that are looked at in one step of the search for those that span some probabilities."""
+
+TILTS = (1e-8, 1e18)
+"""The smallest and the largest tilt."""
+
+
+class _Tilted(NamedTuple):
+    """The sum `S = sum_i E_i (x_i - t)` of independent exponential numbers `E_i`, with the saddle point `s < 0`.
+
+    Attributes:
+        t: where the mean of the tilted law is, `[T]`.
+        s: the saddle point of `K(s) = -sum_i log(1 - s (x_i - t))`.
+        height: `K(s)`.
+        curvature: its second derivative.
+    """
+
+    t: Values
+    s: Values
+    height: Values
+    curvature: Values
+
+
+def lower_quantiles(values: Values, tails: Values) -> Values:
+    r"""Quantiles of `sum_i w_i x_i` over `values` and one 0 more, with Dirichlet(1, ..., 1) weights, `[T]`.
+
+    The weights are independent exponential numbers over their sum, so the weighted mean is at most `t` where `S = sum_i
+    E_i (x_i - t)` is at most 0,
+
+    $$P(S \le 0) = -\frac{1}{2 \pi i} \int \frac{e^{K(z)}}{z} dz, \qquad K(z) = -\sum_i \log(1 - z (x_i - t)),$$
+
+    along a vertical line to the left of 0. The line goes near the saddle point, where the sum over few places is right
+    to a hundredth of the probability. The quantiles are read off a spline through a few such probabilities, at places
+    that the approximation of Lugannani and Rice finds. Above the mean of the law they are that mean.
+
+    Source: Robert Lugannani and Stephen Rice, Saddle point approximation for the distribution of the sum of independent
+    random variables, Adv. Appl. Prob. 12 (1980).
+
+    Args:
+        values: numbers of at least 0, `[n]`, one of them positive.
+        tails: probabilities, between 0 and 1/2, `[T]`.
+    """
+    largest = float(values.max())
+    numbers, counts = _condensed(values / largest)
+    numbers, counts = np.append(numbers, 0.0), np.append(counts, 1.0)
+    places, found = _probabilities(numbers, counts, _tilts(numbers, counts, tails))
+    order = np.unique(places, return_index=True)[1]
+    probits, logarithms = ndtri(found[order]), np.log(places[order])
+    rising = np.append(True, np.diff(np.maximum.accumulate(probits)) > 1e-9)
+    if rising.sum() < 2:
+        return np.full(tails.shape, largest * places.min())
+    spline = CubicSpline(probits[rising], logarithms[rising])
+    inside = np.clip(ndtri(tails), probits[rising][0], probits[rising][-1])
+    return largest * np.exp(spline(inside))
+
+
+def _condensed(values: Values) -> tuple[Values, Values]:
+    """Different numbers and how often each is there; many different ones are two for each of `MOST / 2` intervals."""
+    numbers, counts = np.unique(values, return_counts=True)
+    if numbers.size <= MOST:
+        return numbers, counts.astype(np.float64)
+    edges = np.linspace(numbers[0], numbers[-1], MOST // 2 + 1)
+    place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, MOST // 2 - 1)
+    size = np.bincount(place, minlength=MOST // 2)
+    mean = np.bincount(place, values, MOST // 2) / np.maximum(size, 1)
+    spread = np.sqrt(np.bincount(place, (values - mean[place]) ** 2, MOST // 2) / np.maximum(size, 1))
+    some = size > 0
+    both = np.concatenate(((mean - spread)[some], (mean + spread)[some]))
+    return np.maximum(both, 0.0), np.tile(size[some] / 2.0, 2)
+
+
+def _tilted(numbers: Values, counts: Values, tilts: Values) -> _Tilted:
+    weights = 1.0 / (1.0 - tilts[:, None] * numbers)
+    share = weights @ counts / counts.sum()
+    t = (weights * numbers) @ counts / counts.sum() / share
+    height = np.log(weights) @ counts - counts.sum() * np.log(share)
+    ratios = (numbers - t[:, None]) * weights / share[:, None]
+    return _Tilted(t, tilts * share, height, ratios**2 @ counts)
+
+
+def _tilts(numbers: Values, counts: Values, tails: Values) -> Values:
+    """Negative tilts that span the probabilities `tails`, as Lugannani and Rice have them."""
+    low, high = TILTS
+    for _ in range(2):
+        tilts = -np.geomspace(low, high, LOOKS)
+        at = _tilted(numbers, counts, tilts)
+        root, slope = -np.sqrt(np.maximum(-2.0 * at.height, 1e-30)), at.s * np.sqrt(at.curvature)
+        density = np.exp(at.height) / np.sqrt(2.0 * np.pi)
+        found = np.where(root > -1e-3, 0.5, ndtr(root) + density * (1.0 / root - 1.0 / slope))
+        above, below = np.flatnonzero(found > 1.5 * tails.max()), np.flatnonzero(found < tails.min() / 1.5)
+        low = -float(tilts[above[-1] if above.size else 0])
+        high = -float(tilts[below[0] if below.size else -1])
+    return -np.geomspace(low, high, 6 + int(2.0 * np.log10(tails.max() / tails.min())))
+
+
+def _probabilities(numbers: Values, counts: Values, tilts: Values) -> tuple[Values, Values]:
+    """The places `t` of the tilts, and the probability of a weighted mean of at most `t`; `[T]` each."""
+    at = _tilted(numbers, counts, tilts)
+    # Left of the pole at 0 by a standard deviation, right of the one at -1 / t.
+    line = np.maximum(np.minimum(at.s, -1.0 / np.sqrt(at.curvature)), (at.s - 1.0 / at.t) / 2.0)
+    apart = numbers - at.t[:, None]
+    height = -np.log1p(-line[:, None] * apart) @ counts
+    width = 1.0 / np.sqrt((apart / (1.0 - line[:, None] * apart)) ** 2 @ counts + 1.0 / line**2)
+    z = line[:, None] + 1j * width[:, None] * np.sinh(PLACES)
+    value = np.exp(-np.log(1.0 - z[..., None] * apart[:, None]) @ counts - height[:, None]) / z
+    value[:, 0] /= 2.0
+    return at.t, -(value.real @ np.cosh(PLACES)) * PLACES[1] / np.pi * width * np.exp(height)

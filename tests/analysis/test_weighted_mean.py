@@ -1,0 +1,50 @@
+"""Quantiles of means with random weights are those of their law."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import beta
+
+from brittle.analysis.weighted_mean import lower_quantiles
+
+TAILS = np.array([0.2, 0.05, 0.005, 1e-6, 1e-12])
+
+
+def share_below(values: list[Fraction], t: float) -> float:
+    """The probability of a weighted mean of at most `t`, of different numbers and a 0, by divided differences.
+
+    `1 - sum_{x_i > t} (x_i - t)^n / prod_{j != i} (x_i - x_j)`, in whole numbers.
+    """
+    numbers, at = [*values, Fraction(0)], Fraction(t)
+    terms = [
+        (x - at) ** len(values) / prod(x - other for j, other in enumerate(numbers) if j != i)
+        for i, x in enumerate(numbers)
+        if x > at
+    ]
+    return float(1 - sum(terms))
+
+
+@given(st.sets(st.integers(1, 1000), min_size=1, max_size=20))
+def test_quantiles_of_different_numbers(thousandths: set[int]) -> None:
+    values = [Fraction(number, 1000) for number in sorted(thousandths)]
+    found = lower_quantiles(np.array(values, dtype=np.float64), TAILS)
+    assert [share_below(values, t) for t in found] == pytest.approx(TAILS.tolist(), rel=0.01)
+
+
+@pytest.mark.parametrize(("ones", "zeros"), [(1, 0), (1, 9), (7, 3), (300, 700), (1000, 0)])
+def test_quantiles_of_zeros_and_ones(ones: int, zeros: int) -> None:
+    found = lower_quantiles(np.repeat([1.0, 0.0], [ones, zeros]), TAILS)
+    assert found == pytest.approx(beta.ppf(TAILS, ones, zeros + 1), rel=2e-4)
+
+
+def test_many_numbers_are_as_few() -> None:
+    values = np.random.default_rng(0).beta(9.0, 1.0, 100)
+    assert lower_quantiles(np.tile(values, 50), TAILS) == pytest.approx(
+        lower_quantiles(np.tile(values, 50) + np.linspace(0.0, 1e-9, 5000), TAILS), rel=1e-4
+    )
