@@ -54,7 +54,7 @@ def check_limit(limit: object) -> None:
     Raises:
         ParameterError: it is something else.
     """
-    if not (isinstance(limit, Real) and 0 < limit < 1):
+    if not (isinstance(limit, Real) and 0 < float(limit) < 1):
         raise ParameterError("limit", f"limit must be a number between 0 and 1; found {limit!r:.40}")
 
 

@@ -81,7 +81,7 @@ def probabilistic_accuracy(table: Scored, rho: float, column: Column | None = No
     Args:
         table: a run with labels.
         rho: probability between 0 and 1, such as 0.95.
-        column: a probability column; by default the one that speaks for the run.
+        column: a probability column; by default the one drawn for `rho`, else the one that speaks for the run.
 
     Raises:
         DataError: the table holds no probability.

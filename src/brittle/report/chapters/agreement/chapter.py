@@ -118,7 +118,10 @@ def _comparison(contents: Contents, setting: Setting, rows: pd.DataFrame, main: 
 
 def _note(frame: pd.DataFrame) -> str:
     if frame.empty:
-        return "This run holds no Monte Carlo with as many draws at every point, or nothing beside it, so there is nothing to compare."
+        return (
+            "This run holds no Monte Carlo with as many draws at every point, or nothing beside it, so there is "
+            "nothing to compare."
+        )
     left = max(frame["left_out"])
     return " ".join(
         part
