@@ -44,6 +44,9 @@ _HOMES = {
     "write_report": "brittle.report",
 }
 
+_ROOMS = ("analysis", "data", "detector", "noise", "report", "scores")
+"""Packages that are there after `import brittle`, imported when they are first used."""
+
 __all__ = [
     "Classifier",
     "Detector",
@@ -65,10 +68,12 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("brittle")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'brittle' has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _ROOMS:
+        return import_module(f"brittle.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'brittle' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
 
 

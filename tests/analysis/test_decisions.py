@@ -11,6 +11,8 @@ from helpers.tables import make_table
 
 import brittle
 from brittle.analysis import decide, decisions, format_decisions, group_means, probabilistic_accuracy
+from brittle.analysis.columns import typical
+from brittle.analysis.decisions import column_for
 from brittle.errors import DataError, ParameterError
 from brittle.scores import Moments, MonteCarlo, Shrinkage, Softmax
 
@@ -109,3 +111,15 @@ def test_draws_in_two_stages_are_those_of_each_point() -> None:
     assert column.stops
     assert column.draws is None
     assert table.record.account.passes == 40 + decide(table, 0.9)["draws"].sum()
+
+
+def test_of_several_columns_for_a_limit_the_one_at_the_noise_that_speaks_answers() -> None:
+    scores = [MonteCarlo(sigma, draws=40, limit=0.9) for sigma in (1e-6, 0.5)]
+    narrow = MonteCarlo(0.5, draws=40, limit=0.9, precision=0.5)
+    run = brittle.score(small_classifier(), inputs(20), [scores[0], narrow, scores[1], Moments(0.5), Moments(1e-6)])
+    assert typical(run.columns).setting.sigma == 0.5  # type: ignore[union-attr]
+    assert column_for(run, 0.9).label == run[scores[1]].label
+    assert column_for(run, 0.9, sigma=1e-6).label == run[scores[0]].label
+    assert column_for(run, 0.8).setting.sigma == 0.5
+    with pytest.raises(DataError, match="no flip probability at sigma 3"):
+        column_for(run, 0.9, sigma=3.0)

@@ -94,7 +94,7 @@ def test_one_class_is_named_only_where_the_data_tell_it_from_every_other() -> No
     assert found.classes["name"].iloc[0] == "airplane"
     alike = overview(made([BREAK, HOLD, OPEN] * 60, classes=[0, 1, 2] * 20 + [1, 2, 0] * 20 + [2, 0, 1] * 20))
     assert alike.named is None
-    assert where(alike).startswith("The 3 classes cannot be told apart")
+    assert where(alike).startswith("The 3 classes cannot be told apart by their mean robustness")
     two = overview(made([BREAK] * 120 + [HOLD] * 60, classes=[0] * 60 + [1] * 60 + [2] * 60))
     assert two.named is None
     assert "2 of 3 may be" in where(two)
@@ -116,7 +116,13 @@ def test_runs_that_can_say_little() -> None:
     failed = overview(made([None, None]))
     assert "No point has a flip probability" in how_brittle(failed)
     assert how_sure(failed) == ""
-    assert [step.command for step in next_steps(failed)] == ["brittle show RUN --state failed"]
+    assert [step.command for step in next_steps(failed)] == [
+        "brittle show RUN --by 'monte_carlo(draws=400, sigma=0.1)'"
+    ]
+    some = overview(made([HOLD, None]))
+    assert [step.command for step in next_steps(some)] == ["brittle show RUN --state failed"]
+    margins = overview(make_table(points=5, scores=("logit_margin",)))
+    assert [step.command for step in next_steps(margins)] == ["brittle show RUN --by logit_margin"]
     nothing = overview(without_score(make_table(points=5), "monte_carlo", "moments", "mmse", "taylor", "softmax"))
     assert nothing.column is None
     assert "No point has a flip probability" in format_overview(nothing)
@@ -147,6 +153,8 @@ def test_steps_carry_their_command() -> None:
         found, command=("brittle", "score", "m.pt2", "d", "--limit=0.9", "--until", "decided", "--out", "r")
     )
     assert next_steps(again)[0].command == "brittle score m.pt2 d --out r --resume --until decided --limit 0.9"
+    narrow = replace(found, command=("brittle", "score", "m.pt2", "d", "--precision", "0.1", "--most-draws=400"))
+    assert next_steps(narrow)[0].command == "brittle score m.pt2 d --resume --until decided --limit 0.9"
     python = replace(found, command=None)
     assert next_steps(python)[0].command.startswith("brittle score MODEL DATA --out RUN --resume")
 

@@ -41,7 +41,7 @@ def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert float(found[1]) > 80
     assert int(found[2]) + int(found[3]) + int(found[4]) == 40
     flips = table.long().query("score == 'monte_carlo' and parameters.str.contains('50')")
-    assert int(found[3]) == (flips["low"] > 0.05).sum()
+    assert int(found[3]) == (flips["low"] > 0.1).sum()
     worst = flips.sort_values("value")["value"].iloc[-1]
     assert f"{worst:.1%} (" in lines[[line.startswith("  point") for line in lines].index(True) + 1]
     assert f"Report: {tmp_path / 'demo' / 'report.html'}" in printed

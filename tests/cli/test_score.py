@@ -233,7 +233,8 @@ def test_precision(place: Path) -> None:
     [
         (["--most-draws", "100"], "--most-draws is for --until decided and --precision"),
         (["--precision", "0.1", "--most-draws", "0"], "draws must be"),
-        (["--limit", "0.9"], "until='decided' and limit go together"),
+        (["--limit", "0.9"], "a limit draws for each point only together with --until decided"),
+        (["--until", "decided"], "until decided needs a limit, such as 0.9"),
         (["--until", "decided", "--limit", "0.9", "--scores", "softmax"], "add one, such as moments"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,7 @@ def test_a_screen_a_list_and_a_point(capsys: pytest.CaptureFixture[str]) -> None
     margin, flips = TABLE["logit_margin"], TABLE["monte_carlo(draws=400, sigma=0.1)"]
     assert said(capsys) == format_overview(overview(TABLE), "run") + "\n"
     assert said(capsys, "--limit", "0.5") == format_overview(overview(TABLE, 0.5), "run") + "\n"
+    assert said(capsys, "--sigma", "0.1") == format_overview(overview(TABLE), "run") + "\n"
     assert said(capsys, "--top", "4", "--by", "logit_margin", "--class", "bird") == (
         format_point_list(point_list(TABLE, margin, of_class="bird"), TABLE, margin, 4) + "\n"
     )
@@ -53,6 +56,7 @@ def test_a_screen_a_list_and_a_point(capsys: pytest.CaptureFixture[str]) -> None
         (("--by", "mommets"), "expected a score of this run, found mommets"),
         (("--limit", "1"), "limit must be a number between 0 and 1"),
         (("--limit", "nan"), "limit must be a number between 0 and 1"),
+        (("--sigma", "0.3"), "no score of the run has sigma 0.3; it has 0.1"),
         (("--class", "unicorn"), "no point of the run is in class 'unicorn'"),
     ],
 )
@@ -69,3 +73,16 @@ def test_nothing_that_a_terminal_obeys_is_printed(capsys: pytest.CaptureFixture[
         assert main(["show", "hostile", *arguments]) == 0
         text = capsys.readouterr().out
         assert all(character.isprintable() for character in text.replace("\n", ""))
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    """`brittle show run --top 30 | head -1`, over an output longer than a pipe holds."""
+    make_table(points=3000, scores=("monte_carlo",), sigmas=(0.1,), budgets=(10,), images=False).save("long")
+    command = [sys.executable, "-m", "brittle", "show", "long", "--top", "3000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith(b"3,000 of 3,000 points")
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141

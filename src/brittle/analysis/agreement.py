@@ -73,7 +73,9 @@ def by_setting(frame: pd.DataFrame) -> dict[Setting, pd.DataFrame]:
 def format_agreement(frame: pd.DataFrame) -> str:
     """The frame of `agreement` as plain text for a terminal, one block per noise level."""
     if frame.empty:
-        return "No Monte Carlo in this run, so nothing to compare the estimators with."
+        return (
+            "No Monte Carlo with as many draws at every point in this run, so nothing to compare the estimators with."
+        )
     blocks = [_block(setting, rows) for setting, rows in by_setting(frame).items()]
     if any(frame["shares_draws"]):
         blocks.append("* read draws of the reference itself, so its error is understated")

@@ -58,23 +58,33 @@ def check_limit(limit: object) -> None:
         raise ParameterError("limit", f"limit must be a number between 0 and 1; found {limit!r:.40}")
 
 
-def column_for(table: Scored, limit: float | None = None) -> Column:
+def column_for(table: Scored, limit: float | None = None, sigma: float | None = None) -> Column:
     """The flip probability that answers for `limit`: one that was drawn for it, else the one that speaks for the run.
+
+    Of several that were drawn for it, the one at the noise that speaks for the run, and rather one that no precision
+    stopped. With `sigma` only columns at that noise level.
 
     Raises:
         DataError: the run holds none.
     """
-    found = column_if_any(table, limit)
+    found = column_if_any(table, limit, sigma)
     if found is None:
-        raise DataError("no_such_score", "the run holds no flip probability; score it by one, such as moments")
+        at = "" if sigma is None else f" at sigma {sigma:g}"
+        raise DataError("no_such_score", f"the run holds no flip probability{at}; score it by one, such as moments")
     return found
 
 
-def column_if_any(table: Scored, limit: float | None = None) -> Column | None:
+def column_if_any(table: Scored, limit: float | None = None, sigma: float | None = None) -> Column | None:
     """As `column_for`; None where the run holds no flip probability with a value."""
-    drawn_for = [one for one in table.columns if one.is_probability and one.limit is not None]
-    fitting = [one for one in drawn_for if limit in (None, one.limit)]
-    return fitting[0] if fitting else typical(table.columns)
+    columns = [one for one in table.columns if sigma is None or one.setting.sigma == sigma]
+    spoken = typical(columns)
+    drawn_for = [one for one in columns if one.is_probability and one.limit is not None]
+    fitting = [one for one in drawn_for if limit in (None, one.limit) and one.value.notna().any()]
+    elsewhere = [spoken is None or one.setting != spoken.setting for one in fitting]
+    ranked = sorted(
+        zip(elsewhere, ["precision" in one.parameters for one in fitting], range(len(fitting)), strict=True)
+    )
+    return fitting[ranked[0][2]] if ranked else spoken
 
 
 def drawn(column: Column) -> pd.Series:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from brittle.analysis.class_bias import ClassBias, class_bias, class_name, class_of
-from brittle.analysis.columns import check_column
+from brittle.analysis.columns import check_column, safety
 from brittle.analysis.decisions import check_limit, column_if_any
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row, Scored
 
@@ -35,11 +35,12 @@ class Overview:
         groups: how many points are of each kind: one row for `right`, `wrong` and `no label`, one column for `holds`,
             `undecided` and `breaks`. Points without a number are in none.
         without_number: points whose robustness has no number.
-        classes: one row per class, that of which the smallest share holds first: `class`, `name`, `points`, `holds`,
+        classes: one row per class, that of which the largest share breaks first: `class`, `name`, `points`, `holds`,
             `undecided`, `breaks`.
         bias: whether classes differ; None without classes.
         evidence: how many of the states rest on `counted`, `modelled` and `extrapolated` intervals.
         confidence: of the intervals.
+        order: label of the first score that orders the points, for runs without a flip probability; empty for none.
         command: what made the run, word by word; None where it was run from Python.
     """
 
@@ -54,6 +55,7 @@ class Overview:
     bias: ClassBias | None
     evidence: Mapping[str, int]
     confidence: float
+    order: str
     command: tuple[str, ...] | None
 
     def count(self, state: str, kind: str | None = None) -> int:
@@ -70,7 +72,9 @@ class Overview:
         return first if first["points"] >= NAMED else None
 
 
-def overview(table: Scored, limit: float | None = None, column: Column | None = None) -> Overview:
+def overview(
+    table: Scored, limit: float | None = None, column: Column | None = None, sigma: float | None = None
+) -> Overview:
     """What a run says in one screen; `brittle.analysis.overview_text` says it in sentences.
 
     `holds` where the whole interval of `p_robust` lies at `limit` or above, `breaks` where it lies below, `undecided`
@@ -82,6 +86,7 @@ def overview(table: Scored, limit: float | None = None, column: Column | None = 
         limit: between 0 and 1; by default the one that points were drawn for, else `LIMIT`.
         column: the flip probability to read; by default the one drawn for the limit, else the one that speaks for the
             run.
+        sigma: where no column is given, one at this noise level.
 
     Raises:
         ParameterError: the limit is not between 0 and 1.
@@ -89,7 +94,7 @@ def overview(table: Scored, limit: float | None = None, column: Column | None = 
     check_column("column", column)
     if limit is not None:
         check_limit(limit)
-    column = column if column is not None else column_if_any(table, limit)
+    column = column if column is not None else column_if_any(table, limit, sigma)
     limit = limit if limit is not None else (column.limit if column is not None else None) or LIMIT
     frame = _frame(table, limit, column)
     groups = pd.crosstab(frame["kind"], frame["state"]).reindex(
@@ -109,6 +114,7 @@ def overview(table: Scored, limit: float | None = None, column: Column | None = 
         bias,
         evidence,
         table.record.confidence,
+        next((one.label for one in table.columns if safety(one) is not None), ""),
         table.record.command,
     )
 
@@ -132,5 +138,5 @@ def _classes(table: Scored, frame: pd.DataFrame) -> pd.DataFrame:
         for key, row in zip(map(int, counts.index.tolist()), counts.to_dict("records"), strict=True)
     ]
     found = pd.DataFrame(rows, columns=["class", "name", "points", HOLDS, UNDECIDED, BREAKS])
-    share = found[HOLDS] / found["points"]
-    return found.assign(share=share).sort_values(["share", "class"], ignore_index=True).drop(columns="share")
+    shares = {"broken": -found[BREAKS] / found["points"], "held": found[HOLDS] / found["points"]}
+    return found.assign(**shares).sort_values(["broken", "held", "class"], ignore_index=True).drop(columns=[*shares])

@@ -67,9 +67,10 @@ def where(found: Overview) -> str:
             f"{number(named['mean'])} in the mean ({ends}), and those of every other class more often."
         )
     if not bias.differ:
-        return f"The {len(bias.classes)} classes cannot be told apart by their robustness (p = {number(bias.p_value)})."
+        apart = f"The {len(bias.classes)} classes cannot be told apart by their mean robustness"
+        return f"{apart} (p = {number(bias.p_value)})."
     return (
-        f"The classes differ in robustness (p = {number(bias.p_value)}), but which is the least robust is open: "
+        f"The classes differ in mean robustness (p = {number(bias.p_value)}), but which is the least robust is open: "
         f"{len(bias.least)} of {len(bias.classes)} may be."
     )
 
@@ -104,23 +105,33 @@ def next_steps(found: Overview, run: str = "RUN") -> tuple[NextStep, ...]:
     show = f"brittle show {shlex.quote(run)}"
     limit = f" --limit {found.limit:g}"
     candidates = (
-        (found.count(UNDECIDED), "undecided: draw more noise for these", _draw_more(found, run)),
         (
-            found.count(BREAKS, RIGHT),
-            "right, and noise breaks them: look at them",
-            f"{show} --state breaks --right{limit}",
-        ),
-        (
-            found.count(HOLDS, WRONG),
-            "wrong, and no noise shows it: check their labels",
-            f"{show} --state holds --wrong{limit}",
-        ),
-        (
-            min(found.count(BREAKS), found.count(HOLDS)) // FOUND and found.count(BREAKS),
-            "break: calibrate a detector that flags such predictions in one pass",
-            f"brittle detector fit {shlex.quote(run)}{limit}",
-        ),
-        (found.without_number, "without a number: see why", f"{show} --state failed"),
+            (found.count(UNDECIDED), "undecided: draw more noise for these", _draw_more(found, run)),
+            (
+                found.count(BREAKS, RIGHT),
+                "right, and noise breaks them: look at them",
+                f"{show} --state breaks --right{limit}",
+            ),
+            (
+                found.count(HOLDS, WRONG),
+                "wrong, and no noise shows it: check their labels",
+                f"{show} --state holds --wrong{limit}",
+            ),
+            (
+                min(found.count(BREAKS), found.count(HOLDS)) // FOUND and found.count(BREAKS),
+                "break: calibrate a detector that flags such predictions in one pass",
+                f"brittle detector fit {shlex.quote(run)}{limit}",
+            ),
+            (found.without_number, "without a number: see why", f"{show} --state failed"),
+        )
+        if found.column is not None
+        else (
+            (
+                found.points if found.order else 0,
+                "without a flip probability: see what another score says of them",
+                f"{show} --by {shlex.quote(found.order)}",
+            ),
+        )
     )
     return tuple(NextStep(points, f"{points:,} {text}.", command) for points, text, command in candidates if points)
 
@@ -159,7 +170,8 @@ def _right(found: Overview) -> str:
 
 def _draw_more(found: Overview, run: str) -> str:
     """The command that goes on with the undecided points of a run."""
-    most = found.column.parameters.get("draws") if found.column is not None and found.column.stops else None
+    drawn = found.column is not None and found.column.limit == found.limit
+    most = found.column.parameters.get("draws") if found.column is not None and drawn else None
     more = f" --most-draws {MORE_DRAWS * most}" if isinstance(most, int) else ""
     rule = f"--resume --until decided --limit {found.limit:g}{more}"
     if found.command is None or "score" not in found.command[:2]:
@@ -172,7 +184,7 @@ def _without_rule(command: tuple[str, ...]) -> list[str]:
     kept, skip = [], False
     for word in command:
         name, given, _ = word.partition("=")
-        if name in ("--until", "--limit", "--most-draws"):
+        if name in ("--until", "--limit", "--precision", "--most-draws"):
             skip = not given
         elif name in ("--resume", "--overwrite") or skip:
             skip = False

@@ -10,9 +10,12 @@ import pyarrow as pa
 
 from brittle.analysis.class_bias import class_name
 from brittle.analysis.columns import largest_budgets, safety
+from brittle.analysis.decisions import column_if_any
+from brittle.analysis.overview import LIMIT
 from brittle.analysis.text import aligned, number
 from brittle.errors import DataError, listed
-from brittle.store.columns import Row, Scored
+from brittle.estimate import INPUT_MARGIN
+from brittle.store.columns import UNDECIDED, Row, Scored
 
 
 class Attacked(Scored, Protocol):
@@ -94,9 +97,9 @@ def format_point_card(table: Attacked, point: str) -> str:
     few = {column.label for column in table.columns if column.is_probability} - most
     shown = [row for row in point_card(table, point).to_dict("records") if row["score"] not in few]
     (row,) = table.points.drop_columns(["image"]).filter(_is(table, point)).to_pylist()
-    lines = [_what(table, row), ""]
+    lines = [_what(table, row), *_answers(table, point), ""]
     cells = [_cells(each) for each in shown]
-    lines += aligned([["score", "value", "interval", "rank", "evidence", "status"], *cells])
+    lines += aligned([["score", "value", "interval", "rank (1 is the least safe)", "evidence", "status"], *cells])
     notes = {each["detail"]: each["score"] for each in shown if each["detail"]}
     lines += ["", *(f"  {score}: {note}" for note, score in notes.items())] if notes else []
     met = [
@@ -109,6 +112,20 @@ def format_point_card(table: Attacked, point: str) -> str:
         for one in met
     ]
     return "\n".join(lines)
+
+
+def _answers(table: Scored, point: str) -> list[str]:
+    """Whether the prediction holds, and how one would learn the distance to another one where the run has none."""
+    column = column_if_any(table)
+    lines = []
+    if column is not None:
+        limit = column.limit or LIMIT
+        state = column.states(limit).to_dict()[point] or "has no number"
+        what = "is undecided" if state == UNDECIDED else state
+        lines.append(f"It {what} at {limit:g}, the probability to keep the prediction with, by {column.label}.")
+    if not any(one.score == INPUT_MARGIN for one in table.columns):
+        lines.append("The distance to another prediction was not measured; --scores input_margin does.")
+    return lines
 
 
 def _is(table: Scored, point: str) -> list[bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -20,8 +21,8 @@ from brittle.cli.show import show as show_run
 from brittle.cli.verify import verify
 from brittle.errors import BrittleError, UsageError
 
-INTERRUPTED, TERMINATED = 130, 143
-"""Exit codes: interrupted from the keyboard; asked to end."""
+INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143
+"""Exit codes: interrupted from the keyboard; what read the output is gone, as after `| head`; asked to end."""
 
 app = App(
     name="brittle",
@@ -56,7 +57,13 @@ app.command(verify)
 def run() -> None:
     """Entry point of the `brittle` command."""
     signal.signal(signal.SIGTERM, _terminate)
-    sys.exit(main(sys.argv[1:]))
+    try:
+        code = main(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = READER_GONE
+    sys.exit(code)
 
 
 class _Terminated(BaseException):

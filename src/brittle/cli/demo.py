@@ -31,7 +31,7 @@ SCORES = (
 )
 """Some of each view: average case, worst case, expected change."""
 
-ALLOWED = 0.05
+ALLOWED = 0.1
 """A prediction holds where no more of its noisy copies than this share are predicted otherwise."""
 
 SHOWN = 5

@@ -110,7 +110,7 @@ def _conclude(record: RunRecord, out: Path, running: RunOptions) -> int:
     if any("limit" in score.parameters for score in record.scores) and not running.quiet:
         _say_decisions(out)
     done = f"{account.points} points, {accuracy}{account.passes:,} passes, {record.seconds or 0.0:.1f} s"
-    say(running.quiet, f"{done}; next: brittle report {out}")
+    say(running.quiet, f"{done}; next: brittle show {out}, brittle report {out}")
     if not account.failed:
         return 0
     print(f"brittle: {account.failed} of {account.points} points got no number; some of them:", file=sys.stderr)

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from brittle.cli.common import Flag
 from brittle.cli.common import show as print_lines
-from brittle.errors import UsageError
+from brittle.errors import UsageError, listed
 
 TOP = 20
 """Points in a list, unless another number is asked for."""
@@ -27,6 +27,7 @@ def show(
     right: Annotated[bool, Flag] = False,
     wrong: Annotated[bool, Flag] = False,
     limit: float | None = None,
+    sigma: float | None = None,
 ) -> int:
     """Show what RUN found: on one screen, as a list of points, or for one POINT.
 
@@ -55,6 +56,8 @@ def show(
     limit
         A prediction holds where it is kept with this probability or more; by default the one that points were drawn
         for, or 0.9.
+    sigma
+        The noise level to speak of, one of the run's; by default the one that tells its points apart best.
     """
     from brittle.analysis.overview import overview
     from brittle.analysis.overview_text import format_overview
@@ -65,11 +68,16 @@ def show(
         raise UsageError("right_and_wrong", "--right and --wrong leave no point together; give one of them")
     if top is not None and top < 1:
         raise UsageError("top", f"--top takes a number of points, 1 or more; found {top}")
-    if point is not None and (listing or limit is not None):
+    if point is not None and (listing or limit is not None or sigma is not None):
         raise UsageError(
             "point_and_list", f"POINT ({point}) shows one point and takes no option of a list; give one of both"
         )
     table = read_table(run_folder)
+    if sigma is not None and sigma not in {one.setting.sigma for one in table.columns}:
+        known = (
+            listed(sorted({one.setting.sigma for one in table.columns if one.setting.sigma is not None}), 5) or "none"
+        )
+        raise UsageError("sigma", f"no score of the run has sigma {sigma:g}; it has {known}")
     if point is not None:
         from brittle.analysis.point_card import find_point, format_point_card
 
@@ -79,10 +87,10 @@ def show(
         from brittle.analysis.decisions import column_for
         from brittle.analysis.point_list import format_point_list, point_list
 
-        column = named_column(table.columns, by) if by else column_for(table, limit)
+        column = named_column(table.columns, by) if by else column_for(table, limit, sigma)
         correct = "right" if right else "wrong" if wrong else None
         frame = point_list(table, column, of_class=of_class, state=state, correct=correct, limit=limit)
         print_lines(format_point_list(frame, table, column, top or TOP))
     else:
-        print_lines(format_overview(overview(table, limit), str(run_folder)))
+        print_lines(format_overview(overview(table, limit, sigma=sigma), str(run_folder)))
     return 0

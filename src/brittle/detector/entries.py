@@ -87,7 +87,7 @@ def score_entry(table: Table, score: str, wanted: Mapping[str, Parameter], label
     ]
     if len(fitting) == 1:
         return fitting[0]
-    asked = label or f"{score} with {parameters_json(wanted)}"
+    asked = label or (f"{score} with {parameters_json(wanted)}" if wanted else score)
     if fitting:
         labels = ", ".join(entry.label for entry in fitting)
         raise DataError(

@@ -42,11 +42,15 @@ def drawn_until(
     """
     if until not in (None, DECIDED):
         raise ParameterError("until", f"until takes 'decided' or nothing; found {until!r:.40}")
-    if (until is None) != (limit is None):
+    if until is not None and limit is None:
+        raise ParameterError(
+            "until", "until decided needs a limit, such as 0.9 (--limit 0.9, limit=0.9): the probability to hold with"
+        )
+    if until is None and limit is not None:
         raise ParameterError(
             "until",
-            "until='decided' and limit go together: limit=0.9 asks whether a prediction holds with probability 0.9; of "
-            "a run that is there, brittle.analysis.decide(table, limit=0.9) says it",
+            "a limit draws for each point only together with --until decided (until='decided'); which points of a run "
+            "hold at another limit, brittle show RUN --limit 0.9 says, and brittle.analysis.decide(table, limit=0.9)",
         )
     if until is None and precision is None:
         return tuple(scores)

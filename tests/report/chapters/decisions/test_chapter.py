@@ -36,7 +36,7 @@ def test_every_point_is_drawn_once(table: brittle.Table) -> None:
 def test_columns_that_were_asked_the_same_are_told_apart() -> None:
     scores = [MonteCarlo(0.5, draws=draws, limit=0.9, precision=wide) for draws, wide in ((20, None), (40, 0.6))]
     result = result_of(DecisionsChapter(), brittle.score(small_classifier(), inputs(10), scores))
-    points = result.frame[["setting", "points"]].to_dict("records")
+    points = result.frame.to_dict("records")
     questions = {str(row["setting"]) for row in points}
     assert [sum(row["points"] for row in points if row["setting"] == one) for one in questions] == [10, 10]
     assert len({number.title for number in result.numbers}) == len({row[0] for row in result.grid.rows}) == 2
