@@ -932,7 +932,7 @@ MUTATIONS = (
     ),
     mutation(
         "the mixture keeps the interval of a model in doubt", "scores/shrinkage.py",
-        "torch.where(model.doubt, model.by_votes.high, model.interval.high)", "model.interval.high",
+        "torch.where(model.doubt | silent, model.by_votes.high, model.interval.high)", "model.interval.high",
         "scores/test_shrinkage.py::test_what_is_doubted_is_held_by_the_count",
     ),
     mutation(
