@@ -14,6 +14,9 @@ from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Scored
 STATES = (HOLDS, BREAKS, UNDECIDED)
 """What a point may be."""
 
+MORE_DRAWS = 10
+"""How many times the draws of a run that left points undecided are worth spending on those."""
+
 
 def decide(table: Scored, limit: float | None = None, column: Column | None = None) -> pd.DataFrame:
     """Whether the prediction of each point is kept with probability `limit` or more under the noise of a column.
@@ -41,10 +44,19 @@ def decide(table: Scored, limit: float | None = None, column: Column | None = No
     limit = column.limit if limit is None else limit
     if limit is None:
         raise ParameterError("limit", f"{column.label} was not drawn for a limit; give one, such as limit=0.9")
-    if not 0 < limit < 1:
-        raise ParameterError("limit", f"limit must be a number between 0 and 1; found {limit!r:.40}")
+    check_limit(limit)
     frame = pd.DataFrame({"state": column.states(limit), "draws": drawn(column)})
     return frame.rename_axis("point").reset_index()
+
+
+def check_limit(limit: float | None) -> None:
+    """Raise where a limit is given that is none.
+
+    Raises:
+        ParameterError: it is not between 0 and 1.
+    """
+    if limit is not None and not 0 < limit < 1:
+        raise ParameterError("limit", f"limit must be a number between 0 and 1; found {limit!r:.40}")
 
 
 def column_for(table: Scored, limit: float | None = None) -> Column:
@@ -60,7 +72,7 @@ def column_for(table: Scored, limit: float | None = None) -> Column:
 
 
 def column_if_any(table: Scored, limit: float | None = None) -> Column | None:
-    """As `column_for`; None where the run holds no flip probability with a value."""
+    """As `column_for`; None where the run holds none that was drawn for the limit, and no other with a value."""
     drawn_for = [one for one in table.columns if one.is_probability and one.limit is not None]
     fitting = [one for one in drawn_for if limit in (None, one.limit)]
     return fitting[0] if fitting else typical(table.columns)

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import pandas as pd
 
 from brittle.analysis.class_bias import ClassBias, class_bias, class_name, class_of
-from brittle.analysis.decisions import column_if_any
-from brittle.errors import ParameterError
+from brittle.analysis.decisions import check_limit, column_if_any
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row, Scored
 
 LIMIT = 0.9
 """A prediction holds where it is kept with this probability or more, unless a run or a reader names another one."""
+
+FROM_SAFE = (HOLDS, UNDECIDED, BREAKS)
+"""The states of points, the safest first: the order in which they are shown."""
 
 RIGHT, WRONG, UNLABELLED = "right", "wrong", "no label"
 """What a prediction is, as far as the labels say."""
@@ -27,7 +29,7 @@ class Overview:
     """What a run says of its points, for one limit.
 
     Attributes:
-        column: the flip probability that was read; None where the run has none with a value.
+        column: the flip probability that was read; None where the run has none.
         limit: a prediction holds where `p_robust` is at least this.
         points: points of the run.
         labelled: those of them with a label and a prediction.
@@ -86,13 +88,12 @@ def overview(table: Scored, limit: float | None = None, column: Column | None = 
     Raises:
         ParameterError: the limit is not between 0 and 1.
     """
-    if limit is not None and not 0 < limit < 1:
-        raise ParameterError("limit", f"limit must be a number between 0 and 1; found {limit!r:.40}")
+    check_limit(limit)
     column = column or column_if_any(table, limit)
     limit = limit if limit is not None else (column.limit if column is not None else None) or LIMIT
     frame = _frame(table, limit, column)
     groups = pd.crosstab(frame["kind"], frame["state"]).reindex(
-        index=[RIGHT, WRONG, UNLABELLED], columns=[HOLDS, UNDECIDED, BREAKS], fill_value=0
+        index=[RIGHT, WRONG, UNLABELLED], columns=FROM_SAFE, fill_value=0
     )
     bias = class_bias(table, column) if column is not None else None
     evidence = frame["evidence"].where(frame["state"].notna()).dropna().value_counts().to_dict()
@@ -125,11 +126,11 @@ def _frame(table: Scored, limit: float, column: Column | None) -> pd.DataFrame:
 
 def _classes(table: Scored, frame: pd.DataFrame) -> pd.DataFrame:
     known = frame.dropna(subset=["class", "state"])
-    counts = pd.crosstab(known["class"], known["state"]).reindex(columns=[HOLDS, UNDECIDED, BREAKS], fill_value=0)
+    counts = pd.crosstab(known["class"], known["state"]).reindex(columns=FROM_SAFE, fill_value=0)
     rows = [
         {"class": key, "name": class_name(table, key), "points": sum(row.values()), **row}
         for key, row in zip(map(int, counts.index.tolist()), counts.to_dict("records"), strict=True)
     ]
-    found = pd.DataFrame(rows, columns=["class", "name", "points", HOLDS, UNDECIDED, BREAKS])
+    found = pd.DataFrame(rows, columns=["class", "name", "points", *FROM_SAFE])
     share = found[HOLDS] / found["points"]
     return found.assign(share=share).sort_values(["share", "class"], ignore_index=True).drop(columns="share")

@@ -5,22 +5,18 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from brittle.analysis.overview import RIGHT, WRONG, Overview
+from brittle.analysis.decisions import MORE_DRAWS
+from brittle.analysis.overview import FROM_SAFE, RIGHT, WRONG, Overview
 from brittle.analysis.text import aligned, number, share_of
 from brittle.estimate import Evidence
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED
 
-STATES = (HOLDS, UNDECIDED, BREAKS)
-"""The order in which states are shown."""
-
 SHOWN = 10
 """Classes in the table of a terminal."""
 
-FOUND = 10
-"""Points that hold, and that break, before a detector is worth fitting."""
-
-MORE_DRAWS = 10
-"""How many times the draws of a run that left points undecided are worth spending on those."""
+FEWEST_FOR_DETECTOR = 47
+"""Points that hold, and that break, before a detector is worth fitting: with fewer that break a true positive rate of
+0.95 cannot be calibrated once a fifth of them has chosen the score."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +99,9 @@ def next_steps(found: Overview, run: str = "RUN") -> tuple[NextStep, ...]:
     """
     show = f"brittle show {shlex.quote(run)}"
     limit = f" --limit {found.limit:g}"
+    open_ones, held, broken = (found.count(state) for state in (UNDECIDED, HOLDS, BREAKS))
     candidates = (
-        (found.count(UNDECIDED), "undecided: draw more noise for these", _draw_more(found, run)),
+        (open_ones, "undecided: draw more noise for these", _draw_more(found, run)),
         (
             found.count(BREAKS, RIGHT),
             "right, and noise breaks them: look at them",
@@ -116,7 +113,7 @@ def next_steps(found: Overview, run: str = "RUN") -> tuple[NextStep, ...]:
             f"{show} --state holds --wrong{limit}",
         ),
         (
-            min(found.count(BREAKS), found.count(HOLDS)) // FOUND and found.count(BREAKS),
+            broken if min(broken, held) >= FEWEST_FOR_DETECTOR else 0,
             "break: calibrate a detector that flags such predictions in one pass",
             f"brittle detector fit {shlex.quote(run)}{limit}",
         ),
@@ -135,13 +132,15 @@ def format_overview(found: Overview, run: str = "RUN") -> str:
     lines = [text for text in (how_brittle(found), where(found), how_sure(found)) if text]
     kinds = [kind for kind in found.groups.index if found.groups.loc[kind].sum()]
     if kinds:
-        counts = [[kind, *(f"{found.count(state, kind):,}" for state in STATES)] for kind in kinds]
-        lines += ["", *aligned([["predictions", *STATES], *counts])]
+        counts = [[kind, *(f"{found.count(state, kind):,}" for state in FROM_SAFE)] for kind in kinds]
+        lines += ["", *aligned([["predictions", *FROM_SAFE], *counts])]
     if len(found.classes) > 1:
         rows = found.classes.head(SHOWN).to_dict("records")
         lines += [
             "",
-            *aligned([["class", *STATES], *([row["name"], *(f"{row[state]:,}" for state in STATES)] for row in rows)]),
+            *aligned(
+                [["class", *FROM_SAFE], *([row["name"], *(f"{row[state]:,}" for state in FROM_SAFE)] for row in rows)]
+            ),
         ]
         lines += [f"  and {len(found.classes) - len(rows)} classes more"] if len(found.classes) > len(rows) else []
     steps = next_steps(found, run)
@@ -158,8 +157,9 @@ def _right(found: Overview) -> str:
 
 
 def _draw_more(found: Overview, run: str) -> str:
-    """The command that goes on with the undecided points of a run."""
-    most = found.column.parameters.get("draws") if found.column is not None and found.column.stops else None
+    """The command that goes on with the undecided points of a run, with more draws where it drew for this limit."""
+    drew = found.column is not None and found.column.limit == found.limit
+    most = found.column.parameters.get("draws") if found.column is not None and drew else None
     more = f" --most-draws {MORE_DRAWS * most}" if isinstance(most, int) else ""
     rule = f"--resume --until decided --limit {found.limit:g}{more}"
     if found.command is None or "score" not in found.command[:2]:
@@ -172,7 +172,7 @@ def _without_rule(command: tuple[str, ...]) -> list[str]:
     kept, skip = [], False
     for word in command:
         name, given, _ = word.partition("=")
-        if name in ("--until", "--limit", "--most-draws"):
+        if name in ("--until", "--limit", "--precision", "--most-draws"):
             skip = not given
         elif name in ("--resume", "--overwrite") or skip:
             skip = False

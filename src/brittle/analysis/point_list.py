@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from brittle.analysis.class_bias import class_name, class_of
 from brittle.analysis.columns import safety
-from brittle.analysis.decisions import STATES, column_for
+from brittle.analysis.decisions import STATES, check_limit, column_for
 from brittle.analysis.overview import LIMIT
 from brittle.analysis.text import aligned, number
 from brittle.errors import DataError, ParameterError, listed
@@ -49,8 +49,9 @@ def point_list(
 
     Raises:
         DataError: the run has no such class, no label, or no flip probability.
-        ParameterError: the state is none, or the score has no order.
+        ParameterError: the state is none, the limit is not between 0 and 1, or the score has no order.
     """
+    check_limit(limit)
     by = by or column_for(table, limit)
     if state not in (None, FAILED, *STATES):
         raise ParameterError("state", f"state is holds, breaks, undecided or failed; found {state!r:.40}")
