@@ -98,18 +98,18 @@ def overview(table: Scored, limit: float | None = None, column: Column | None = 
     bias = class_bias(table, column) if column is not None else None
     evidence = frame["evidence"].where(frame["state"].notna()).dropna().value_counts().to_dict()
     return Overview(
-        column,
-        limit,
-        len(frame),
-        sum(kind != UNLABELLED for kind in frame["kind"]),
-        frame["kind"].tolist().count(RIGHT),
-        groups,
-        sum(frame["state"].isna().tolist()),
-        _classes(table, frame),
-        bias,
-        evidence,
-        table.record.confidence,
-        table.record.command,
+        column=column,
+        limit=limit,
+        points=len(frame),
+        labelled=sum(kind != UNLABELLED for kind in frame["kind"]),
+        right=frame["kind"].tolist().count(RIGHT),
+        groups=groups,
+        without_number=sum(frame["state"].isna().tolist()),
+        classes=_classes(table, frame),
+        bias=bias,
+        evidence=evidence,
+        confidence=table.record.confidence,
+        command=table.record.command,
     )
 
 

@@ -55,7 +55,10 @@ class Growth:
     added: tuple[Score, ...]
 
     def is_in(self, scores: pa.Table) -> bool:
-        """Whether the rows of a shard are there for every score that the run will hold."""
+        """Whether a shard holds rows of every score that the run will hold, as those of its first point say.
+
+        A shard is written whole, so all points have the same.
+        """
         points, *pairs = (scores[column].to_pylist() for column in ("point", "score", "parameters"))
         return {tuple(pair) for point, *pair in zip(points, *pairs, strict=True) if point == points[0]} >= {
             *self.scores

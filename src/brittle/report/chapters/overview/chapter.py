@@ -88,13 +88,13 @@ class OverviewChapter(Chapter[FirstScreen]):
         bars = _bars(contents, found)
         hidden = len(found.classes) - len(bars) if bars else 0
         return FirstScreen(
-            show(how_brittle(found)),
-            show(where(found)),
-            show(how_sure(found)),
-            _groups(found),
-            bars,
-            f"{plural(hidden, 'class')} between these." if hidden else "",
-            next_steps(found),
+            brittle=show(how_brittle(found)),
+            where=show(where(found)),
+            sure=show(how_sure(found)),
+            groups=_groups(found),
+            bars=bars,
+            left_out=f"{plural(hidden, 'class')} between these." if hidden else "",
+            steps=next_steps(found),
         )
 
 
