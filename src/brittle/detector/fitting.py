@@ -125,10 +125,7 @@ def fit(
         check_learned(pseudo_margin, identity, norm)
     scored = scores or table
     entries = _entries(scored, score, norm, pseudo_margin)
-    values = {
-        name: points.scores(rows_by_point(scored, entry), reading_of(name).oriented(1.0))
-        for name, entry in entries.items()
-    }
+    values = {name: points.scores(rows_by_point(scored, entry), reading_of(name)) for name, entry in entries.items()}
     found = calibrate(points, values, goal, criterion.wider)
     return DetectorFields(
         format=FORMAT,
