@@ -76,7 +76,10 @@ def aurocs(table: Table, limit: float) -> list[list[object]]:
 
 
 def differs(stated: Rate, found: Rate, confidence: float) -> bool:
-    """Whether two rates differ by the exact test, however the undecided points of both are counted."""
+    """Whether two rates differ by the exact test, however the undecided points of both are counted.
+
+    They do not where the shares that the two can have overlap: some way to count makes them equal.
+    """
     ours, theirs = ways(stated), ways(found)
     if (
         ours[0][0] * theirs[1][1] <= theirs[1][0] * ours[0][1]

@@ -11,8 +11,18 @@ from helpers.tables import make_table, without_score
 
 from brittle import Table
 from brittle.analysis.overview import LIMIT, NAMED, overview
-from brittle.analysis.overview_text import format_overview, how_brittle, how_sure, next_steps, where
+from brittle.analysis.overview_text import (
+    FEWEST_FOR_DETECTOR,
+    format_overview,
+    how_brittle,
+    how_sure,
+    next_steps,
+    where,
+)
+from brittle.detector.results import choice_of
+from brittle.detector.threshold import points_needed
 from brittle.errors import ParameterError
+from brittle.estimate import Parameter
 from brittle.store.schemas import POINTS, SCORES
 
 HOLD, BREAK, OPEN = (0.0, 0.05), (0.2, 0.4), (0.05, 0.2)
@@ -107,7 +117,6 @@ def test_one_class_is_named_only_where_the_data_tell_it_from_every_other() -> No
 
 def test_runs_that_can_say_little() -> None:
     one = overview(made([OPEN]))
-    assert "1 of 1 prediction" not in how_brittle(one)
     assert "0 of 1 prediction (0%) holds" in how_brittle(one)
     assert "1 is undecided" in how_brittle(one)
     assert where(one) == ""
@@ -141,22 +150,63 @@ def test_what_the_states_rest_on_is_said(evidence: str, said: str) -> None:
 
 
 def test_steps_carry_their_command() -> None:
-    found = overview(made([HOLD] * 20 + [OPEN] * 3 + [BREAK] * 12, [False] * 5 + [True] * 30))
+    found = overview(made([HOLD] * 60 + [OPEN] * 3 + [BREAK] * 50, [False] * 5 + [True] * 108))
     assert [step.command for step in next_steps(found, "a run")] == [
         "brittle score --model models:cnn --data cifar10 --sigma 0.05,0.1,0.25 --resume --until decided --limit 0.9",
         "brittle show 'a run' --state breaks --right --limit 0.9",
         "brittle show 'a run' --state holds --wrong --limit 0.9",
         "brittle detector fit 'a run' --limit 0.9",
     ]
-    assert [step.points for step in next_steps(found)] == [3, 12, 5, 12]
+    assert [step.points for step in next_steps(found)] == [3, 50, 5, 50]
     again = replace(
-        found, command=("brittle", "score", "m.pt2", "d", "--limit=0.9", "--until", "decided", "--out", "r")
+        found,
+        command=(
+            "brittle",
+            "score",
+            "m.pt2",
+            "d",
+            "--limit=0.9",
+            "--until",
+            "decided",
+            "--precision",
+            "0.1",
+            "--out",
+            "r",
+        ),
     )
     assert next_steps(again)[0].command == "brittle score m.pt2 d --out r --resume --until decided --limit 0.9"
     narrow = replace(found, command=("brittle", "score", "m.pt2", "d", "--precision", "0.1", "--most-draws=400"))
     assert next_steps(narrow)[0].command == "brittle score m.pt2 d --resume --until decided --limit 0.9"
     python = replace(found, command=None)
     assert next_steps(python)[0].command.startswith("brittle score MODEL DATA --out RUN --resume")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "more"),
+    [
+        ({"draws": 400, "limit": 0.9, "sigma": 0.1}, " --most-draws 4000"),
+        ({"draws": 400, "limit": 0.8, "sigma": 0.1}, ""),
+        ({"draws": 400, "precision": 0.1, "sigma": 0.1}, ""),
+        ({"adaptive": True, "draws": 400, "sigma": 0.1}, ""),
+    ],
+    ids=str,
+)
+def test_more_draws_are_named_where_the_run_drew_for_the_limit(parameters: dict[str, Parameter], more: str) -> None:
+    """Elsewhere the count is another one, with as many draws as it has by default."""
+    found = overview(made([OPEN]), 0.9)
+    assert found.column is not None
+    record = replace(found.column.record, parameters=parameters)
+    asked = replace(found, column=replace(found.column, record=record))
+    assert next_steps(asked)[0].command.endswith(f" --resume --until decided --limit 0.9{more}")
+
+
+def test_a_detector_is_advised_where_it_can_be_calibrated() -> None:
+    """By default: a rate of 0.95, on what is left once a fifth has chosen the score."""
+    fewest = FEWEST_FOR_DETECTOR
+    assert fewest - choice_of(fewest) >= 2 * points_needed(0.95) > fewest - 1 - choice_of(fewest - 1)
+    for breaks, advised in ((fewest, True), (fewest - 1, False)):
+        steps = next_steps(overview(made([HOLD] * 100 + [BREAK] * breaks)))
+        assert any("detector fit" in step.command for step in steps) == advised
 
 
 @pytest.mark.parametrize("limit", [0.0, 1.0, float("nan"), -1.0])

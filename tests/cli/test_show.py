@@ -54,6 +54,7 @@ def test_a_screen_a_list_and_a_point(capsys: pytest.CaptureFixture[str]) -> None
         (("3", "--top", "4"), "POINT (3) shows one point and takes no option of a list"),
         (("nobody",), "no point of the run has the id, row or name 'nobody'"),
         (("--by", "mommets"), "expected a score of this run, found mommets"),
+        (("--limit", "2", "--state", "holds"), "limit must be a number between 0 and 1"),
         (("--limit", "1"), "limit must be a number between 0 and 1"),
         (("--limit", "nan"), "limit must be a number between 0 and 1"),
         (("--sigma", "0.3"), "no score of the run has sigma 0.3; it has 0.1"),

@@ -12,7 +12,7 @@ from helpers.resumed import SHARD, run
 
 from brittle.errors import BrittleError, ResumeError
 from brittle.run import JobOptions, execute, make_job
-from brittle.run.growth import grown
+from brittle.run.growth import growth_of
 from brittle.run.job import Job
 from brittle.run.record import describe
 from brittle.run.workers.crew import Crew
@@ -43,13 +43,13 @@ def job(scores: Sequence[Score]) -> Job:
 )
 def test_what_a_run_grows_to(held: list[Score], asked: list[Score], then: list[Score]) -> None:
     before = describe(job(held))
-    found, growth = grown(job(asked), before, "run")
+    found, growth = growth_of(job(asked), before, "run")
     assert growth is not None
     assert list(found.scores) == then
     assert [*growth.added] == [score for score in then if score not in (*held, MORE)]
     assert [one.score for one in growth.continued] == [score for score in then if score == MORE]
     assert growth.expected(before, describe(found)) == describe(found)
-    again, nothing = grown(job(asked), describe(found), "run")
+    again, nothing = growth_of(job(asked), describe(found), "run")
     assert nothing is None
     assert list(again.scores) == then
 
@@ -67,7 +67,7 @@ def test_what_a_run_grows_to(held: list[Score], asked: list[Score], then: list[S
 )
 def test_what_is_another_run(held: list[Score], asked: list[Score]) -> None:
     wanted = job(asked)
-    assert grown(wanted, describe(job(held)), "run") == (wanted, None)
+    assert growth_of(wanted, describe(job(held)), "run") == (wanted, None)
 
 
 RULE: dict[str, Any] = {"until": "decided", "limit": 0.9}

@@ -15,6 +15,9 @@ from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Scored
 STATES = (HOLDS, BREAKS, UNDECIDED)
 """What a point may be."""
 
+MORE_DRAWS = 10
+"""How many times the draws of a run that left points undecided are worth spending on those."""
+
 
 def decide(table: Scored, limit: float | None = None, column: Column | None = None) -> pd.DataFrame:
     """Whether the prediction of each point is kept with probability `limit` or more under the noise of a column.
@@ -49,12 +52,12 @@ def decide(table: Scored, limit: float | None = None, column: Column | None = No
 
 
 def check_limit(limit: object) -> None:
-    """Raise unless `limit` is a number between 0 and 1.
+    """Raise where a limit is given that is none.
 
     Raises:
-        ParameterError: it is something else.
+        ParameterError: it is not a number between 0 and 1.
     """
-    if not (isinstance(limit, Real) and 0 < float(limit) < 1):
+    if limit is not None and not (isinstance(limit, Real) and 0 < float(limit) < 1):
         raise ParameterError("limit", f"limit must be a number between 0 and 1; found {limit!r:.40}")
 
 

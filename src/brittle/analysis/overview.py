@@ -15,6 +15,9 @@ from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row, Scored
 LIMIT = 0.9
 """A prediction holds where it is kept with this probability or more, unless a run or a reader names another one."""
 
+FROM_SAFE = (HOLDS, UNDECIDED, BREAKS)
+"""The states of points, the safest first: the order in which they are shown."""
+
 RIGHT, WRONG, UNLABELLED = "right", "wrong", "no label"
 """What a prediction is, as far as the labels say."""
 
@@ -27,7 +30,7 @@ class Overview:
     """What a run says of its points, for one limit.
 
     Attributes:
-        column: the flip probability that was read; None where the run has none with a value.
+        column: the flip probability that was read; None where the run has none.
         limit: a prediction holds where `p_robust` is at least this.
         points: points of the run.
         labelled: those of them with a label and a prediction.
@@ -92,30 +95,29 @@ def overview(
         ParameterError: the limit is not between 0 and 1.
     """
     check_column("column", column)
-    if limit is not None:
-        check_limit(limit)
+    check_limit(limit)
     column = column if column is not None else column_if_any(table, limit, sigma)
     limit = limit if limit is not None else (column.limit if column is not None else None) or LIMIT
     frame = _frame(table, limit, column)
     groups = pd.crosstab(frame["kind"], frame["state"]).reindex(
-        index=[RIGHT, WRONG, UNLABELLED], columns=[HOLDS, UNDECIDED, BREAKS], fill_value=0
+        index=[RIGHT, WRONG, UNLABELLED], columns=FROM_SAFE, fill_value=0
     )
     bias = class_bias(table, column) if column is not None else None
     evidence = frame["evidence"].where(frame["state"].notna()).dropna().value_counts().to_dict()
     return Overview(
-        column,
-        limit,
-        len(frame),
-        sum(kind != UNLABELLED for kind in frame["kind"]),
-        frame["kind"].tolist().count(RIGHT),
-        groups,
-        sum(frame["state"].isna().tolist()),
-        _classes(table, frame),
-        bias,
-        evidence,
-        table.record.confidence,
-        next((one.label for one in table.columns if safety(one) is not None), ""),
-        table.record.command,
+        column=column,
+        limit=limit,
+        points=len(frame),
+        labelled=sum(kind != UNLABELLED for kind in frame["kind"]),
+        right=frame["kind"].tolist().count(RIGHT),
+        groups=groups,
+        without_number=sum(frame["state"].isna().tolist()),
+        classes=_classes(table, frame),
+        bias=bias,
+        evidence=evidence,
+        confidence=table.record.confidence,
+        order=next((one.label for one in table.columns if safety(one) is not None), ""),
+        command=table.record.command,
     )
 
 
@@ -132,11 +134,11 @@ def _frame(table: Scored, limit: float, column: Column | None) -> pd.DataFrame:
 
 def _classes(table: Scored, frame: pd.DataFrame) -> pd.DataFrame:
     known = frame.dropna(subset=["class", "state"])
-    counts = pd.crosstab(known["class"], known["state"]).reindex(columns=[HOLDS, UNDECIDED, BREAKS], fill_value=0)
+    counts = pd.crosstab(known["class"], known["state"]).reindex(columns=FROM_SAFE, fill_value=0)
     rows = [
         {"class": key, "name": class_name(table, key), "points": sum(row.values()), **row}
         for key, row in zip(map(int, counts.index.tolist()), counts.to_dict("records"), strict=True)
     ]
-    found = pd.DataFrame(rows, columns=["class", "name", "points", HOLDS, UNDECIDED, BREAKS])
+    found = pd.DataFrame(rows, columns=["class", "name", "points", *FROM_SAFE])
     shares = {"broken": -found[BREAKS] / found["points"], "held": found[HOLDS] / found["points"]}
     return found.assign(**shares).sort_values(["broken", "held", "class"], ignore_index=True).drop(columns=[*shares])

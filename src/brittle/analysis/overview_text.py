@@ -5,22 +5,18 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from brittle.analysis.overview import RIGHT, WRONG, Overview
+from brittle.analysis.decisions import MORE_DRAWS
+from brittle.analysis.overview import FROM_SAFE, RIGHT, WRONG, Overview
 from brittle.analysis.text import aligned, number, share_of
 from brittle.estimate import Evidence
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED
 
-STATES = (HOLDS, UNDECIDED, BREAKS)
-"""The order in which states are shown."""
-
 SHOWN = 10
 """Classes in the table of a terminal."""
 
-FOUND = 10
-"""Points that hold, and that break, before a detector is worth fitting."""
-
-MORE_DRAWS = 10
-"""How many times the draws of a run that left points undecided are worth spending on those."""
+FEWEST_FOR_DETECTOR = 47
+"""Points that hold, and that break, before a detector is worth fitting: with fewer that break a true positive rate of
+0.95 cannot be calibrated once a fifth of them has chosen the score."""
 
 
 @dataclass(frozen=True)
@@ -103,35 +99,29 @@ def next_steps(found: Overview, run: str = "RUN") -> tuple[NextStep, ...]:
         run: the folder of the run.
     """
     show = f"brittle show {shlex.quote(run)}"
+    if found.column is None:
+        text = f"{found.points:,} without a flip probability: see what another score says of them."
+        return (NextStep(found.points, text, f"{show} --by {shlex.quote(found.order)}"),) if found.order else ()
     limit = f" --limit {found.limit:g}"
+    open_ones, held, broken = (found.count(state) for state in (UNDECIDED, HOLDS, BREAKS))
     candidates = (
+        (open_ones, "undecided: draw more noise for these", _draw_more(found, run)),
         (
-            (found.count(UNDECIDED), "undecided: draw more noise for these", _draw_more(found, run)),
-            (
-                found.count(BREAKS, RIGHT),
-                "right, and noise breaks them: look at them",
-                f"{show} --state breaks --right{limit}",
-            ),
-            (
-                found.count(HOLDS, WRONG),
-                "wrong, and no noise shows it: check their labels",
-                f"{show} --state holds --wrong{limit}",
-            ),
-            (
-                min(found.count(BREAKS), found.count(HOLDS)) // FOUND and found.count(BREAKS),
-                "break: calibrate a detector that flags such predictions in one pass",
-                f"brittle detector fit {shlex.quote(run)}{limit}",
-            ),
-            (found.without_number, "without a number: see why", f"{show} --state failed"),
-        )
-        if found.column is not None
-        else (
-            (
-                found.points if found.order else 0,
-                "without a flip probability: see what another score says of them",
-                f"{show} --by {shlex.quote(found.order)}",
-            ),
-        )
+            found.count(BREAKS, RIGHT),
+            "right, and noise breaks them: look at them",
+            f"{show} --state breaks --right{limit}",
+        ),
+        (
+            found.count(HOLDS, WRONG),
+            "wrong, and no noise shows it: check their labels",
+            f"{show} --state holds --wrong{limit}",
+        ),
+        (
+            broken if min(broken, held) >= FEWEST_FOR_DETECTOR else 0,
+            "break: calibrate a detector that flags such predictions in one pass",
+            f"brittle detector fit {shlex.quote(run)}{limit}",
+        ),
+        (found.without_number, "without a number: see why", f"{show} --state failed"),
     )
     return tuple(NextStep(points, f"{points:,} {text}.", command) for points, text, command in candidates if points)
 
@@ -146,13 +136,15 @@ def format_overview(found: Overview, run: str = "RUN") -> str:
     lines = [text for text in (how_brittle(found), where(found), how_sure(found)) if text]
     kinds = [kind for kind in found.groups.index if found.groups.loc[kind].sum()]
     if kinds:
-        counts = [[kind, *(f"{found.count(state, kind):,}" for state in STATES)] for kind in kinds]
-        lines += ["", *aligned([["predictions", *STATES], *counts])]
+        counts = [[kind, *(f"{found.count(state, kind):,}" for state in FROM_SAFE)] for kind in kinds]
+        lines += ["", *aligned([["predictions", *FROM_SAFE], *counts])]
     if len(found.classes) > 1:
         rows = found.classes.head(SHOWN).to_dict("records")
         lines += [
             "",
-            *aligned([["class", *STATES], *([row["name"], *(f"{row[state]:,}" for state in STATES)] for row in rows)]),
+            *aligned(
+                [["class", *FROM_SAFE], *([row["name"], *(f"{row[state]:,}" for state in FROM_SAFE)] for row in rows)]
+            ),
         ]
         lines += [f"  and {len(found.classes) - len(rows)} classes more"] if len(found.classes) > len(rows) else []
     steps = next_steps(found, run)
@@ -169,9 +161,9 @@ def _right(found: Overview) -> str:
 
 
 def _draw_more(found: Overview, run: str) -> str:
-    """The command that goes on with the undecided points of a run."""
-    drawn = found.column is not None and found.column.limit == found.limit
-    most = found.column.parameters.get("draws") if found.column is not None and drawn else None
+    """The command that goes on with the undecided points of a run, with more draws where it drew for this limit."""
+    drew = found.column is not None and found.column.limit == found.limit
+    most = found.column.parameters.get("draws") if found.column is not None and drew else None
     more = f" --most-draws {MORE_DRAWS * most}" if isinstance(most, int) else ""
     rule = f"--resume --until decided --limit {found.limit:g}{more}"
     if found.command is None or "score" not in found.command[:2]:

@@ -49,11 +49,10 @@ def point_list(
 
     Raises:
         DataError: the run has no such class, no label, or no flip probability.
-        ParameterError: the state is none, or the score has no order.
+        ParameterError: the state is none, the limit is not between 0 and 1, or the score has no order.
     """
     check_column("by", by)
-    if limit is not None:
-        check_limit(limit)
+    check_limit(limit)
     by = by if by is not None else column_for(table, limit)
     if state not in (None, FAILED, *STATES):
         raise ParameterError("state", f"state is holds, breaks, undecided or failed; found {state!r:.40}")

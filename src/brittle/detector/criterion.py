@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from brittle.analysis.decisions import MORE_DRAWS
 from brittle.estimate import Parameter, Scalar, score_label
 from brittle.scores.until import MOST_DRAWS
 from brittle.store.columns import setting_of
@@ -96,7 +97,7 @@ class NoiseCriterion:
             return f"{said}; draw for this limit, brittle.score(..., until='decided', limit={self.limit:g})"
         draws = self.noise.get("draws")
         drawn = self.noise.get("limit") == self.limit and isinstance(draws, int)
-        more = f" --most-draws {10 * draws}" if drawn and isinstance(draws, int) else ""
+        more = f" --most-draws {MORE_DRAWS * draws}" if drawn and isinstance(draws, int) else ""
         family = f" --noise {self.noise['noise']}" if "noise" in self.noise else ""
         return (
             f"{said}; fewer are where {'more' if drawn else f'up to {MOST_DRAWS:,}'} noisy copies are drawn for this "

@@ -31,6 +31,7 @@ from brittle.errors import DetectorFormatError, ModelError, ParameterError
 from brittle.estimate import CONFIDENCE, Status
 from brittle.model.classifier import Classifier
 from brittle.model.head import find_head
+from brittle.scores import LogitMargin
 from brittle.store.files.strict_json import FormatProblem, convert, dump, parse_json, read_text
 from brittle.store.files.writing import write
 from brittle.store.table import Table
@@ -52,8 +53,7 @@ class Detector(DetectorFields):
 
     Validity: for points drawn as those of the run were, on the model whose identity is `model`. A brittle point whose
     margin the attacks overlooked counts as robust; a point that is undecided belongs to neither, and the rates count it
-    either way. NaN and infinite scores or logits, and ties of the two largest
-    logits, are always brittle.
+    either way. NaN and infinite scores or logits, and ties of the two largest logits, are always brittle.
 
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.3; Vovk et al., Algorithmic
     learning in a random world (2005), for the threshold.
@@ -122,7 +122,7 @@ class Detector(DetectorFields):
         """
         check_runs(table, scores, pseudo_margin)
         goal, question = Goal(tpr, confidence, seed), Question(epsilon, limit, norm, margin, column)
-        decisive = "logit_margin" if score is None and limit is None else score
+        decisive = LogitMargin.name if score is None and limit is None else score
         return cls(**vars(fit(table, question, goal, decisive, scores, pseudo_margin)))
 
     @property

@@ -101,7 +101,7 @@ def _missing(table: Table, asked: str) -> DataError:
     return DataError("no_such_score", f"the run does not hold {asked}; its scores: {there}; score the points by it too")
 
 
-def rows_of(table: Table, entry: ScoreRecord) -> pd.DataFrame:
+def rows_by_point(table: Table, entry: ScoreRecord) -> pd.DataFrame:
     """The rows of one score, by point."""
     frame = table.long()
     wanted = (frame["score"] == entry.score) & (frame["parameters"] == parameters_json(entry.parameters))

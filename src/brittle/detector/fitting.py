@@ -9,7 +9,7 @@ from importlib.metadata import version
 from brittle.analysis.decisions import column_for
 from brittle.detector.calibration import Goal, calibrate
 from brittle.detector.criterion import MarginCriterion, NoiseCriterion
-from brittle.detector.entries import check_label, check_table, margin_entry, norm_of, rows_of, score_entry
+from brittle.detector.entries import check_label, check_table, margin_entry, norm_of, rows_by_point, score_entry
 from brittle.detector.fields import FORMAT, DetectorFields
 from brittle.detector.identity import Identity, Source, check_same_run
 from brittle.detector.known_points import KnownPoints, by_decision, by_margin
@@ -85,7 +85,7 @@ class Question:
             norm = norm_of(table, self.norm, self.margin)
             entry = margin_entry(table, norm, self.margin)
             worst = MarginCriterion(self.epsilon, norm, _scalars(entry))
-            return worst, by_margin(rows_of(table, entry), worst, learned_from)
+            return worst, by_margin(rows_by_point(table, entry), worst, learned_from)
         assert self.limit is not None
         column = column_for(table, self.limit) if self.column is None else column_of(table.columns, self.column)
         if not column.is_probability or column.setting.sigma is None:
@@ -125,9 +125,7 @@ def fit(
         check_learned(pseudo_margin, identity, norm)
     scored = scores or table
     entries = _entries(scored, score, norm, pseudo_margin)
-    values = {
-        name: points.scores(rows_of(scored, entry), reading_of(name).oriented(1.0)) for name, entry in entries.items()
-    }
+    values = {name: points.scores(rows_by_point(scored, entry), reading_of(name)) for name, entry in entries.items()}
     found = calibrate(points, values, goal, criterion.wider)
     return DetectorFields(
         format=FORMAT,

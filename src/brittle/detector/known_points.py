@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from brittle.analysis.decisions import decide
 from brittle.detector.criterion import Criterion, MarginCriterion, NoiseCriterion
 from brittle.detector.results import LeftOut
+from brittle.detector.scoring import Reading
 from brittle.errors import DataError
 from brittle.estimate import Status
 from brittle.store.columns import BREAKS, HOLDS, Column, Scored
@@ -41,12 +42,12 @@ class KnownPoints:
         """Which are neither brittle nor robust, `[n]`."""
         return ~(self.brittle | self.robust)
 
-    def scores(self, rows: pd.DataFrame, sign: float) -> NDArray[np.float64]:
+    def scores(self, rows: pd.DataFrame, reading: Reading) -> NDArray[np.float64]:
         """A score of these points, larger where safer, `[n]`; minus infinity where there is no finite number.
 
         Args:
             rows: the rows of the score, by point.
-            sign: -1 where smaller values of the score are safer, otherwise 1.
+            reading: how a detector reads it.
 
         Raises:
             DataError: one of the points is not among `rows`.
@@ -58,7 +59,7 @@ class KnownPoints:
                 f"{len(absent)} of {self.left_out.points} points that the detector is calibrated on are not in the run "
                 f"of the scores, first {absent[0]!r:.60}; score all of them",
             )
-        safety = sign * rows.reindex(self.ids)["value"].to_numpy(np.float64)
+        safety = reading.oriented(rows.reindex(self.ids)["value"].to_numpy(np.float64))
         return np.where(np.isfinite(safety), safety, -np.inf)
 
 

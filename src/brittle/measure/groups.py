@@ -71,8 +71,7 @@ def noisy_chunks(
     stream = Stream(noise, clean.inputs, clean.ids, clean.seed, purpose)
     most = max(1, clean.rows // (len(clean.inputs) * members))
     first = after // members
-    for _ in range(first):
-        stream.draw(1)
+    stream.skip(first)
     for end in sorted({budget // members for budget in budgets}):
         while first < end:
             units = min(most, end - first)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -38,11 +38,6 @@ class StoppedVotes:
     nonfinite: Tensor
     tied: Tensor
     passes: Tensor
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[StoppedVotes]) -> StoppedVotes:
-        """The votes of the points of several batches."""
-        return cls(*(torch.cat([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
 
 @dataclass(frozen=True)

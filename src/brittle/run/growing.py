@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,20 +14,18 @@ from torch import Tensor
 from brittle.data import Batch
 from brittle.doctor.reference import Reference
 from brittle.errors import ModelError, StorageError
-from brittle.estimate import Status, parameters_json
+from brittle.estimate import Status
 from brittle.intervals import sequence_successes
 from brittle.measure import Clean, SampleUntil, StoppedVotes
+from brittle.measure.rows import join
 from brittle.run.evaluation import cells, evaluate, look_at
-from brittle.run.growth import Continued, Growth, Key
+from brittle.run.growth import Continued, Growth, ScoreKey
 from brittle.run.job import Job
 from brittle.scores.sound import estimate_of
 from brittle.store.account import Account
-from brittle.store.columns import WITHOUT_VALUE
+from brittle.store.columns import WITHOUT_VALUE, Row
 from brittle.store.schemas import SCORES
 from brittle.store.table import rows_of
-
-Row = dict[str, Any]
-"""A row of a table by its columns."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +97,10 @@ class _Held:
     """
 
     points: Mapping[str, Row]
-    rows: Mapping[tuple[str, Key], Row]
+    rows: Mapping[tuple[str, ScoreKey], Row]
 
     @classmethod
-    def of(cls, tables: Mapping[str, pa.Table], scores: Iterable[Key], number: int) -> _Held:
+    def of(cls, tables: Mapping[str, pa.Table], scores: Iterable[ScoreKey], number: int) -> _Held:
         """The rows of these scores.
 
         Raises:
@@ -134,9 +131,9 @@ class _Held:
             return None
         return 0 if row["value"] is None else one.most
 
-    def with_rows(self, growth: Growth, rows: Mapping[tuple[str, Key], Row]) -> Iterable[Row]:
+    def with_rows(self, growth: Growth, rows: Mapping[tuple[str, ScoreKey], Row]) -> Iterable[Row]:
         """All rows, point by point, with new ones among them; a score that another goes on from stands before it."""
-        places = {one.before: _key(one) for one in growth.continued}
+        places = {one.before: one.key for one in growth.continued}
         added = [key for key in growth.scores if key not in growth.held and key not in places.values()]
         for point in self.points:
             for key in growth.held:
@@ -151,7 +148,7 @@ class _Held:
 class _Part:
     """What came of a batch: its new rows, and the passes on top of those that its points have."""
 
-    rows: dict[tuple[str, Key], Row] = field(default_factory=dict)
+    rows: dict[tuple[str, ScoreKey], Row] = field(default_factory=dict)
     passes: Counter[str] = field(default_factory=Counter)
 
 
@@ -203,7 +200,7 @@ class _Visit:
         columns = cells(estimate_of(one.score, {need: votes}, job.confidence, len(order)))
         draws = votes.draws.tolist()
         for place, at in enumerate(order):
-            point, (name, parameters) = batch.ids[at], _key(one)
+            point, (name, parameters) = batch.ids[at], one.key
             own = {"point": point, "score": name, "parameters": parameters}
             part.rows[point, (name, parameters)] = own | {column: found[place] for column, found in columns.items()}
             part.passes[point] += draws[place] - min(draws[place], one.most)
@@ -220,7 +217,7 @@ class _Visit:
             )
         if anew:
             votes.append(need(classifier, clean.only(torch.tensor(anew))))
-        return StoppedVotes.concatenate(votes)
+        return join(votes)
 
     def _flips(self, rows: Sequence[Row], draws: int) -> tuple[Tensor, Tensor]:
         """How many of the draws flipped, ties among them and not; the two ends of an interval tell it, `[B]` each."""
@@ -242,7 +239,3 @@ class _Visit:
                     f"row {row} was predicted as class {there} when it was scored and is as {now} now; this is another "
                     f"model, score it into another folder",
                 )
-
-
-def _key(one: Continued) -> Key:
-    return one.score.name, parameters_json(one.score.parameters)

@@ -14,7 +14,7 @@ from brittle.run.job import Job
 from brittle.scores import MonteCarlo, Score
 from brittle.store.record import RunRecord, ScoreRecord
 
-Key = tuple[str, str]
+ScoreKey = tuple[str, str]
 """A score's name and its parameters, as the table writes them."""
 
 
@@ -29,8 +29,13 @@ class Continued:
     """
 
     score: MonteCarlo
-    before: Key
+    before: ScoreKey
     most: int
+
+    @property
+    def key(self) -> ScoreKey:
+        """What the run calls the count that takes its place."""
+        return _key(self.score)
 
 
 @dataclass(frozen=True)
@@ -44,13 +49,16 @@ class Growth:
         added: which of them are new.
     """
 
-    held: tuple[Key, ...]
-    scores: tuple[Key, ...]
+    held: tuple[ScoreKey, ...]
+    scores: tuple[ScoreKey, ...]
     continued: tuple[Continued, ...]
     added: tuple[Score, ...]
 
     def is_in(self, scores: pa.Table) -> bool:
-        """Whether the rows of a shard are there for every score that the run will hold."""
+        """Whether a shard holds rows of every score that the run will hold, as those of its first point say.
+
+        A shard is written whole, so all points have the same.
+        """
         points, *pairs = (scores[column].to_pylist() for column in ("point", "score", "parameters"))
         return {tuple(pair) for point, *pair in zip(points, *pairs, strict=True) if point == points[0]} >= {
             *self.scores
@@ -59,12 +67,12 @@ class Growth:
     def expected(self, before: RunRecord, now: RunRecord) -> RunRecord:
         """`before` with the scores of `now`, so that everything else, and the scores that stay, can be compared."""
         there = {_key_of(one): one for one in before.scores}
-        code = {_key(one.score): there[one.before].code for one in self.continued}
+        code = {one.key: there[one.before].code for one in self.continued}
         scores = (replace(one, code=code.get(_key_of(one), one.code)) for one in now.scores)
         return replace(before, scores=tuple(there.get(_key_of(one), one) for one in scores))
 
 
-def grown(job: Job, before: RunRecord, folder: str) -> tuple[Job, Growth | None]:
+def growth_of(job: Job, before: RunRecord, folder: str) -> tuple[Job, Growth | None]:
     """What `job` asks of a run, as a job with all scores that the run holds then, and what is more than it holds.
 
     A run grows by counts that stop (`MonteCarlo` with `limit` or `precision`): one with more draws takes the place of
@@ -83,7 +91,7 @@ def grown(job: Job, before: RunRecord, folder: str) -> tuple[Job, Growth | None]
     held = tuple(map(_key_of, before.scores))
     stopped = [score for score in job.scores if type(score) is MonteCarlo and score.stops]
     new = {_key(score): score for score in stopped if _key(score) not in held}
-    scores: dict[Key, Score] = {}
+    scores: dict[ScoreKey, Score] = {}
     continued: list[Continued] = []
     for key, old in zip(held, before.scores, strict=True):
         more = next((score for score in new.values() if _asks_same(score, old)), None)
@@ -132,9 +140,9 @@ def _again(old: ScoreRecord, stopped: Sequence[MonteCarlo]) -> MonteCarlo | None
     return None
 
 
-def _key(score: Score) -> Key:
+def _key(score: Score) -> ScoreKey:
     return score.name, parameters_json(score.parameters)
 
 
-def _key_of(record: ScoreRecord) -> Key:
+def _key_of(record: ScoreRecord) -> ScoreKey:
     return record.score, parameters_json(record.parameters)

@@ -20,7 +20,7 @@ from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
 from brittle.run.growing import grow
-from brittle.run.growth import Growth, grown
+from brittle.run.growth import Growth, growth_of
 from brittle.run.identity import check_same
 from brittle.run.job import Job, Shard
 from brittle.run.record import RunningRecord, describe, describe_score
@@ -168,7 +168,7 @@ def execute(
     with opened as folder, job.classifier.evaluating():
         before, growth = None if folder is None else folder.record, None
         if folder is not None and before is not None:
-            job, growth = grown(job, before, os.fspath(folder.path))
+            job, growth = growth_of(job, before, os.fspath(folder.path))
             fixed = replace(fixed, scores=tuple(map(describe_score, job.scores)))
             whole = before.finished is not None and len(folder.shards) == job.shards
             _check_resumed(folder, before, fixed, growth, whole, options)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from brittle.analysis.overview import Overview, overview
-from brittle.analysis.overview_text import STATES, NextStep, how_brittle, how_sure, next_steps, where
+from brittle.analysis.overview import FROM_SAFE, Overview, overview
+from brittle.analysis.overview_text import NextStep, how_brittle, how_sure, next_steps, where
 from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.contents import Contents, ends
 from brittle.report.wording import plural, show, small_percent
@@ -88,13 +88,13 @@ class OverviewChapter(Chapter[FirstScreen]):
         bars = _bars(contents, found)
         hidden = len(found.classes) - len(bars) if bars else 0
         return FirstScreen(
-            show(how_brittle(found)),
-            show(where(found)),
-            show(how_sure(found)),
-            _groups(found),
-            bars,
-            f"{plural(hidden, 'class')} between these." if hidden else "",
-            next_steps(found),
+            brittle=show(how_brittle(found)),
+            where=show(where(found)),
+            sure=show(how_sure(found)),
+            groups=_groups(found),
+            bars=bars,
+            left_out=f"{plural(hidden, 'class')} between these." if hidden else "",
+            steps=next_steps(found),
         )
 
 
@@ -102,7 +102,7 @@ def _groups(found: Overview) -> tuple[Group, ...]:
     """Of the kinds that the run holds, every state."""
     rated = found.points - found.without_number
     kinds = [kind for kind in found.groups.index if sum(found.groups.loc[kind].tolist())]
-    counts = [(kind, state, found.count(state, kind)) for kind in kinds for state in STATES]
+    counts = [(kind, state, found.count(state, kind)) for kind in kinds for state in FROM_SAFE]
     return tuple(Group(kind, state, small_percent(one / rated), f"{one:,}") for kind, state, one in counts)
 
 
@@ -115,7 +115,7 @@ def _bars(contents: Contents, found: Overview) -> tuple[Bar, ...]:
     bars = []
     for number in kept:
         row, start, parts = rows[number], 0.0, []
-        for state in STATES:
+        for state in FROM_SAFE:
             width = 100.0 * row[state] / row["points"]
             parts.append((state, int(row[state]), round(start, 2), round(width, 2)))
             start += width
