@@ -140,7 +140,7 @@ def by_levels(found: ByLevels, confidence: float) -> Interval:
 
 def _variance(found: ByLevels) -> Tensor:
     """The variance of the logarithm: what the chains show, and what they do not."""
-    return (1.0 + UNSEEN * found.levels).square() * found.variance.nan_to_num(nan=0.0)
+    return (1.0 + UNSEEN * found.levels.double()).square() * found.variance.nan_to_num(nan=0.0)
 
 
 def _quantile(confidence: float) -> float:
