@@ -61,18 +61,18 @@ def test_without_two_groups_nothing_differs() -> None:
 
 
 def test_equal_means_are_seldom_told_apart_however_unlike_their_laws() -> None:
-    """300 replicates at 1%: more than 10 that differ would have probability below 1e-3; ranks tell most apart."""
+    """150 replicates at 1%: more than 7 that differ would have probability below 1e-3; ranks tell most apart."""
     rng = np.random.default_rng(2)
-    problems = [[law(rng, size) for law, size in zip(LAWS, (50, 200, 20, 100), strict=True)] for _ in range(300)]
-    assert sum(mean_differences(groups, 0.99).p_value < 0.01 for groups in problems) <= 10
-    assert sum(kruskal(*groups).pvalue < 0.01 for groups in problems) > 250
+    problems = [[law(rng, size) for law, size in zip(LAWS, (50, 200, 20, 100), strict=True)] for _ in range(150)]
+    assert sum(mean_differences(groups, 0.99).p_value < 0.01 for groups in problems) <= 7
+    assert sum(kruskal(*groups).pvalue < 0.01 for groups in problems) > 125
 
 
 def test_a_class_that_is_worse_is_found() -> None:
-    """Nine classes of mean 0.9 and one of 0.75, 200 points each: found in at least 28 of 30 replicates."""
+    """Nine classes of mean 0.9 and one of 0.75, 200 points each: found in at least 11 of 12 replicates."""
     rng = np.random.default_rng(3)
     found = [
         mean_differences([rng.beta(15.0, 5.0, 200), *(rng.beta(18.0, 2.0, 200) for _ in range(9))], 0.99)
-        for _ in range(30)
+        for _ in range(12)
     ]
-    assert sum(one.least == (0,) for one in found) >= 28
+    assert sum(one.least == (0,) for one in found) >= 11

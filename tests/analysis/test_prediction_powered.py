@@ -42,27 +42,27 @@ def problem(
     ("points", "counted", "a", "b"), [(20, 5, 2.0, 1.0), (100, 30, 20.0, 0.4), (500, 120, 2.0, 1.0)]
 )
 def test_the_interval_covers(target: Target, estimator: str, points: int, counted: int, a: float, b: float) -> None:
-    """150 replicates at 99%; more than 7 misses would have probability below 1e-3 if coverage were 99%."""
+    """80 replicates at 99%; more than 5 misses would have probability below 1e-3 if coverage were 99%."""
     rng = np.random.default_rng(points)
     misses = 0
-    for _ in range(150):
+    for _ in range(80):
         p, estimates, counts = problem(rng, points, counted, ESTIMATORS[estimator], a, b)
         truth = a / (a + b) if target == "population" else p.mean()
         found = powered_mean(estimates, counts, 0.99, target, 100)
         misses += not found.low <= truth <= found.high
-    assert misses <= 7
+    assert misses <= 5
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_mean_has_no_bias_whatever_the_estimates(target: Target) -> None:
-    """The mean error of 150 replicates within 4 of its standard errors: false alarm below 1e-4."""
+    """The mean error of 60 replicates within 4.5 of its standard errors: false alarm below 1e-4."""
     rng = np.random.default_rng(7)
     for estimator in ESTIMATORS.values():
         errors = []
-        for _ in range(150):
+        for _ in range(60):
             p, estimates, counts = problem(rng, 300, 60, estimator)
             errors.append(powered_mean(estimates, counts, 0.99, target).mean - p.mean())
-        assert abs(np.mean(errors)) < 4.0 * np.std(errors) / math.sqrt(len(errors))
+        assert abs(np.mean(errors)) < 4.5 * np.std(errors) / math.sqrt(len(errors))
 
 
 def test_good_estimates_narrow_the_interval_and_useless_ones_do_not_widen_it() -> None:

@@ -23,7 +23,16 @@ from helpers.problems import Wrapped, inputs, linear_network, nan_under_noise, s
 import brittle
 from brittle.errors import ParameterError
 from brittle.estimate import FLIP_PROBABILITY, Status
-from brittle.scores import CATALOGUE, FeatureDistance, InputMargin, MonteCarlo, NoiseScore, ProbabilityChange, Score
+from brittle.scores import (
+    CATALOGUE,
+    FeatureDistance,
+    InputMargin,
+    MonteCarlo,
+    NoiseScore,
+    ProbabilityChange,
+    RareEvent,
+    Score,
+)
 from brittle.scores.probability_change import STATISTICS
 
 everything = pytest.mark.parametrize("score", EXAMPLES, ids=lambda score: score.label)
@@ -69,7 +78,7 @@ def test_any_scale_of_the_logits(score: Score, scale: float) -> None:
 
 @everything
 def test_alone_and_in_batches(score: Score) -> None:
-    count = 12 if isinstance(score, InputMargin | FeatureDistance) else 40
+    count = 12 if isinstance(score, InputMargin | FeatureDistance | RareEvent) else 40
     check_alone(small_classifier(), inputs(count), score, sizes=(1, 7, 32))
     double = brittle.Classifier(small_network(dtype=torch.float64), bounds=(0, 1))
     if count == 40:  # a search in double precision is looked at in `test_nearest.py`

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
-from scipy.special import ndtr, ndtri
+from scipy.special import betaincinv, ndtr, ndtri
 
 Values = NDArray[np.float64]
 
@@ -50,7 +50,8 @@ def lower_quantiles(values: Values, tails: Values) -> Values:
 
     along a vertical line to the left of 0. The line goes near the saddle point, where the sum over few places is right
     to a hundredth of the probability. The quantiles are read off a spline through a few such probabilities, at places
-    that the approximation of Lugannani and Rice finds. Above the mean of the law they are that mean.
+    that the approximation of Lugannani and Rice finds. Above the mean of the law they are that mean. Of numbers that
+    are 0 or all alike the weighted mean follows a Beta law, and the quantiles are its own.
 
     Source: Robert Lugannani and Stephen Rice, Saddle point approximation for the distribution of the sum of independent
     random variables, Adv. Appl. Prob. 12 (1980).
@@ -60,6 +61,9 @@ def lower_quantiles(values: Values, tails: Values) -> Values:
         tails: probabilities, between 0 and 1/2, `[T]`.
     """
     largest = float(values.max())
+    if bool(((values == 0.0) | (values == largest)).all()):
+        weighted = float(np.count_nonzero(values))
+        return largest * betaincinv(weighted, values.size - weighted + 1.0, tails)
     numbers, counts = _condensed(values / largest)
     numbers, counts = np.append(numbers, 0.0), np.append(counts, 1.0)
     places, found = _probabilities(numbers, counts, _tilts(numbers, counts, tails))

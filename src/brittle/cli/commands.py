@@ -60,9 +60,8 @@ def run() -> None:
     try:
         code = main(sys.argv[1:])
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = READER_GONE
+    except BrokenPipeError:  # whoever read the output has seen enough, and Python would flush it once more
+        os._exit(READER_GONE)
     sys.exit(code)
 
 
@@ -105,13 +104,12 @@ def demo(*, out: Path = Path("brittle-demo"), full: Annotated[bool, Flag] = Fals
     out
         Folder for the network, its test points, the run and the report.
     full
-        Score all test points by all scores at three sigmas, which takes minutes.
+        Score all test points by all scores but rare_event at three sigmas, which takes minutes.
     """
     from brittle.cli import digits
     from brittle.cli.demo import short
     from brittle.cli.score import score
     from brittle.cli.score_options import ScoreOptions
-    from brittle.scores import CATALOGUE
     from brittle.store.files.writing import check_folder
     from brittle.store.folder import check_free
 
@@ -122,7 +120,7 @@ def demo(*, out: Path = Path("brittle-demo"), full: Annotated[bool, Flag] = Fals
         return short(out, quiet)
     say(quiet, "training a small network on scikit-learn's digits")
     model, data = digits.prepare(out)
-    scoring = ScoreOptions(scores=tuple(CATALOGUE), sigma=digits.SIGMAS).taking(draws=digits.DRAWS, effort="fast")
+    scoring = ScoreOptions(scores=digits.SCORES, sigma=digits.SIGMAS).taking(draws=digits.DRAWS, effort="fast")
     code = score(str(model), data, out=out / "run", scoring=scoring, running=RunOptions(quiet=quiet))
     return code or report(out / "run", out=out / "report.html")
 
