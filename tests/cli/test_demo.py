@@ -59,6 +59,7 @@ def test_one_thread_computes_and_as_many_as_before_afterwards() -> None:
         torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 def test_the_full_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     small_demo(monkeypatch)
     assert main(["demo", "--full", "--out", str(tmp_path / "demo"), "--quiet"]) == 0
