@@ -142,7 +142,8 @@ def test_runs_that_can_say_little() -> None:
     [
         ("counted", "All intervals count noisy copies"),
         ("modelled", "2 of 2 intervals rest on a model of the margins that the noisy copies bear out"),
-        ("extrapolated", "2 of 2 intervals rest on a model of the margins beyond what any noisy copy showed"),
+        ("extrapolated", "2 of 2 intervals rest on a model alone, of noise that no noisy copy drew"),
+        ("sampled", "2 of 2 intervals rest on rare flips that were searched for, and do not cover flips"),
     ],
 )
 def test_what_the_states_rest_on_is_said(evidence: str, said: str) -> None:
@@ -175,6 +176,10 @@ def test_steps_carry_their_command() -> None:
         ),
     )
     assert next_steps(again)[0].command == "brittle score m.pt2 d --out r --resume --until decided --limit 0.9"
+    shared = replace(found, command=("brittle", "score", "m", "d", "--workers", "4", "--cluster=local", "--out", "r"))
+    assert next_steps(shared)[0].command == "brittle score m d --out r --resume --until decided --limit 0.9"
+    for foreign in (("rm", "score", "-rf", "x"), ("brittle", "demo")):
+        assert next_steps(replace(found, command=foreign))[0].command.startswith("brittle score MODEL DATA --out RUN")
     narrow = replace(found, command=("brittle", "score", "m.pt2", "d", "--precision", "0.1", "--most-draws=400"))
     assert next_steps(narrow)[0].command == "brittle score m.pt2 d --resume --until decided --limit 0.9"
     python = replace(found, command=None)

@@ -15,7 +15,7 @@ from brittle.analysis.point_card import format_point_card
 from brittle.analysis.point_list import format_point_list, point_list
 from brittle.cli import main
 
-TABLE = make_table(points=30, scores=("monte_carlo", "logit_margin"), sigmas=(0.1,))
+TABLE = make_table(points=30, scores=("monte_carlo", "logit_margin"), sigmas=(0.1, 0.25))
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +40,9 @@ def test_a_screen_a_list_and_a_point(capsys: pytest.CaptureFixture[str]) -> None
     assert said(capsys, "--top", "4", "--by", "logit_margin", "--class", "bird") == (
         format_point_list(point_list(TABLE, margin, of_class="bird"), TABLE, margin, 4) + "\n"
     )
+    for sigma in (0.1, 0.25):
+        label = f"monte_carlo(draws=400, sigma={sigma})"
+        assert label in said(capsys, "--top", "3", "--by", "monte_carlo", "--sigma", str(sigma)).splitlines()[0]
     assert said(capsys, "--state", "breaks", "--right") == (
         format_point_list(point_list(TABLE, flips, state="breaks", correct="right"), TABLE, flips, 20) + "\n"
     )
@@ -57,7 +60,7 @@ def test_a_screen_a_list_and_a_point(capsys: pytest.CaptureFixture[str]) -> None
         (("--limit", "2", "--state", "holds"), "limit must be a number between 0 and 1"),
         (("--limit", "1"), "limit must be a number between 0 and 1"),
         (("--limit", "nan"), "limit must be a number between 0 and 1"),
-        (("--sigma", "0.3"), "no score of the run has sigma 0.3; it has 0.1"),
+        (("--sigma", "0.3"), "no score of the run has sigma 0.3; it has 0.1, 0.25"),
         (("--class", "unicorn"), "no point of the run is in class 'unicorn'"),
     ],
 )

@@ -18,6 +18,16 @@ FEWEST_FOR_DETECTOR = 47
 """Points that hold, and that break, before a detector is worth fitting: with fewer that break a true positive rate of
 0.95 cannot be calibrated once a fifth of them has chosen the score."""
 
+RESTS = {
+    Evidence.MODELLED: "rest on a model of the margins that the noisy copies bear out",
+    Evidence.EXTRAPOLATED: "rest on a model alone, of noise that no noisy copy drew",
+    Evidence.SAMPLED: "rest on rare flips that were searched for, and do not cover flips that no search came near",
+}
+"""What intervals that do not count noisy copies rest on."""
+
+OWN_OPTIONS = ("--until", "--limit", "--precision", "--most-draws", "--workers", "--cluster")
+"""Options with a value that a command which draws more leaves out: it has a rule of its own, and one process."""
+
 
 @dataclass(frozen=True)
 class NextStep:
@@ -77,18 +87,16 @@ def how_sure(found: Overview) -> str:
     if not rated:
         return ""
     sure = f"A point is called only where its whole {100 * found.confidence:.4g}% interval lies on one side."
-    guessed = found.evidence.get(Evidence.EXTRAPOLATED.slug, 0)
-    counted = found.evidence.get(Evidence.COUNTED.slug, 0)
-    if counted == rated:
-        rests = "All intervals count noisy copies and hold for every network."
-    elif guessed:
-        rests = f"{guessed:,} of {rated:,} intervals rest on a model of the margins beyond what any noisy copy showed."
-    else:
-        rests = (
-            f"{rated - counted:,} of {rated:,} intervals rest on a model of the margins that the noisy copies bear out."
-        )
-    lost = f" {share_of(found.without_number, found.points, 'point')} have no number." if found.without_number else ""
-    return f"{sure} {rests}{lost}"
+    rests = [
+        f"{found.evidence[kind.slug]:,} of {rated:,} intervals {words}."
+        for kind, words in RESTS.items()
+        if found.evidence.get(kind.slug)
+    ] or ["All intervals count noisy copies and hold for every network."]
+    have = "has" if found.points == 1 else "have"
+    lost = (
+        [f"{share_of(found.without_number, found.points, 'point')} {have} no number."] if found.without_number else []
+    )
+    return " ".join([sure, *rests, *lost])
 
 
 def next_steps(found: Overview, run: str = "RUN") -> tuple[NextStep, ...]:
@@ -166,17 +174,17 @@ def _draw_more(found: Overview, run: str) -> str:
     most = found.column.parameters.get("draws") if found.column is not None and drew else None
     more = f" --most-draws {MORE_DRAWS * most}" if isinstance(most, int) else ""
     rule = f"--resume --until decided --limit {found.limit:g}{more}"
-    if found.command is None or "score" not in found.command[:2]:
+    if found.command is None or found.command[:2] != ("brittle", "score"):
         return f"brittle score MODEL DATA --out {shlex.quote(run)} {rule}"
     return f"{shlex.join(_without_rule(found.command))} {rule}"
 
 
 def _without_rule(command: tuple[str, ...]) -> list[str]:
-    """A command without the options that say when to stop, and whether to go on or to write over."""
+    """A command without `OWN_OPTIONS`, and without those that say whether to go on or to write over."""
     kept, skip = [], False
     for word in command:
         name, given, _ = word.partition("=")
-        if name in ("--until", "--limit", "--precision", "--most-draws"):
+        if name in OWN_OPTIONS:
             skip = not given
         elif name in ("--resume", "--overwrite") or skip:
             skip = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 from collections.abc import Sequence
@@ -60,9 +61,18 @@ def run() -> None:
     try:
         code = main(sys.argv[1:])
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the output has seen enough, and Python would flush it once more
-        os._exit(READER_GONE)
+    except BrokenPipeError:
+        if not _reader_gone():
+            raise
+        os._exit(READER_GONE)  # Python would flush the output once more
     sys.exit(code)
+
+
+def _reader_gone() -> bool:
+    """Whether nobody reads the output any more."""
+    watch = select.poll()
+    watch.register(sys.stdout.fileno(), 0)  # a broken pipe is told unasked
+    return bool(watch.poll(0))
 
 
 class _Terminated(BaseException):

@@ -67,7 +67,7 @@ def short(out: Path, quiet: bool) -> int:
     path = write_report(table, out / "report.html")
     show(summary(table))
     show(f"Report: {path}, to be opened in a browser")
-    show(f"Next:   brittle demo --full --out {out}-full (every score, {digits.TEST_POINTS} digits, 3 sigmas: minutes)")
+    show(f"Next:   brittle demo --full --out {out}-full (more scores, {digits.TEST_POINTS} digits, 3 sigmas: minutes)")
     show("        brittle score MODEL DATA --out RUN (your own network and data)")
     return 0
 

@@ -87,7 +87,8 @@ def show(
         from brittle.analysis.decisions import column_for
         from brittle.analysis.point_list import format_point_list, point_list
 
-        column = named_column(table.columns, by) if by else column_for(table, limit, sigma)
+        at_level = [one for one in table.columns if sigma is None or one.setting.sigma in (sigma, None)]
+        column = named_column(at_level, by) if by else column_for(table, limit, sigma)
         correct = "right" if right else "wrong" if wrong else None
         frame = point_list(table, column, of_class=of_class, state=state, correct=correct, limit=limit)
         print_lines(format_point_list(frame, table, column, top or TOP))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from helpers.pages import assert_inert, open_contents, page_of, result_of
 from helpers.tables import HOSTILE, make_table
@@ -46,3 +48,11 @@ def test_it_stands_before_all_else_and_a_reader_of_screens_hears_the_bars() -> N
 
 def test_a_run_without_flip_probabilities_has_none() -> None:
     assert OverviewChapter().summarize(open_contents(make_table(points=5, scores=("logit_margin",)))) is None
+
+
+def test_a_command_of_somebody_else_is_shown_and_turns_no_text_round() -> None:
+    table = make_table()
+    hostile = replace(table, record=replace(table.record, command=("brittle", "score", "\u202egnp.exe", "<script>")))
+    screen = result_of(OverviewChapter(), hostile)
+    assert "\\u202egnp.exe" in screen.steps[0].command
+    assert_inert(page_of(hostile))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from brittle.analysis.overview import FROM_SAFE, Overview, overview
@@ -94,7 +94,7 @@ class OverviewChapter(Chapter[FirstScreen]):
             groups=_groups(found),
             bars=bars,
             left_out=f"{plural(hidden, 'class')} between these." if hidden else "",
-            steps=next_steps(found),
+            steps=tuple(replace(step, command=show(step.command)) for step in next_steps(found)),
         )
 
 
