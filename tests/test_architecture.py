@@ -109,7 +109,7 @@ def test_readers_of_tables_import_neither_torch_nor_the_insides_of_the_storage(r
     for module, tree in trees().items():
         if room_of(module) != room:
             continue
-        allowed = STORE | (PAGE if module == "brittle.report.page" else set())
+        allowed = STORE | (PAGE if module == "brittle.report.page.render" else set())
         assert [place for place, _ in imported(tree) if place.partition(".")[0] == "torch"] == [], module
         assert {one for one in graph()[module] if one.startswith("brittle.store")} <= allowed, module
 

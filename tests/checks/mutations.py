@@ -132,7 +132,7 @@ MUTATIONS = (
         "store/files/test_writing.py::test_a_file_that_is_replaced_keeps_its_permissions_and_its_other_names",
     ),
     mutation(
-        "a report is written as every file", "report/page.py",
+        "a report is written as every file", "report/page/render.py",
         '    write(path, render(contents, chapters).encode("utf-8"))\n',
         '    path.write_text(render(contents, chapters), encoding="utf-8", newline="\\n")\n',
         "store/files/test_writing.py::test_every_file_is_written_by_one_function",
@@ -885,15 +885,14 @@ MUTATIONS = (
     ),
     # What is shown.
     mutation(
-        "text in the report is escaped", "report/page.py",
+        "text in the report is escaped", "report/page/render.py",
         "        autoescape=True,\n", "        autoescape=False,\n",
-        "report/test_page.py::test_hostile_text_in_every_field_is_shown_as_text",
+        "report/page/test_render.py::test_hostile_text_in_every_field_is_shown_as_text",
     ),
     mutation(
-        "content security policy of the report", "report/page.html.jinja",
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
-        "style-src 'unsafe-inline'\">\n", "",
-        "report/test_page.py::test_the_page_is_well_formed_and_inert",
+        "content security policy of the report", "report/page/page.html.jinja",
+        '<meta http-equiv="Content-Security-Policy" content="{{ policy }}">\n', "",
+        "report/page/test_render.py::test_the_page_is_well_formed_and_inert",
     ),
     mutation(
         "formulas in a CSV file", "store/files/csv_text.py",

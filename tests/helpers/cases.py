@@ -175,7 +175,7 @@ LABELS = (
     Case(28, "classes in another order", (noted("accuracy_suspicious"),), seen("permuted classes")),
     Case(29, "no labels", (result("nothing is said of correctness, and the report says so"),),
          (fine("no labels"), "run/test_scoring.py::test_without_labels_correctness_is_unknown",
-          "test_page.py::test_what_a_run_lacks_is_said")),
+          "test_render.py::test_what_a_run_lacks_is_said")),
 )  # fmt: skip
 
 OUTPUT = (
@@ -261,7 +261,7 @@ PARAMETERS = (
     Case(65, "sigma far beyond the range of the values", (noted("huge_sigma"),), seen("far too much noise")),
     Case(66, "sigma below rounding", (stops("sigma_too_small"),), planted("noise below rounding")),
     Case(67, "one network in three pixel scales", (result("the same probabilities"),),
-         ("test_first_order_margin.py::test_units_do_not_matter", "test_page.py::test_the_page_tells_its_story")),
+         ("test_first_order_margin.py::test_units_do_not_matter", "test_render.py::test_the_page_tells_its_story")),
     Case(68, "0, 1, -4 or 1e12 draws", (stops("draws"),), ("test_catalogue.py::test_draws_out_of_range",)),
     Case(69, "a confidence or rate outside 0 to 1", (stops("confidence"), stops("tpr")),
          ("test_checks.py::test_refused",
@@ -313,7 +313,7 @@ ARTEFACTS = (
          ("test_detector.py::test_flag_fails_closed", "test_detector.py::test_broken_logits_and_ties_are_brittle",
           "test_detector.py::test_a_tie_is_brittle_when_applied")),
     Case(84, "markup in names and labels", (result("shown as text"),),
-         ("test_page.py::test_hostile_text_in_every_field_is_shown_as_text",
+         ("test_render.py::test_hostile_text_in_every_field_is_shown_as_text",
           "test_untrusted.py::test_forty_hostile_strings_in_every_field_are_shown_as_text")),
     Case(85, "a formula in a table", (result("prefixed, so that it is text"),),
          ("test_csv_text.py::test_texts_in_csv_are_harmless_and_come_back", "test_flags.py::test_flags_are_written",

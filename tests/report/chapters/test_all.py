@@ -191,4 +191,4 @@ def test_a_score_that_nobody_knows_has_its_sentence_and_colour() -> None:
     assert_inert(page)
     assert "My own sentence." in page.text
     assert "taken with the other sign: mine." in page.text
-    assert ("span", {"class": "key", "style": "background: #b0a56a"}) in page.elements
+    assert ("circle", {"cx": "5", "cy": "5", "r": "5", "fill": "#b0a56a"}) in page.elements

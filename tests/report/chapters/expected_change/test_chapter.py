@@ -42,7 +42,7 @@ def test_the_chapter_has_its_sections_and_figures(table: Table) -> None:
     places = [page.text.index(title, start) for title in titles]
     assert places == sorted(places)
     bare = page_of(without(without(table, "laplacian"), "probability_change"))
-    drawings, before = (sum(tag == "svg" for tag, _ in one.elements) for one in (page, bare))
+    drawings, before = (sum(each.get("class") == "drawing" for _, each in one.elements) for one in (page, bare))
     assert drawings - before == 3
     assert 'id="expected-change"' not in text_of(make_table(points=12, scores=("moments",)))
 

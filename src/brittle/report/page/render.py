@@ -1,4 +1,4 @@
-"""A table as one HTML page that opens without a network and runs no code."""
+"""A table as one HTML page that opens without a network."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from brittle.report import figure
 from brittle.report.chapter import Brief, Chapter, check_names, text_of
 from brittle.report.chapters.all import CHAPTERS
 from brittle.report.contents import Contents
+from brittle.report.page.policy import policy
 from brittle.report.parts import Entry
 from brittle.report.wording import show
 from brittle.store.files.writing import check_target, write
@@ -118,9 +119,11 @@ def render(contents: Contents, chapters: Sequence[Chapter[Any]] = CHAPTERS) -> s
     )
     found = [_set(environment, chapter, contents) for chapter in chapters]
     sections = [section for section in found if section is not None]
-    return environment.get_template("page.html.jinja").render(
+    style = _style(chapters)
+    return environment.get_template("page/page.html.jinja").render(
+        policy=policy(f"\n{style}\n", ""),
         generator=Markup(f'{MARK}{version("brittle")}">'),
-        style=_style(chapters),
+        style=style,
         title=_title(contents),
         subtitle=_subtitle(contents),
         warnings=[Entry(show(one.code), show(one.sentence)) for one in contents.record.warnings],
@@ -144,7 +147,7 @@ def _set(environment: Environment, chapter: Chapter[Any], contents: Contents) ->
 
 def _style(chapters: Sequence[Chapter[Any]]) -> Markup:
     """The rules of the page, then those of its chapters."""
-    own = resources.files("brittle.report").joinpath("style.css")
+    own = resources.files("brittle.report.page").joinpath("style.css")
     return Markup("\n".join(rules for rules in map(text_of, (own, *(one.style for one in chapters))) if rules))
 
 

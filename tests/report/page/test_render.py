@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -41,12 +43,15 @@ def page(text: str) -> Page:
     return Page(text)
 
 
-def test_the_page_is_well_formed_and_inert(page: Page) -> None:
+def test_the_page_is_well_formed_and_inert(page: Page, text: str) -> None:
     assert_inert(page)
     assert sum(each.get("class") == "drawing" for _, each in page.elements) == 7
+    (style,) = (each for each in re.findall(r"<style>(.*?)</style>", text, re.DOTALL))
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     assert [a.get("content") for tag, a in page.elements if tag == "meta" and "http-equiv" in a] == [
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+        f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     ]
+    assert not any("style" in attributes for _, attributes in page.elements)
 
 
 def test_the_page_names_no_address(text: str) -> None:
