@@ -18,6 +18,9 @@ LIMIT = 0.9
 FROM_SAFE = (HOLDS, UNDECIDED, BREAKS)
 """The states of points, the safest first: the order in which they are shown."""
 
+FAILED = "failed"
+"""What a point without a number is called among the states."""
+
 RIGHT, WRONG, UNLABELLED = "right", "wrong", "no label"
 """What a prediction is, as far as the labels say."""
 

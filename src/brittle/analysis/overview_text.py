@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from brittle.analysis.decisions import MORE_DRAWS
-from brittle.analysis.overview import FROM_SAFE, RIGHT, WRONG, Overview
+from brittle.analysis.overview import FAILED, FROM_SAFE, RIGHT, WRONG, Overview
 from brittle.analysis.text import aligned, number, share_of
 from brittle.estimate import Evidence
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED
@@ -37,11 +37,15 @@ class NextStep:
         points: how many points it is about.
         text: why, in a sentence.
         command: what does it, as one types it.
+        state: of these points, as `brittle show --state` takes it; empty for any.
+        kind: `right` or `wrong`, where it is about these alone; else empty.
     """
 
     points: int
     text: str
     command: str
+    state: str = ""
+    kind: str = ""
 
 
 def how_brittle(found: Overview) -> str:
@@ -112,26 +116,31 @@ def next_steps(found: Overview, run: str = "RUN") -> tuple[NextStep, ...]:
         return (NextStep(found.points, text, f"{show} --by {shlex.quote(found.order)}"),) if found.order else ()
     limit = f" --limit {found.limit:g}"
     open_ones, held, broken = (found.count(state) for state in (UNDECIDED, HOLDS, BREAKS))
-    candidates = (
-        (open_ones, "undecided: draw more noise for these", _draw_more(found, run)),
-        (
+    steps = (
+        NextStep(open_ones, "undecided: draw more noise for these", _draw_more(found, run), UNDECIDED),
+        NextStep(
             found.count(BREAKS, RIGHT),
             "right, and noise breaks them: look at them",
             f"{show} --state breaks --right{limit}",
+            BREAKS,
+            RIGHT,
         ),
-        (
+        NextStep(
             found.count(HOLDS, WRONG),
             "wrong, and no noise shows it: check their labels",
             f"{show} --state holds --wrong{limit}",
+            HOLDS,
+            WRONG,
         ),
-        (
+        NextStep(
             broken if min(broken, held) >= FEWEST_FOR_DETECTOR else 0,
             "break: calibrate a detector that flags such predictions in one pass",
             f"brittle detector fit {shlex.quote(run)}{limit}",
+            BREAKS,
         ),
-        (found.without_number, "without a number: see why", f"{show} --state failed"),
+        NextStep(found.without_number, "without a number: see why", f"{show} --state failed", FAILED),
     )
-    return tuple(NextStep(points, f"{points:,} {text}.", command) for points, text, command in candidates if points)
+    return tuple(replace(step, text=f"{step.points:,} {step.text}.") for step in steps if step.points)
 
 
 def format_overview(found: Overview, run: str = "RUN") -> str:

@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 from brittle.analysis.class_bias import class_name, class_of
 from brittle.analysis.columns import check_column, safety
 from brittle.analysis.decisions import STATES, check_limit, column_for
-from brittle.analysis.overview import LIMIT
+from brittle.analysis.overview import FAILED, LIMIT
 from brittle.analysis.text import aligned, number
 from brittle.errors import DataError, ParameterError, listed
 from brittle.store.columns import Column, Scored
 
 Correct = Literal["right", "wrong"]
-
-FAILED = "failed"
-"""The state of a point without a number."""
 
 
 def point_list(

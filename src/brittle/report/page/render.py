@@ -18,7 +18,10 @@ from brittle.report import figure
 from brittle.report.chapter import Brief, Chapter, check_names, text_of
 from brittle.report.chapters.all import CHAPTERS
 from brittle.report.contents import Contents
+from brittle.report.page.data import page_data
+from brittle.report.page.packed import inert_json
 from brittle.report.page.policy import policy
+from brittle.report.page.script import script
 from brittle.report.parts import Entry
 from brittle.report.wording import show
 from brittle.store.files.writing import check_target, write
@@ -119,9 +122,10 @@ def render(contents: Contents, chapters: Sequence[Chapter[Any]] = CHAPTERS) -> s
     )
     found = [_set(environment, chapter, contents) for chapter in chapters]
     sections = [section for section in found if section is not None]
-    style = _style(chapters)
+    data = page_data(contents)
+    style, code = _style(chapters), "" if data is None else script()
     return environment.get_template("page/page.html.jinja").render(
-        policy=policy(f"\n{style}\n", ""),
+        policy=policy(f"\n{style}\n", code),
         generator=Markup(f'{MARK}{version("brittle")}">'),
         style=style,
         title=_title(contents),
@@ -129,6 +133,8 @@ def render(contents: Contents, chapters: Sequence[Chapter[Any]] = CHAPTERS) -> s
         warnings=[Entry(show(one.code), show(one.sentence)) for one in contents.record.warnings],
         headline=[number for section in sections for number in section.brief.numbers],
         sections=sections,
+        data=None if data is None else Markup(inert_json(data)),
+        script=Markup(code),
     )
 
 
@@ -147,8 +153,9 @@ def _set(environment: Environment, chapter: Chapter[Any], contents: Contents) ->
 
 def _style(chapters: Sequence[Chapter[Any]]) -> Markup:
     """The rules of the page, then those of its chapters."""
-    own = resources.files("brittle.report.page").joinpath("style.css")
-    return Markup("\n".join(rules for rules in map(text_of, (own, *(one.style for one in chapters))) if rules))
+    folder = resources.files("brittle.report.page")
+    own = (folder / "style.css", folder / "explore.css")
+    return Markup("\n".join(rules for rules in map(text_of, (*own, *(one.style for one in chapters))) if rules))
 
 
 def _title(contents: Contents) -> str:

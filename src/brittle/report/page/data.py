@@ -1,0 +1,166 @@
+"""What the script of the page reads: the points of a run and its scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from brittle.analysis.columns import largest_budgets, safety
+from brittle.analysis.overview import LIMIT, overview
+from brittle.analysis.overview_text import how_sure, where
+from brittle.estimate import Status, parameters_json
+from brittle.report.contents import Contents
+from brittle.report.page.packed import packed
+from brittle.report.page.pictures import MAX_PAIR_BYTES, MAX_PAIRS, address, decoded, magnification, sheets
+from brittle.report.wording import show
+from brittle.store.columns import Column
+
+MAX_NUMBERS = 6_000_000
+"""Numbers of scores that a page holds; scores beyond them, the last ones first, are left out."""
+
+
+def page_data(contents: Contents) -> dict[str, object] | None:
+    """The points and scores of a run as the script of its page reads them; None for a run without points or scores."""
+    columns = _columns(contents)
+    if not contents.points.num_rows or not columns:
+        return None
+    by = contents.chosen if contents.chosen is not None else columns[0]
+    order = _least_safe_first(by)
+    ids = contents.points["point"].to_pylist()
+    return {
+        "count": len(ids),
+        "ids": ids,
+        "names": _texts(contents.points["name"].to_pylist()),
+        "rows": packed(contents.points["row"].to_numpy(), "i4"),
+        "details": _texts(contents.points["detail"].to_pylist()),
+        "classes": _class_names(contents),
+        "label": packed(_classes(contents, "label"), "i4"),
+        "limit": by.limit if by.is_probability and by.limit is not None else LIMIT,
+        "confidence": contents.confidence,
+        "identity": _identity(contents),
+        "runs": [{"name": "this run", "predicted": packed(_classes(contents, "predicted"), "i4")}],
+        "columns": [_column(contents, column) for column in columns],
+        "by": [column.label for column in columns].index(by.label),
+        "statuses": {status.slug: status.sentence for status in Status},
+        "pictures": _pictures(contents, order),
+        "nearest": _nearest(contents, order),
+    }
+
+
+def _columns(contents: Contents) -> list[Column]:
+    """The scores that the page holds: of each estimator that with the most draws, and all that order points."""
+    most = {column.label for column in largest_budgets(contents.columns)}
+    wanted = [
+        column
+        for column in contents.columns
+        if (column.label in most or not column.is_probability) and column.value.notna().any()
+    ]
+    first = [column for column in wanted if contents.chosen is not None and column.label == contents.chosen.label]
+    kept = max(1, MAX_NUMBERS // max(1, 3 * contents.points.num_rows))
+    labels = {column.label for column in [*first, *wanted][:kept]}
+    return [column for column in wanted if column.label in labels]
+
+
+def _column(contents: Contents, column: Column) -> dict[str, object]:
+    kind = "f8" if column.is_probability else "f4"
+    statuses = column.status.fillna("").astype("category")
+    evidence = column.rows["evidence"].fillna("").astype("category")
+    found = overview(contents, column=column, limit=column.limit) if column.is_probability else None
+    return {
+        "label": column.label,
+        "name": column.label.partition("(")[0],
+        "title": column.title,
+        "setting": "" if column.setting.sigma is None else contents.noise_text(column.setting),
+        "sigma": column.setting.sigma,
+        "variant": column.variant,
+        "quantity": column.quantity,
+        "probability": column.is_probability,
+        "safer": "lower" if (order := safety(column)) is not None and column.is_probability else _safer(column, order),
+        "explanation": column.explanation,
+        "value": packed(column.value, kind),
+        "low": packed(column.low, kind) if column.low.notna().any() else None,
+        "high": packed(column.high, kind) if column.high.notna().any() else None,
+        "status": {"names": [*statuses.cat.categories], "of": packed(statuses.cat.codes, "u1")},
+        "evidence": {"names": [*evidence.cat.categories], "of": packed(evidence.cat.codes, "u1")},
+        "details": _texts(column.rows["detail"].tolist()),
+        "where": "" if found is None else show(where(found)),
+        "sure": "" if found is None else show(how_sure(found)),
+    }
+
+
+def _safer(column: Column, order: pd.Series | None) -> str | None:
+    """Which direction is safer, as the terminal orders points: of an input margin the larger distance."""
+    return None if order is None else column.safer or "higher"
+
+
+def _least_safe_first(column: Column) -> NDArray[np.intp]:
+    order = safety(column)
+    values = column.value if order is None else order
+    return np.argsort(values.to_numpy(dtype=np.float64), kind="stable")  # NaN last
+
+
+def _classes(contents: Contents, field: str) -> NDArray[np.int32]:
+    """The class of each point; -1 for none."""
+    return contents.points[field].to_pandas().fillna(-1).to_numpy().astype(np.int32)
+
+
+def _class_names(contents: Contents) -> dict[str, str]:
+    """Names of the classes that points have, by their numbers."""
+    seen = np.union1d(_classes(contents, "label"), _classes(contents, "predicted"))
+    return {str(number): contents.class_text(float(number)) for number in seen.tolist() if number >= 0}
+
+
+def _texts(texts: Sequence[object]) -> dict[str, object] | None:
+    """Texts, each once, and which of them every point has, -1 for none; None where no point has any."""
+    codes, names = pd.factorize(pd.Series(texts, dtype=object))
+    if not len(names):
+        return None
+    return {"names": [str(name) for name in names], "of": packed(codes, "i4")}
+
+
+def _identity(contents: Contents) -> str:
+    """What tells the notes on this run from those on another one."""
+    record = contents.record
+    return f"{record.data.sha256 or record.data.path or ''}:{contents.points.num_rows}"[:200]
+
+
+def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] | None:
+    pngs = contents.points["image"].to_pylist()
+    if all(png is None for png in pngs):
+        return None
+    made = sheets(pngs, order.tolist())
+    if not made.images:
+        return None
+    return {"side": made.side, "sheets": [*made.images], "tiles": packed(made.tiles, "i4")}
+
+
+def _nearest(contents: Contents, order: NDArray[np.intp]) -> dict[str, object]:
+    """The nearest inputs with another prediction: of the least safe points with their images, as far as room is."""
+    rank = {point: place for place, point in enumerate(order.tolist())}
+    place_of = {point: place for place, point in enumerate(contents.points["point"].to_pylist())}
+    labels = {(one.score, parameters_json(one.parameters)): one.label for one in contents.columns}
+    found = sorted(
+        (row for row in contents.counterexamples.to_pylist() if row["point"] in place_of),
+        key=lambda row: rank[place_of[row["point"]]],
+    )
+    images = contents.points["image"].to_pylist()
+    entries, pairs, room = [], [], MAX_PAIR_BYTES
+    for row in found:
+        own, other = images[place_of[row["point"]]], row["image"]
+        entry: dict[str, object] = {
+            "point": place_of[row["point"]],
+            "score": labels.get((row["score"], row["parameters"]), row["score"]),
+            "predicted": row["predicted"],
+        }
+        if len(pairs) < MAX_PAIRS and decoded(own) is not None and decoded(other) is not None:
+            size = len(cast("bytes", own)) + len(other)
+            if size <= room:
+                room -= size
+                pairs.append((own, other))
+                entry |= {"own": address(own), "other": address(other)}
+        entries.append(entry)
+    return {"entries": entries, "magnification": magnification(pairs)}

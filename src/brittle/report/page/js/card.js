@@ -1,0 +1,202 @@
+// @ts-check
+/** The open point: its images, every score in words, its place in each order, tags and notes. */
+
+import { byId, canvas, element } from "./dom.js";
+import { classOf, columns, confidence, labels, nameOf, nearest, statuses, textOf, troubleOf } from "./data.js";
+import { fields } from "./fields.js";
+import { walk } from "./list.js";
+import { keepNote, keeps, noteOf } from "./notes.js";
+import { drawDifference, drawPicture, drawWhole, imageAt, pictured } from "./pictures.js";
+import { drawLevels } from "./levels.js";
+import { kinds, places, predictions, selected, states } from "./selection.js";
+import { KINDS, STATES, choose, state } from "./state.js";
+import { counted, short, shown, valueText } from "./text.js";
+
+/** @typedef {import("./fields.js").Field} Field */
+
+const card = byId("card");
+
+/** @type {Map<string, Float64Array>} The values of each field, the least safe first. */
+const sorted = new Map();
+
+/** Draws the open point, or how to open one. */
+export function drawCard() {
+  const { point } = state;
+  if (point < 0) {
+    card.replaceChildren(element("p", { class: "aside" }, "Choose a point in the list or in a plot. The arrow keys walk on."));
+    return;
+  }
+  const parts = [title(point), element("p", {}, sentence(point))];
+  if (pictured || images(point)) parts.push(pictures(point));
+  parts.push(scores(point));
+  const levels = drawLevels(point);
+  if (levels) parts.push(levels);
+  if (troubleOf(point)) parts.push(element("p", { class: "aside" }, shown(troubleOf(point))));
+  parts.push(remarks(point));
+  card.replaceChildren(...parts);
+}
+
+/** @param {number} point */
+function title(point) {
+  const place = places[point];
+  const where = place < 0 ? "not in the selection" : `${counted(place + 1)} of ${counted(selected().length)}`;
+  return element(
+    "header",
+    {},
+    element("h3", {}, shown(nameOf(point))),
+    element(
+      "p",
+      { class: "walk" },
+      element("button", { type: "button", click: () => walk(-1), "aria-label": "Previous point" }, "◀"),
+      ` ${where} `,
+      element("button", { type: "button", click: () => walk(1), "aria-label": "Next point" }, "▶"),
+      " ",
+      element("button", { type: "button", click: close }, "Close"),
+    ),
+  );
+}
+
+function close() {
+  choose({ point: -1 });
+  byId("rows").focus();
+}
+
+/**
+ * What the point is, in words.
+ * @param {number} point
+ */
+function sentence(point) {
+  const predicted = predictions()[point];
+  const label = labels[point] < 0 ? "" : `, labelled ${classOf(labels[point])}: ${KINDS[kinds[point]]}`;
+  const what = `${predicted < 0 ? "No prediction" : `Predicted ${classOf(predicted)}`}${label}.`;
+  const { probability, value } = columns[state.by];
+  if (!probability || Number.isNaN(value[point])) return shown(what);
+  const name = STATES[states[point]];
+  const verdict = name === "undecided" ? "It is undecided" : `It ${name}`;
+  return shown(`${what} ${verdict} at ${state.limit}, the probability to keep the prediction with.`);
+}
+
+/** @param {number} point */
+function images(point) {
+  return nearest.entries.find((entry) => entry.point === point && entry.own && entry.other);
+}
+
+/** @param {number} point */
+function pictures(point) {
+  const holder = element("div", { class: "pictures" });
+  const own = canvas({ role: "img", "aria-label": `The image of ${shown(nameOf(point))}` });
+  holder.append(element("figure", {}, own, element("figcaption", {}, shown(`predicted ${classOf(predictions()[point])}`))));
+  const found = images(point);
+  if (!found?.own || !found.other) {
+    void drawPicture(own, point);
+    return holder;
+  }
+  const other = canvas({ role: "img", "aria-label": "The nearest input found with another prediction" });
+  const apart = canvas({ role: "img", "aria-label": "What was changed" });
+  const times = nearest.magnification;
+  holder.append(
+    element("figure", {}, other, element("figcaption", {}, shown(`nearest found that is predicted ${classOf(found.predicted)}`))),
+    element("figure", {}, apart, element("figcaption", {}, times === 1 ? "difference from grey" : `difference from grey, ${times} times as large`)),
+  );
+  void Promise.all([imageAt(found.own), imageAt(found.other)]).then(([first, second]) => {
+    drawWhole(own, first);
+    drawWhole(other, second);
+    drawDifference(apart, first, second, times);
+  });
+  return holder;
+}
+
+/** @param {number} point */
+function scores(point) {
+  const run = columns[state.by].run;
+  const heads = ["score", "value", `${short(100 * confidence)}% interval`, "rank", "status"];
+  return element(
+    "div",
+    { class: "wide", tabindex: 0, role: "region", "aria-label": "Every score of this point" },
+    element(
+      "table",
+      {},
+      element("thead", {}, element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)))),
+      element("tbody", {}, ...fields.filter(({ column }) => column.run === run).map((field) => scoreRow(field, point))),
+    ),
+    element("p", { class: "aside" }, "Rank 1 is the least safe point by that score."),
+  );
+}
+
+/**
+ * @param {Field} field
+ * @param {number} point
+ */
+function scoreRow(field, point) {
+  const { column, probability, values } = field;
+  const turned = probability && column.sigma === null;
+  const ends = [column.low, column.high].map((all) => (all ? all[point] : NaN));
+  const [low, high] = turned ? [1 - ends[1], 1 - ends[0]] : ends;
+  const interval = Number.isNaN(low) ? "–" : `${valueText(low, probability)} to ${valueText(high, probability)}`;
+  const status = textOf(column.status, point);
+  const detail = textOf(column.details, point);
+  const meaning = status === "ok" ? "" : [statuses[status] ?? "", detail].filter(Boolean).join(" ");
+  const met = nearest.entries.find((entry) => entry.point === point && entry.score === column.label);
+  const beside = met ? ` (predicted ${classOf(met.predicted)} there)` : "";
+  return element(
+    "tr",
+    { class: column.place === state.by ? "chosen" : "" },
+    element("th", { scope: "row" }, shown(field.name)),
+    element("td", {}, shown(valueText(values[point], probability) + beside)),
+    element("td", {}, interval),
+    element("td", {}, rankText(field, point)),
+    element("td", {}, shown(status), ...(meaning ? [element("small", {}, shown(meaning))] : [])),
+  );
+}
+
+/**
+ * The place of a point among all, the least safe first.
+ * @param {Field} field
+ * @param {number} point
+ */
+function rankText(field, point) {
+  const { safer, values } = field;
+  if (!safer || Number.isNaN(values[point])) return "–";
+  const sign = safer === "higher" ? 1 : -1;
+  let all = sorted.get(field.key);
+  if (!all) {
+    all = Float64Array.from(values, (value) => sign * value).filter((value) => !Number.isNaN(value)).sort();
+    sorted.set(field.key, all);
+  }
+  const own = sign * values[point];
+  let [low, high] = [0, all.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (all[middle] < own) low = middle + 1;
+    else high = middle;
+  }
+  return `${counted(low + 1)} of ${counted(all.length)}`;
+}
+
+/** @param {number} point */
+function remarks(point) {
+  const own = noteOf(point);
+  const tags = /** @type {HTMLInputElement} */ (element("input", { type: "text", id: "tags" }));
+  const note = /** @type {HTMLTextAreaElement} */ (element("textarea", { rows: 2, id: "note" }));
+  tags.value = own.tags;
+  note.value = own.note;
+  const where = element("p", { class: "aside" }, "");
+  const say = () => {
+    where.textContent = keeps() ? "Kept in this browser, and saved with the selection." : "This browser keeps no notes for this page; save the selection to keep them.";
+  };
+  const keep = () => {
+    keepNote(point, { tags: tags.value, note: note.value });
+    say();
+  };
+  tags.addEventListener("input", keep);
+  note.addEventListener("input", keep);
+  say();
+  return element("div", { class: "remarks" }, element("label", { for: "tags" }, "Tags"), tags, element("label", { for: "note" }, "Note"), note, where);
+}
+
+/** Lets Escape go back from the card to the list. */
+export function watchCard() {
+  card.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") byId("rows").focus();
+  });
+}

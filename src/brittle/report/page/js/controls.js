@@ -1,0 +1,118 @@
+// @ts-check
+/** What the reader chooses by hand: score, limit, text to find, numbers to filter by; and what is filtered now. */
+
+import { byId, element, fill } from "./dom.js";
+import { classOf } from "./data.js";
+import { deciding, fieldBy, fields } from "./fields.js";
+import { filters } from "./selection.js";
+import { choose, clear, state } from "./state.js";
+import { shown, valueText } from "./text.js";
+
+const by = /** @type {HTMLSelectElement} */ (byId("by"));
+const limit = /** @type {HTMLInputElement} */ (byId("limit"));
+const find = /** @type {HTMLInputElement} */ (byId("find"));
+const filterBy = /** @type {HTMLSelectElement} */ (byId("filter-by"));
+const from = /** @type {HTMLInputElement} */ (byId("from"));
+const to = /** @type {HTMLInputElement} */ (byId("to"));
+const across = /** @type {HTMLSelectElement} */ (byId("across"));
+const up = /** @type {HTMLSelectElement} */ (byId("up"));
+
+const PAUSE = 120;
+
+/** Draws what is chosen. */
+export function drawControls() {
+  const all = fields.map(({ key, name }) => ({ value: key, text: shown(name) }));
+  const own = (deciding.length ? deciding : fields).map(({ key, name }) => ({ value: key, text: shown(name) }));
+  fill(by, own, `s${state.by}`);
+  fill(across, all, state.across);
+  fill(up, all, state.up);
+  fill(filterBy, all, filterBy.value || `s${state.by}`);
+  if (document.activeElement !== limit) limit.value = String(state.limit);
+  if (document.activeElement !== find) find.value = state.find;
+  drawEnds();
+  byId("filters").replaceChildren(...chosen());
+  byId("clear").hidden = filters() === 0;
+}
+
+function drawEnds() {
+  const field = fieldBy(filterBy.value);
+  const [low, high] = (field && state.ranges[field.key]) ?? [NaN, NaN];
+  const factor = field?.probability ? 100 : 1;
+  if (document.activeElement !== from) from.value = Number.isFinite(low) ? String(Number((factor * low).toPrecision(12))) : "";
+  if (document.activeElement !== to) to.value = Number.isFinite(high) ? String(Number((factor * high).toPrecision(12))) : "";
+  byId("unit").textContent = field?.probability ? "%" : "";
+}
+
+/** The filters that are set, each with a button that takes it away. */
+function chosen() {
+  const made = [];
+  const group = [state.kind, state.state].filter(Boolean).join(", ");
+  if (group) made.push(chip(group, () => choose({ kind: "", state: "" })));
+  if (state.inClass >= 0) made.push(chip(classOf(state.inClass), () => choose({ inClass: -1 })));
+  if (state.find) made.push(chip(`“${state.find}”`, () => choose({ find: "" })));
+  for (const [key, [low, high]] of Object.entries(state.ranges)) {
+    const field = fieldBy(key);
+    if (!field) continue;
+    const ends = [low, high].map((end) => (Number.isFinite(end) ? valueText(end, field.probability) : ""));
+    const text = ends[0] && ends[1] ? `${ends[0]} to ${ends[1]}` : ends[0] ? `from ${ends[0]}` : `up to ${ends[1]}`;
+    made.push(chip(`${field.name}: ${ends[0] || ends[1] ? text : "any number"}`, () => choose({ ranges: without(key) })));
+  }
+  return made;
+}
+
+/** @param {string} key */
+function without(key) {
+  const { [key]: _, ...others } = state.ranges;
+  return others;
+}
+
+/**
+ * @param {string} text
+ * @param {() => void} click
+ */
+function chip(text, click) {
+  return element("li", {}, element("button", { type: "button", click, "aria-label": shown(`Take away the filter ${text}`) }, `${shown(text)} ×`));
+}
+
+/** Lets the reader choose. */
+export function watchControls() {
+  by.addEventListener("change", () => {
+    const field = fieldBy(by.value);
+    if (!field) return;
+    const own = `s${state.by}`;
+    const change = { by: field.column.place };
+    choose({
+      ...change,
+      ...(state.sort === own ? { sort: field.key, down: field.safer !== "higher" } : {}),
+      ...(state.up === own ? { up: field.key } : {}),
+    });
+  });
+  limit.addEventListener("input", () => {
+    const wanted = Number(limit.value);
+    if (wanted > 0 && wanted < 1) choose({ limit: wanted });
+  });
+  limit.addEventListener("blur", drawControls);
+  across.addEventListener("change", () => choose({ across: across.value }));
+  up.addEventListener("change", () => choose({ up: up.value }));
+  filterBy.addEventListener("change", drawEnds);
+  for (const end of [from, to]) end.addEventListener("change", filter);
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let waiting;
+  find.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => choose({ find: find.value.slice(0, 200) }), PAUSE);
+  });
+  byId("clear").addEventListener("click", clear);
+}
+
+function filter() {
+  const field = fieldBy(filterBy.value);
+  if (!field) return;
+  const factor = field.probability ? 100 : 1;
+  const low = from.value === "" ? -Infinity : Number(from.value) / factor;
+  const high = to.value === "" ? Infinity : Number(to.value) / factor;
+  if (Number.isNaN(low) || Number.isNaN(high)) return;
+  const ranges = without(field.key);
+  if (Number.isFinite(low) || Number.isFinite(high)) ranges[field.key] = [low, high];
+  choose({ ranges });
+}

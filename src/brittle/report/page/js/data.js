@@ -1,0 +1,152 @@
+// @ts-check
+/** What the page was written with: the points of a run and its scores. */
+
+import { byId } from "./dom.js";
+
+/** @typedef {Float64Array | Float32Array | Int32Array | Uint8Array} Numbers */
+/** @typedef {{kind: string, bytes: string}} Packed */
+/** @typedef {{names: string[], of: Packed}} PackedTexts */
+
+/**
+ * One score of one run.
+ * @typedef {object} Column
+ * @property {number} place its place among all columns
+ * @property {number} run the run that it is of: 0 is this one
+ * @property {string} label with all parameters
+ * @property {string} name without them
+ * @property {string} title what people call it
+ * @property {string} setting the noise, in words; empty for none
+ * @property {number | null} sigma
+ * @property {string} variant the score with what tells it from its siblings, but noise and draws
+ * @property {string} quantity
+ * @property {boolean} probability whether the value is a flip probability
+ * @property {"higher" | "lower" | null} safer
+ * @property {string} explanation
+ * @property {Numbers} value
+ * @property {Numbers | null} low
+ * @property {Numbers | null} high
+ * @property {Texts} status
+ * @property {Texts} evidence
+ * @property {Texts | null} details
+ * @property {string} where what the run says of the classes by this score
+ * @property {string} sure how sure that is
+ */
+
+/** @typedef {{names: string[], of: Numbers}} Texts */
+/** @typedef {{point: number, score: string, predicted: number, own?: string, other?: string}} Nearest */
+
+const written = JSON.parse(byId("data").textContent ?? "{}");
+
+const KINDS = { f8: Float64Array, f4: Float32Array, i4: Int32Array, u1: Uint8Array };
+
+/**
+ * Numbers as the page holds them.
+ * @param {Packed} packed
+ * @returns {Numbers}
+ */
+function unpacked(packed) {
+  const text = atob(packed.bytes);
+  const bytes = new Uint8Array(text.length);
+  for (let place = 0; place < text.length; place++) bytes[place] = text.charCodeAt(place);
+  return new KINDS[/** @type {keyof typeof KINDS} */ (packed.kind)](bytes.buffer);
+}
+
+/**
+ * @param {PackedTexts | null} packed
+ * @returns {Texts | null}
+ */
+function texts(packed) {
+  return packed && { names: packed.names, of: unpacked(packed.of) };
+}
+
+/** @type {number} How many points the run has. */
+export const count = written.count;
+
+/** @type {string[]} Their ids. */
+export const ids = written.ids;
+
+/** @type {number} A prediction holds where it is kept with this probability, unless the reader names another one. */
+export const ownLimit = written.limit;
+
+/** @type {number} Of all intervals. */
+export const confidence = written.confidence;
+
+/** @type {string} What notes on this run are kept under. */
+export const identity = written.identity;
+
+/** @type {number} The place of the column that speaks for the run. */
+export const spokesman = written.by;
+
+/** @type {Record<string, string>} What each status means. */
+export const statuses = written.statuses;
+
+/** @type {{side: number, sheets: string[], tiles: Numbers} | null} */
+export const pictures = written.pictures && { ...written.pictures, tiles: unpacked(written.pictures.tiles) };
+
+/** @type {{entries: Nearest[], magnification: number}} */
+export const nearest = written.nearest;
+
+export const rows = unpacked(written.rows);
+export const labels = unpacked(written.label);
+
+/** @type {{name: string, predicted: Numbers}[]} */
+export const runs = written.runs.map((/** @type {{name: string, predicted: Packed}} */ run) => ({
+  name: run.name,
+  predicted: unpacked(run.predicted),
+}));
+
+/** @type {Column[]} */
+export const columns = written.columns.map((/** @type {any} */ column, /** @type {number} */ place) => ({
+  run: 0,
+  ...column,
+  place,
+  value: unpacked(column.value),
+  low: column.low && unpacked(column.low),
+  high: column.high && unpacked(column.high),
+  status: texts(column.status),
+  evidence: texts(column.evidence),
+  details: texts(column.details),
+}));
+
+const names = texts(written.names);
+const details = texts(written.details);
+
+/**
+ * The text of a point, empty for none.
+ * @param {Texts | null} all
+ * @param {number} point
+ */
+export function textOf(all, point) {
+  const place = all ? all.of[point] : -1;
+  return all && place >= 0 && place < all.names.length ? all.names[place] : "";
+}
+
+/**
+ * What a point is called: its name, or its row.
+ * @param {number} point
+ */
+export function nameOf(point) {
+  return textOf(names, point) || `row ${rows[point]}`;
+}
+
+/**
+ * What was wrong with a point, if anything.
+ * @param {number} point
+ */
+export function troubleOf(point) {
+  return textOf(details, point);
+}
+
+/**
+ * The name of a class.
+ * @param {number} number -1 for none
+ */
+export function classOf(number) {
+  return number < 0 ? "–" : (written.classes[number] ?? `class ${number}`);
+}
+
+/** Numbers of all classes that points have. */
+export const classes = Object.keys(written.classes).map(Number).sort((one, other) => one - other);
+
+/** Whether any point has a label. */
+export const labelled = labels.some((label) => label >= 0);

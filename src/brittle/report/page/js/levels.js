@@ -1,0 +1,84 @@
+// @ts-check
+/** How the flip probability of one point grows with the noise, by each score that was computed at several levels. */
+
+import { canvas, element } from "./dom.js";
+import { columns } from "./data.js";
+import { titleOf } from "./fields.js";
+import { MARGIN, across, colour, surface, up, writeBelow } from "./paint.js";
+import { tail } from "./scales.js";
+import { state } from "./state.js";
+import { short, shown } from "./text.js";
+
+const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [1, 2], [12, 4]];
+
+/** @typedef {import("./data.js").Column} Column */
+
+/**
+ * The figure of one point; null where no score has two levels of noise.
+ * @param {number} point
+ */
+export function drawLevels(point) {
+  const series = [...byVariant().values()].filter((one) => one.filter(({ value }) => !Number.isNaN(value[point])).length > 1);
+  if (!series.length) return null;
+  const sigmas = [...new Set(series.flat().map(({ sigma }) => Number(sigma)))].sort((one, other) => one - other);
+  const spoken = series.map((one) => `${one[0].variant}: ${one.map(({ sigma, value }) => `${value[point].toPrecision(2)} at ${sigma}`).join(", ")}`);
+  const on = canvas({ class: "levels", role: "img", "aria-label": shown(`Flip probability by sigma. ${spoken.join("; ")}.`) });
+  requestAnimationFrame(() => draw(on, series, sigmas, point));
+  const keys = series.map((one, place) => `${["solid", "dashed", "dotted", "dash and dot", "fine dots", "long dashes"][place % DASHES.length]}: ${titleOf(one[0])}`);
+  return element("figure", {}, element("figcaption", {}, shown(`Flip probability by sigma of the noise, with intervals. ${keys.join("; ")}.`)), on);
+}
+
+/** The columns of the chosen run, by what they are but for the noise level. */
+function byVariant() {
+  /** @type {Map<string, Column[]>} */
+  const found = new Map();
+  for (const column of columns) {
+    if (!column.probability || column.sigma === null || column.run !== columns[state.by].run) continue;
+    const own = column.setting.replace(/^sigma \S+/, "");
+    const key = `${column.variant}\n${own}`;
+    found.set(key, [...(found.get(key) ?? []), column].sort((one, other) => Number(one.sigma) - Number(other.sigma)));
+  }
+  return found;
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {Column[][]} series
+ * @param {number[]} sigmas
+ * @param {number} point
+ */
+function draw(canvas, series, sigmas, point) {
+  const on = surface(canvas);
+  const { pen, width, height } = on;
+  const scale = tail();
+  /** @param {Column} column */
+  const left = ({ sigma }) => across((sigmas.indexOf(Number(sigma)) + 0.5) / sigmas.length, width);
+  pen.fillStyle = colour("--muted");
+  pen.strokeStyle = colour("--rule");
+  pen.textAlign = "right";
+  for (const { value, text } of scale.ticks.filter((_, place) => place % 2 === 1)) {
+    const at = up(scale.place(value), height);
+    pen.beginPath();
+    pen.moveTo(MARGIN.left, at);
+    pen.lineTo(width - MARGIN.right, at);
+    pen.stroke();
+    pen.fillText(text, MARGIN.left - 6, at + 4);
+  }
+  writeBelow(on, sigmas.map((sigma, place) => ({ at: across((place + 0.5) / sigmas.length, width), text: short(sigma) })));
+  series.forEach((one, place) => {
+    const known = one.filter(({ value }) => !Number.isNaN(value[point]));
+    pen.strokeStyle = colour(one.some((column) => column.place === state.by) ? "--accent" : "--ink");
+    pen.setLineDash(DASHES[place % DASHES.length]);
+    pen.beginPath();
+    known.forEach((column) => pen.lineTo(left(column), up(scale.place(column.value[point]), height)));
+    pen.stroke();
+    pen.setLineDash([]);
+    for (const column of known) {
+      if (!column.low || !column.high || Number.isNaN(column.low[point])) continue;
+      pen.beginPath();
+      pen.moveTo(left(column), up(scale.place(column.low[point]), height));
+      pen.lineTo(left(column), up(scale.place(column.high[point]), height));
+      pen.stroke();
+    }
+  });
+}

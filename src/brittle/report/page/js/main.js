@@ -1,0 +1,63 @@
+// @ts-check
+/** Begins: shows what needs a script, and draws every view again when what is chosen changes. */
+
+import { drawCard, watchCard } from "./card.js";
+import { drawControls, watchControls } from "./controls.js";
+import { byId } from "./dom.js";
+import { drawHistogram, watchHistogram } from "./histogram.js";
+import { drawList, reveal, toStart, watchList } from "./list.js";
+import { drawOverview } from "./overview.js";
+import { watchSaving } from "./save.js";
+import { pictured } from "./pictures.js";
+import { drawScatter, watchScatter } from "./scatter.js";
+import { judge, select } from "./selection.js";
+import { listen } from "./state.js";
+
+/** What changes no more than the open point. */
+const OPENING = ["point"];
+
+function drawAll() {
+  drawControls();
+  drawOverview();
+  drawHistogram();
+  drawScatter();
+  drawList();
+  drawCard();
+}
+
+byId("explore").hidden = false;
+byId("explore").classList.toggle("pictured", pictured);
+judge();
+select();
+drawAll();
+reveal();
+drawList();
+
+listen((changed) => {
+  if ([...changed].every((name) => OPENING.includes(name))) {
+    reveal();
+    drawList();
+    drawScatter();
+    drawCard();
+    return;
+  }
+  if (changed.has("by") || changed.has("limit")) judge();
+  select();
+  toStart();
+  drawAll();
+});
+
+watchControls();
+watchHistogram();
+watchScatter();
+watchList();
+watchCard();
+watchSaving();
+
+addEventListener("resize", () => {
+  drawHistogram();
+  drawScatter();
+  drawList();
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+addEventListener("beforeprint", drawAll);

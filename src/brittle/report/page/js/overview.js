@@ -1,0 +1,161 @@
+// @ts-check
+/** The first screen, alive: its groups and classes select, and follow the score and the limit that the reader chooses. */
+
+import { element } from "./dom.js";
+import { classOf, classes, columns, count, labels, ownLimit, spokesman } from "./data.js";
+import { classFor, kinds, predictions, selectedBut, states } from "./selection.js";
+import { KINDS, STATES, choose, state } from "./state.js";
+import { counted, percent, share, shown } from "./text.js";
+
+const DECIDED = STATES.slice(0, 3);
+const FEW = 12;
+
+const overview = document.getElementById("overview");
+const lead = overview?.querySelector(".lead") ?? null;
+const groups = overview?.querySelector(".groups") ?? null;
+const bars = overview?.querySelector(".bars tbody") ?? null;
+const where = overview?.querySelector(".where") ?? null;
+const sure = overview?.querySelector(".sure") ?? null;
+const steps = [...(overview?.querySelectorAll(".steps li[data-state]") ?? [])];
+const written = lead?.textContent ?? "";
+
+let allClasses = false;
+
+/** Draws what follows the reader. */
+export function drawOverview() {
+  if (!overview) return;
+  const own = state.by === spokesman && state.limit === ownLimit;
+  if (lead) lead.textContent = own ? written : sentence();
+  const { where: whereText, sure: sureText, probability } = columns[state.by];
+  if (where && probability) where.textContent = whereText;
+  if (sure && probability) sure.textContent = sureText;
+  drawGroups();
+  drawBars();
+  for (const step of steps) drawStep(/** @type {HTMLElement} */ (step));
+}
+
+/** How many predictions hold and break by the chosen score and limit, and how many are right. */
+function sentence() {
+  const { probability, setting } = columns[state.by];
+  const tally = [0, 0, 0, 0];
+  for (let point = 0; point < count; point++) tally[states[point]]++;
+  const rated = count - tally[3];
+  const predicted = predictions();
+  let known = 0;
+  let right = 0;
+  for (let point = 0; point < count; point++) {
+    if (labels[point] < 0 || predicted[point] < 0) continue;
+    known++;
+    if (labels[point] === predicted[point]) right++;
+  }
+  const accuracy = known ? `${share(right, known, "label")} ${known === 1 ? "is" : "are"} predicted right.` : "No point has a label, so nothing is known of how many are right.";
+  if (!probability || !rated) return accuracy;
+  const noise = setting ? `Under noise of ${setting}, ` : "By this score, ";
+  const held = `${share(tally[0], rated, "prediction")} ${rated === 1 ? "holds" : "hold"}: kept with probability ${state.limit} or more.`;
+  const rest = `${counted(tally[2])} ${tally[2] === 1 ? "breaks" : "break"} and ${counted(tally[1])} ${tally[1] === 1 ? "is" : "are"} undecided.`;
+  return shown(`${noise}${held} ${rest} ${accuracy}`);
+}
+
+function drawGroups() {
+  if (!groups) return;
+  const tallies = KINDS.map(() => STATES.map(() => 0));
+  let all = 0;
+  for (let point = 0; point < count; point++) {
+    if (!selectedBut(point, "group")) continue;
+    tallies[kinds[point]][states[point]]++;
+    if (states[point] < 3) all++;
+  }
+  const present = KINDS.filter((kind) => kinds.includes(KINDS.indexOf(kind)));
+  groups.replaceChildren(
+    ...present.flatMap((kind) =>
+      DECIDED.map((name) => {
+        const points = tallies[KINDS.indexOf(kind)][STATES.indexOf(name)];
+        const on = state.kind === kind && state.state === name;
+        const click = () => choose(on ? { kind: "", state: "" } : { kind, state: name });
+        return element(
+          "li",
+          { class: name },
+          element(
+            "button",
+            { type: "button", click, "aria-pressed": String(on) },
+            element("b", {}, percent(all ? points / all : 0)),
+            element("span", {}, ` ${kind}, ${name} (${counted(points)})`),
+          ),
+        );
+      }),
+    ),
+  );
+}
+
+function drawBars() {
+  if (!bars) return;
+  const tallies = new Map(classes.map((number) => [number, [0, 0, 0, 0]]));
+  for (let point = 0; point < count; point++) {
+    const tally = selectedBut(point, "class") ? tallies.get(classFor(point)) : undefined;
+    if (tally) tally[states[point]]++;
+  }
+  const found = [...tallies].map(([number, tally]) => ({ number, tally, sum: tally[0] + tally[1] + tally[2] })).filter(({ sum }) => sum);
+  found.sort((one, other) => other.tally[2] / other.sum - one.tally[2] / one.sum || one.tally[0] / one.sum - other.tally[0] / other.sum || one.number - other.number);
+  const few = allClasses || found.length <= FEW ? found : [...found.slice(0, FEW / 2), ...found.slice(found.length - FEW / 2)];
+  const shownRows = few.map(({ number, tally, sum }) => bar(number, tally, sum));
+  if (found.length > FEW) {
+    const text = allClasses ? "Show fewer classes" : `Show all ${counted(found.length)} classes; ${counted(found.length - FEW)} lie between these`;
+    const click = () => {
+      allClasses = !allClasses;
+      drawBars();
+    };
+    shownRows.push(element("tr", {}, element("td", { colspan: 3 }, element("button", { type: "button", click }, text))));
+  }
+  bars.replaceChildren(...shownRows);
+}
+
+/**
+ * @param {number} number
+ * @param {number[]} tally
+ * @param {number} sum
+ */
+function bar(number, tally, sum) {
+  const on = state.inClass === number;
+  const drawn = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const spoken = DECIDED.map((name, place) => `${name} ${tally[place]}`).join(", ");
+  for (const [name, value] of Object.entries({ viewBox: "0 0 100 10", preserveAspectRatio: "none", role: "img", "aria-label": spoken })) drawn.setAttribute(name, value);
+  let start = 0;
+  DECIDED.forEach((name, place) => {
+    const part = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    const width = (100 * tally[place]) / sum;
+    for (const [key, value] of Object.entries({ class: name, x: start, y: 0, width, height: 10 })) part.setAttribute(key, String(value));
+    drawn.append(part);
+    start += width;
+  });
+  const click = () => choose({ inClass: on ? -1 : number });
+  return element(
+    "tr",
+    { class: on ? "chosen" : "" },
+    element("th", { scope: "row" }, element("button", { type: "button", click, "aria-pressed": String(on) }, shown(classOf(number)))),
+    element("td", {}, drawn),
+    element("td", { class: "number" }, DECIDED.map((_, place) => counted(tally[place])).join(" · ")),
+  );
+}
+
+/**
+ * One of the next steps: how many points it is about now, at which limit, and a button that selects them.
+ * @param {HTMLElement} step
+ */
+function drawStep(step) {
+  const { kind = "", state: name = "" } = step.dataset;
+  let points = 0;
+  for (let point = 0; point < count; point++) {
+    if (STATES[states[point]] === name && (!kind || KINDS[kinds[point]] === kind)) points++;
+  }
+  step.hidden = points === 0;
+  const text = step.querySelector("p");
+  if (text) text.textContent = (text.textContent ?? "").replace(/^[\d,]+/, counted(points));
+  const command = step.querySelector("code");
+  if (command) command.textContent = (command.textContent ?? "").replace(/--limit \S+/, `--limit ${state.limit}`);
+  if (step.querySelector("button")) return;
+  const click = () => {
+    choose({ kind, state: name, inClass: -1, ranges: {}, find: "" });
+    document.getElementById("explore")?.scrollIntoView();
+  };
+  step.append(element("button", { type: "button", click }, "Show them"));
+}

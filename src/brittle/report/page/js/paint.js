@@ -1,0 +1,123 @@
+// @ts-check
+/** What the drawings share: colours of the page, sharp surfaces, rectangles that are dragged. */
+
+/** @typedef {{pen: CanvasRenderingContext2D, width: number, height: number}} Surface */
+
+/** Room around a drawing for its axes, in pixels. */
+export const MARGIN = { left: 56, right: 12, top: 10, bottom: 40 };
+
+/** Colours of the states, in their order. */
+export const STATE_COLOURS = ["--accent", "--undecided", "--breaks", "--rule"];
+
+const FONT = '12px system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Arial, "Liberation Sans", sans-serif';
+
+/**
+ * A colour of the page.
+ * @param {string} name such as `--ink`
+ */
+export function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/**
+ * The cleared surface of a canvas, as sharp as the screen.
+ * @param {HTMLCanvasElement} canvas
+ * @returns {Surface}
+ */
+export function surface(canvas) {
+  const { width, height } = canvas.getBoundingClientRect();
+  const sharp = devicePixelRatio || 1;
+  canvas.width = Math.round(width * sharp);
+  canvas.height = Math.round(height * sharp);
+  const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  pen.scale(sharp, sharp);
+  pen.font = FONT;
+  return { pen, width, height };
+}
+
+/**
+ * Where a place from 0 to 1 lies across.
+ * @param {number} place
+ * @param {number} width
+ */
+export function across(place, width) {
+  return MARGIN.left + place * (width - MARGIN.left - MARGIN.right);
+}
+
+/**
+ * Where a place from 0 to 1 lies upwards.
+ * @param {number} place
+ * @param {number} height
+ */
+export function up(place, height) {
+  return height - MARGIN.bottom - place * (height - MARGIN.top - MARGIN.bottom);
+}
+
+/**
+ * The place from 0 to 1 at a distance from the left.
+ * @param {number} x
+ * @param {number} width
+ */
+export function placeAcross(x, width) {
+  return (x - MARGIN.left) / (width - MARGIN.left - MARGIN.right);
+}
+
+/**
+ * The place from 0 to 1 at a distance from the top.
+ * @param {number} y
+ * @param {number} height
+ */
+export function placeUp(y, height) {
+  return (height - MARGIN.bottom - y) / (height - MARGIN.top - MARGIN.bottom);
+}
+
+/**
+ * Writes as many texts under a horizontal axis as fit beside one another, the last one always.
+ * @param {Surface} on
+ * @param {{at: number, text: string}[]} texts
+ */
+export function writeBelow({ pen, width, height }, texts) {
+  pen.fillStyle = colour("--muted");
+  pen.textAlign = "center";
+  let free = width;
+  for (const { at, text } of [...texts].reverse()) {
+    const half = pen.measureText(text).width / 2;
+    const middle = Math.min(Math.max(at, half), width - half);
+    if (middle + half > free) continue;
+    pen.fillText(text, middle, height - MARGIN.bottom + 16);
+    free = middle - half - 8;
+  }
+}
+
+/**
+ * Calls `done` after a drag over a canvas, with its start and end; a click has both alike.
+ * @param {HTMLCanvasElement} canvas
+ * @param {(start: [number, number], end: [number, number], size: DOMRect) => void} done
+ * @param {(start: [number, number], end: [number, number]) => void} [during]
+ */
+export function onDrag(canvas, done, during) {
+  /** @type {[number, number] | null} */
+  let start = null;
+  /**
+   * @param {PointerEvent} event
+   * @returns {[number, number]}
+   */
+  const spot = (event) => {
+    const { left, top } = canvas.getBoundingClientRect();
+    return [event.clientX - left, event.clientY - top];
+  };
+  canvas.addEventListener("pointerdown", (event) => {
+    start = spot(event);
+    canvas.setPointerCapture(event.pointerId);
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    if (start && during) during(start, spot(event));
+  });
+  canvas.addEventListener("pointerup", (event) => {
+    if (start) done(start, spot(event), canvas.getBoundingClientRect());
+    start = null;
+  });
+  canvas.addEventListener("pointercancel", () => {
+    start = null;
+  });
+}

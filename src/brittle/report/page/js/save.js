@@ -1,0 +1,74 @@
+// @ts-check
+/** The selection as files: CSV, and ids for `brittle score --ids`. */
+
+import { byId, element } from "./dom.js";
+import { classOf, ids, labels, nameOf, rows, textOf } from "./data.js";
+import { fields } from "./fields.js";
+import { noteOf, noted } from "./notes.js";
+import { predictions, selected, states } from "./selection.js";
+import { STATES, state } from "./state.js";
+
+/** Characters that a spreadsheet takes for the start of a formula. */
+const GUARDED = /^[=+\-@\t\r\n']/;
+
+/**
+ * A text as a cell of a CSV file; what a spreadsheet would run begins with an apostrophe.
+ * @param {string} text
+ */
+export function csvCell(text) {
+  const safe = GUARDED.test(text) ? `'${text}` : text;
+  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/**
+ * A number as a cell of a CSV file; empty for none.
+ * @param {number} number
+ */
+function numberCell(number) {
+  return Number.isNaN(number) ? "" : String(number);
+}
+
+/** The selected points in the order of the list, with every score. */
+export function selectionCsv() {
+  const withNotes = noted() > 0;
+  const headings = ["point", "row", "name", "label", "predicted", "state"];
+  for (const { column } of fields) headings.push(column.label, `${column.label}.low`, `${column.label}.high`, `${column.label}.status`);
+  if (withNotes) headings.push("tags", "note");
+  const predicted = predictions();
+  const lines = [headings.map(csvCell).join(",")];
+  for (const point of selected()) {
+    const cells = [csvCell(ids[point]), String(rows[point]), csvCell(nameOf(point))];
+    cells.push(csvCell(classOf(labels[point])), csvCell(classOf(predicted[point])), STATES[states[point]]);
+    for (const { column } of fields) {
+      const { value, low, high, status } = column;
+      cells.push(numberCell(value[point]), low ? numberCell(low[point]) : "", high ? numberCell(high[point]) : "", textOf(status, point));
+    }
+    if (withNotes) cells.push(csvCell(noteOf(point).tags), csvCell(noteOf(point).note));
+    lines.push(cells.join(","));
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/** The ids of the selected points, one a line. */
+export function selectionIds() {
+  return [...selected()].map((point) => ids[point]).join("\n") + "\n";
+}
+
+/**
+ * @param {string} name
+ * @param {string} kind
+ * @param {string} text
+ */
+function save(name, kind, text) {
+  const address = URL.createObjectURL(new Blob([text], { type: kind }));
+  const link = /** @type {HTMLAnchorElement} */ (element("a", { href: address, download: name }));
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+/** Lets the buttons save. */
+export function watchSaving() {
+  byId("save-csv").addEventListener("click", () => save("selection.csv", "text/csv", selectionCsv()));
+  byId("save-ids").addEventListener("click", () => save("ids.txt", "text/plain", selectionIds()));
+  byId("save-csv").title = `All scores of the selected points; the page speaks of ${fields[state.by].name}`;
+}

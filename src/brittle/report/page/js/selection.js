@@ -1,0 +1,140 @@
+// @ts-check
+/** Which points are selected, in which order; and for each view those that all other views select. */
+
+import { classOf, columns, count, ids, labels, nameOf, runs } from "./data.js";
+import { fieldBy } from "./fields.js";
+import { tagsOf } from "./notes.js";
+import { KINDS, STATES, state } from "./state.js";
+
+/** Of each point its place in `STATES`. */
+export const states = new Uint8Array(count);
+
+/** Of each point its place in `KINDS`. */
+export const kinds = new Uint8Array(count);
+
+/** Of each point, a bit for each filter that leaves it out. */
+const outside = new Uint32Array(count);
+
+const GROUP = 1;
+const CLASS = 2;
+const FIND = 4;
+const RANGES = 8;
+
+/** @type {string[] | null} */
+let haystack = null;
+
+/** @type {Int32Array} */
+let order = new Int32Array(0);
+
+/** Of each point, its place in the order of the list; -1 for none. */
+export const places = new Int32Array(count);
+
+/** The selected points in the order of the list. */
+export function selected() {
+  return order;
+}
+
+/** The predictions of the run that the page speaks of. */
+export function predictions() {
+  return runs[columns[state.by].run].predicted;
+}
+
+/** Judges every point by the score, the limit and the run that are chosen. */
+export function judge() {
+  const { value, low, high, probability } = columns[state.by];
+  const predicted = predictions();
+  const bound = 1 - state.limit;
+  for (let point = 0; point < count; point++) {
+    kinds[point] = labels[point] < 0 || predicted[point] < 0 ? 2 : labels[point] === predicted[point] ? 0 : 1;
+    if (Number.isNaN(value[point])) states[point] = 3;
+    else if (!probability || !low || !high) states[point] = 1;
+    else states[point] = high[point] <= bound ? 0 : low[point] >= bound ? 2 : 1;
+  }
+}
+
+/** Selects by all filters, and orders. */
+export function select() {
+  const kind = KINDS.indexOf(state.kind);
+  const wanted = STATES.indexOf(state.state);
+  const keys = Object.keys(state.ranges);
+  for (let point = 0; point < count; point++) {
+    outside[point] =
+      ((kind >= 0 && kinds[point] !== kind) || (wanted >= 0 && states[point] !== wanted) ? GROUP : 0) |
+      (state.inClass >= 0 && classFor(point) !== state.inClass ? CLASS : 0);
+  }
+  keys.forEach((key, place) => leaveOut(key, RANGES << place));
+  if (state.find) search(state.find.toLowerCase());
+  let inside = 0;
+  for (let point = 0; point < count; point++) if (!outside[point]) inside++;
+  order = new Int32Array(inside);
+  for (let point = 0, next = 0; point < count; point++) if (!outside[point]) order[next++] = point;
+  sort();
+  places.fill(-1);
+  order.forEach((point, place) => (places[point] = place));
+}
+
+/**
+ * The class that a point is listed under: its label, or without labels its prediction.
+ * @param {number} point
+ */
+export function classFor(point) {
+  return labels[point] >= 0 ? labels[point] : predictions()[point];
+}
+
+/**
+ * @param {string} key
+ * @param {number} bit
+ */
+function leaveOut(key, bit) {
+  const field = fieldBy(key);
+  if (!field) return;
+  const [low, high] = state.ranges[key];
+  for (let point = 0; point < count; point++) {
+    const value = field.values[point];
+    if (!(value >= low && value <= high)) outside[point] |= bit;
+  }
+}
+
+/** @param {string} text */
+function search(text) {
+  const predicted = predictions();
+  haystack ??= Array.from({ length: count }, (_, point) =>
+    `${nameOf(point)}\n${ids[point]}\n${classOf(labels[point])}\n${classOf(predicted[point])}`.toLowerCase(),
+  );
+  for (let point = 0; point < count; point++) {
+    if (!haystack[point].includes(text) && !tagsOf(point).toLowerCase().includes(text)) outside[point] |= FIND;
+  }
+}
+
+function sort() {
+  const values = sortValues();
+  const sign = state.down ? -1 : 1;
+  order.sort((one, other) => {
+    const [first, second] = [values[one], values[other]];
+    if (Number.isNaN(first) || Number.isNaN(second)) return Number(Number.isNaN(first)) - Number(Number.isNaN(second)) || one - other;
+    return first === second ? one - other : sign * (first < second ? -1 : 1);
+  });
+}
+
+/** @returns {import("./data.js").Numbers} */
+function sortValues() {
+  if (state.sort === "label") return labels;
+  if (state.sort === "predicted") return predictions();
+  return fieldBy(state.sort)?.values ?? Int32Array.from({ length: count }, (_, point) => point);
+}
+
+/**
+ * Whether all filters but those of one view select a point.
+ * @param {number} point
+ * @param {"group" | "class" | "ranges" | "none"} view
+ */
+export function selectedBut(point, view) {
+  const own = view === "group" ? GROUP : view === "class" ? CLASS : view === "ranges" ? ~(GROUP | CLASS | FIND) : 0;
+  return (outside[point] & ~own) === 0;
+}
+
+/** How many filters are set. */
+export function filters() {
+  const ranges = Object.keys(state.ranges).length;
+  return Number(Boolean(state.kind || state.state)) + Number(state.inClass >= 0) + Number(Boolean(state.find)) + ranges;
+}

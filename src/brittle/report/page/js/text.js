@@ -1,0 +1,74 @@
+// @ts-check
+/** Numbers and names as the page writes them. */
+
+/**
+ * A text whose every character can be seen: control and bidirectional characters as escapes.
+ * @param {string} text
+ */
+export function shown(text) {
+  return text.replace(/[^\P{C}]|[^\P{Z} ]/gu, (found) => {
+    const code = /** @type {number} */ (found.codePointAt(0));
+    const [mark, width] = code > 0xffff ? ["\\U", 8] : code > 0xff ? ["\\u", 4] : ["\\x", 2];
+    return mark + code.toString(16).padStart(width, "0");
+  });
+}
+
+/**
+ * A count with commas.
+ * @param {number} number
+ */
+export function counted(number) {
+  return number.toLocaleString("en");
+}
+
+/**
+ * A number with three digits that count.
+ * @param {number} number
+ */
+export function short(number) {
+  if (Number.isNaN(number)) return "–";
+  if (!Number.isFinite(number)) return number > 0 ? "∞" : "−∞";
+  if (number === 0) return "0";
+  const size = Math.abs(number);
+  const text = size >= 1e-3 && size < 1e5 ? String(Number(size.toPrecision(3))) : size.toExponential(1);
+  return (number < 0 ? "−" : "") + text;
+}
+
+/**
+ * A probability in per cent, never rounded to none or to all.
+ * @param {number} share
+ */
+export function percent(share) {
+  if (Number.isNaN(share)) return "–";
+  if (share === 0 || share === 1) return `${100 * share}%`;
+  if (share < 1e-6) return "under 0.0001%";
+  if (share < 0.001) return `${Number((100 * share).toPrecision(1)).toFixed(20).replace(/0+$/, "")}%`;
+  if (share < 0.0995) return `${(100 * share).toFixed(1)}%`;
+  return share >= 0.995 ? `${Math.min(100 * share, 99.9).toFixed(1)}%` : `${(100 * share).toFixed(0)}%`;
+}
+
+/**
+ * Some of a number of things, such as `646 of 2,000 points (32%)`.
+ * @param {number} some
+ * @param {number} all
+ * @param {string} noun
+ */
+export function share(some, all, noun) {
+  const ratio = some / all;
+  const rounded = ratio > 0 && ratio < 0.01 ? "under 1%" : ratio > 0.99 && ratio < 1 ? "over 99%" : percent0(ratio);
+  return `${counted(some)} of ${counted(all)} ${all === 1 ? noun : `${noun}s`} (${rounded})`;
+}
+
+/** @param {number} ratio */
+function percent0(ratio) {
+  return `${(100 * ratio).toFixed(0)}%`;
+}
+
+/**
+ * A value of a field, as its kind wants it.
+ * @param {number} value
+ * @param {boolean} probability
+ */
+export function valueText(value, probability) {
+  return probability ? percent(value) : short(value);
+}
