@@ -55,7 +55,7 @@ class _Centre(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Pairing:
+class Pairing:
     """Which points of two runs are one: their ids in either, in the order of the key, and what was left over."""
 
     by: Literal["point", "row"]
@@ -111,7 +111,7 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
         DataError: the points cannot be paired, paired points have different labels, or inputs have different bounds.
     """
     _check_bounds(first, second)
-    pairing = _pair(first, second)
+    pairing = pair_points(first, second)
     confidence = max(first.record.confidence, second.record.confidence)
     rows = [_accuracy(first, second, pairing, confidence)]
     others = {_key(column): column for column in second.columns}
@@ -171,7 +171,7 @@ def _check_bounds(first: Scored, second: Scored) -> None:
         )
 
 
-def _pair(first: Scored, second: Scored) -> _Pairing:
+def pair_points(first: Scored, second: Scored) -> Pairing:
     """The pairs of points.
 
     Raises:
@@ -192,7 +192,7 @@ def _pair(first: Scored, second: Scored) -> _Pairing:
             )
     _check_labels(both)
     names = ("point", "point") if key == "point" else ("point_first", "point_second")
-    return _Pairing(key, both[names[0]].tolist(), both[names[1]].tolist(), lonely[0], lonely[1])
+    return Pairing(key, both[names[0]].tolist(), both[names[1]].tolist(), lonely[0], lonely[1])
 
 
 def _check_labels(both: pd.DataFrame) -> None:
@@ -206,7 +206,7 @@ def _check_labels(both: pd.DataFrame) -> None:
         )
 
 
-def _accuracy(first: Scored, second: Scored, pairing: _Pairing, confidence: float) -> Row | None:
+def _accuracy(first: Scored, second: Scored, pairing: Pairing, confidence: float) -> Row | None:
     """The row of the accuracies; None where either run has no labels."""
     right = [
         pd.Series(table.points["correct"].to_pylist(), index=table.points["point"].to_pylist(), dtype=np.float64)
@@ -223,7 +223,7 @@ def _accuracy(first: Scored, second: Scored, pairing: _Pairing, confidence: floa
     return row | _counts(pairing, dropped) | none
 
 
-def _row(one: Column, other: Column, pairing: _Pairing, confidence: float) -> Row:
+def _row(one: Column, other: Column, pairing: Pairing, confidence: float) -> Row:
     x, y, dropped = _numbers(one.value, other.value, pairing)
     if one.quantity == LAPLACIAN:
         x, y = np.abs(x), np.abs(y)
@@ -231,14 +231,14 @@ def _row(one: Column, other: Column, pairing: _Pairing, confidence: float) -> Ro
     return _compared(x, y, names, one.quantity, confidence) | _counts(pairing, dropped)
 
 
-def _numbers(one: pd.Series, other: pd.Series, pairing: _Pairing) -> tuple[Values, Values, int]:
+def _numbers(one: pd.Series, other: pd.Series, pairing: Pairing) -> tuple[Values, Values, int]:
     """The values of both at the paired points where both have one, and how many pairs do not."""
     pairs = np.array([one.reindex(pairing.first), other.reindex(pairing.second)], dtype=np.float64)
     known = ~np.isnan(pairs).any(axis=0)
     return pairs[0, known], pairs[1, known], int((~known).sum())
 
 
-def _counts(pairing: _Pairing, dropped: int) -> Row:
+def _counts(pairing: Pairing, dropped: int) -> Row:
     return {
         "pairing": pairing.by,
         "dropped": dropped,

@@ -113,13 +113,14 @@ def test_results_are_frozen_and_every_figure_is_drawn_by_its_template(table: Tab
     )
     for chapter in CHAPTERS:
         run = asked if chapter.name == "decisions" else table
-        contents = open_contents(run, against={"other": other_run(points=40)})
+        against = {} if run is asked else {"other": other_run(points=40)}
+        contents = open_contents(run, against=against)
         result = chapter.summarize(contents)
         assert result is not None, chapter.name
         for one in result if isinstance(result, tuple) else (result,):
             assert is_dataclass(one)
             assert type(one).__dataclass_params__.frozen  # pyright: ignore[reportAttributeAccessIssue] private
-        page = Page(text_of(run, against={"other": other_run(points=40)}, chapters=(chapter,)))
+        page = Page(text_of(run, against=against, chapters=(chapter,)))
         drawn = sum(not figure.frame.empty for figure in chapter.figures(result).values())
         drawings = sum(each.get("class") == "drawing" for _, each in page.elements)
         assert drawings == drawn, chapter.name

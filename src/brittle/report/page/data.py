@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -10,8 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from brittle.analysis.columns import largest_budgets, safety
-from brittle.analysis.overview import LIMIT, overview
-from brittle.analysis.overview_text import how_sure, where
+from brittle.analysis.comparison import pair_points
+from brittle.analysis.overview import LIMIT
+from brittle.analysis.overview_text import RESTS
 from brittle.estimate import Status, parameters_json
 from brittle.report.contents import Contents
 from brittle.report.page.packed import packed
@@ -28,9 +30,10 @@ def page_data(contents: Contents) -> dict[str, object] | None:
     columns = _columns(contents)
     if not contents.points.num_rows or not columns:
         return None
+    ids = contents.points["point"].to_pylist()
+    others = [_other(contents, name, other, columns) for name, other in contents.others.items()]
     by = contents.chosen if contents.chosen is not None else columns[0]
     order = _least_safe_first(by)
-    ids = contents.points["point"].to_pylist()
     return {
         "count": len(ids),
         "ids": ids,
@@ -42,13 +45,46 @@ def page_data(contents: Contents) -> dict[str, object] | None:
         "limit": by.limit if by.is_probability and by.limit is not None else LIMIT,
         "confidence": contents.confidence,
         "identity": _identity(contents),
-        "runs": [{"name": "this run", "predicted": packed(_classes(contents, "predicted"), "i4")}],
-        "columns": [_column(contents, column) for column in columns],
+        "runs": [{"name": "this run", "predicted": packed(_classes(contents, "predicted"), "i4")}]
+        + [{"name": other.name, "predicted": packed(other.predicted, "i4")} for other in others],
+        "columns": [_column(contents, column, column.rows) | {"run": 0} for column in columns]
+        + [
+            _column(other.contents, column, column.rows.reindex(other.points)) | {"run": place}
+            for place, other in enumerate(others, 1)
+            for column in other.columns
+        ],
         "by": [column.label for column in columns].index(by.label),
+        "rests": {kind.slug: words for kind, words in RESTS.items()},
         "statuses": {status.slug: status.sentence for status in Status},
         "pictures": _pictures(contents, order),
         "nearest": _nearest(contents, order),
     }
+
+
+@dataclass(frozen=True, eq=False)
+class _Other:
+    """Another run over the same points: of each point of this run its id there, and the class that it is given."""
+
+    name: str
+    contents: Contents
+    points: list[str | None]
+    predicted: NDArray[np.int32]
+    columns: list[Column]
+
+
+def _other(contents: Contents, name: str, other: Contents, columns: Sequence[Column]) -> _Other:
+    """Another run, as far as it holds the same points and scores.
+
+    Raises:
+        DataError: the points of the runs cannot be paired.
+    """
+    pairing = pair_points(contents, other)
+    partner = dict(zip(pairing.first, pairing.second, strict=True))
+    points = [partner.get(point) for point in contents.points["point"].to_pylist()]
+    predicted = pd.Series(_classes(other, "predicted"), index=other.points["point"].to_pylist())
+    labels = {column.label for column in columns}
+    shared = [column for column in other.columns if column.label in labels]
+    return _Other(show(name, 40), other, points, predicted.reindex(points).fillna(-1).to_numpy(np.int32), shared)
 
 
 def _columns(contents: Contents) -> list[Column]:
@@ -65,11 +101,9 @@ def _columns(contents: Contents) -> list[Column]:
     return [column for column in wanted if column.label in labels]
 
 
-def _column(contents: Contents, column: Column) -> dict[str, object]:
+def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str, object]:
+    """A score of a run; `rows` are those of its table, one for each point of the page."""
     kind = "f8" if column.is_probability else "f4"
-    statuses = column.status.fillna("").astype("category")
-    evidence = column.rows["evidence"].fillna("").astype("category")
-    found = overview(contents, column=column, limit=column.limit) if column.is_probability else None
     return {
         "label": column.label,
         "name": column.label.partition("(")[0],
@@ -79,22 +113,25 @@ def _column(contents: Contents, column: Column) -> dict[str, object]:
         "variant": column.variant,
         "quantity": column.quantity,
         "probability": column.is_probability,
-        "safer": "lower" if (order := safety(column)) is not None and column.is_probability else _safer(column, order),
+        "safer": _safer(column),
         "explanation": column.explanation,
-        "value": packed(column.value, kind),
-        "low": packed(column.low, kind) if column.low.notna().any() else None,
-        "high": packed(column.high, kind) if column.high.notna().any() else None,
-        "status": {"names": [*statuses.cat.categories], "of": packed(statuses.cat.codes, "u1")},
-        "evidence": {"names": [*evidence.cat.categories], "of": packed(evidence.cat.codes, "u1")},
-        "details": _texts(column.rows["detail"].tolist()),
-        "where": "" if found is None else show(where(found)),
-        "sure": "" if found is None else show(how_sure(found)),
+        "value": packed(rows["value"], kind),
+        "low": _ends(rows["low"].to_numpy(np.float64), kind),
+        "high": _ends(rows["high"].to_numpy(np.float64), kind),
+        "status": _texts(rows["status"].tolist()),
+        "evidence": _texts(rows["evidence"].tolist()),
+        "details": _texts(rows["detail"].tolist()),
     }
 
 
-def _safer(column: Column, order: pd.Series | None) -> str | None:
+def _ends(numbers: NDArray[np.float64], kind: str) -> dict[str, str] | None:
+    """One end of the intervals; None where no point has any."""
+    return None if np.isnan(numbers).all() else packed(numbers, kind)
+
+
+def _safer(column: Column) -> str | None:
     """Which direction is safer, as the terminal orders points: of an input margin the larger distance."""
-    return None if order is None else column.safer or "higher"
+    return None if safety(column) is None else column.safer or "higher"
 
 
 def _least_safe_first(column: Column) -> NDArray[np.intp]:

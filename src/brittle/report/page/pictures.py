@@ -1,4 +1,4 @@
-"""The images of a run as a page holds them: small ones side by side on sheets, and those of the nearest other inputs."""
+"""The images of a run on its page: small ones side by side on sheets, and those of the nearest other inputs."""
 
 from __future__ import annotations
 
@@ -124,5 +124,5 @@ def _sheet(images: Sequence[Image.Image], side: int) -> str:
         sheet.paste(image.convert(mode), (along * side + (side - width) // 2, down * side + (side - height) // 2))
     kind = "webp" if features.check("webp") else "png"
     sink = BytesIO()
-    sheet.save(sink, kind, **({"quality": 85, "method": 4} if kind == "webp" else {}))
+    sheet.save(sink, kind, **({"quality": 85, "method": 2} if kind == "webp" else {}))
     return f"data:image/{kind};base64," + base64.b64encode(sink.getvalue()).decode("ascii")

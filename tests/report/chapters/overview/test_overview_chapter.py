@@ -41,7 +41,7 @@ def test_it_stands_before_all_else_and_a_reader_of_screens_hears_the_bars() -> N
     page = page_of(make_table(class_names=HOSTILE[:10]))
     assert_inert(page)
     sections = [attributes["id"] for tag, attributes in page.elements if tag == "section"]
-    assert sections[:2] == ["overview", "headline"]
+    assert sections[:3] == ["overview", "explore", "headline"]
     spoken = [str(each.get("aria-label")) for tag, each in page.elements if tag == "svg" and each.get("role") == "img"]
     assert sum("holds " in words and "breaks " in words for words in spoken) >= 2
 

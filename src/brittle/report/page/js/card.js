@@ -96,7 +96,7 @@ function pictures(point) {
   const times = nearest.magnification;
   holder.append(
     element("figure", {}, other, element("figcaption", {}, shown(`nearest found that is predicted ${classOf(found.predicted)}`))),
-    element("figure", {}, apart, element("figcaption", {}, times === 1 ? "difference from grey" : `difference from grey, ${times} times as large`)),
+    element("figure", {}, apart, element("figcaption", {}, `what was changed, ${times === 1 ? "as large as it is" : `${times} times as large`}; grey is nothing`)),
   );
   void Promise.all([imageAt(found.own), imageAt(found.other)]).then(([first, second]) => {
     drawWhole(own, first);
@@ -132,7 +132,7 @@ function scoreRow(field, point) {
   const turned = probability && column.sigma === null;
   const ends = [column.low, column.high].map((all) => (all ? all[point] : NaN));
   const [low, high] = turned ? [1 - ends[1], 1 - ends[0]] : ends;
-  const interval = Number.isNaN(low) ? "–" : `${valueText(low, probability)} to ${valueText(high, probability)}`;
+  const interval = Number.isNaN(low) ? "–" : low === high ? "exact" : `${valueText(low, probability)} to ${valueText(high, probability)}`;
   const status = textOf(column.status, point);
   const detail = textOf(column.details, point);
   const meaning = status === "ok" ? "" : [statuses[status] ?? "", detail].filter(Boolean).join(" ");
@@ -141,7 +141,7 @@ function scoreRow(field, point) {
   return element(
     "tr",
     { class: column.place === state.by ? "chosen" : "" },
-    element("th", { scope: "row" }, shown(field.name)),
+    element("th", { scope: "row" }, shown(field.short)),
     element("td", {}, shown(valueText(values[point], probability) + beside)),
     element("td", {}, interval),
     element("td", {}, rankText(field, point)),

@@ -2,13 +2,14 @@
 /** What the reader chooses by hand: score, limit, text to find, numbers to filter by; and what is filtered now. */
 
 import { byId, element, fill } from "./dom.js";
-import { classOf } from "./data.js";
-import { deciding, fieldBy, fields } from "./fields.js";
+import { classOf, columns, runs } from "./data.js";
+import { fieldBy, fields, speaking } from "./fields.js";
 import { filters } from "./selection.js";
 import { choose, clear, state } from "./state.js";
 import { shown, valueText } from "./text.js";
 
 const by = /** @type {HTMLSelectElement} */ (byId("by"));
+const inRun = /** @type {HTMLSelectElement} */ (byId("run"));
 const limit = /** @type {HTMLInputElement} */ (byId("limit"));
 const find = /** @type {HTMLInputElement} */ (byId("find"));
 const filterBy = /** @type {HTMLSelectElement} */ (byId("filter-by"));
@@ -22,8 +23,10 @@ const PAUSE = 120;
 /** Draws what is chosen. */
 export function drawControls() {
   const all = fields.map(({ key, name }) => ({ value: key, text: shown(name) }));
-  const own = (deciding.length ? deciding : fields).map(({ key, name }) => ({ value: key, text: shown(name) }));
+  const { run } = columns[state.by];
+  const own = speaking(run).map(({ key, name }) => ({ value: key, text: shown(name) }));
   fill(by, own, `s${state.by}`);
+  fill(inRun, runs.map(({ name }, place) => ({ value: String(place), text: shown(name) })), String(run));
   fill(across, all, state.across);
   fill(up, all, state.up);
   fill(filterBy, all, filterBy.value || `s${state.by}`);
@@ -48,6 +51,7 @@ function chosen() {
   const made = [];
   const group = [state.kind, state.state].filter(Boolean).join(", ");
   if (group) made.push(chip(group, () => choose({ kind: "", state: "" })));
+  if (state.changed) made.push(chip(state.changed, () => choose({ changed: "" })));
   if (state.inClass >= 0) made.push(chip(classOf(state.inClass), () => choose({ inClass: -1 })));
   if (state.find) made.push(chip(`“${state.find}”`, () => choose({ find: "" })));
   for (const [key, [low, high]] of Object.entries(state.ranges)) {
@@ -76,16 +80,12 @@ function chip(text, click) {
 
 /** Lets the reader choose. */
 export function watchControls() {
-  by.addEventListener("change", () => {
-    const field = fieldBy(by.value);
-    if (!field) return;
-    const own = `s${state.by}`;
-    const change = { by: field.column.place };
-    choose({
-      ...change,
-      ...(state.sort === own ? { sort: field.key, down: field.safer !== "higher" } : {}),
-      ...(state.up === own ? { up: field.key } : {}),
-    });
+  const label = /** @type {HTMLElement} */ (inRun.parentElement);
+  label.hidden = runs.length < 2;
+  by.addEventListener("change", () => speakBy(fieldBy(by.value)));
+  inRun.addEventListener("change", () => {
+    const others = speaking(Number(inRun.value));
+    speakBy(others.find(({ column }) => column.label === columns[state.by].label) ?? others[0]);
   });
   limit.addEventListener("input", () => {
     const wanted = Number(limit.value);
@@ -103,6 +103,20 @@ export function watchControls() {
     waiting = setTimeout(() => choose({ find: find.value.slice(0, 200) }), PAUSE);
   });
   byId("clear").addEventListener("click", clear);
+}
+
+/**
+ * Makes the page speak by another score, and what followed the last one follow it.
+ * @param {import("./fields.js").Field | undefined} field
+ */
+function speakBy(field) {
+  if (!field) return drawControls();
+  const own = `s${state.by}`;
+  choose({
+    by: field.column.place,
+    ...(state.sort === own ? { sort: field.key, down: field.safer !== "higher" } : {}),
+    ...(state.up === own ? { up: field.key } : {}),
+  });
 }
 
 function filter() {

@@ -25,11 +25,9 @@ import { byId } from "./dom.js";
  * @property {Numbers} value
  * @property {Numbers | null} low
  * @property {Numbers | null} high
- * @property {Texts} status
- * @property {Texts} evidence
+ * @property {Texts | null} status
+ * @property {Texts | null} evidence
  * @property {Texts | null} details
- * @property {string} where what the run says of the classes by this score
- * @property {string} sure how sure that is
  */
 
 /** @typedef {{names: string[], of: Numbers}} Texts */
@@ -77,6 +75,9 @@ export const identity = written.identity;
 /** @type {number} The place of the column that speaks for the run. */
 export const spokesman = written.by;
 
+/** @type {Record<string, string>} What intervals rest on that count no noisy copies, by the kind of their evidence. */
+export const rests = written.rests;
+
 /** @type {Record<string, string>} What each status means. */
 export const statuses = written.statuses;
 
@@ -97,7 +98,6 @@ export const runs = written.runs.map((/** @type {{name: string, predicted: Packe
 
 /** @type {Column[]} */
 export const columns = written.columns.map((/** @type {any} */ column, /** @type {number} */ place) => ({
-  run: 0,
   ...column,
   place,
   value: unpacked(column.value),

@@ -1,7 +1,7 @@
 // @ts-check
 /** What points can be ordered, drawn and filtered by: every score, as one number a point. */
 
-import { columns } from "./data.js";
+import { columns, runs } from "./data.js";
 import { even, symmetricLog, tail, turned } from "./scales.js";
 
 /** @typedef {import("./data.js").Column} Column */
@@ -12,6 +12,7 @@ import { even, symmetricLog, tail, turned } from "./scales.js";
  * @typedef {object} Field
  * @property {string} key what the address calls it
  * @property {string} name in words
+ * @property {string} short without its run
  * @property {Column} column
  * @property {Numbers} values
  * @property {boolean} probability
@@ -28,16 +29,17 @@ export const fields = columns.map(fieldOf);
  */
 function fieldOf(column) {
   const key = `s${column.place}`;
+  const of = runs.length > 1 ? `, ${column.run ? runs[column.run].name : "this run"}` : "";
   if (column.probability && column.sigma === null) {
     const values = Float64Array.from(column.value, (flip) => 1 - flip);
-    const name = `confidence, by ${column.title.toLowerCase()}`;
-    return { key, name, column, values, probability: true, safer: "higher", scale: turned() };
+    const short = `confidence, by ${column.title.toLowerCase()}`;
+    return { key, name: short + of, short, column, values, probability: true, safer: "higher", scale: turned() };
   }
   const what = column.probability ? "flip probability, " : "";
   const noise = column.setting && `, ${column.setting}`;
-  const name = `${what}${column.probability ? column.title : titleOf(column)}${noise}`;
+  const short = `${what}${titleOf(column)}${noise}`;
   const scale = column.probability ? tail() : scaleOf(column.value);
-  return { key, name, column, values: column.value, probability: column.probability, safer: column.safer, scale };
+  return { key, name: short + of, short, column, values: column.value, probability: column.probability, safer: column.safer, scale };
 }
 
 /**
@@ -45,8 +47,10 @@ function fieldOf(column) {
  * @param {Column} column
  */
 export function titleOf(column) {
-  const alike = columns.filter((one) => one.title === column.title && one.setting === column.setting);
-  return alike.length > 1 ? `${column.title} ${column.label.slice(column.name.length)}` : column.title;
+  const alike = columns.filter((one) => one.run === column.run && one.title === column.title && one.setting === column.setting);
+  if (alike.length < 2) return column.title;
+  const own = alike.every(({ variant, place }) => variant !== column.variant || place === column.place);
+  return `${column.title} ${(own ? column.variant : column.label).slice(column.name.length)}`;
 }
 
 /**
@@ -65,6 +69,14 @@ function scaleOf(values) {
 }
 
 /**
+ * The name of a field with the direction that is safer.
+ * @param {Field} field
+ */
+export function directed({ name, safer }) {
+  return safer ? `${name} (${safer} is safer)` : name;
+}
+
+/**
  * The field of this key, or undefined.
  * @param {string} key
  */
@@ -72,6 +84,13 @@ export function fieldBy(key) {
   return fields.find((field) => field.key === key);
 }
 
-/** Those that can say whether a prediction holds. */
-export const deciding = fields.filter((field) => field.column.probability);
+/**
+ * What a run can be spoken of by: what says whether a prediction holds, or else every score.
+ * @param {number} run
+ */
+export function speaking(run) {
+  const own = fields.filter(({ column }) => column.run === run);
+  const deciding = own.filter(({ column }) => column.probability);
+  return deciding.length ? deciding : own;
+}
 

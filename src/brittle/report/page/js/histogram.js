@@ -3,7 +3,7 @@
 
 import { byId } from "./dom.js";
 import { count } from "./data.js";
-import { fields } from "./fields.js";
+import { directed, fields } from "./fields.js";
 import { STATE_COLOURS, across, colour, onDrag, placeAcross, surface, up, writeBelow } from "./paint.js";
 import { binOf } from "./scales.js";
 import { selectedBut, states } from "./selection.js";
@@ -16,7 +16,8 @@ const canvas = /** @type {HTMLCanvasElement} */ (byId("histogram"));
 export function drawHistogram() {
   const on = surface(canvas);
   const { pen, width, height } = on;
-  const { scale, name, key } = fields[state.by];
+  const { scale, key } = fields[state.by];
+  const name = directed(fields[state.by]);
   const bins = tallies();
   const highest = Math.max(1, ...bins.map((bin) => bin.reduce((sum, tally) => sum + tally)));
   const range = state.ranges[key];
@@ -42,6 +43,7 @@ export function drawHistogram() {
     }
   });
   writeBelow(on, scale.ticks.map(({ value, text }) => ({ at: across(scale.place(value), width), text })));
+  pen.textAlign = "center";
   pen.fillText(name, width / 2, height - 6);
   canvas.setAttribute("aria-label", spoken(bins, name, scale.edges));
 }

@@ -2,6 +2,7 @@
 /** Begins: shows what needs a script, and draws every view again when what is chosen changes. */
 
 import { drawCard, watchCard } from "./card.js";
+import { drawChanges } from "./changes.js";
 import { drawControls, watchControls } from "./controls.js";
 import { byId } from "./dom.js";
 import { drawHistogram, watchHistogram } from "./histogram.js";
@@ -19,6 +20,7 @@ const OPENING = ["point"];
 function drawAll() {
   drawControls();
   drawOverview();
+  drawChanges();
   drawHistogram();
   drawScatter();
   drawList();

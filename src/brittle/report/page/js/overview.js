@@ -2,7 +2,8 @@
 /** The first screen, alive: its groups and classes select, and follow the score and the limit that the reader chooses. */
 
 import { element } from "./dom.js";
-import { classOf, classes, columns, count, labels, ownLimit, spokesman } from "./data.js";
+import { classOf, classes, columns, confidence, count, labels, ownLimit, rests, spokesman } from "./data.js";
+import { fields } from "./fields.js";
 import { classFor, kinds, predictions, selectedBut, states } from "./selection.js";
 import { KINDS, STATES, choose, state } from "./state.js";
 import { counted, percent, share, shown } from "./text.js";
@@ -17,18 +18,17 @@ const bars = overview?.querySelector(".bars tbody") ?? null;
 const where = overview?.querySelector(".where") ?? null;
 const sure = overview?.querySelector(".sure") ?? null;
 const steps = [...(overview?.querySelectorAll(".steps li[data-state]") ?? [])];
-const written = lead?.textContent ?? "";
+const written = { lead: lead?.textContent ?? "", where: where?.textContent ?? "", sure: sure?.textContent ?? "" };
 
 let allClasses = false;
 
 /** Draws what follows the reader. */
 export function drawOverview() {
   if (!overview) return;
-  const own = state.by === spokesman && state.limit === ownLimit;
-  if (lead) lead.textContent = own ? written : sentence();
-  const { where: whereText, sure: sureText, probability } = columns[state.by];
-  if (where && probability) where.textContent = whereText;
-  if (sure && probability) sure.textContent = sureText;
+  const own = state.by === spokesman;
+  if (lead) lead.textContent = own && state.limit === ownLimit ? written.lead : sentence();
+  if (where) where.textContent = own ? written.where : `Whether classes differ was tested by ${shown(fields[spokesman].name)} alone.`;
+  if (sure) sure.textContent = own ? written.sure : evidenceText();
   drawGroups();
   drawBars();
   for (const step of steps) drawStep(/** @type {HTMLElement} */ (step));
@@ -54,6 +54,24 @@ function sentence() {
   const held = `${share(tally[0], rated, "prediction")} ${rated === 1 ? "holds" : "hold"}: kept with probability ${state.limit} or more.`;
   const rest = `${counted(tally[2])} ${tally[2] === 1 ? "breaks" : "break"} and ${counted(tally[1])} ${tally[1] === 1 ? "is" : "are"} undecided.`;
   return shown(`${noise}${held} ${rest} ${accuracy}`);
+}
+
+/** What the intervals of the chosen score rest on. */
+function evidenceText() {
+  const { probability, evidence, value } = columns[state.by];
+  if (!probability || !evidence) return "";
+  const tallies = evidence.names.map(() => 0);
+  let rated = 0;
+  for (let point = 0; point < count; point++) {
+    if (Number.isNaN(value[point])) continue;
+    rated++;
+    if (evidence.of[point] >= 0) tallies[evidence.of[point]]++;
+  }
+  const parts = evidence.names.flatMap((name, place) =>
+    rests[name] && tallies[place] ? [`${counted(tallies[place])} of ${counted(rated)} intervals ${rests[name]}.`] : [],
+  );
+  const said = parts.length ? parts.join(" ") : "All intervals count noisy copies and hold for every network.";
+  return `A point is called only where its whole ${Number((100 * confidence).toPrecision(4))}% interval lies on one side. ${said}`;
 }
 
 function drawGroups() {
@@ -154,7 +172,7 @@ function drawStep(step) {
   if (command) command.textContent = (command.textContent ?? "").replace(/--limit \S+/, `--limit ${state.limit}`);
   if (step.querySelector("button")) return;
   const click = () => {
-    choose({ kind, state: name, inClass: -1, ranges: {}, find: "" });
+    choose({ kind, state: name, changed: "", inClass: -1, ranges: {}, find: "" });
     document.getElementById("explore")?.scrollIntoView();
   };
   step.append(element("button", { type: "button", click }, "Show them"));

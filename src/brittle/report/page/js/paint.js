@@ -4,7 +4,7 @@
 /** @typedef {{pen: CanvasRenderingContext2D, width: number, height: number}} Surface */
 
 /** Room around a drawing for its axes, in pixels. */
-export const MARGIN = { left: 56, right: 12, top: 10, bottom: 40 };
+export const MARGIN = { left: 56, right: 12, top: 24, bottom: 40 };
 
 /** Colours of the states, in their order. */
 export const STATE_COLOURS = ["--accent", "--undecided", "--breaks", "--rule"];

@@ -3,7 +3,7 @@
 
 import { byId } from "./dom.js";
 import { count } from "./data.js";
-import { fieldBy, fields } from "./fields.js";
+import { directed, fieldBy, fields } from "./fields.js";
 import { MARGIN, across, colour, onDrag, placeAcross, placeUp, surface, up, writeBelow } from "./paint.js";
 import { kinds, selectedBut } from "./selection.js";
 import { choose, state } from "./state.js";
@@ -84,6 +84,10 @@ function drawAxes(on, x, y) {
     pen.fillText(text, MARGIN.left - 6, at + 4);
     free = at;
   }
+  pen.textAlign = "center";
+  pen.fillText(directed(x), width / 2, height - 6);
+  pen.textAlign = "left";
+  pen.fillText(directed(y), 2, 11);
   writeBelow(on, x.scale.ticks.map(({ value, text }) => ({ at: across(x.scale.place(value), width), text })));
 }
 

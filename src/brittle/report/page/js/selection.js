@@ -1,10 +1,10 @@
 // @ts-check
 /** Which points are selected, in which order; and for each view those that all other views select. */
 
-import { classOf, columns, count, ids, labels, nameOf, runs } from "./data.js";
+import { classOf, classes, columns, count, ids, labels, nameOf, runs } from "./data.js";
 import { fieldBy } from "./fields.js";
 import { tagsOf } from "./notes.js";
-import { KINDS, STATES, state } from "./state.js";
+import { CHANGES, KINDS, STATES, state } from "./state.js";
 
 /** Of each point its place in `STATES`. */
 export const states = new Uint8Array(count);
@@ -12,13 +12,17 @@ export const states = new Uint8Array(count);
 /** Of each point its place in `KINDS`. */
 export const kinds = new Uint8Array(count);
 
+/** Of each point, a bit for each of `CHANGES` that it made from this run to the chosen one. */
+export const changes = new Uint8Array(count);
+
 /** Of each point, a bit for each filter that leaves it out. */
 const outside = new Uint32Array(count);
 
 const GROUP = 1;
 const CLASS = 2;
 const FIND = 4;
-const RANGES = 8;
+const CHANGED = 8;
+const RANGES = 16;
 
 /** @type {string[] | null} */
 let haystack = null;
@@ -41,26 +45,54 @@ export function predictions() {
 
 /** Judges every point by the score, the limit and the run that are chosen. */
 export function judge() {
-  const { value, low, high, probability } = columns[state.by];
   const predicted = predictions();
+  const column = columns[state.by];
+  const before = columns.find(({ run, label }) => run === 0 && label === column.label) ?? column;
   const bound = 1 - state.limit;
   for (let point = 0; point < count; point++) {
-    kinds[point] = labels[point] < 0 || predicted[point] < 0 ? 2 : labels[point] === predicted[point] ? 0 : 1;
-    if (Number.isNaN(value[point])) states[point] = 3;
-    else if (!probability || !low || !high) states[point] = 1;
-    else states[point] = high[point] <= bound ? 0 : low[point] >= bound ? 2 : 1;
+    kinds[point] = kindOf(point, predicted);
+    states[point] = stateOf(point, column, bound);
+    const [held, was] = [stateOf(point, before, bound), kindOf(point, runs[0].predicted)];
+    changes[point] =
+      Number(held === 0 && states[point] === 2) |
+      (Number(held === 2 && states[point] === 0) << 1) |
+      (Number(was === 0 && kinds[point] === 1) << 2) |
+      (Number(was === 1 && kinds[point] === 0) << 3);
   }
+}
+
+/**
+ * @param {number} point
+ * @param {import("./data.js").Numbers} predicted
+ */
+function kindOf(point, predicted) {
+  if (labels[point] < 0 || predicted[point] < 0) return 2;
+  return labels[point] === predicted[point] ? 0 : 1;
+}
+
+/**
+ * Whether a point holds: the whole interval of its flip probability lies at `bound` or below.
+ * @param {number} point
+ * @param {import("./data.js").Column} column
+ * @param {number} bound
+ */
+function stateOf(point, { value, low, high, probability }, bound) {
+  if (Number.isNaN(value[point])) return 3;
+  if (!probability || !low || !high) return 1;
+  return high[point] <= bound ? 0 : low[point] >= bound ? 2 : 1;
 }
 
 /** Selects by all filters, and orders. */
 export function select() {
   const kind = KINDS.indexOf(state.kind);
   const wanted = STATES.indexOf(state.state);
+  const change = CHANGES.indexOf(state.changed);
   const keys = Object.keys(state.ranges);
   for (let point = 0; point < count; point++) {
     outside[point] =
       ((kind >= 0 && kinds[point] !== kind) || (wanted >= 0 && states[point] !== wanted) ? GROUP : 0) |
-      (state.inClass >= 0 && classFor(point) !== state.inClass ? CLASS : 0);
+      (state.inClass >= 0 && classFor(point) !== state.inClass ? CLASS : 0) |
+      (change >= 0 && !(changes[point] & (1 << change)) ? CHANGED : 0);
   }
   keys.forEach((key, place) => leaveOut(key, RANGES << place));
   if (state.find) search(state.find.toLowerCase());
@@ -98,11 +130,11 @@ function leaveOut(key, bit) {
 /** @param {string} text */
 function search(text) {
   const predicted = predictions();
-  haystack ??= Array.from({ length: count }, (_, point) =>
-    `${nameOf(point)}\n${ids[point]}\n${classOf(labels[point])}\n${classOf(predicted[point])}`.toLowerCase(),
-  );
+  haystack ??= Array.from({ length: count }, (_, point) => `${nameOf(point)}\n${ids[point]}`.toLowerCase());
+  const inClass = new Set(classes.filter((number) => classOf(number).toLowerCase().includes(text)));
   for (let point = 0; point < count; point++) {
-    if (!haystack[point].includes(text) && !tagsOf(point).toLowerCase().includes(text)) outside[point] |= FIND;
+    const found = haystack[point].includes(text) || inClass.has(labels[point]) || inClass.has(predicted[point]);
+    if (!found && !tagsOf(point).toLowerCase().includes(text)) outside[point] |= FIND;
   }
 }
 
@@ -126,15 +158,15 @@ function sortValues() {
 /**
  * Whether all filters but those of one view select a point.
  * @param {number} point
- * @param {"group" | "class" | "ranges" | "none"} view
+ * @param {"group" | "class" | "changed" | "ranges" | "none"} view
  */
 export function selectedBut(point, view) {
-  const own = view === "group" ? GROUP : view === "class" ? CLASS : view === "ranges" ? ~(GROUP | CLASS | FIND) : 0;
+  const own = view === "group" ? GROUP : view === "class" ? CLASS : view === "changed" ? CHANGED : view === "ranges" ? ~(GROUP | CLASS | FIND | CHANGED) : 0;
   return (outside[point] & ~own) === 0;
 }
 
 /** How many filters are set. */
 export function filters() {
   const ranges = Object.keys(state.ranges).length;
-  return Number(Boolean(state.kind || state.state)) + Number(state.inClass >= 0) + Number(Boolean(state.find)) + ranges;
+  return Number(Boolean(state.kind || state.state)) + Number(Boolean(state.changed)) + Number(state.inClass >= 0) + Number(Boolean(state.find)) + ranges;
 }

@@ -5,6 +5,7 @@ import { classes, columns, count, ownLimit, spokesman } from "./data.js";
 import { fieldBy, fields } from "./fields.js";
 
 export const KINDS = ["right", "wrong", "no label"];
+export const CHANGES = ["held, now breaks", "broke, now holds", "right, now wrong", "wrong, now right"];
 export const STATES = ["holds", "undecided", "breaks", "failed"];
 
 /**
@@ -13,6 +14,7 @@ export const STATES = ["holds", "undecided", "breaks", "failed"];
  * @property {number} limit a prediction holds where it is kept with this probability or more
  * @property {string} kind one of `KINDS`; empty for all
  * @property {string} state one of `STATES`; empty for all
+ * @property {string} changed one of `CHANGES`, from this run to the chosen one; empty for all
  * @property {number} inClass -1 for all
  * @property {Record<string, [number, number]>} ranges of fields, by their keys
  * @property {string} find
@@ -34,6 +36,7 @@ function initial() {
     limit: ownLimit,
     kind: "",
     state: "",
+    changed: "",
     inClass: -1,
     ranges: {},
     find: "",
@@ -65,21 +68,25 @@ export function listen(listener) {
  */
 export function choose(change) {
   Object.assign(state, change);
-  history.replaceState(null, "", address());
+  try {
+    history.replaceState(null, "", address());
+  } catch {
+    // a page inside another one has no address of its own
+  }
   const changed = new Set(Object.keys(change));
   for (const listener of listeners) listener(changed);
 }
 
 /** Chooses all points again. */
 export function clear() {
-  choose({ kind: "", state: "", inClass: -1, ranges: {}, find: "" });
+  choose({ kind: "", state: "", changed: "", inClass: -1, ranges: {}, find: "" });
 }
 
 /** What is chosen, where it is not what the page begins with. */
 function address() {
   const first = initial();
   const words = new URLSearchParams();
-  for (const name of /** @type {const} */ (["by", "limit", "kind", "state", "find", "sort", "down", "point", "across", "up"])) {
+  for (const name of /** @type {const} */ (["by", "limit", "kind", "state", "changed", "find", "sort", "down", "point", "across", "up"])) {
     if (state[name] !== first[name]) words.set(name, String(state[name]));
   }
   if (state.inClass >= 0) words.set("class", String(state.inClass));
@@ -108,6 +115,8 @@ function read(hash) {
   if (kind && KINDS.includes(kind)) found.kind = kind;
   const stateName = words.get("state");
   if (stateName && STATES.includes(stateName)) found.state = stateName;
+  const changed = words.get("changed");
+  if (changed && CHANGES.includes(changed)) found.changed = changed;
   if (words.has("find")) found.find = /** @type {string} */ (words.get("find")).slice(0, 200);
   if (words.has("down")) found.down = words.get("down") === "true";
   const sort = words.get("sort");

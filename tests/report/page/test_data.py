@@ -1,0 +1,110 @@
+"""What the page's script reads: the run's own numbers, to the bit."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.pages import EVERY_SCORE
+from helpers.tables import make_table
+from helpers.change_runs import other_run
+
+from brittle.report import open_contents
+from brittle.report.page.data import page_data
+from brittle.report.page.packed import KINDS
+from brittle.store.table import Table
+
+
+def data_of(table: Table, **options: Any) -> dict[str, Any]:
+    found = page_data(open_contents(table, **options))
+    assert found is not None
+    return found
+
+
+def numbers(packed: Mapping[str, str]) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(packed["bytes"]), dtype=KINDS[packed["kind"]])
+
+
+def texts(packed: Mapping[str, Any] | None, count: int) -> list[str]:
+    if packed is None:
+        return [""] * count
+    return ["" if place < 0 else packed["names"][place] for place in numbers(packed["of"])]
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return make_table(points=60, scores=EVERY_SCORE, budgets=(10, 400), broken=3)
+
+
+@pytest.fixture(scope="module")
+def data(table: Table) -> dict[str, Any]:
+    return data_of(table)
+
+
+def test_every_score_is_there_with_its_numbers(table: Table, data: dict[str, Any]) -> None:
+    columns = {column.label: column for column in table.columns}
+    assert {column["name"] for column in data["columns"]} == {column.score for column in table.columns}
+    for written in data["columns"]:
+        column = columns[written["label"]]
+        for name in ("value", "low", "high"):
+            own = column.rows[name].to_numpy(np.float64)
+            if written[name] is None:
+                assert np.isnan(own).all()
+            else:
+                kind = np.float64 if column.is_probability else np.float32
+                assert np.array_equal(numbers(written[name]), own.astype(kind), equal_nan=True), (column.label, name)
+        assert texts(written["status"], len(column)) == column.status.fillna("").tolist()
+        assert texts(written["details"], len(column)) == column.rows["detail"].fillna("").tolist()
+
+
+@pytest.mark.parametrize("limit", [0.5, 0.9, 0.99])
+def test_states_by_these_numbers_are_those_of_the_column(table: Table, data: dict[str, Any], limit: float) -> None:
+    """The rule of `selection.js`, in NumPy; the comparison is with the bits that the page holds."""
+    for column in table.columns:
+        written = next((one for one in data["columns"] if one["label"] == column.label), None)
+        if written is None or not column.is_probability or written["low"] is None:
+            continue
+        value, low, high = (numbers(written[name]) for name in ("value", "low", "high"))
+        found = np.select(
+            [np.isnan(value), high <= 1 - limit, low >= 1 - limit], ["", "holds", "breaks"], default="undecided"
+        )
+        assert found.tolist() == column.states(limit).fillna("").tolist(), column.label
+
+
+def test_points_are_those_of_the_table(table: Table, data: dict[str, Any]) -> None:
+    points = table.points.to_pandas()
+    assert data["count"] == len(points)
+    assert data["ids"] == points["point"].tolist()
+    assert texts(data["names"], len(points)) == points["name"].fillna("").tolist()
+    assert numbers(data["label"]).tolist() == points["label"].fillna(-1).astype(int).tolist()
+    assert numbers(data["runs"][0]["predicted"]).tolist() == points["predicted"].fillna(-1).astype(int).tolist()
+
+
+def test_the_nearest_inputs_are_those_of_the_run(table: Table, data: dict[str, Any]) -> None:
+    found = {(data["ids"][one["point"]], one["predicted"]) for one in data["nearest"]["entries"]}
+    met = {(row["point"], row["predicted"]) for row in table.counterexamples.to_pylist()}
+    assert found == met
+    assert met
+
+
+def test_another_run_is_matched_point_by_point(table: Table) -> None:
+    first, other = make_table(points=40), other_run(points=40)
+    data = data_of(first, against={"other": other})
+    assert [run["name"] for run in data["runs"]] == ["this run", "other"]
+    rows = other.points.to_pandas().set_index("point")["predicted"]
+    partner = rows.reindex(first.points["point"].to_pylist()) if set(rows.index) & set(data["ids"]) else rows
+    assert numbers(data["runs"][1]["predicted"]).tolist() == partner.fillna(-1).astype(int).tolist()
+    mine = {column["label"] for column in data["columns"] if column["run"] == 0}
+    others = [column for column in data["columns"] if column["run"] == 1]
+    assert others
+    for written in others:
+        assert written["label"] in mine
+        own = next(column for column in other.columns if column.label == written["label"])
+        assert np.array_equal(np.sort(numbers(written["value"])), np.sort(own.value.to_numpy()), equal_nan=True)
+
+
+def test_a_run_without_scores_or_points_has_nothing_to_explore(table: Table) -> None:
+    assert page_data(open_contents(make_table(points=0))) is None
