@@ -1,4 +1,4 @@
-"""A table as one HTML page that opens without a network and runs no code."""
+"""A table as one HTML page that opens without a network."""
 
 from brittle.report.chapter import Brief, Chapter
 from brittle.report.chapters.all import CHAPTERS

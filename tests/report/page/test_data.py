@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers.pages import EVERY_SCORE
 from helpers.tables import make_table
-from helpers.change_runs import other_run
+from helpers.change_runs import change_run, other_run
 
 from brittle.report import open_contents
 from brittle.report.page.data import page_data
@@ -90,20 +91,22 @@ def test_the_nearest_inputs_are_those_of_the_run(table: Table, data: dict[str, A
     assert met
 
 
-def test_another_run_is_matched_point_by_point(table: Table) -> None:
-    first, other = make_table(points=40), other_run(points=40)
-    data = data_of(first, against={"other": other})
-    assert [run["name"] for run in data["runs"]] == ["this run", "other"]
-    rows = other.points.to_pandas().set_index("point")["predicted"]
-    partner = rows.reindex(first.points["point"].to_pylist()) if set(rows.index) & set(data["ids"]) else rows
-    assert numbers(data["runs"][1]["predicted"]).tolist() == partner.fillna(-1).astype(int).tolist()
-    mine = {column["label"] for column in data["columns"] if column["run"] == 0}
-    others = [column for column in data["columns"] if column["run"] == 1]
-    assert others
-    for written in others:
-        assert written["label"] in mine
-        own = next(column for column in other.columns if column.label == written["label"])
-        assert np.array_equal(np.sort(numbers(written["value"])), np.sort(own.value.to_numpy()), equal_nan=True)
+def test_another_run_is_matched_point_by_point() -> None:
+    first, other = change_run(40), other_run(points=40)
+    order = list(reversed(range(40)))
+    turned = replace(other, points=other.points.take(order))
+    for run in (other, turned):
+        data = data_of(first, against={"other": run})
+        assert [each["name"] for each in data["runs"]] == ["this run", "other"]
+        predicted = run.points.to_pandas().set_index("point")["predicted"].reindex(data["ids"])
+        assert numbers(data["runs"][1]["predicted"]).tolist() == predicted.fillna(-1).astype(int).tolist()
+        mine = [column["label"] for column in data["columns"] if column["run"] == 0]
+        others = [column for column in data["columns"] if column["run"] == 1]
+        assert [column["label"] for column in others] == mine
+        for written in others:
+            own = next(column for column in run.columns if column.label == written["label"])
+            value = own.value.reindex(data["ids"]).to_numpy().astype(KINDS[written["value"]["kind"]])
+            assert np.array_equal(numbers(written["value"]), value, equal_nan=True)
 
 
 def test_a_run_without_scores_or_points_has_nothing_to_explore(table: Table) -> None:

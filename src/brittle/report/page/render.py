@@ -53,7 +53,8 @@ def write_report(
 ) -> Path:
     """Write the report of `table` to the file `path`: one page, with its figures and images inside.
 
-    The page names no address and holds no script, and its policy allows neither. The same table gives the same bytes.
+    The page names no address; its policy allows its own script and style, by their digests, and nothing else. The same
+    table gives the same bytes.
 
     Args:
         table: a run.
