@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from helpers.inputs import SIGMA
+from helpers.pages import storable
 from helpers.problems import inputs
 from helpers.shown import grids, parsed, short_text
 from helpers.small_runs import labels, run
@@ -16,6 +17,7 @@ from helpers.tables import HOSTILE, make_table, with_model, with_scores
 
 from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import how_brittle, how_sure
+from brittle.estimate import parameters_json
 from brittle.report.wording import show
 from brittle.scores import MonteCarlo
 from brittle.store.table import Table
@@ -123,16 +125,29 @@ def test_a_run_from_python_is_named() -> None:
     assert "the run had not finished" in repr(replace(table, record=replace(table.record, finished=None)))
 
 
-@pytest.mark.parametrize("start", range(0, len(HOSTILE), 4))
+def with_noise(table: Table, noise: str) -> Table:
+    """`table` with its scores under a noise family of this name."""
+    scores = [replace(one, parameters={**one.parameters, "noise": noise}) for one in table.record.scores]
+    written = {
+        parameters_json(old.parameters): parameters_json(new.parameters)
+        for old, new in zip(table.record.scores, scores, strict=True)
+    }
+    place = table.scores.schema.get_field_index("parameters")
+    rows = pa.array([written[one] for one in table.scores["parameters"].to_pylist()])
+    return with_scores(replace(table, scores=table.scores.set_column(place, "parameters", rows)), scores)
+
+
+@pytest.mark.parametrize("start", range(0, len(HOSTILE), 2))
 def test_text_from_a_user_is_text(start: int) -> None:
-    """Names of the model, the data, the split, a class, a column and a noise."""
+    """Names of the model, the data, the split, the classes, the columns and the noise."""
     texts = [HOSTILE[(start + step) % len(HOSTILE)] for step in range(4)]
-    table = with_model(made({"classes": 2}), spec=f"x/{texts[0]}")
+    table = with_noise(with_model(made({"classes": 2}), spec=f"x/{texts[0]}"), storable(texts[2]))
     data = replace(table.record.data, path=f"/data/{texts[1]}", split=texts[2], class_names=(texts[3], texts[0]))
     scores = [replace(one, label=texts[number]) for number, one in enumerate(table.record.scores)]
     hostile = with_scores(replace(table, record=replace(table.record, data=data)), scores)
     page = parsed(hostile._repr_html_())
     assert " ".join(show(texts[2], 40).split()) in page.text
+    assert f"Under noise of sigma 0.1, {' '.join(show(storable(texts[2])).split())}, " in page.text
     assert short_text(repr(hostile))
 
 

@@ -29,7 +29,7 @@ LONGEST_LABEL = 80
 
 
 def table_text(table: Table) -> str:
-    """`table` in at most four lines: what was scored, how many predictions hold, the first columns.
+    """`table` in at most three lines: what was scored, how many predictions hold, the first columns.
 
     A table whose parts do not fit together is said to be one, and nothing is raised.
     """

@@ -39,7 +39,7 @@ class Table:
     counterexamples: pa.Table = field(default_factory=COUNTEREXAMPLES.empty_table)
 
     def __repr__(self) -> str:
-        """At most four lines: what was scored, how many predictions hold, the first columns."""
+        """At most three lines: what was scored, how many predictions hold, the first columns."""
         import brittle  # its door to what shows things, which knows tables; imported when it is used
 
         return brittle.display.table_text(self)
