@@ -89,7 +89,8 @@ def test_what_was_found_is_text(text: str) -> None:
 
 @pytest.mark.parametrize("field", ["value", "low", "status"])
 @pytest.mark.parametrize("wrong", [None, 1.0, torch.zeros(()), "<script>"], ids=str)
-def test_an_estimate_that_is_none_is_printed_all_the_same(field: str, wrong: object) -> None:
-    said = repr(replace(made([0, 0]), **{field: wrong}))
-    assert said.startswith("Estimate whose fields are no tensors")
-    assert short_text(said, 1)
+def test_an_estimate_that_is_none_is_shown_all_the_same(field: str, wrong: object) -> None:
+    broken = replace(made([0, 0]), **{field: wrong})
+    assert repr(broken).startswith("Estimate whose fields are no tensors")
+    assert short_text(repr(broken), 1)
+    assert parsed(broken._repr_html_()).text.startswith("Estimate that cannot be read: ")

@@ -161,7 +161,8 @@ def test_text_from_a_user_is_text(start: int) -> None:
     ],
     ids=["no column of points", "other scores", "no record", "no points"],
 )
-def test_a_table_that_does_not_hold_together_is_printed_all_the_same(change: dict[str, Any]) -> None:
-    said = repr(replace(made({}), **change))
-    assert said.startswith("Table that cannot be read: ")
-    assert short_text(said, 1)
+def test_a_table_that_does_not_hold_together_is_shown_all_the_same(change: dict[str, Any]) -> None:
+    broken = replace(made({}), **change)
+    assert repr(broken).startswith("Table that cannot be read: ")
+    assert short_text(repr(broken), 1)
+    assert parsed(broken._repr_html_()).text.startswith("Table that cannot be read: ")

@@ -6,15 +6,12 @@ from collections import Counter
 
 from markupsafe import Markup
 
-from brittle.display.markup import block, grid, paragraph, text
+from brittle.display.markup import LONGEST, block, grid, paragraph, text, unreadable
 from brittle.estimate import Estimate, Status
 from brittle.report.wording import MISSING, plural, reach, signed
 
 SHOWN = 10
 """Points that a notebook shows."""
-
-LONGEST = 120
-"""Characters of what was found at a point."""
 
 DIGITS = 3
 """Digits of a number that count."""
@@ -23,7 +20,17 @@ _KNOWN = {int(status): status for status in Status}
 
 
 def estimate_html(estimate: Estimate) -> str:
-    """`estimate` as inert HTML: the first points with value, interval and status in words, and how many have which."""
+    """`estimate` as inert HTML: the first points with value, interval and status in words, and how many have which.
+
+    One whose fields do not fit together is said to be one, and nothing is raised.
+    """
+    try:
+        return str(block(_parts(estimate)))
+    except Exception as error:  # noqa: BLE001 - as in a terminal
+        return str(paragraph(text(unreadable("Estimate", error))))
+
+
+def _parts(estimate: Estimate) -> list[Markup]:
     codes = estimate.status.tolist()
     said = estimate.detail or (None,) * len(codes)
     numbers = (one[:SHOWN].tolist() for one in (estimate.value, estimate.low, estimate.high))
@@ -32,13 +39,12 @@ def estimate_html(estimate: Estimate) -> str:
     counts = [
         [text(_slug(code)), text(f"{count:,}"), text(_sentence(code))] for code, count in sorted(Counter(codes).items())
     ]
-    parts = [
+    return [
         paragraph(Markup("<b>{}</b>").format(text(f"Estimate of {plural(len(codes), 'point')}"))),
         *([grid(["point", "value", "interval", "status"], rows, words=frozenset({3}))] if rows else []),
         *([paragraph(text(f"and {plural(left, 'point')} more"))] if left else []),
         *([grid(["status", "points", "what it says"], counts, words=frozenset({0, 2}))] if counts else []),
     ]
-    return str(block(parts))
 
 
 def _row(place: int, value: float, low: float, high: float, code: int, detail: str | None) -> list[Markup]:

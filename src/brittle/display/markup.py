@@ -9,10 +9,18 @@ from markupsafe import Markup, escape
 
 from brittle.report.wording import show
 
+LONGEST = 120
+"""Characters of a sentence that is not ours."""
+
 
 def text(value: Any, limit: int | None = None) -> Markup:
     """`value` as text and nothing else, cut where it is longer than `limit`: every piece from a user goes this way."""
     return escape(show(value, limit))
+
+
+def unreadable(what: str, error: Exception) -> str:
+    """What is said of a thing whose parts do not fit together, in place of what it holds: nobody else would."""
+    return f"{what} that cannot be read: {show(error, LONGEST)} ({type(error).__name__})"
 
 
 def block(parts: Iterable[Markup]) -> Markup:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from brittle.analysis.decisions import column_if_any
 from brittle.analysis.overview import FROM_SAFE, LIMIT, Overview, overview
 from brittle.analysis.overview_text import how_brittle, how_sure, where
-from brittle.display.markup import block, grid, paragraph, text
+from brittle.display.markup import block, grid, paragraph, text, unreadable
 from brittle.report.wording import plural, show
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED
 from brittle.store.record import DataRecord, ModelRecord
@@ -21,8 +21,8 @@ SHOWN = 3
 SHOWN_IN_NOTEBOOK = 12
 """Columns that a notebook names."""
 
-LONGEST, LONGEST_NAME = 120, 40
-"""Characters of a sentence that holds names, and of one name."""
+LONGEST_NAME = 40
+"""Characters of a name."""
 
 LONGEST_LABEL = 80
 """Characters of the label of a column in a notebook."""
@@ -36,21 +36,30 @@ def table_text(table: Table) -> str:
     try:
         return "\n".join([_title(table), *(f"  {line}" for line in (_states(table), _columns(table)) if line)])
     except Exception as error:  # noqa: BLE001 - whoever looks for what is wrong with a table prints it
-        return f"Table that cannot be read: {show(error, LONGEST)} ({type(error).__name__})"
+        return unreadable("Table", error)
 
 
 def table_html(table: Table) -> str:
-    """`table` as inert HTML: what was scored, the sentences and the groups of its overview, and its columns."""
+    """`table` as inert HTML: what was scored, the sentences and the groups of its overview, and its columns.
+
+    A table whose parts do not fit together is said to be one, and nothing is raised.
+    """
+    try:
+        return str(block(_parts(table)))
+    except Exception as error:  # noqa: BLE001 - as in a terminal
+        return str(paragraph(text(unreadable("Table", error))))
+
+
+def _parts(table: Table) -> list[Markup]:
     found = overview(table)
     sentences = [one for one in (how_brittle(found), where(found), how_sure(found)) if one]
-    parts = [
+    return [
         paragraph(Markup("<b>{}</b>").format(text(_title(table)))),
         *(paragraph(text(one)) for one in sentences),
         *_groups(found),
         *_numbers(table),
         paragraph(Markup("<code>brittle.show(table)</code> opens the report.")),
     ]
-    return str(block(parts))
 
 
 def _title(table: Table) -> str:
