@@ -49,6 +49,8 @@ def test_links_within_the_page_stay_in_the_frame() -> None:
     html = '<a class="x" href="#here">a</a> <a href="data:,">b</a> <use href="#shape"/> href="#text'
     shown = frame(ReportPage(html))["srcdoc"] or ""
     assert re.findall(r'href="([^"]*)', shown) == ["about:srcdoc#here", "data:,", "#shape", "#text"]
+    code = f"<style>{html}</style><script>{html}</script>"
+    assert frame(ReportPage(code))["srcdoc"] == code
     assert repr(ReportPage(html)).startswith("Report, 0.0 MB")
 
 

@@ -20,8 +20,8 @@ from brittle.store.table import Table
 HEIGHT = 640
 """Pixels of the frame in a notebook, unless told."""
 
-_WITHIN = re.compile(r'(<a\b[^>]*?\shref=")#')
-"""A link to another place of the page."""
+_WITHIN = re.compile(r'<(script|style)\b.*?</\1>|(<a\b[^>]*?\shref=")#', re.DOTALL)
+"""A link to another place of the page; or a style or a script, which the policy of the page knows to the byte."""
 
 _FRAME = Markup(
     '<iframe title="Report" width="100%" height="{height}" style="border:0" sandbox="allow-scripts allow-downloads" '
@@ -59,7 +59,7 @@ class ReportPage:
     def _repr_html_(self) -> str:
         """A frame with the page: it has an origin of its own, so it reaches neither the notebook nor its files."""
         # Links within a framed page lead to the notebook's address, unless they name that of the frame.
-        page = _WITHIN.sub(r"\1about:srcdoc#", self.html)
+        page = _WITHIN.sub(lambda found: f"{found[2]}about:srcdoc#" if found[2] else found[0], self.html)
         return str(_FRAME.format(height=self.height, page=page))
 
 
