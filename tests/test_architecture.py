@@ -25,6 +25,9 @@ STORE = {"brittle.store.columns", "brittle.store.record"}
 PAGE = {"brittle.store.table", "brittle.store.files.writing"}
 """What the page of the report may import beyond that."""
 
+AT_THE_DOOR = {"brittle.estimate", "brittle.store.table"}
+"""What is shown by a room above it, which it asks for by the package itself, when it is shown."""
+
 Graph = Mapping[str, frozenset[str]]
 
 
@@ -120,6 +123,17 @@ def test_nothing_that_they_import_leads_to_torch(room: str) -> None:
     own = {module for module in trees() if room_of(module) == room}
     for module in own.union(*(reach(eager(), module) for module in own)):
         assert "torch" not in {place.partition(".")[0] for place, _ in at_once(trees()[module])}, module
+
+
+def test_only_what_is_shown_goes_through_the_door_of_the_package() -> None:
+    """`import brittle` reaches every room: it stands in functions of two modules alone, which ask one room for text."""
+    for module, tree in trees().items():
+        asks = [node for node in ast.walk(tree) if isinstance(node, ast.Import) and node.names[0].name == "brittle"]
+        assert not asks or module in AT_THE_DOOR, module
+        assert not set(map(id, asks)) & set(map(id, tree.body)), module
+        names = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        if module in AT_THE_DOOR:
+            assert {name for name in names if re.fullmatch(r"brittle\.\w+", name)} == {"brittle.display"}, module
 
 
 @cache

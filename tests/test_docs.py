@@ -77,8 +77,9 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(brittle.read_table("another-run").wide()) == 240
 
 
-@pytest.mark.parametrize("page", ["attacks", "groups"])
-def test_the_example_of_the_page(page: str) -> None:
+@pytest.mark.parametrize("page", ["attacks", "groups", "notebook"])
+def test_the_example_of_the_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     (example,) = blocks(f"docs/{page}.md", "python")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

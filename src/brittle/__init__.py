@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     __version__: str
     from brittle.detector import Detector
     from brittle.detector.pseudo_margin import PseudoMargin
+    from brittle.display.page import show
     from brittle.measure.linearize import linearize
     from brittle.measure.nearest.nearest import nearest
     from brittle.model.classifier import Classifier
@@ -41,10 +42,11 @@ _HOMES = {
     "orthant_probability": "brittle.orthant",
     "read_table": "brittle.store.reading",
     "score": "brittle.run",
+    "show": "brittle.display.page",
     "write_report": "brittle.report",
 }
 
-_ROOMS = ("analysis", "data", "detector", "noise", "report", "scores")
+_ROOMS = ("analysis", "data", "detector", "display", "noise", "report", "scores")
 """Packages that are there after `import brittle`, imported when they are first used."""
 
 __all__ = [
@@ -59,6 +61,7 @@ __all__ = [
     "orthant_probability",
     "read_table",
     "score",
+    "show",
     "write_report",
 ]
 

@@ -3,11 +3,46 @@
 from __future__ import annotations
 
 import io
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
+from helpers.problems import inputs
+from helpers.small_runs import run
 
+from brittle.errors import ParameterError
 from brittle.run import progress as module
-from brittle.run.progress import progress
+from brittle.run.progress import asked, progress
+from brittle.scores import Softmax
+
+
+class Notebook:
+    """What a kernel of a notebook looks like from inside: every display of a cell, with what it says now and before."""
+
+    def __init__(self) -> None:
+        self.outputs: list[list[dict[str, str]]] = []
+
+    def display(self, bundle: dict[str, str], *, raw: bool, display_id: bool) -> SimpleNamespace:
+        assert raw
+        assert display_id
+        states = [bundle]
+        self.outputs.append(states)
+        return SimpleNamespace(update=lambda one, raw: states.append(one))
+
+
+@pytest.fixture
+def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
+    """This process computes the cells of a notebook."""
+    found = Notebook()
+    ipython: Any = ModuleType("IPython")
+    ipython.get_ipython = lambda: SimpleNamespace(kernel=object())
+    shown: Any = ModuleType("IPython.display")
+    shown.display = found.display
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", shown)
+    monkeypatch.setattr(module, "SECONDS_BETWEEN_CHANGES", 0.0)
+    return found
 
 
 def test_quiet_is_nothing_to_call() -> None:
@@ -43,3 +78,73 @@ def test_a_terminal_gets_a_bar() -> None:
         advance(40, 40, 1234)
     assert "40/40" in stream.getvalue()
     assert "1,234 passes" in stream.getvalue()
+
+
+def test_a_notebook_gets_one_output_that_changes(notebook: Notebook, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(False, sys.stderr) as advance:
+        assert advance is not None
+        for done in (50, 100, 150, 200):
+            advance(done, 200, 10 * done)
+    (states,) = notebook.outputs
+    said = [state["text/plain"] for state in states]
+    assert said[0] == "scoring: no point yet"
+    assert said[1].startswith("scoring: 50 of 200 points, 500 passes, 0:0")
+    assert said[-1] == "scored 200 points with 2,000 passes in 0:00"
+    assert len(said) == 6
+    bars = [state["text/html"] for state in states if "text/html" in state]
+    assert [bar.partition(" style")[0] for bar in bars] == [
+        f'<div><progress value="{done}" max="200"' for done in (50, 100, 150, 200)
+    ]
+    assert "text/html" not in states[-1]  # else it would be what is shown
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_notebook_is_not_written_to_too_often(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SECONDS_BETWEEN_CHANGES", 1e9)
+    with progress(False, sys.stderr) as advance:
+        assert advance is not None
+        for done in range(1, 101):
+            advance(done, 100, done)
+    assert [len(states) for states in notebook.outputs] == [3]
+
+
+def test_a_run_that_ends_early_says_where(notebook: Notebook) -> None:
+    def stop() -> None:
+        with progress(False, sys.stderr) as advance:
+            assert advance is not None
+            advance(30, 200, 1234)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop()
+    assert notebook.outputs[0][-1] == {"text/plain": "stopped at 30 of 200 points, 1,234 passes"}
+
+
+def test_ipython_on_a_terminal_is_no_notebook(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("IPython.get_ipython", lambda: SimpleNamespace())
+    stream = io.StringIO()
+    with progress(False, stream) as advance:
+        assert advance is not None
+        advance(1, 1, 1)
+    assert stream.getvalue() == "scoring: 1 of 1 points, 1 passes\n"
+    assert notebook.outputs == []
+
+
+def test_a_run_from_python_shows_how_far_it_is_where_it_is_asked_to(
+    notebook: Notebook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(inputs(6), None, scores=[Softmax()])
+    run(inputs(6), None, scores=[Softmax()], progress=False)
+    assert notebook.outputs == []
+    run(inputs(6), None, scores=[Softmax()], progress=True)
+    assert notebook.outputs[0][-1]["text/plain"].startswith("scored 6 points with ")
+    calls: list[tuple[int, int, int]] = []
+    run(inputs(6), None, scores=[Softmax()], progress=lambda *now: calls.append(now))
+    assert calls[-1][:2] == (6, 6)
+    assert len(notebook.outputs) == 1
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_that_cannot_be_called_is_refused() -> None:
+    with pytest.raises(ParameterError, match=r"progress must be True, or a function .*; found 'yes'"):
+        asked("yes")  # pyright: ignore[reportArgumentType] that is the mistake

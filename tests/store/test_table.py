@@ -128,17 +128,6 @@ def test_reading_leaves_nothing_to_other_threads(run: Path) -> None:
         assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
 
 
-def test_a_table_is_printed_in_a_line() -> None:
-    table = make_table()
-    said = repr(table)
-    assert said.startswith(f"Table({len(table.points)} points, {len(table.record.scores)} scores: ")
-    assert table.record.scores[0].label in said
-    assert "\n" not in said
-    assert len(said) < 240
-    bare = replace(table, record=replace(table.record, scores=()))
-    assert repr(bare) == f"Table({len(table.points)} points, 0 scores: none)"
-
-
 def test_a_table_that_is_saved_is_the_run_folder_of_its_run(tmp_path: Path) -> None:
     """The same shards with the same accounts, so that a run goes on in it, and a lost shard is computed again."""
     classifier, x, scores = small_classifier(), inputs(600), [LogitMargin(), MonteCarlo(0.1, draws=4)]

@@ -228,7 +228,7 @@ class Detector(DetectorFields):
         *,
         pseudo_margin: PseudoMargin | None = None,
         batch_size: int | None = None,
-        progress: Callable[[int, int, int], None] | None = None,
+        progress: Callable[[int, int, int], None] | bool | None = None,
     ) -> pa.Table:
         """Flag every point of `points`, a row each with the schema `FLAGS`.
 
@@ -241,7 +241,7 @@ class Detector(DetectorFields):
             force: accept another model; written into every row.
             pseudo_margin: the one that it was fitted with, where its score is `pseudo_margin`.
             batch_size: most rows in one pass through the network.
-            progress: called after every batch.
+            progress: as `brittle.score` takes it.
 
         Raises:
             ModelError: the model, its last linear layer or the pseudo-margin is another one, or it cannot be scored.

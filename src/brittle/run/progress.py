@@ -1,16 +1,41 @@
-"""How far a run is: a bar on a terminal, plain lines elsewhere, nothing when quiet. All of it goes to stderr."""
+"""How far a run is: a bar on a terminal, a line that changes in a notebook, plain lines elsewhere, nothing when quiet.
+
+A notebook gets it in the output of the cell; all else goes to a stream, stderr as a rule.
+"""
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TextIO
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib import import_module
+from typing import Any, TextIO
 
-from brittle.run import Progress
+from brittle.errors import ParameterError
+
+Progress = Callable[[int, int, int], None]
+"""Called with the points done, all points, and the passes through the network so far."""
 
 SECONDS_BETWEEN_LINES = 10.0
 """Where there is no terminal, a line is written this often."""
+
+SECONDS_BETWEEN_CHANGES = 0.2
+"""The line of a notebook changes at most this often."""
+
+
+def asked(wanted: Progress | bool | None) -> AbstractContextManager[Progress | None]:
+    """What to call after each batch of a run from Python: what the caller gave, or where that is True what shows it.
+
+    Raises:
+        ParameterError: it is neither a function nor True, False or None.
+    """
+    if wanted is None or isinstance(wanted, bool):
+        return progress(not wanted, sys.stderr)
+    if not callable(wanted):
+        expected = "progress must be True, or a function of the points done, all points and the passes so far"
+        raise ParameterError("progress", f"{expected}; found {wanted!r:.40}")
+    return nullcontext(wanted)
 
 
 @contextmanager
@@ -18,11 +43,60 @@ def progress(quiet: bool, stream: TextIO) -> Iterator[Progress | None]:
     """What to call after each batch, or None when quiet."""
     if quiet:
         yield None
+    elif (display := _notebook()) is not None:
+        with _changing_line(display) as advance:
+            yield advance
     elif stream.isatty():
         with _bar(stream) as advance:
             yield advance
     else:
         yield _lines(stream)
+
+
+def _notebook() -> Any:
+    """The module `IPython.display` where this process computes the cells of a notebook; None elsewhere."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return import_module("IPython.display") if getattr(shell, "kernel", None) is not None else None
+
+
+@contextmanager
+def _changing_line(display: Any) -> Iterator[Progress]:
+    """One output of the cell, written over: `rich` would ask for a package of widgets, and write lines without it."""
+    started, last = time.monotonic(), float("-inf")
+    now = (0, 0, 0)
+    handle = display.display(_bundle(*now, 0.0), raw=True, display_id=True)
+
+    def advance(done: int, total: int, passes: int) -> None:
+        nonlocal last, now
+        now = (done, total, passes)
+        if time.monotonic() - last >= SECONDS_BETWEEN_CHANGES:
+            last = time.monotonic()
+            handle.update(_bundle(*now, last - started), raw=True)
+
+    try:
+        yield advance
+    finally:
+        handle.update(_bundle(*now, time.monotonic() - started, over=True), raw=True)
+
+
+def _bundle(done: int, total: int, passes: int, seconds: float, over: bool = False) -> dict[str, str]:
+    """What a notebook shows: a sentence, and a bar before it while the run goes on."""
+    if not total:
+        return {"text/plain": "scoring: no point yet"}
+    if done == total and over:
+        return {"text/plain": f"scored {total:,} points with {passes:,} passes in {_clock(seconds)}"}
+    left = f", {_clock(seconds * (total - done) / done)} left" if done and not over else ""
+    said = f"{'stopped at' if over else 'scoring:'} {done:,} of {total:,} points, {passes:,} passes{left}"
+    if over:
+        return {"text/plain": said}
+    bar = f'<progress value="{done}" max="{total}" style="vertical-align:middle"></progress>'
+    return {"text/plain": said, "text/html": f"<div>{bar} {said}</div>"}
+
+
+def _clock(seconds: float) -> str:
+    """A time in minutes and seconds, such as 1:07."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes:,}:{rest:02}"
 
 
 @contextmanager

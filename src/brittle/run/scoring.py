@@ -23,6 +23,7 @@ from brittle.run.growing import grow
 from brittle.run.growth import Growth, growth_of
 from brittle.run.identity import check_same
 from brittle.run.job import Job, Shard
+from brittle.run.progress import Progress, asked
 from brittle.run.record import RunningRecord, describe, describe_score
 from brittle.run.workers import Expected, Workers
 from brittle.scores import Score
@@ -38,9 +39,6 @@ from brittle.store.table import Table
 
 MOST_FAILURES = FIRST_ROWS // 100
 """A run stops when more than this many of its first rows get no number, by default."""
-
-Progress = Callable[[int, int, int], None]
-"""Called with the points done, all points, and the passes through the network so far."""
 
 Keep = Callable[[Shard], None]
 """What is done with a shard once its rows are there."""
@@ -78,7 +76,7 @@ def score(
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     expected_accuracy: float | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     command: Sequence[str] | None = None,
     most_failures: int | None = MOST_FAILURES,
     skip_doctor: bool = False,
@@ -106,7 +104,8 @@ def score(
         resume: go on with the run in `out`, if there is one: shards that are there and whole are kept. A finished run
             draws more where `most_draws` is larger than it was, and gets a column more for another question.
         expected_accuracy: stop when the accuracy on the first labelled points is surely below.
-        progress: called with every batch.
+        progress: True shows how far the run is, on a terminal, in a notebook or in lines; a function is called after
+            every batch with the points done, all points and the passes through the network so far.
         command: how the run was started, for the record.
         most_failures: stop when more of the first 1,000 points than this get no number; None never stops for that.
         skip_doctor: leave out the checks before the run (see `docs/doctor.md`); the record says so.
@@ -133,14 +132,15 @@ def score(
     check_kinds(classifier, scores)
     scores = drawn_until(scores, until, limit, precision, most_draws)
     job = make_job(classifier, data, scores, seed, batch_size, confidence)
-    options = JobOptions(
-        expected_accuracy=expected_accuracy,
-        progress=progress,
-        command=command,
-        most_failures=most_failures,
-        skip_doctor=skip_doctor,
-    )
-    record = execute(job, out, options, keep=parts.append if out is None else None)
+    with asked(progress) as advance:
+        options = JobOptions(
+            expected_accuracy=expected_accuracy,
+            progress=advance,
+            command=command,
+            most_failures=most_failures,
+            skip_doctor=skip_doctor,
+        )
+        record = execute(job, out, options, keep=parts.append if out is None else None)
     if out is not None:
         return read_table(out)
     tables = {kind: pa.concat_tables([part.tables[kind] for part in parts]).combine_chunks() for kind in KINDS}

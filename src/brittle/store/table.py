@@ -20,9 +20,6 @@ from brittle.store.schemas import COUNTEREXAMPLES
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN = 3
-"""How many scores a table names when it is printed."""
-
 
 @dataclass(frozen=True, repr=False)
 class Table:
@@ -42,10 +39,16 @@ class Table:
     counterexamples: pa.Table = field(default_factory=COUNTEREXAMPLES.empty_table)
 
     def __repr__(self) -> str:
-        labels = [score.label for score in self.record.scores]
-        first = [*labels[:SHOWN], *(["…"] if len(labels) > SHOWN else [])]
-        number = f"{len(labels)} score{'' if len(labels) == 1 else 's'}"
-        return f"Table({len(self.points)} points, {number}: {', '.join(first) or 'none'})"
+        """At most three lines: what was scored, how many predictions hold, the first columns."""
+        import brittle  # its door to what shows things, which knows tables; imported when it is used
+
+        return brittle.display.table_text(self)
+
+    def _repr_html_(self) -> str:
+        """The table as a notebook shows it."""
+        import brittle
+
+        return brittle.display.table_html(self)
 
     def __getitem__(self, key: Key) -> Column:
         """The column of one score.
