@@ -15,7 +15,7 @@ OF_OLD := -W "ignore:pickle-based deserialization of pyarrow.PyExtensionType:Run
 	-W "ignore:unclosed file <_io.TextIOWrapper name='/dev/null':ResourceWarning" \
 	-W "ignore:unclosed file <_io.FileIO name='/dev/null':ResourceWarning"
 
-.PHONY: demo screenshots node_modules test test-lowest test-slow test-faults test-cluster test-mutations test-hostile test-coverage test-groups test-rare test-processors lint format clean
+.PHONY: demo page-tools screenshots test test-lowest test-slow test-faults test-cluster test-mutations test-hostile test-coverage test-groups test-rare test-processors lint format clean
 
 $(READY): pyproject.toml constraints.txt
 	@echo "setting up .venv: installs PyTorch and the rest, about a minute"
@@ -34,7 +34,7 @@ $(MODULES): package.json package-lock.json | $(READY)
 	@$(NPM) ci --silent --ignore-scripts --no-audit --no-fund
 	@touch $(MODULES)
 
-node_modules: $(MODULES)
+page-tools: $(MODULES)  ## what checks the report's page: ESLint, TypeScript, axe-core
 
 demo: $(READY)  ## train a small network on real digits, score some of them, write a report: about half a minute
 	@rm -rf brittle-demo

@@ -37,5 +37,5 @@ def test_without_a_browser_the_tests_are_skipped_or_fail(monkeypatch: pytest.Mon
 def test_without_axe_its_law_is_not_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(browser, "AXE", tmp_path / "axe.min.js")
     monkeypatch.setenv(REQUIRED, "1")
-    with pytest.raises(pytest.fail.Exception, match="axe-core is not installed: make node_modules"):
+    with pytest.raises(pytest.fail.Exception, match="axe-core is not installed: make page-tools"):
         browser.Opened(page=None).violations()  # pyright: ignore[reportArgumentType]

@@ -28,7 +28,7 @@ NO_BROWSER = (
     f"no browser is installed: install Chromium (Debian: apt-get install --no-install-recommends chromium), or name a "
     f"Chromium or Chrome in {NAMED}"
 )
-NO_AXE = "axe-core is not installed: make node_modules"
+NO_AXE = "axe-core is not installed: make page-tools"
 
 
 @dataclass(frozen=True)
