@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from helpers.browser import opened
-from helpers.pages import text_of
+from helpers.pages import storable, text_of
 from helpers.poisoned import poisoned_run, poisoned_scores
 from helpers.tables import HOSTILE, make_table
 from playwright.sync_api import Browser
@@ -51,8 +51,9 @@ def every_score() -> Table:
 
 @pytest.fixture(scope="module", params=[every_field, every_score], ids=lambda one: one.__name__)
 def hostile(request: pytest.FixtureRequest) -> str:
-    """A page of hostile text."""
-    return text_of(request.param())
+    """A page of hostile text, beside a run of a hostile name."""
+    table = request.param()
+    return text_of(table, against={storable(HOSTILE[0]): table} if request.param is every_score else None)
 
 
 def without_policy(text: str) -> str:
@@ -68,6 +69,41 @@ def test_no_hostile_text_runs_or_fetches(
 ) -> None:
     with opened(browser, written(hostile if kept else without_policy(hostile))) as found:
         found.exercise()
+        assert found.asked == []
+        assert found.said == []
+        assert found.page.locator(STRANGE).count() == 0
+
+
+FRAGMENTS = (
+    "x",
+    "%",
+    "=&=",
+    '"><img src=x onerror=alert(1)>',
+    "javascript:alert(1)",
+    "q=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E&__proto__=1",
+    "%7B%22__proto__%22:%7B%7D%7D",
+)
+"""What may stand behind the `#` of the page's address, where it keeps its state."""
+
+KEPT = ("", "{", "null", "[]", '{"__proto__": 1}', '"><img src=x onerror=alert(1)>')
+"""What the browser may give back for what the page kept in it: other pages on the same disk can write there."""
+
+
+def test_no_hostile_address_and_no_hostile_memory_runs_or_breaks_anything(
+    browser: Browser, report: Path, written: Callable[[str], Path]
+) -> None:
+    with opened(browser, written(without_policy(report.read_text(encoding="utf-8")))) as found:
+        address = found.page.url
+        for fragment in FRAGMENTS:
+            found.page.goto(f"{address}#{fragment}")
+        for fragment in FRAGMENTS[3:5]:
+            found.page.goto(f"{address}#{fragment}")
+            found.page.reload()
+        found.exercise()
+        for text in KEPT if found.page.evaluate("localStorage.length") else ():
+            found.page.evaluate("(text) => Object.keys(localStorage).forEach((key) => localStorage[key] = text)", text)
+            found.page.reload()
+            found.exercise()
         assert found.asked == []
         assert found.said == []
         assert found.page.locator(STRANGE).count() == 0
