@@ -18,8 +18,9 @@ from playwright.sync_api import Browser, sync_playwright
 from brittle.store.table import Table
 
 POINTS = 40
-JUDGED: Mapping[str, Sequence[str]] = {"light": (), "dark": ("color-contrast",), "phone": ()}
-"""Where axe looks at the page, and by which rules, all where none is named; the other views show it nothing new."""
+COLOURS = ("color-contrast",)
+JUDGED: Mapping[str, Mapping[str, Sequence[str]]] = {"light": {}, "dark": {"only": COLOURS}, "phone": {"but": COLOURS}}
+"""Where axe looks at the page, and by which of its rules; the other views show it nothing new."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def look(browser: Browser, report: Path) -> Callable[[str], Seen]:
         with opened(browser, report, VIEWS[name]) as found:
             found.unfold()
             first = found.measured()
-            violations = found.violations(JUDGED[name]) if name in JUDGED else []
+            violations = found.violations(**JUDGED[name]) if name in JUDGED else []
             found.exercise()
             return Seen(first, found.measured(), found.said, found.asked, violations)
 

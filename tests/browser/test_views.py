@@ -13,7 +13,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 Look = Callable[[str], Any]
 
 LOOKED_AT = ("light", "dark", "phone")
-"""Where axe looks at the page; in the dark at its colours alone."""
+"""Where axe looks at the page; in the dark at its colours alone, on a phone at all but these."""
 
 DARK = 0.05
 """Relative luminance of a page for the night, at most; by day at least 0.8."""
@@ -21,11 +21,11 @@ DARK = 0.05
 
 def each(*names: str, failing: Mapping[str, str] | None = None) -> list[Any]:
     """The views by name, those of `failing` expected to fail for a reason."""
-    reasons = failing or {}
-    return [
-        pytest.param(name, marks=[pytest.mark.xfail(reason=reasons[name], strict=True)] if name in reasons else [])
-        for name in names or VIEWS
-    ]
+    marks = {
+        name: pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError)
+        for name, reason in (failing or {}).items()
+    }
+    return [pytest.param(name, marks=[marks[name]] if name in marks else []) for name in names or VIEWS]
 
 
 SMALL = "figures shrink with the window, and their texts with them"

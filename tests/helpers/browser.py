@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 import pytest
 from helpers.documents import ROOT
@@ -113,13 +113,15 @@ class Opened:
         """
         self.page.evaluate(call("exercise"))
 
-    def violations(self, rules: Sequence[str] = ()) -> list[str]:
-        """What axe objects to, rule by rule, with the places; by all rules, or by these."""
+    def violations(self, only: Sequence[str] = (), but: Sequence[str] = ()) -> list[str]:
+        """What axe objects to, rule by rule, with the places; by all rules, by a few only, or by all but a few."""
         if not AXE.is_file():
             miss(NO_AXE)
         self.page.evaluate(AXE.read_text(encoding="utf-8"))
-        options = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
-        found = self.page.evaluate("(options) => axe.run(document, options)", options)
+        options: dict[str, Any] = {"resultTypes": ["violations"], "rules": {rule: {"enabled": False} for rule in but}}
+        found = self.page.evaluate(
+            "(options) => axe.run(document, options)", options | ({"runOnly": list(only)} if only else {})
+        )
         return [f"{one['id']}: {[node['target'] for node in one['nodes']]}" for one in found["violations"]]
 
 
