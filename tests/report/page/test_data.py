@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.change_runs import change_run, other_run
 from helpers.pages import EVERY_SCORE
 from helpers.tables import make_table
-from helpers.change_runs import change_run, other_run
 
 from brittle.report import open_contents
 from brittle.report.page.data import page_data

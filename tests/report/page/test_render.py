@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pyarrow as pa
 import pytest
 from helpers.pages import EVERY_SCORE, Page, addresses, assert_inert, page_of, storable, text_of
+from helpers.poisoned import poisoned_run, poisoned_scores
 from helpers.tables import HOSTILE, make_table, with_value
 
 from brittle.errors import StorageError
-from brittle.estimate import parameters_json
 from brittle.report import figure, wording, write_report
-from brittle.store.record import RunRecord
-from brittle.store.schemas import POINTS, SCORES
 from brittle.store.table import Table
 
 T = TypeVar("T")
@@ -107,46 +103,12 @@ def test_there_are_forty_hostile_strings() -> None:
     assert len(set(HOSTILE)) >= 40
 
 
-def poisoned(value: Any, texts: Iterator[str]) -> Any:
-    """`value` with every text in it replaced by the next of `texts`."""
-    if isinstance(value, str):
-        return next(texts)
-    if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{one.name: poisoned(getattr(value, one.name), texts) for one in fields(value)})
-    if isinstance(value, Mapping):
-        return {key: poisoned(inner, texts) for key, inner in value.items()}
-    return tuple(poisoned(inner, texts) for inner in value) if isinstance(value, tuple) else value
-
-
-def poisoned_record(record: RunRecord, start: int) -> RunRecord:
-    """A record with hostile text in every field, but for what says which scores these are."""
-    found = poisoned(record, itertools.cycle(HOSTILE[start:] + HOSTILE[:start]))
-    scores = tuple(
-        replace(entry, score=own.score, parameters=own.parameters, quantity=own.quantity, safer=own.safer)
-        for own, entry in zip(record.scores, found.scores, strict=True)
-    )
-    return replace(found, scores=scores, data=replace(found.data, class_names=HOSTILE[start : start + 20]))
-
-
-def poisoned_points(points: pa.Table, start: int) -> pa.Table:
-    """Points with a hostile name and detail each; hostile image bytes for some."""
-    rows = points.to_pylist()
-    for number, row in enumerate(rows):
-        row["name"] = storable(HOSTILE[(start + number) % len(HOSTILE)])
-        row["detail"] = storable(HOSTILE[(start + 2 * number) % len(HOSTILE)])
-        if number % 7 == 0:
-            row["image"] = b"<svg onload=alert(1)>"
-        if number % 11 == 0:
-            row["status"] = "tie"
-    return pa.Table.from_pylist(rows, schema=POINTS)
-
-
 @pytest.mark.parametrize("start", [0, 20])
 def test_hostile_text_in_every_field_is_shown_as_text(start: int) -> None:
     """Names, details, class names and every text of the record; the scores keep theirs, so that all is drawn."""
     recipe = {"points": 120, "scores": EVERY_SCORE, "sigmas": (0.05, 0.1), "budgets": (10, 20)}
     table = make_table(classes=20, broken=2, class_names=HOSTILE[start : start + 20], **recipe)
-    page = page_of(Table(poisoned_points(table.points, start), table.scores, poisoned_record(table.record, start)))
+    page = page_of(poisoned_run(table, start))
     assert_inert(page)
     assert sum(each.get("class") == "drawing" for _, each in page.elements) == 7
     for name in HOSTILE[start : start + 20]:
@@ -156,19 +118,8 @@ def test_hostile_text_in_every_field_is_shown_as_text(start: int) -> None:
 
 def test_hostile_scores_statuses_and_noises_are_shown_as_text() -> None:
     """Names of scores, of noise families and of statuses reach legends, heads of panels and tables."""
-    table = make_table(points=30, scores=("moments", "softmax", "monte_carlo"), sigmas=(0.1,), budgets=(10, 20))
-    rows, entries = table.long(), []
-    for number, entry in enumerate(table.record.scores):
-        hostile = storable(HOSTILE[number])
-        parameters = {**entry.parameters, "noise": storable(HOSTILE[number + 3]), HOSTILE[0]: HOSTILE[number]}
-        own = (rows["score"] == entry.score) & (rows["parameters"] == parameters_json(entry.parameters))
-        score = entry.score if entry.score == "monte_carlo" else hostile
-        rows.loc[own, "score"] = score
-        rows.loc[own, "parameters"] = parameters_json(parameters)
-        entries.append(replace(entry, score=score, parameters=parameters, label=hostile, title=hostile))
-    rows.loc[::5, "status"] = "<script>"
-    scores = pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)
-    page = page_of(Table(table.points, scores, replace(table.record, scores=tuple(entries))))
+    recipe = {"points": 30, "scores": ("moments", "softmax", "monte_carlo"), "sigmas": (0.1,), "budgets": (10, 20)}
+    page = page_of(poisoned_scores(make_table(**recipe)))
     assert_inert(page)
     assert "svg" in page.tags
     assert "Status <script>, which this version does not know." in page.text

@@ -1,0 +1,115 @@
+// @ts-check
+// Uses everything on the page that can be used, and passes over what is not there.
+
+const TYPED = ["", "0", "zzz", '"><img src=x onerror=alert(1)>', "(", "\\", "__proto__"];
+const MOST = 300; // elements of a kind that are used
+const MOST_POINTS = 5; // of a list, one after the other
+const KEYS = ["ArrowDown", "ArrowUp", "ArrowRight", "ArrowLeft", "Home", "End", "PageDown", "PageUp", "Enter", " ", "Escape"];
+
+/** A list of points, one of its points, and what a person presses. */
+const LISTS = '[role="listbox"], [role="grid"], [role="table"][tabindex], [data-points]';
+const POINTS = '[data-point], [role="option"], [role="row"][tabindex], tbody tr[tabindex]';
+const BUTTONS = 'button, summary, [role="button"], [role="tab"], [role="menuitem"], [role="checkbox"], a[href^="#"]';
+
+/**
+ * @template {Element} E
+ * @param {string} selector
+ * @returns {E[]} what is there now, the first of them
+ */
+function all(selector) {
+  return /** @type {E[]} */ ([...document.querySelectorAll(selector)].slice(0, MOST));
+}
+
+/** @returns {Promise<void>} when the page has drawn what was asked of it */
+function drawn() {
+  return new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+}
+
+/**
+ * @param {HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement} field
+ * @param {string} value
+ */
+function enter(field, value) {
+  field.value = value;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  field.dispatchEvent(new Event("change", { bubbles: true }));
+}
+
+/** @param {Element} element */
+function drag(element) {
+  const box = element.getBoundingClientRect();
+  /** @type {[string, number][]} */
+  const moves = [["pointermove", 0.2], ["pointerdown", 0.2], ["pointermove", 0.6], ["pointerup", 0.6]];
+  for (const [kind, share] of moves) {
+    const clientX = box.left + share * box.width;
+    const clientY = box.top + share * box.height;
+    const given = { bubbles: true, cancelable: true, clientX, clientY, button: 0, isPrimary: true, pointerId: 1 };
+    element.dispatchEvent(new PointerEvent(kind, { ...given, buttons: kind === "pointerup" ? 0 : 1 }));
+    element.dispatchEvent(new MouseEvent(kind.replace("pointer", "mouse"), given));
+  }
+}
+
+/** @param {Element} element */
+function press(element) {
+  if (element instanceof HTMLElement) element.focus();
+  for (const key of KEYS) element.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+}
+
+/** @param {Element} element */
+function click(element) {
+  if (element.isConnected) element.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true }));
+}
+
+function unfold() {
+  for (const one of /** @type {HTMLDetailsElement[]} */ (all("details"))) one.open = true;
+}
+
+async function type() {
+  for (const field of /** @type {HTMLSelectElement[]} */ (all("select"))) {
+    const before = field.value;
+    for (const option of [...field.options].slice(0, MOST)) enter(field, option.value);
+    enter(field, before);
+    await drawn();
+  }
+  for (const field of /** @type {HTMLInputElement[]} */ (all("input, textarea"))) {
+    const before = field.value;
+    if (field.type === "checkbox" || field.type === "radio") continue;
+    const values = field.type === "range" || field.type === "number" ? [field.min, field.max] : TYPED;
+    for (const value of values) {
+      enter(field, value);
+      await drawn();
+    }
+    enter(field, before);
+  }
+  await drawn();
+}
+
+async function walk() {
+  for (const list of all(LISTS)) press(list);
+  for (let number = 0; number < MOST_POINTS; number += 1) {
+    const point = all(POINTS)[number];
+    if (!point) continue;
+    click(point);
+    press(point);
+    await drawn();
+  }
+}
+
+export async function exercise() {
+  unfold();
+  await type();
+  await walk();
+  for (const one of all("canvas, svg")) drag(one);
+  await drawn();
+  for (const one of all(BUTTONS)) {
+    click(one);
+    await drawn();
+  }
+  for (const one of /** @type {HTMLInputElement[]} */ (all('input[type="checkbox"], input[type="radio"]'))) one.click();
+  for (const one of all('input[type="reset"], button[type="reset"], [data-clear]')) click(one);
+  await walk();
+  unfold();
+  const first = all(POINTS)[0];
+  if (first) click(first);
+  await drawn();
+}

@@ -1,0 +1,123 @@
+"""Text that would be a script, an address or a style, in every field that a user fills: nothing runs, nothing is asked.
+
+The policy of the page would stop it, so the same is shown of the page without its policy: escaping is all there is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers.browser import opened
+from helpers.pages import storable, text_of
+from helpers.poisoned import poisoned_run, poisoned_scores
+from helpers.tables import HOSTILE, make_table
+from playwright.sync_api import Browser
+
+from brittle.store.table import Table
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+STRANGE = (
+    "iframe, object, embed, base, math, foreignObject, form, frame, applet, video, audio, template, "
+    "link[rel='stylesheet'], meta[http-equiv='refresh' i], a[href^='javascript' i], "
+    "[onerror], [onload], [onfocus], [onmouseover], [srcdoc], [autofocus]"
+)
+"""Elements and attributes that only a hostile text would bring into the page."""
+
+ACTIVE = (
+    '"><img src=x onerror=alert(1)>',
+    "<script>alert(1)</script>",
+    "<svg/onload=alert(1)>",
+    "<link rel=stylesheet href=//evil.example/x.css>",
+    "<object data=//evil.example></object>",
+    "<embed src=//evil.example>",
+)
+"""Some of the hostile texts: three call `alert`, three ask for an address."""
+
+
+def every_field() -> Table:
+    """Forty classes of hostile names, points of hostile names and statuses, and a record of hostile texts."""
+    recipe = {"scores": ("monte_carlo", "input_margin"), "sigmas": (0.1,), "budgets": (20,)}
+    return poisoned_run(make_table(points=60, classes=len(HOSTILE), class_names=HOSTILE, broken=2, **recipe))
+
+
+def every_score() -> Table:
+    recipe = {"points": 24, "scores": ("moments", "softmax", "monte_carlo"), "sigmas": (0.1,), "budgets": (10, 20)}
+    return poisoned_scores(make_table(**recipe))
+
+
+@pytest.fixture(scope="module", params=[every_field, every_score], ids=lambda one: one.__name__)
+def hostile(request: pytest.FixtureRequest) -> str:
+    """A page of hostile text, beside a run of a hostile name."""
+    table = request.param()
+    return text_of(table, against={storable(HOSTILE[0]): table} if request.param is every_score else None)
+
+
+def without_policy(text: str) -> str:
+    """The page without its policy."""
+    found, count = re.subn(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+    assert count == 1
+    return found
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["with-its-policy", "without-its-policy"])
+def test_no_hostile_text_runs_or_fetches(
+    browser: Browser, written: Callable[[str], Path], hostile: str, kept: bool
+) -> None:
+    with opened(browser, written(hostile if kept else without_policy(hostile))) as found:
+        found.exercise()
+        assert found.asked == []
+        assert found.said == []
+        assert found.page.locator(STRANGE).count() == 0
+
+
+FRAGMENTS = (
+    "x",
+    "%",
+    "=&=",
+    '"><img src=x onerror=alert(1)>',
+    "javascript:alert(1)",
+    "q=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E&__proto__=1",
+    "%7B%22__proto__%22:%7B%7D%7D",
+)
+"""What may stand behind the `#` of the page's address, where it keeps its state."""
+
+KEPT = ("", "{", "null", "[]", '{"__proto__": 1}', '"><img src=x onerror=alert(1)>')
+"""What the browser may give back for what the page kept in it: other pages on the same disk can write there."""
+
+
+def test_no_hostile_address_and_no_hostile_memory_runs_or_breaks_anything(
+    browser: Browser, report: Path, written: Callable[[str], Path]
+) -> None:
+    with opened(browser, written(without_policy(report.read_text(encoding="utf-8")))) as found:
+        address = found.page.url
+        for fragment in FRAGMENTS:
+            found.page.goto(f"{address}#{fragment}")
+        for fragment in FRAGMENTS[3:5]:
+            found.page.goto(f"{address}#{fragment}")
+            found.page.reload()
+        found.exercise()
+        for text in KEPT if found.page.evaluate("localStorage.length") else ():
+            found.page.evaluate("(text) => Object.keys(localStorage).forEach((key) => localStorage[key] = text)", text)
+            found.page.reload()
+            found.exercise()
+        assert found.asked == []
+        assert found.said == []
+        assert found.page.locator(STRANGE).count() == 0
+
+
+@pytest.mark.parametrize("policy", ["", "default-src 'none'"])
+def test_the_trap_springs(browser: Browser, written: Callable[[str], Path], policy: str) -> None:
+    """Some of the texts as markup: without a policy `opened` hears what they do, and with one they do nothing."""
+    head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">' if policy else ""
+    texts = "".join(f"<p>{text}</p>" for text in ACTIVE)
+    assert set(ACTIVE) <= set(HOSTILE)
+    with opened(browser, written(f"<!DOCTYPE html>{head}<title>x</title>{texts}")) as found:
+        found.page.wait_for_timeout(50)
+        heard = found.asked
+        assert found.page.locator(STRANGE).count() >= 4
+    assert heard.count("dialog: 1") == (0 if policy else 3)
+    assert sum("evil.example" in one for one in heard) == (0 if policy else 3)
