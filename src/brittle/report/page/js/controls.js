@@ -64,10 +64,12 @@ function chosen() {
   return made;
 }
 
-/** @param {string} key */
+/**
+ * All ranges but that of one field.
+ * @param {string} key
+ */
 function without(key) {
-  const { [key]: _, ...others } = state.ranges;
-  return others;
+  return Object.fromEntries(Object.entries(state.ranges).filter(([other]) => other !== key));
 }
 
 /**
