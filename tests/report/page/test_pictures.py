@@ -32,7 +32,7 @@ def test_every_image_is_where_its_tile_says() -> None:
     assert len(made.images) == 2
     assert made.tiles[3] == -1
     assert sorted(made.tiles[made.tiles >= 0]) == list(range(len(pngs) - 1))
-    for point in (0, 1, 50, 429):
+    for point in (0, 1, 50, 93):
         sheet, place = divmod(int(made.tiles[point]), PER_SIDE**2)
         middle = tile(made.images[sheet], made.side, place)[4, 4].astype(int)
         assert np.abs(middle - colours[point]).max() <= 24  # the sheets are compressed with loss

@@ -17,7 +17,7 @@ from brittle.analysis.overview_text import RESTS
 from brittle.estimate import Status, parameters_json
 from brittle.report.contents import Contents
 from brittle.report.page.packed import packed
-from brittle.report.page.pictures import MAX_PAIR_BYTES, MAX_PAIRS, address, decoded, magnification, sheets
+from brittle.report.page.pictures import MAX_PAIR_BYTES, MAX_PAIRS, PER_SIDE, address, decoded, magnification, sheets
 from brittle.report.wording import show
 from brittle.store.columns import Column
 
@@ -172,7 +172,7 @@ def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] 
     made = sheets(pngs, order.tolist())
     if not made.images:
         return None
-    return {"side": made.side, "sheets": [*made.images], "tiles": packed(made.tiles, "i4")}
+    return {"side": made.side, "perSide": PER_SIDE, "sheets": [*made.images], "tiles": packed(made.tiles, "i4")}
 
 
 def _nearest(contents: Contents, order: NDArray[np.intp]) -> dict[str, object]:

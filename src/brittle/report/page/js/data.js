@@ -81,7 +81,7 @@ export const rests = written.rests;
 /** @type {Record<string, string>} What each status means. */
 export const statuses = written.statuses;
 
-/** @type {{side: number, sheets: string[], tiles: Numbers} | null} */
+/** @type {{side: number, perSide: number, sheets: string[], tiles: Numbers} | null} */
 export const pictures = written.pictures && { ...written.pictures, tiles: unpacked(written.pictures.tiles) };
 
 /** @type {{entries: Nearest[], magnification: number}} */

@@ -3,8 +3,6 @@
 
 import { nearest, pictures } from "./data.js";
 
-const PER_SIDE = 20;
-
 /** @type {Map<number, Promise<HTMLImageElement>>} */
 const decoded = new Map();
 
@@ -34,15 +32,15 @@ export async function drawPicture(canvas, point) {
   const tile = pictures.tiles[point];
   canvas.width = canvas.height = pictures.side;
   if (tile < 0 && !own) return;
+  const { side, perSide } = pictures;
   canvas.dataset.point = String(point);
   if (tile < 0 && own) return drawWhole(canvas, await imageAt(own));
-  const sheet = Math.floor(tile / PER_SIDE ** 2);
+  const sheet = Math.floor(tile / perSide ** 2);
   if (!decoded.has(sheet)) decoded.set(sheet, imageAt(pictures.sheets[sheet]));
   const image = await decoded.get(sheet);
   if (!image || canvas.dataset.point !== String(point)) return;
-  const { side } = pictures;
-  const left = (tile % PER_SIDE) * side;
-  const top = Math.floor((tile % PER_SIDE ** 2) / PER_SIDE) * side;
+  const left = (tile % perSide) * side;
+  const top = Math.floor((tile % perSide ** 2) / perSide) * side;
   canvas.getContext("2d")?.drawImage(image, left, top, side, side, 0, 0, side, side);
 }
 
