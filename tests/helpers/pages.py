@@ -72,7 +72,7 @@ class Page(HTMLParser):
 
 def text_of(
     table: Table,
-    epsilon: float | None = None,
+    epsilon: float | str | None = None,
     against: Mapping[str, Table] | None = None,
     chapters: Sequence[Chapter[Any]] = CHAPTERS,
 ) -> str:

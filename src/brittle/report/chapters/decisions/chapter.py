@@ -73,7 +73,8 @@ class DecisionsChapter(Chapter[Decisions]):
 
     def figures(self, result: Decisions) -> Mapping[str, Figure]:
         """The shares of each class, where several questions were asked; the first screen has those of one."""
-        return {"decisions": panels(decisions_chart, result.frame)} if len(result.numbers) > 1 else {}
+        several = len(result.numbers) > 1
+        return {"decisions": panels(decisions_chart, result.frame if several else result.frame.iloc[:0])}
 
     def brief(self, result: Decisions) -> Brief:
         """How many points hold."""

@@ -21,8 +21,8 @@ FRAGILE_SHOWN = 12
 
 def magnification(cases: Sequence[MarginCase]) -> int:
     """How often the differences of all norms are magnified."""
-    rows = [row for case in cases for row in _fragile(case).head(FRAGILE_SHOWN).to_dict("records")]
-    return common_factor([_change(row) for row in rows])
+    rows = [(case, row) for case in cases for row in _fragile(case).head(FRAGILE_SHOWN).to_dict("records")]
+    return common_factor([_change(case, row) for case, row in rows])
 
 
 def summarize_counterexamples(case: MarginCase, factor: int) -> Counterexamples:
@@ -32,7 +32,11 @@ def summarize_counterexamples(case: MarginCase, factor: int) -> Counterexamples:
     return Counterexamples(points, factor, _note(case, points, len(found)))
 
 
-def _change(row: Row) -> float:
+def _change(case: MarginCase, row: Row) -> float:
+    """The largest change of an input value, as a share of the range of the inputs; 0 where it is not known."""
+    low, high = case.contents.record.model.bounds
+    if case.norm == "linf":
+        return float(row["distance"]) / (high - low)
     return largest_change(row["image"], row["image_found"], row["difference"])
 
 
@@ -51,7 +55,7 @@ def _fragile(case: MarginCase) -> pd.DataFrame:
 
 
 def _counterexample(case: MarginCase, row: Row, factor: int) -> Counterexample:
-    images = (row["image"], row["image_found"], magnified(row["difference"], _change(row), factor))
+    images = (row["image"], row["image_found"], magnified(row["difference"], _change(case, row), factor))
     return Counterexample(
         name=show(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
         predicted=case.contents.class_text(row["predicted"]),
