@@ -281,7 +281,7 @@ def _spoil(part: dict[str, list[Any]], recipe: Recipe) -> None:
 
 
 def _counterexamples(scores: list[dict[str, list[Any]]], points: dict[str, list[Any]], recipe: Recipe) -> pa.Table:
-    """For every finite input margin the next class, its image and a difference."""
+    """For every finite input margin the next class, its image and the difference from that of the point."""
     rng = np.random.default_rng([recipe.seed, 1])
     rows = [
         {
@@ -290,7 +290,7 @@ def _counterexamples(scores: list[dict[str, list[Any]]], points: dict[str, list[
             "parameters": parameters,
             "predicted": (points["predicted"][row] + 1) % recipe.classes,
             "image": thumbnail(points["predicted"][row], rng) if recipe.images else None,
-            "difference": thumbnail(0, rng) if recipe.images else None,
+            "difference": None,
         }
         for part in scores
         if "input_margin" in part["score"]
@@ -299,7 +299,20 @@ def _counterexamples(scores: list[dict[str, list[Any]]], points: dict[str, list[
         )
         if value is not None and np.isfinite(value)
     ]
+    images = dict(zip(points["point"], points["image"], strict=True))
+    for row in rows if recipe.images else []:
+        row["difference"] = difference(images[row["point"]], row["image"])
     return pa.Table.from_pylist(rows, schema=COUNTEREXAMPLES)
+
+
+def difference(here: bytes, there: bytes) -> bytes:
+    """The difference of two PNGs as a run stores it: around grey, its largest change as far as it can go."""
+    first, second = (np.asarray(Image.open(io.BytesIO(png)), dtype=np.float64) / 255.0 for png in (here, there))
+    change = second - first
+    sink = io.BytesIO()
+    shown = 0.5 + change / (2.0 * np.abs(change).max())
+    Image.fromarray(np.rint(255.0 * shown).astype(np.uint8)).save(sink, format="PNG")
+    return sink.getvalue()
 
 
 def reach(distance: np.ndarray, sigma: float) -> np.ndarray:

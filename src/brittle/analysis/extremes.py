@@ -50,6 +50,9 @@ def ranked(table: Scored, column: Column | None = None) -> pd.DataFrame:
 def extremes(table: Scored, count: int = 5, column: Column | None = None) -> pd.DataFrame:
     """The most and the least robust points of each class.
 
+    The least robust are the first of `ranked`. The most robust are those whose flip probability is surely small: they
+    are ordered by the upper end of its interval, so that a point whose interval says nothing does not stand first.
+
     A class with fewer than `2 * count` points is split in halves, so that no point is on both sides.
 
     Args:
@@ -72,5 +75,6 @@ def tie_breaker(found: tuple[Column, ...], column: Column) -> Column | None:
 
 def _sides(group: pd.DataFrame, count: int) -> list[pd.DataFrame]:
     least = group.head(min(count, (len(group) + 1) // 2))
-    most = group.tail(min(count, len(group) // 2))[::-1]
+    others = group.iloc[len(least) :][::-1].sort_values("high", kind="stable", na_position="last")
+    most = others.head(min(count, len(group) // 2))
     return [side.assign(side=name, rank=range(1, len(side) + 1)) for name, side in (("least", least), ("most", most))]

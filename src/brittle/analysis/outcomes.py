@@ -16,6 +16,8 @@ _STATUS = {status.slug: status for status in Status}
 def outcomes(table: Scored, first: int = 5) -> pd.DataFrame:
     """Every status other than `ok`, with the points and the scores that it befell.
 
+    A status that came with a number at some points and without one at others has a row for either.
+
     A point that could not be evaluated at all is counted once, not once for each score; scores that report one status
     for the same points share a row.
 
@@ -58,15 +60,19 @@ def _outcomes(
         row=points["row"].reindex(rows.index), name=points["name"].reindex(rows.index), valued=valued
     )
     remarkable = found[found["status"].notna() & (found["status"] != Status.OK.slug)]
-    groups = {str(slug): group for slug, group in remarkable.groupby("status")}
+    groups = [
+        (str(slug), valued, group)
+        for (valued, part) in remarkable.groupby("valued")
+        for slug, group in part.groupby("status")
+    ]
     return {
         (slug, tuple(group.index)): {
             "labels": (),
             "status": slug,
             "sentence": sentence(slug),
-            "has_value": any(group["valued"]),
+            "has_value": bool(valued),
             "points": len(group),
             "first": list(zip(*(group[field][:first] for field in ("row", "name", "detail")), strict=True)),
         }
-        for slug, group in groups.items()
+        for slug, valued, group in groups
     }

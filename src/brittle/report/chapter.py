@@ -22,10 +22,13 @@ Text = str | Traversable
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
+OWN_PLACES = frozenset({"methods", "headline", "explore"})
+"""Anchors of the page itself."""
+
 
 @dataclass(frozen=True)
 class Brief:
-    """What the start of the page says of a chapter: numbers to be set large, and how to read them."""
+    """What *Methods* says first of a chapter: numbers to be set large, and how to read them."""
 
     numbers: tuple[Number, ...] = ()
     note: str = ""
@@ -36,15 +39,17 @@ class Chapter(ABC, Generic[Result]):
 
     `summarize` turns a run into a frozen result, all words and frames; the template sets the result, and the figures
     draw its frames. Templates are Jinja, escape every text, and read `result` and `figures`, each figure drawn; they
-    may import the macros `entries`, `figure`, `grid` and `numbers` from `macros.html.jinja`.
+    may import the macros `entries`, `figure`, `grid`, `numbers` and `word` from `macros.html.jinja`.
 
     Attributes:
         name: its anchor on the page: small letters, digits and hyphens.
         title: its heading.
         template: sets the result.
-        terms: sets the paragraph at the start of the page that says what the chapter is about; empty for none.
+        terms: sets the paragraph of *Methods* that says what its words mean; empty for none.
+        methods: sets what *Methods* says of the result beyond `template`, such as tests and tables; empty for none.
         style: its rules in CSS; empty for none.
-        leads: whether it stands at the start of the page, before the numbers that the chapters give.
+        leads: whether it stands at the start of the page, before the contents of the others.
+        in_methods: whether the whole chapter stands in *Methods*, the closed part at the end of the page.
         begins_part: whether a rule and a larger heading set it off from what comes before.
     """
 
@@ -52,8 +57,10 @@ class Chapter(ABC, Generic[Result]):
     title: ClassVar[str]
     template: ClassVar[Text]
     terms: ClassVar[Text] = ""
+    methods: ClassVar[Text] = ""
     style: ClassVar[Text] = ""
     leads: ClassVar[bool] = False
+    in_methods: ClassVar[bool] = False
     begins_part: ClassVar[bool] = True
 
     @abstractmethod
@@ -65,7 +72,7 @@ class Chapter(ABC, Generic[Result]):
         return {}
 
     def brief(self, result: Result) -> Brief:
-        """What the start of the page says of it."""
+        """What *Methods* says first of it."""
         return Brief()
 
 
@@ -80,15 +87,17 @@ def text_of(text: Text) -> str:
 
 
 def check_names(chapters: Sequence[Chapter]) -> None:
-    """Raise where a chapter's name is no anchor, or is that of another.
+    """Raise where a chapter's name is no anchor, or is that of another or of a place of the page itself.
 
     Raises:
-        ParameterError: a name holds other characters, or two chapters share one.
+        ParameterError: a name holds other characters, or is taken.
     """
     names = [chapter.name for chapter in chapters]
     for place, name in enumerate(names):
         if not _NAME.fullmatch(name):
             expected = "expected a chapter's name of small letters, digits and hyphens"
             raise ParameterError("chapters", f"{expected}, found {name!r}")
+        if name in OWN_PLACES:
+            raise ParameterError("chapters", f"the page itself has a place called {name!r}; call the chapter otherwise")
         if name in names[:place]:
             raise ParameterError("chapters", f"expected chapters of different names, found two called {name!r}")

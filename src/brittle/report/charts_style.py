@@ -17,26 +17,40 @@ FRAGILE = "#d55e00"
 WIDTH = 960
 """Width of a figure, in pixels; the page's column is a little wider."""
 
+NARROW = 336
+"""Width of a drawing for small screens, and of one of several panels, in pixels: a phone's column."""
+
 BESIDE = 440
 """Width of a figure of rows that stands beside another, with the names of the rows, in pixels."""
 
-INK, MUTED, RULE, GRID = "#1c2530", "#5b6670", "#c9d0d6", "#eceff1"
+UNDECIDED = "#868d94"
+"""Colour of what an interval leaves open."""
+
+INK, MUTED, RULE, GRID = "#1c2530", "#5b6670", "#87909a", "#e3e7ea"
+"""Colours of text, notes, axes and grids; the page turns them with its ground, by these very values."""
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
-GAP = 26
-WIDEST = 460
 LABEL_LIMIT = 190
 LOG = alt.Scale(type="log", nice=False, padding=8)
 
 
-def panel_width(panels: Sequence[str], taken: int) -> int:
-    """Width of each panel, one per value of `panels`, where `taken` pixels go to names and axes."""
-    count = max(len(set(panels)), 1)
-    return min((WIDTH - taken - GAP * (count - 1)) // count, WIDEST)
+def beside_names(width: int, names: Sequence[str]) -> int:
+    """Width that is left for the marks of a drawing `width` pixels wide, beside the names of its rows."""
+    return max(width - text_width(names) - 14, 120)
 
 
 def text_width(names: Sequence[str]) -> int:
     """About the width of the longest of `names` as axis labels."""
     return min(7 * max(len(name) for name in names), LABEL_LIMIT) + 10
+
+
+def heading(frame: pd.DataFrame, by: str = "setting") -> alt.TitleParams:
+    """The head of the drawing of one value of `by`."""
+    return alt.TitleParams(str(frame[by].iloc[0]), fontSize=12, fontWeight=600, color=INK, anchor="start", offset=8)
+
+
+def interval_bars(place: Any, x: alt.X, x2: str, **mark: Any) -> Any:
+    """Intervals as thin bars."""
+    return place.mark_rule(**{"strokeWidth": 2} | mark).encode(x=x, x2=x2)
 
 
 def colour(frame: pd.DataFrame, legend: Any, field: str = "estimator") -> alt.Color:
@@ -51,11 +65,6 @@ def shape(frame: pd.DataFrame, legend: Any, field: str = "estimator") -> alt.Sha
     places = dict(zip(frame[field], frame["place"], strict=True))
     shapes = [palette.shape(place) for place in places.values()]
     return alt.Shape(f"{field}:N", scale=alt.Scale(domain=list(places), range=shapes), legend=legend)
-
-
-def by_setting(header: alt.Header | None = None) -> alt.Column:
-    """One panel per noise setting, in the order of the frame."""
-    return alt.Column("setting:N", sort=None, title=None, header=header or panel_header())
 
 
 def by_order(kind: Any, field: str, **header: Any) -> Any:
@@ -86,7 +95,7 @@ def names_axis() -> alt.Axis:
 def styled(chart: Any) -> Any:
     """`chart` in the style of the page."""
     axis = {"domainColor": RULE, "tickColor": RULE, "gridColor": GRID, "labelColor": MUTED, "titleColor": MUTED}
-    return chart.configure(font=FONT, background="transparent", aria=False, padding=2).configure_view(
+    return chart.configure(font=FONT, background="transparent", aria=False, padding=5).configure_view(
         stroke=None
     ).configure_axis(**axis, grid=False, labelFontSize=11, titleFontSize=11, titleFontWeight="normal").configure_legend(
         labelFontSize=12, labelColor=INK, labelLimit=220

@@ -40,6 +40,7 @@ class Contents:
         columns: its scores, each with a row per point.
         record: how the run was made.
         epsilon: perturbation size that was asked for, in pixel units; None where a chapter is to choose.
+        epsilon_text: how it was written, such as `2/255`; empty for the number.
         others: other runs over the same points, by the names that the page gives them.
     """
 
@@ -48,6 +49,7 @@ class Contents:
     columns: tuple[Column, ...]
     record: RunRecord
     epsilon: float | None = None
+    epsilon_text: str = ""
     others: Mapping[str, Contents] = field(default_factory=dict)
 
     @property
@@ -167,6 +169,21 @@ def spread(available: Sequence[Setting], chosen: Setting | None) -> tuple[Settin
         wanted.remove(min(wanted - {0, last}, key=lambda kept: abs(kept - place)))
         wanted.add(place)
     return tuple(available[place] for place in sorted(wanted))
+
+
+def extreme_classes(bias: ClassBias, limit: int) -> list[int]:
+    """Numbers of the classes that are shown, the least robust first: all, or of more than `limit` the extreme ones.
+
+    These are the classes whose interval has the lowest upper end, then those whose interval has the highest lower end.
+    A class of few points has a wide interval, and so does not stand at an end by luck.
+    """
+    rows = bias.classes.to_dict("records")
+    if len(rows) > limit:
+        least = sorted(rows, key=lambda row: row["high"])[: limit // 2]
+        others = [row for row in rows if row not in least]
+        most = sorted(others, key=lambda row: -row["low"])[: limit - len(least)]
+        rows = [row for row in rows if row in least] + [row for row in rows if row in most]
+    return [int(row["class"]) for row in rows]
 
 
 def ends(items: Sequence[T], limit: int) -> list[T]:

@@ -7,22 +7,47 @@ be shown by a live Vega-Lite elsewhere. No name out of the data enters an expres
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from brittle.report.charts_style import styled
+from brittle.report.charts_style import NARROW, WIDTH, styled
 from brittle.report.svg import inert
+
+WIDE_ONLY, NARROW_ONLY, NATURAL = "wide-only", "narrow-only", "natural"
+"""Classes of drawings: shown on wide screens, on narrow ones, or on all in their own size, to be scrolled."""
+
+FITS = NARROW + 20
+"""Width of a drawing that a phone shows whole, in pixels."""
+
+_WIDTH = re.compile(r'<svg[^>]* width="(\d+)')
 
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """What a figure draws: the function that makes its Altair chart, and the frame that this reads."""
+    """What a figure draws: the function that makes its Altair chart, and the frame that this reads.
 
-    chart: Callable[[pd.DataFrame], Any]
+    Attributes:
+        chart: makes the chart of a frame; with `narrow` it takes its `width` in pixels, too.
+        frame: what it draws.
+        by: a column of the frame, each value of which gets a drawing of its own; they stand beside each other, or below
+            on a small screen. Empty for one drawing.
+        narrow: whether to draw it twice, for wide screens and for small ones.
+    """
+
+    chart: Callable[..., Any]
     frame: pd.DataFrame
+    by: str = ""
+    narrow: bool = False
+
+
+def panels(chart: Callable[..., Any], frame: pd.DataFrame, by: str = "setting") -> Figure:
+    """A figure of one drawing for each value of the column `by`; the only one fills the page."""
+    several = len(set(frame[by])) > 1
+    return Figure(chart, frame, by=by if several else "", narrow=not several)
 
 
 def draw(figure: Figure, identity: str) -> str:
@@ -30,10 +55,25 @@ def draw(figure: Figure, identity: str) -> str:
 
     Args:
         figure: what to draw.
-        identity: begins the identifiers inside the drawing; another one for every figure of a page.
+        identity: begins the identifiers inside the drawings; another one for every figure of a page.
     """
-    if figure.frame.empty:
+    frame = figure.frame
+    if frame.empty:
         return ""
+    if figure.by:
+        values = dict.fromkeys(frame[figure.by].tolist())
+        parts = [frame.loc[frame[figure.by] == value].reset_index(drop=True) for value in values]
+        return "".join(_drawn(figure.chart(part), f"{identity}-{place}") for place, part in enumerate(parts))
+    if figure.narrow:
+        wide = _drawn(figure.chart(frame, width=WIDTH), f"{identity}-w", WIDE_ONLY)
+        return wide + _drawn(figure.chart(frame, width=NARROW), f"{identity}-n", NARROW_ONLY)
+    return _drawn(figure.chart(frame), identity)
+
+
+def _drawn(chart: Any, identity: str, kind: str = "") -> str:
     sink = io.StringIO()
-    styled(figure.chart(figure.frame)).save(sink, format="svg")
-    return inert(sink.getvalue(), identity)
+    styled(chart).save(sink, format="svg")
+    svg = sink.getvalue()
+    width = _WIDTH.search(svg)
+    too_wide = width is not None and int(width[1]) > FITS
+    return inert(svg, identity, kind or (NATURAL if too_wide else ""))

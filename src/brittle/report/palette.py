@@ -8,14 +8,15 @@ from collections.abc import Iterable
 from brittle.store.columns import Column
 
 CLAIMED = (
-    "#1c2530", "#0072b2", "#d55e00", "#e69f00", "#cc79a7", "#009e73", "#7cc6ae", "#8a94a0", "#56b4e9", "#7a6fb0",
-    "#b2576f", "#35507a", "#4d9aa5", "#8c6d4f", "#5f6b2f", "#8f3b76", "#c08bb0", "#b5452c", "#d79a86", "#a9a08f",
-    "#5b2a86",
+    "#1c2530", "#0072b2", "#d55e00", "#cc8300", "#ca79a8", "#0c8645", "#6b9f72", "#7b95a3", "#049fc6", "#87569a",
+    "#9f525e", "#746382", "#636c5b", "#876240", "#867605", "#af3b8f", "#8d8ccf", "#b9402e", "#d27c67", "#ab8b88",
+    "#894cbd",
 )  # fmt: skip
-"""Colours of the places that the scores of the catalogue name, after the palette of Okabe and Ito, which is safe for
-colour-blind readers."""
+"""Colours of the places that the scores of the catalogue name, near the palette of Okabe and Ito, which is safe for
+colour-blind readers. All but the first have a contrast of 3 or more on the light and on the dark ground of the page;
+the first is that of the text, which the page turns with its ground."""
 
-FREE = ("#b0a56a", "#3d7d5a", "#6478c8", "#a3762a", "#c9517f", "#46b3a2")
+FREE = ("#9c945a", "#5e8b28", "#8f85f2", "#c08745", "#e65384", "#2ea2a0")
 """Colours for scores that name no place."""
 
 PALETTE = (*CLAIMED, *FREE)

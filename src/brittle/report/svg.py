@@ -17,13 +17,21 @@ _ATTRIBUTES = frozenset(
 )  # fmt: skip
 
 
-def inert(svg: str, name: str) -> str:
-    """`svg` rebuilt from the elements and attributes that a drawing needs, its identifiers unique to the figure."""
+def inert(svg: str, name: str, kind: str = "") -> str:
+    """`svg` rebuilt from the elements and attributes that a drawing needs, its identifiers unique to the figure.
+
+    Args:
+        svg: the drawing.
+        name: begins its identifiers.
+        kind: its class on the page; empty for none.
+    """
     ElementTree.register_namespace("", _SVG)
     root = ElementTree.fromstring(svg)
     found = dict.fromkeys(node.attrib["id"] for node in root.iter() if "id" in node.attrib)
     ids = {identifier: f"{name}-{order}" for order, identifier in enumerate(found)}
     _clean(root, ids)
+    if kind:
+        root.set("class", kind)
     return ElementTree.tostring(root, encoding="unicode")
 
 

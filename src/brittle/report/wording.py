@@ -65,6 +65,11 @@ def at_most(number: float) -> str:
     return short(math.ceil(number / 10.0**exponent) * 10.0**exponent, 1)
 
 
+def under(high: float) -> str:
+    """An upper bound of a share in per cent, rounded up, such as `under 0.1%`."""
+    return f"under {100.0 * float(at_most(max(high, 1e-3))):.3g}%"
+
+
 def fixed(number: float, digits: int = 3) -> str:
     """`number` with `digits` decimals."""
     return f"{number:,.{digits}f}" if math.isfinite(number) else MISSING

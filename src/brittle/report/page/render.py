@@ -33,15 +33,17 @@ MARK = '<meta name="generator" content="brittle '
 
 @dataclass(frozen=True)
 class _Section:
-    """A chapter, set: what the start of the page says of it, and the rest."""
+    """A chapter, set: what *Methods* says of it, and the rest."""
 
     name: str
     title: str
     leads: bool
+    in_methods: bool
     begins_part: bool
-    terms: Markup
     brief: Brief
+    terms: Markup
     body: Markup
+    methods: Markup
 
 
 def write_report(
@@ -91,6 +93,7 @@ def open_contents(
         columns=table.columns,
         record=table.record,
         epsilon=None if epsilon is None else parse_epsilon(epsilon),
+        epsilon_text=show(epsilon.strip(), 24) if isinstance(epsilon, str) else "",
         others={name: open_contents(other) for name, other in (against or {}).items()},
     )
 
@@ -145,11 +148,12 @@ def _set(environment: Environment, chapter: Chapter[Any], contents: Contents) ->
     if result is None:
         return None
     drawn = {name: Markup(figure.draw(one, f"{chapter.name}-{name}")) for name, one in chapter.figures(result).items()}
-    terms, body = (
+    texts = (
         Markup(environment.from_string(text_of(text)).render(result=result, figures=drawn))
-        for text in (chapter.terms, chapter.template)
+        for text in (chapter.terms, chapter.template, chapter.methods)
     )
-    return _Section(chapter.name, chapter.title, chapter.leads, chapter.begins_part, terms, chapter.brief(result), body)
+    places = chapter.leads, chapter.in_methods, chapter.begins_part
+    return _Section(chapter.name, chapter.title, *places, chapter.brief(result), *texts)
 
 
 def _style(chapters: Sequence[Chapter[Any]]) -> Markup:

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("figures_drawn_once")
 def test_the_chapter_has_its_sections_and_figures(table: Table) -> None:
     page = page_of(table)
     assert_inert(page)
-    start = page.text.index("Expected change The Laplacian L")
+    start = page.text.index("L of the predicted probability says")
     titles = (
         "Does the Laplacian predict the change?",
         "Does the Laplacian tell what flips?",

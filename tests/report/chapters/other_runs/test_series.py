@@ -25,7 +25,7 @@ def test_a_series_has_one_mean_per_run_in_the_order_given(table: Table) -> None:
         assert row["this"] == mean_absolute(table).mean
     for row in flips.frame.to_dict("records"):
         column = next(c for c in others[row["name"]].columns if c.score == "monte_carlo" and c.setting.sigma == 0.2)
-        assert row["value"] == mean_interval(column.value, 0.99).mean
+        assert row["value"] == mean_interval(1.0 - column.value, 0.99).mean
     assert [row[0] for row in found.grid.rows] == ["this run", "weak", "a", "strong"]
     assert all(run.differences.empty and not run.spreads for run in found.runs)
     assert beside(table, {"one": table}).series == ()

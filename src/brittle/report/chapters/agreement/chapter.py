@@ -12,7 +12,7 @@ from brittle.analysis.agreement import agreement, by_setting
 from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.chapters.agreement.charts import agreement_chart
 from brittle.report.contents import Contents
-from brittle.report.figure import Figure
+from brittle.report.figure import Figure, panels
 from brittle.report.parts import Grid
 from brittle.report.wording import MISSING, fixed, show
 from brittle.store.columns import Setting
@@ -43,6 +43,17 @@ class Agreement:
     comparisons: tuple[Comparison, ...]
     note: str
 
+    @property
+    def spoken(self) -> str:
+        """The figure in words: of every noise level the estimator with the smallest error."""
+        known = self.frame.dropna(subset=["mae"])
+        groups = known.groupby("setting", sort=False)
+        best = [(str(setting), group.loc[group["mae"].idxmin()]) for setting, group in groups]
+        return " ".join(
+            f"At {setting}, the smallest error is {fixed(row['mae'], 4)}, of {row['estimator']}."
+            for setting, row in best
+        )
+
 
 class AgreementChapter(Chapter[Agreement]):
     """The estimators against Monte Carlo."""
@@ -50,13 +61,13 @@ class AgreementChapter(Chapter[Agreement]):
     name: ClassVar[str] = "agreement"
     title: ClassVar[str] = "Estimators against Monte Carlo"
     template: ClassVar[Text] = FILES / "chapter.html.jinja"
-    begins_part: ClassVar[bool] = False
+    in_methods: ClassVar[bool] = True
 
     def summarize(self, contents: Contents) -> Agreement | None:
-        """Errors and rank correlations; None where the page does not speak of robustness under noise."""
-        if not contents.tells_robustness:
-            return None
+        """Errors and rank correlations; None where the run holds nothing to compare."""
         frame = agreement(contents)
+        if frame.empty:
+            return None
         main = contents.chosen.setting if contents.chosen is not None else None
         groups = by_setting(frame)
         comparisons = [_comparison(contents, setting, rows, setting == main) for setting, rows in groups.items()]
@@ -68,7 +79,7 @@ class AgreementChapter(Chapter[Agreement]):
 
     def figures(self, result: Agreement) -> Mapping[str, Figure]:
         """Error and rank correlation against the cost."""
-        return {"agreement": Figure(agreement_chart, result.frame)}
+        return {"agreement": panels(agreement_chart, result.frame)}
 
 
 def _drawn(contents: Contents, frame: pd.DataFrame, groups: Mapping[Setting, pd.DataFrame]) -> pd.DataFrame:
@@ -117,11 +128,6 @@ def _comparison(contents: Contents, setting: Setting, rows: pd.DataFrame, main: 
 
 
 def _note(frame: pd.DataFrame) -> str:
-    if frame.empty:
-        return (
-            "This run holds no Monte Carlo with as many draws at every point, or nothing beside it, so there is "
-            "nothing to compare."
-        )
     left = max(frame["left_out"])
     return " ".join(
         part

@@ -9,32 +9,37 @@ import altair as alt
 import pandas as pd
 
 from brittle.report.charts_style import (
-    GAP,
     LOG,
     MUTED,
-    by_setting,
+    NARROW,
     colour,
-    panel_header,
-    panel_width,
+    heading,
     shape,
 )
 
 
-def agreement_chart(frame: pd.DataFrame) -> Any:
-    """Error and rank correlation of every estimator against its cost; the dashed line is the error of the reference."""
+def agreement_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
+    """Error and rank correlation of every estimator against its cost at one noise level.
+
+    The dashed line is the error of the reference.
+    """
     aligned = {"grid": True, "minExtent": 34, "maxExtent": 34}
     error_axis = alt.Axis(values=_ticks([*frame["mae"], *frame["floor"]], (1, 3)), format="~g", **aligned)
-    error = alt.Y("mae:Q", title="mean absolute error", scale=LOG, axis=error_axis)
-    tau = alt.Y("tau:Q", title="Kendall's tau", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5, **aligned))
+    error = alt.Y("mae:Q", title="mean absolute error, lower is better", scale=LOG, axis=error_axis)
+    tau = alt.Y(
+        "tau:Q",
+        title="Kendall's tau, higher is better",
+        scale=alt.Scale(zero=False),
+        axis=alt.Axis(tickCount=5, **aligned),
+    )
     floor = alt.Chart().mark_rule(stroke=MUTED, strokeDash=[4, 3]).encode(y="min(floor):Q")
-    above = _against_cost(frame.query("mae > 0"), error, panel_header(), floor)
-    below = _against_cost(frame.dropna(subset=["tau"]), tau, alt.Header(labels=False))
-    return alt.vconcat(above, below, spacing=20)
+    above = _against_cost(frame.query("mae > 0"), error, width, floor)
+    below = _against_cost(frame.dropna(subset=["tau"]), tau, width)
+    return alt.vconcat(above, below, spacing=20, title=heading(frame))
 
 
-def _against_cost(frame: pd.DataFrame, y: alt.Y, header: alt.Header, *under: Any) -> Any:
-    names = len(set(frame["estimator"]))
-    legend = alt.Legend(title=None, orient="top", columns=min(names, 8), symbolSize=60, columnPadding=18)
+def _against_cost(frame: pd.DataFrame, y: alt.Y, width: int, *under: Any) -> Any:
+    legend = alt.Legend(title=None, orient="top", columns=max(width // 160, 1), symbolSize=60, labelLimit=130)
     axis = alt.Axis(values=_ticks(frame["cost"].tolist(), (1,)), grid=True, format="~s")
     place = alt.Chart().encode(x=alt.X("cost:Q", title="passes per point", scale=LOG, axis=axis), y=y)
     lines = place.mark_line(strokeWidth=1.5).encode(color=colour(frame, legend))
@@ -42,10 +47,7 @@ def _against_cost(frame: pd.DataFrame, y: alt.Y, header: alt.Header, *under: Any
     marks = marks.encode(color=colour(frame, legend), shape=shape(frame, legend))
     holes = place.mark_circle(size=12, opacity=1, color="white").transform_filter("datum.shares_draws")
     layers = alt.layer(*under, lines, marks, holes, data=frame)
-    width = panel_width(frame["setting"].tolist(), 50)
-    return layers.properties(width=width, height=min(240, max(190, width))).facet(
-        column=by_setting(header), spacing=GAP
-    )
+    return layers.properties(width=min(width - 60, 620), height=210)
 
 
 def _ticks(values: Sequence[float], digits: Sequence[int]) -> list[float]:

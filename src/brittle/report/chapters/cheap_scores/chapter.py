@@ -39,6 +39,11 @@ class CheapScores:
     grid: Grid
     note: str
 
+    @property
+    def spoken(self) -> str:
+        """The figure in words."""
+        return " ".join(f"{row[0]}: tau {row[1]}." for row in self.grid.rows)
+
 
 class CheapScoresChapter(Chapter[CheapScores]):
     """Whether a score that knows no noise can stand in for robustness."""
@@ -46,19 +51,14 @@ class CheapScoresChapter(Chapter[CheapScores]):
     name: ClassVar[str] = "margins"
     title: ClassVar[str] = "Can a cheap score stand in?"
     template: ClassVar[Text] = FILES / "chapter.html.jinja"
-    begins_part: ClassVar[bool] = False
+    in_methods: ClassVar[bool] = True
 
     def summarize(self, contents: Contents) -> CheapScores | None:
-        """Each score against robustness; None where the page does not speak of robustness under noise."""
-        if not contents.tells_robustness:
-            return None
+        """Each score against robustness; None where the run lacks either."""
         scores = _scores(contents)
-        grid = _grid(contents, scores)
         if contents.chosen is None or not scores:
-            empty = pd.DataFrame(columns=["title", "place", "order", "value", "p_robust"])
-            return CheapScores(
-                empty, grid, "This run holds no softmax or margin beside a robustness to compare it with."
-            )
+            return None
+        grid = _grid(contents, scores)
         frames = [
             _pairs(contents.chosen, column, contents.place(column.score), order) for order, column in enumerate(scores)
         ]
@@ -66,7 +66,7 @@ class CheapScoresChapter(Chapter[CheapScores]):
 
     def figures(self, result: CheapScores) -> Mapping[str, Figure]:
         """Robustness against each score."""
-        return {"margins": Figure(cheap_scores_chart, result.frame)}
+        return {"margins": Figure(cheap_scores_chart, result.frame, by="title")}
 
 
 def _scores(contents: Contents) -> tuple[Column, ...]:

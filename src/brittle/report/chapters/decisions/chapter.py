@@ -13,7 +13,7 @@ from brittle.analysis.decisions import STATES, decisions, drawn
 from brittle.report.chapter import Brief, Chapter, Text, files_beside
 from brittle.report.chapters.decisions.charts import decisions_chart
 from brittle.report.contents import Contents, ends
-from brittle.report.figure import Figure
+from brittle.report.figure import Figure, panels
 from brittle.report.parts import Grid, Number
 from brittle.report.wording import percent, plural, show
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column
@@ -45,6 +45,11 @@ class Decisions:
     undecided: str
     numbers: tuple[Number, ...]
 
+    @property
+    def spoken(self) -> str:
+        """The figure in words."""
+        return " ".join(f"{number.title}: {number.value}." for number in self.numbers)
+
 
 class DecisionsChapter(Chapter[Decisions]):
     """Which predictions hold with the probability that was asked for."""
@@ -67,8 +72,9 @@ class DecisionsChapter(Chapter[Decisions]):
         return Decisions(frame, _grid(rows, questions), _note(contents), _undecided(asked), numbers)
 
     def figures(self, result: Decisions) -> Mapping[str, Figure]:
-        """The shares of each class."""
-        return {"decisions": Figure(decisions_chart, result.frame)}
+        """The shares of each class, where several questions were asked; the first screen has those of one."""
+        several = len(result.numbers) > 1
+        return {"decisions": panels(decisions_chart, result.frame if several else result.frame.iloc[:0])}
 
     def brief(self, result: Decisions) -> Brief:
         """How many points hold."""

@@ -9,12 +9,15 @@ from typing import ClassVar
 import pandas as pd
 
 from brittle.analysis.columns import TYPICAL_P_ROBUST, largest_budgets, preferred
-from brittle.analysis.distribution import FRAGILE, histogram
+from brittle.analysis.distribution import FRAGILE
 from brittle.analysis.mean_interval import mean_interval
+from brittle.analysis.overview import overview
+from brittle.errors import listed
 from brittle.report.chapter import Brief, Chapter, Text, files_beside
+from brittle.report.chapters.distribution.bins import tail_histogram
 from brittle.report.chapters.distribution.charts import distribution_chart
 from brittle.report.contents import Contents
-from brittle.report.figure import Figure
+from brittle.report.figure import Figure, panels
 from brittle.report.parts import Number
 from brittle.report.wording import fixed, interval, percent, plural, show
 from brittle.store.columns import Column, Setting
@@ -27,16 +30,28 @@ class Distribution:
     """How robustness is distributed.
 
     Attributes:
-        frame: histograms of p_robust: `setting`, `estimator`, `place`, `order`, `start`, `end`, `share`.
+        frame: histograms: `setting`, `estimator`, `order`, and the columns of `tail_histogram`.
+        limit: what the states are of.
         note: what the figure repeats and leaves out.
         means: mean p_robust under each noise setting that is shown.
         choice: which estimator and noise level speak for a point where one number is wanted.
     """
 
     frame: pd.DataFrame
+    limit: float
     note: str
     means: tuple[Number, ...]
     choice: str
+
+    @property
+    def most(self) -> str:
+        """The largest flip probability of a prediction that holds."""
+        return f"{1.0 - self.limit:.4g}"
+
+    @property
+    def spoken(self) -> str:
+        """The figure in words."""
+        return " ".join(f"{number.title}: {number.value}, {number.note}" for number in self.means)
 
 
 class DistributionChapter(Chapter[Distribution]):
@@ -46,44 +61,52 @@ class DistributionChapter(Chapter[Distribution]):
     title: ClassVar[str] = "How robustness is distributed"
     template: ClassVar[Text] = FILES / "chapter.html.jinja"
     terms: ClassVar[Text] = FILES / "terms.html.jinja"
-    begins_part: ClassVar[bool] = False
+    in_methods: ClassVar[bool] = True
 
     def summarize(self, contents: Contents) -> Distribution | None:
-        """Histograms and means; None where the page does not speak of robustness under noise."""
-        if not contents.tells_robustness:
+        """Histograms and means; None where no point has a robustness."""
+        if contents.chosen is None:
             return None
-        frame, note = _histograms(contents)
+        limit = overview(contents).limit
+        frame, note = _histograms(contents, limit)
         found = [(setting, preferred(contents.columns, setting)) for setting in contents.panels]
         means = tuple(_mean(contents, setting, column) for setting, column in found if column is not None)
-        return Distribution(frame, note, means, _choice(contents))
+        return Distribution(frame, limit, note, means, _choice(contents))
 
     def figures(self, result: Distribution) -> Mapping[str, Figure]:
         """The histograms."""
-        return {"distribution": Figure(distribution_chart, result.frame)}
+        return {"distribution": panels(distribution_chart, result.frame)}
 
     def brief(self, result: Distribution) -> Brief:
         """The means, and what they are read from."""
         return Brief(result.means, result.choice)
 
 
-def _histograms(contents: Contents) -> tuple[pd.DataFrame, str]:
+def _histograms(contents: Contents, limit: float) -> tuple[pd.DataFrame, str]:
     """The histograms, with an estimator that knows no noise level repeated under every one, and a note on them."""
-    frame = histogram(contents)
-    order = {variant: place for place, variant in enumerate(dict.fromkeys(c.variant for c in contents.columns))}
-    parts = [frame.iloc[:0].assign(setting="")]
-    for setting in contents.panels:
-        same = frame["sigma"].eq(setting.sigma) & frame["noise"].eq(setting.noise)
-        parts.append(frame[same | frame["sigma"].isna()].assign(setting=show(str(setting))))
-    drawn = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
-    drawn = drawn.assign(
-        order=[order[name] for name in drawn["estimator"]],
-        estimator=[show(name, 40) for name in drawn["estimator"]],
-        place=[contents.place(score) for score in drawn["score"]],
+    columns = [column for column in largest_budgets(contents.columns) if column.value.notna().any()]
+    parts = [
+        tail_histogram(column, limit).assign(setting=show(str(setting)), estimator=_row_name(column), order=order)
+        for setting in contents.panels
+        for order, column in enumerate(columns)
+        if column.setting == setting or column.setting.sigma is None
+    ]
+    plain = dict.fromkeys(show(column.variant, 40) for column in columns if column.setting.sigma is None)
+    repeats = (
+        f"Without a noise level and the same under each, as they say how sure the network is: {listed(list(plain), 3)}."
+        if plain
+        else ""
     )
-    repeats = "" if all(frame["sigma"].notna()) else "An estimator that knows no noise level repeats in every column. "
     left = len(contents.settings) - len(contents.panels)
     omitted = f"{plural(left, 'further noise level')} of the run not drawn here." if left else ""
-    return drawn, repeats + omitted
+    frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return frame, " ".join(part for part in (repeats, omitted) if part)
+
+
+def _row_name(column: Column) -> str:
+    """What a row of the figure shows: a score that knows no noise gives no flip probability."""
+    name = show(column.variant, 40)
+    return name if column.setting.sigma is not None else f"{name}: 1 \u2212 confidence, no flips"
 
 
 def _mean(contents: Contents, setting: Setting, column: Column) -> Number:
@@ -99,7 +122,7 @@ def _mean(contents: Contents, setting: Setting, column: Column) -> Number:
 
 def _choice(contents: Contents) -> str:
     if contents.chosen is None:
-        return "No point of this run has a robustness, so there is little to show beyond what was scored."
+        return ""
     level = (
         f" Its noise level is the one whose mean p_robust is nearest to {TYPICAL_P_ROBUST:g}, where points differ most."
         if len(contents.settings) > 1

@@ -1,44 +1,32 @@
-"""Histograms of p_robust."""
+"""Histograms of the flip probability, on a scale that shows its tail."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 import pandas as pd
 
-from brittle.report.charts_style import (
-    GAP,
-    by_order,
-    by_setting,
-    colour,
-    panel_width,
-    text_width,
-    value_axis,
-)
+from brittle.report.charts_style import ACCENT, FRAGILE, INK, NARROW, UNDECIDED, by_order, heading
+from brittle.store.columns import BREAKS, HOLDS
+from brittle.store.columns import UNDECIDED as OPEN
+
+COLOURS = {HOLDS: ACCENT, OPEN: UNDECIDED, BREAKS: FRAGILE}
+"""Of what a point may be."""
 
 
-def distribution_chart(frame: pd.DataFrame) -> Any:
-    """Histograms of p_robust: one row per estimator, one column per noise level."""
-    few = len(set(frame["estimator"])) <= 2
-    shares = alt.Axis(orient="right", format="%", values=[0.0, _mark(frame["share"].tolist())], grid=True)
-    bars = alt.Chart(frame).mark_bar(binSpacing=1).encode(
-        x=alt.X(
-            "start:Q", bin="binned", scale=alt.Scale(domain=[0, 1]), title="p_robust", axis=value_axis([0, 0.5, 1])
-        ),
-        x2="end:Q",
+def distribution_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
+    """Histograms of the flip probability at one noise level: one row per estimator, bins that widen with it."""
+    bins = frame.sort_values("place_of_bin")["bin"].drop_duplicates().tolist()
+    scale = alt.Scale(domain=list(COLOURS), range=[*COLOURS.values()])
+    bin_scale = alt.Scale(domain=bins, paddingInner=0.06)
+    shares = alt.Axis(orient="right", format="%", tickCount=2, grid=True)
+    x_axis = alt.Axis(labelAngle=-60, labelColor=INK, ticks=False, labelOverlap=False)
+    bars = alt.Chart(frame).mark_bar().encode(
+        x=alt.X("bin:N", scale=bin_scale, title="flip probability, further left is safer", axis=x_axis),
         y=alt.Y("share:Q", title=None, axis=shares),
-        color=colour(frame, legend=None),
+        color=alt.Color("state:N", scale=scale, legend=alt.Legend(title=None, orient="top", columns=3)),
+        order=alt.Order("rank:Q"),
     )  # fmt: skip
-    width = panel_width(frame["setting"].tolist(), text_width(frame["estimator"].tolist()) + 36)
-    return bars.properties(width=width, height=100 if few else 46).facet(
-        row=by_order(alt.Row, "estimator", labelAngle=0, labelAlign="left", labelFontWeight=400),
-        column=by_setting(),
-        spacing={"row": 10, "column": GAP},
-    )
-
-
-def _mark(shares: Sequence[float]) -> float:
-    """The largest round share that one of `shares` reaches."""
-    return max((share for share in (0.5, 0.2, 0.1, 0.05) if share <= max(shares)), default=0.02)
+    row = by_order(alt.Row, "estimator", labelAngle=0, labelOrient="top", labelAnchor="start", labelFontWeight=400)
+    return bars.properties(width=width - 50, height=56).facet(row=row, spacing=16, title=heading(frame))

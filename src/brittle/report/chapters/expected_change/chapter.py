@@ -23,7 +23,7 @@ from brittle.report.chapters.expected_change.flips import flips_number, summariz
 from brittle.report.chapters.expected_change.prediction import summarize_prediction
 from brittle.report.chapters.expected_change.result import ExpectedChange
 from brittle.report.contents import Contents
-from brittle.report.figure import Figure
+from brittle.report.figure import Figure, panels
 from brittle.report.parts import Number
 from brittle.report.wording import plural, reach, short, signed, small_percent
 
@@ -37,6 +37,7 @@ class ExpectedChangeChapter(Chapter[ExpectedChange]):
     title: ClassVar[str] = "Expected change"
     template: ClassVar[Text] = FILES / "chapter.html.jinja"
     terms: ClassVar[Text] = FILES / "terms.html.jinja"
+    methods: ClassVar[Text] = FILES / "methods.html.jinja"
     style: ClassVar[Text] = FILES / "style.css"
 
     def summarize(self, contents: Contents) -> ExpectedChange | None:
@@ -58,7 +59,7 @@ class ExpectedChangeChapter(Chapter[ExpectedChange]):
     def figures(self, result: ExpectedChange) -> Mapping[str, Figure]:
         """Sampled against predicted change, and flips and Laplacians of groups of points."""
         return {
-            "change": Figure(change_chart, result.prediction.frame),
+            "change": panels(change_chart, result.prediction.frame),
             "shares": Figure(shares_chart, result.flips.shares),
             "means": Figure(means_chart, result.flips.means),
         }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from brittle.report.parts import Entry, Grid, Number
+from brittle.report.wording import signed
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,12 @@ class LabelFlips:
     conclusion: str
     note: str
 
+    @property
+    def spoken(self) -> str:
+        """The means in words."""
+        rows = self.means.to_dict("records")
+        return " ".join(f"{row['setting']}, {row['group']}: {signed(row['value'], 3)}." for row in rows)
+
 
 @dataclass(frozen=True)
 class Drop:
@@ -68,6 +75,12 @@ class Drop:
     before: str
     predicted: str
     wrong: bool
+
+    @property
+    def text(self) -> str:
+        """The image in words."""
+        kind = "wrongly predicted as" if self.wrong else "predicted as"
+        return f"{kind} {self.predicted}, change {self.change}" + (f" {self.before}" if self.before else "")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,11 +12,15 @@ from brittle.report import wording
 from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.contents import Contents
 from brittle.report.parts import Grid
-from brittle.report.wording import plural, short, show
+from brittle.report.thumbnails import embedded
+from brittle.report.wording import plural, short, show, small_percent
 from brittle.store.columns import Row
 
 MOST_FRAGILE = 20
 """Rows in the table."""
+
+FACES = 12
+"""Points shown as images."""
 
 HEAD = ("Row", "Name", "Id", "Label", "Predicted", "p_robust", "Flip probability", "Interval", "Evidence", "Status")
 
@@ -23,9 +28,37 @@ FILES = files_beside(__name__)
 
 
 @dataclass(frozen=True)
-class Fragile:
-    """The most fragile points, and how they are ordered."""
+class Face:
+    """A fragile point with its image.
 
+    Attributes:
+        name: what the data call it.
+        image: base64 of a PNG.
+        flips: how often noise flips its prediction.
+        predicted: the predicted class.
+        label: the class that the data say; empty where it is the predicted one, or unknown.
+    """
+
+    name: str
+    image: str
+    flips: str
+    predicted: str
+    label: str
+
+    @property
+    def text(self) -> str:
+        """The image in words."""
+        kind = (
+            f"{self.label}, wrongly predicted as {self.predicted}" if self.label else f"predicted as {self.predicted}"
+        )
+        return f"{kind}, flips {self.flips}"
+
+
+@dataclass(frozen=True)
+class Fragile:
+    """The most fragile points: the first as images where there are any, more as a table, and how they are ordered."""
+
+    faces: tuple[Face, ...]
     grid: Grid
     note: str
 
@@ -36,20 +69,37 @@ class FragileChapter(Chapter[Fragile]):
     name: ClassVar[str] = "fragile"
     title: ClassVar[str] = "The most fragile predictions"
     template: ClassVar[Text] = FILES / "chapter.html.jinja"
+    style: ClassVar[Text] = FILES / "style.css"
     begins_part: ClassVar[bool] = False
 
     def summarize(self, contents: Contents) -> Fragile | None:
-        """The first points by robustness; None where the page does not speak of robustness under noise."""
-        if not contents.tells_robustness:
-            return None
+        """The first points by robustness; None where no point has one."""
         order = ranked(contents, contents.chosen)
+        if contents.chosen is None or order.empty:
+            return None
         rows = tuple(_row(contents, row) for row in order.head(MOST_FRAGILE).to_dict("records"))
         grid = Grid(HEAD, (True, False, False, False, False, True, True, True, False, False), rows)
-        if contents.chosen is None or order.empty:
-            return Fragile(grid, "No point has a robustness.")
         ties = contents.ties_text(contents.chosen)
         note = f"{len(rows)} of {plural(len(order), 'point')}, by {show(contents.chosen.label)}. {ties}"
-        return Fragile(grid, note.strip())
+        return Fragile(_faces(contents, order.head(FACES).to_dict("records")), grid, note.strip())
+
+
+def _faces(contents: Contents, rows: Sequence[Row]) -> tuple[Face, ...]:
+    """Those of the points that have an image."""
+    images = dict(zip(contents.points["row"].to_pylist(), contents.points["image"].to_pylist(), strict=True))
+    faces = (_face(contents, row, embedded(images[row["row"]])) for row in rows)
+    return tuple(face for face in faces if face.image)
+
+
+def _face(contents: Contents, row: Row, image: str) -> Face:
+    wrong = row["label"] == row["label"] and row["label"] is not None and row["label"] != row["predicted"]
+    return Face(
+        name=show(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
+        image=image,
+        flips=_flip_text(contents, row) if _is_extrapolated(row) else small_percent(row["flip_probability"]),
+        predicted=contents.class_text(row["predicted"]),
+        label=contents.class_text(row["label"]) if wrong else "",
+    )
 
 
 def _row(contents: Contents, row: Row) -> tuple[str, ...]:

@@ -13,9 +13,9 @@ from brittle.analysis.extremes import extremes
 from brittle.estimate import Evidence
 from brittle.report import wording
 from brittle.report.chapter import Chapter, Text, files_beside
-from brittle.report.contents import Contents, ends
+from brittle.report.contents import Contents, extreme_classes
 from brittle.report.thumbnails import embedded
-from brittle.report.wording import fixed, plural, short, show
+from brittle.report.wording import plural, show, small_percent
 from brittle.store.columns import Column, Row
 
 MAX_GALLERIES = 12
@@ -23,6 +23,9 @@ MAX_GALLERIES = 12
 
 PER_SIDE = 5
 """Images per class and side."""
+
+OPEN = 0.95
+"""Upper end of an interval from which on it says nothing of a point."""
 
 FILES = files_beside(__name__)
 
@@ -37,6 +40,7 @@ class Portrait:
         robustness: its robustness in short.
         predicted: the predicted class.
         wrong: whether the label is known and is another class.
+        own: the class that the point belongs to.
     """
 
     name: str
@@ -44,6 +48,13 @@ class Portrait:
     robustness: str
     predicted: str
     wrong: bool
+    own: str
+
+    @property
+    def text(self) -> str:
+        """The image in words."""
+        kind = f"{self.own}, predicted as {self.predicted}" if self.wrong else self.predicted
+        return f"{kind}, {self.robustness}"
 
 
 @dataclass(frozen=True)
@@ -73,13 +84,11 @@ class ImagesChapter(Chapter[Images]):
     begins_part: ClassVar[bool] = False
 
     def summarize(self, contents: Contents) -> Images | None:
-        """A gallery for each class; None where the page does not speak of robustness under noise."""
-        if not contents.tells_robustness:
-            return None
+        """A gallery for each class; None where no point has both a robustness and a class."""
         bias = contents.bias
         if bias is None:
-            return Images((), "No point has both a robustness and a class.")
-        kept = sorted(ends(bias.classes["class"].tolist(), MAX_GALLERIES))
+            return None
+        kept = sorted(extreme_classes(bias, MAX_GALLERIES))
         points = extremes(contents, PER_SIDE, bias.column).to_dict("records")
         images = dict(zip(contents.points["row"].to_pylist(), contents.points["image"].to_pylist(), strict=True))
         galleries = tuple(_gallery(contents, number, points, images, bias.column) for number in kept)
@@ -101,20 +110,27 @@ def _portrait(contents: Contents, row: Row, images: dict[int, bytes | None], col
     return Portrait(
         name=show(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
         image=embedded(images[row["row"]]),
-        robustness=_robustness(row, column),
+        robustness=_surely(row) if row["side"] == "most" else _robustness(row, column),
         predicted=contents.class_text(row["predicted"]),
         wrong=bool(pd.notna(row["label"]) and row["label"] != row["predicted"]),
+        own=contents.class_text(row["class"]),
     )
 
 
 def _robustness(row: Row, column: Column) -> str:
-    """A robustness for a caption: `p 0.873`, or the flip probability where that would round to 1."""
+    """How often the prediction flips, for a caption."""
     flip, high = row["flip_probability"], row["high"]
     if row["evidence"] == Evidence.EXTRAPOLATED.slug and flip < wording.NEAR_ONE:
-        return wording.extrapolated(flip, high, column.model)
-    if flip == 0.0 and high > 0.0:
-        return f"flip < {wording.at_most(high)}"
-    return f"flip {short(flip)}" if flip < wording.NEAR_ONE else f"p {fixed(1.0 - flip)}"
+        return f"flips: {wording.extrapolated(flip, high, column.model)}"
+    return f"flips {small_percent(flip)}" if flip > 0.0 else _surely(row)
+
+
+def _surely(row: Row) -> str:
+    """The upper end of how often the prediction flips, by which the most robust points are ordered."""
+    high = row["high"]
+    if high != high:
+        return f"flips {small_percent(row['flip_probability'])}"
+    return f"flips {wording.under(high)}" if high < OPEN else "undecided"
 
 
 def _note(contents: Contents, bias: ClassBias, galleries: Sequence[Gallery]) -> str:
@@ -123,7 +139,8 @@ def _note(contents: Contents, bias: ClassBias, galleries: Sequence[Gallery]) -> 
     return " ".join(
         part
         for part in (
-            f"Read from {show(bias.column.label)}.",
+            f"Read from {show(bias.column.label)}. The most robust are ordered by the upper end of their interval, "
+            "which stands below them.",
             contents.ties_text(bias.column),
             "" if images else "The run holds no images, so the points are named.",
             f"Shown are the least and the most robust classes; {plural(left, 'class')} between them left out."

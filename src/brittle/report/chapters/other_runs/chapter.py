@@ -47,7 +47,8 @@ class OtherRunsChapter(Chapter[OtherRuns]):
         """Those of the series, and for each run its differences and spreads."""
         series = {f"series-{place}": Figure(series_chart, panel.frame) for place, panel in enumerate(result.series)}
         differences = {
-            f"difference-{place}": Figure(difference_chart, run.differences) for place, run in enumerate(result.runs)
+            f"difference-{place}": Figure(difference_chart, run.differences, narrow=True)
+            for place, run in enumerate(result.runs)
         }
         spreads = {
             f"spread-{place}-{number}": Figure(spread_chart, panel.frame)

@@ -15,6 +15,7 @@ from brittle.analysis.label_flips import FLIPS
 from brittle.report.chapters.other_runs.names import THIS, distinct
 from brittle.report.chapters.other_runs.result import Panel
 from brittle.report.contents import Contents
+from brittle.report.wording import short
 from brittle.store.columns import Column, Row, Setting
 
 MAX_DIFFERENCES = 24
@@ -27,7 +28,7 @@ _DIFFERENCES = ["name", "order", "value", "low", "high"]
 
 
 def differences(rows: Sequence[Row], names: Mapping[str, tuple[str, str]], known: Mapping[str, Column]) -> pd.DataFrame:
-    """Of the scores that are, or change, a probability: their differences share one scale."""
+    """Of the scores that are, or change, a probability: their differences share one scale, and larger is safer."""
     chosen = [row for row in rows if row["quantity"] in BOUNDED or _is_mean_change(known.get(row["score"]))]
     chosen = [row for row in chosen if math.isfinite(row["difference"])][:MAX_DIFFERENCES]
     texts = distinct([_named(names[row["score"]]) for row in chosen])
@@ -58,23 +59,31 @@ def finite(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def spreads(contents: Contents, name: str, other: Contents, flips: Setting | None) -> tuple[Panel, ...]:
-    """|Laplacian| and flip probability of both runs, where both have them."""
+    """|Laplacian| and p_robust of both runs, where both have them."""
     theirs = other.columns
     pairs = {"|Laplacian|": (laplacian_column(contents.columns), laplacian_column(theirs))}
     if flips is not None:
-        title = f"flip probability, {contents.noise_text(flips)}"
+        title = f"p_robust, {contents.noise_text(flips)}"
         pairs[title] = (sampled_columns(contents.columns, FLIPS).get(flips), sampled_columns(theirs, FLIPS).get(flips))
     runs = distinct([THIS, name])
     panels = []
     for title, both in pairs.items():
-        values = [_absolute(column) for column in both]
+        values = [_values(column) for column in both]
         if all(value.size for value in values):
-            panels.append(Panel(title, _spread_frame(runs, values, title)))
+            bounded = all(column is not None and column.is_probability for column in both)
+            medians = ", ".join(
+                f"{run} {short(float(np.median(one)), 3)}" for run, one in zip(runs, values, strict=True)
+            )
+            frame = _spread_frame(runs, values, title).assign(bounded=bounded)
+            panels.append(Panel(title, frame, f"{title}, medians: {medians}"))
     return tuple(panels)
 
 
-def _absolute(column: Column | None) -> np.ndarray:
-    values = np.abs(column.value.to_numpy(dtype=np.float64)) if column is not None else np.empty(0)
+def _values(column: Column | None) -> np.ndarray:
+    """`p_robust` of a flip probability, of others the absolute value."""
+    if column is None:
+        return np.empty(0)
+    values = np.abs((column.p_robust if column.is_probability else column.value).to_numpy(dtype=np.float64))
     return values[np.isfinite(values)]
 
 

@@ -8,12 +8,15 @@ from collections.abc import Mapping, Sequence
 from brittle.analysis.change_columns import LAPLACIAN
 from brittle.analysis.comparison import ACCURACY, BOUNDED, MEAN_ABSOLUTE, MEDIAN, compare, most_drawn
 from brittle.analysis.label_flips import FLIPS
+from brittle.estimate import FLIP_PROBABILITY
 from brittle.report.chapters.other_runs.drawn import differences, spreads
 from brittle.report.chapters.other_runs.result import OtherRun
 from brittle.report.contents import Contents
 from brittle.report.parts import Entry, Grid, Number
 from brittle.report.wording import MISSING, fixed, p_value, percent, plural, reach, show, signed, small_percent
 from brittle.store.columns import Column, Row, Setting
+
+_ENDS = (("", ""), ("_low", "_high"), ("_high", "_low"))
 
 _HEAD = ("Score", "Points", "This run", "The other", "This − other", "This larger", "p")
 
@@ -33,7 +36,7 @@ def summarize_pair(contents: Contents, name: str, other: Contents, flips: Settin
     """
     frame = compare(contents, other)
     known = {column.label: column for column in contents.columns}
-    rows = most_drawn(frame, contents.columns).to_dict("records")
+    rows = [_as_robustness(row) for row in most_drawn(frame, contents.columns).to_dict("records")]
     names = {row["score"]: _score_name(contents, known.get(row["score"]), row) for row in rows}
     return OtherRun(
         name=name,
@@ -44,6 +47,15 @@ def summarize_pair(contents: Contents, name: str, other: Contents, flips: Settin
         grid=Grid(_HEAD, (False, *[True] * 6), tuple(_row(row, names[row["score"]]) for row in rows)),
         note=_note(rows, len(frame) - len(rows)),
     )
+
+
+def _as_robustness(row: Row) -> Row:
+    """A row of flip probabilities as one of p_robust, so that larger is safer in the whole comparison."""
+    if row["quantity"] != FLIP_PROBABILITY:
+        return row
+    turned = {f"{run}{end}": 1.0 - row[f"{run}{other}"] for run in ("first", "second") for end, other in _ENDS}
+    turned |= {f"difference{end}": -row[f"difference{other}"] for end, other in _ENDS}
+    return row | turned | {"first_larger": 1.0 - row["first_larger"]}
 
 
 def _score_name(contents: Contents, column: Column | None, row: Row) -> tuple[str, str]:
@@ -93,11 +105,11 @@ def _pairing_text(rows: Sequence[Row]) -> str:
 def _numbers(
     contents: Contents, rows: Sequence[Row], known: Mapping[str, Column], flips: Setting | None
 ) -> tuple[Number, ...]:
-    """Accuracy, Laplacian and flips of both runs, as far as they share them."""
+    """Accuracy, Laplacian and robustness of both runs, as far as they share them."""
     spoken = {
         "Accuracy": next((row for row in rows if row["score"] == ACCURACY), None),
         "Mean |Laplacian|": next((row for row in rows if row["quantity"] == LAPLACIAN and _is(known, row, None)), None),
-        f"Mean flip probability, {contents.noise_text(flips)}" if flips else "": next(
+        f"Mean p_robust, {contents.noise_text(flips)}" if flips else "": next(
             (row for row in rows if flips is not None and _is(known, row, flips)), None
         ),
     }
@@ -160,7 +172,8 @@ def _note(rows: Sequence[Row], left: int) -> str:
     return " ".join(
         part
         for part in (
-            "Means over the paired points, of the absolute value where bars stand around the score, with intervals "
+            "Estimators of p_robust by that, so that larger is safer. Means over the paired points, of the "
+            "absolute value where bars stand around the score, with intervals "
             f"at {percent(rows[0]['confidence'])}. p: of no difference, by McNemar's test of the accuracy and "
             "Wilcoxon's of the others, each for itself.",
             f"* medians, as up to {plural(infinite, 'distance')} in a run are infinite."

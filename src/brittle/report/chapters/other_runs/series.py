@@ -21,9 +21,9 @@ from brittle.store.columns import Row, Setting
 
 
 def summarize_series(contents: Contents, others: Mapping[str, Contents], flips: Setting | None) -> tuple[Panel, ...]:
-    """Mean |Laplacian| and mean flip probability of each run, each over all points that it has a value for."""
-    level = f"mean flip probability, {contents.noise_text(flips)}" if flips is not None else ""
-    kinds = {"mean |Laplacian|": _mean_laplacian, level: lambda run: _mean_flips(run, flips)}
+    """Mean |Laplacian| and mean p_robust of each run, each over all points that it has a value for."""
+    level = f"mean p_robust, {contents.noise_text(flips)}" if flips is not None else ""
+    kinds = {"mean |Laplacian|": _mean_laplacian, level: lambda run: _mean_robustness(run, flips)}
     panels = []
     for title, mean in kinds.items():
         this, found = mean(contents), {name: mean(other) for name, other in others.items()}
@@ -34,7 +34,9 @@ def summarize_series(contents: Contents, others: Mapping[str, Contents], flips: 
                 | {"this": this[0], "this_low": this[1], "this_high": this[2]}
                 for order, (name, (value, low, high)) in enumerate(known.items())
             ]
-            panels.append(Panel(title, finite(pd.DataFrame(rows)).assign(title=title)))
+            found_frame = finite(pd.DataFrame(rows)).assign(title=title, bounded=title == level)
+            spoken = ", ".join(f"{row['name']} {signed(row['value'], 3)}" for row in rows)
+            panels.append(Panel(title, found_frame, f"{title}: {THIS} {signed(this[0], 3)}, {spoken}"))
     return tuple(panels)
 
 
@@ -46,11 +48,11 @@ def _mean_laplacian(contents: Contents) -> tuple[float, float, float] | None:
     return mean.mean, mean.low, mean.high
 
 
-def _mean_flips(contents: Contents, flips: Setting | None) -> MeanInterval | None:
+def _mean_robustness(contents: Contents, flips: Setting | None) -> MeanInterval | None:
     column = None if flips is None else sampled_columns(contents.columns, FLIPS).get(flips)
     if column is None:
         return None
-    return mean_interval(column.value, contents.confidence)
+    return mean_interval(column.p_robust, contents.confidence)
 
 
 def series_grid(runs: Sequence[OtherRun], series: Sequence[Panel]) -> Grid:

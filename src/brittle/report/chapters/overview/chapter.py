@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from brittle.analysis.overview import FROM_SAFE, Overview, overview
 from brittle.analysis.overview_text import NextStep, how_brittle, how_sure, next_steps, where
+from brittle.intervals import clopper_pearson
 from brittle.report.chapter import Chapter, Text, files_beside
-from brittle.report.contents import Contents, ends
+from brittle.report.contents import Contents
 from brittle.report.wording import plural, show, small_percent
+from brittle.store.columns import BREAKS, HOLDS, Row
 
 MAX_CLASSES = 12
 """Classes shown; of more, those of which the smallest and the largest share holds."""
@@ -58,6 +61,7 @@ class FirstScreen:
         groups: the kinds of points, each with its share.
         bars: the classes, that of which the smallest share holds first; empty with fewer than two.
         left_out: classes between those that are shown, in words; empty for none.
+        gap: after how many bars these would stand; 0 for none.
         steps: what to do next.
     """
 
@@ -67,6 +71,7 @@ class FirstScreen:
     groups: tuple[Group, ...]
     bars: tuple[Bar, ...]
     left_out: str
+    gap: int
     steps: tuple[NextStep, ...]
 
 
@@ -81,8 +86,8 @@ class OverviewChapter(Chapter[FirstScreen]):
     leads: ClassVar[bool] = True
 
     def summarize(self, contents: Contents) -> FirstScreen | None:
-        """The first screen; None for a run without flip probabilities."""
-        if contents.chosen is None:
+        """The first screen; None for a run that speaks of something else than flip probabilities."""
+        if not contents.tells_robustness:
             return None
         found = overview(contents)
         bars = _bars(contents, found)
@@ -93,24 +98,42 @@ class OverviewChapter(Chapter[FirstScreen]):
             sure=show(how_sure(found)),
             groups=_groups(found),
             bars=bars,
-            left_out=f"{plural(hidden, 'class')} between these." if hidden else "",
+            left_out=f"{plural(hidden, 'class')} between these not drawn." if hidden else "",
+            gap=MAX_CLASSES // 2 if hidden else 0,
             steps=tuple(replace(step, command=show(step.command)) for step in next_steps(found)),
         )
 
 
 def _groups(found: Overview) -> tuple[Group, ...]:
     """Of the kinds that the run holds, every state."""
-    rated = found.points - found.without_number
+    rated = max(found.points - found.without_number, 1)
     kinds = [kind for kind in found.groups.index if sum(found.groups.loc[kind].tolist())]
     counts = [(kind, state, found.count(state, kind)) for kind in kinds for state in FROM_SAFE]
     return tuple(Group(kind, state, small_percent(one / rated), f"{one:,}") for kind, state, one in counts)
+
+
+def _kept(rows: Mapping[int, Row], confidence: float) -> list[int]:
+    """The classes that are shown: all, or of many those that surely break most, and those that surely hold most.
+
+    Their shares are judged by the lower ends of their intervals, so that a class of few points is not shown by luck.
+    """
+    if len(rows) <= MAX_CLASSES:
+        return list(rows)
+
+    def surely(state: str, number: int) -> float:
+        return float(clopper_pearson(int(rows[number][state]), int(rows[number]["points"]), confidence)[0])
+
+    worst = sorted(rows, key=lambda number: -surely(BREAKS, number))[: MAX_CLASSES // 2]
+    others = [number for number in rows if number not in worst]
+    best = sorted(others, key=lambda number: -surely(HOLDS, number))[: MAX_CLASSES - len(worst)]
+    return [*(number for number in rows if number in worst), *(number for number in rows if number in best)]
 
 
 def _bars(contents: Contents, found: Overview) -> tuple[Bar, ...]:
     rows = {int(row["class"]): row for row in found.classes.to_dict("records")}
     if len(rows) < 2:
         return ()
-    kept = ends(list(rows), MAX_CLASSES)
+    kept = _kept(rows, contents.confidence)
     names = contents.class_labels(kept)
     bars = []
     for number in kept:

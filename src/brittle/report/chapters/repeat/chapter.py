@@ -29,7 +29,7 @@ class RepeatChapter(Chapter[Repeat]):
     name: ClassVar[str] = "repeat"
     title: ClassVar[str] = "How to repeat it"
     template: ClassVar[Text] = FILES / "chapter.html.jinja"
-    begins_part: ClassVar[bool] = False
+    in_methods: ClassVar[bool] = True
 
     def summarize(self, contents: Contents) -> Repeat:
         """The record of the run."""

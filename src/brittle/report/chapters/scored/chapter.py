@@ -30,13 +30,15 @@ class ScoredRun:
         entries: model, data, noise and cost.
         scores: the scores and what they cost.
         estimators: whether robustness under noise is among what they say.
-        outcomes: statuses other than `ok`.
+        lost: statuses of points without a number.
+        outcomes: statuses other than `ok` of points with one.
         note: what these mean for the page.
     """
 
     entries: tuple[Entry, ...]
     scores: Grid
     estimators: bool
+    lost: Grid
     outcomes: Grid
     note: str
 
@@ -47,14 +49,13 @@ class ScoredChapter(Chapter[ScoredRun]):
     name: ClassVar[str] = "scored"
     title: ClassVar[str] = "What was scored"
     template: ClassVar[Text] = FILES / "chapter.html.jinja"
-    begins_part: ClassVar[bool] = False
+    in_methods: ClassVar[bool] = True
 
     def summarize(self, contents: Contents) -> ScoredRun:
         """The record of the run, its scores and its statuses."""
-        found = _outcomes(contents)
-        return ScoredRun(
-            _entries(contents), _scores(contents), contents.tells_robustness, found, _note(contents, found)
-        )
+        lost, remarks = (_outcomes(contents, valued) for valued in (False, True))
+        told = contents.tells_robustness
+        return ScoredRun(_entries(contents), _scores(contents), told, lost, remarks, _note(contents, lost, remarks))
 
 
 def _entries(contents: Contents) -> tuple[Entry, ...]:
@@ -190,11 +191,13 @@ def _score_row(variant: str, group: Sequence[Column]) -> tuple[str, ...]:
     )
 
 
-def _outcomes(contents: Contents) -> Grid:
+def _outcomes(contents: Contents, valued: bool) -> Grid:
+    """The statuses of points with or without a number."""
+    rows = [row for row in outcomes(contents).to_dict("records") if row["has_value"] == valued]
     return Grid(
-        header=("What", "Status", "Meaning", "Number given", "Points", "The first of them"),
-        numeric=(False, False, False, False, True, False),
-        rows=tuple(_outcome_row(row) for row in outcomes(contents).to_dict("records")),
+        header=("What", "Status", "Meaning", "Points", "The first of them"),
+        numeric=(False, False, False, True, False),
+        rows=tuple(_outcome_row(row) for row in rows),
     )
 
 
@@ -204,7 +207,6 @@ def _outcome_row(row: Row) -> tuple[str, ...]:
         _labels_text(row["labels"]),
         show(row["status"]),
         show(row["sentence"]),
-        "yes" if row["has_value"] else "no",
         f"{row['points']:,}",
         "; ".join(_first_text(*entry) for entry in row["first"]) + more,
     )
@@ -222,12 +224,10 @@ def _first_text(row: int, name: Any, detail: Any) -> str:
     return point if pd.isna(detail) else f"{point}: {show(str(detail).removeprefix(f'row {row}: '), 80)}"
 
 
-def _note(contents: Contents, grid: Grid) -> str:
+def _note(contents: Contents, lost: Grid, remarks: Grid) -> str:
     if not contents.points.num_rows:
         return "The run holds no points."
-    if not grid.rows:
-        return "Every point got a number from every score."
-    return (
-        "Where nothing can be said there is no number, and the point is left out of what follows; a status beside a "
-        "number says what to keep in mind."
-    )
+    kept = "Every point got a number from every score."
+    left = "Where nothing can be said there is no number, and the point is left out of the figures and means."
+    beside = " A status beside a number says what to keep in mind." if remarks.rows else ""
+    return (left if lost.rows else kept) + beside

@@ -75,12 +75,16 @@ def open_cases(contents: Contents) -> tuple[MarginCase, ...]:
     """The first input margins in each norm, judged at the size that was asked for, or at one that suits them."""
     bounds = contents.record.model.bounds
     return tuple(
-        MarginCase(contents, column, norm, choose_epsilon(column.value, norm, bounds, contents.epsilon))
+        MarginCase(
+            contents, column, norm, choose_epsilon(column.value, norm, bounds, contents.epsilon, contents.epsilon_text)
+        )
         for norm, column in list(contents.margins.items())[:MAX_CASES]
     )
 
 
-def choose_epsilon(margin: pd.Series, norm: str, bounds: tuple[float, float], asked: float | None = None) -> Epsilon:
+def choose_epsilon(
+    margin: pd.Series, norm: str, bounds: tuple[float, float], asked: float | None = None, typed: str = ""
+) -> Epsilon:
     """The perturbation size to judge `margin` at: the one asked for, the usual one, or the median margin.
 
     Args:
@@ -88,9 +92,10 @@ def choose_epsilon(margin: pd.Series, norm: str, bounds: tuple[float, float], as
         norm: `l2` or `linf`.
         bounds: the declared range of the inputs.
         asked: the size that the caller wants.
+        typed: how the caller writes it; empty for the number.
     """
     if asked is not None:
-        return Epsilon(float(asked), f"{asked:.3g}", "the size that was asked for")
+        return Epsilon(float(asked), typed or f"{asked:.3g}", "the size that was asked for")
     usual, text = USUAL[norm]
     finite = pd.Series(margin[np.isfinite(margin)])
     if finite.empty:

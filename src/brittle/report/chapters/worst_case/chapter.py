@@ -8,7 +8,7 @@ from typing import ClassVar
 from brittle.report.chapter import Brief, Chapter, Text, files_beside
 from brittle.report.chapters.worst_case.case import MarginCase, open_cases
 from brittle.report.chapters.worst_case.charts import detection_chart, nearest_chart, stand_in_chart
-from brittle.report.chapters.worst_case.counterexamples import summarize_counterexamples
+from brittle.report.chapters.worst_case.counterexamples import magnification, summarize_counterexamples
 from brittle.report.chapters.worst_case.distances import summarize_distances
 from brittle.report.chapters.worst_case.result import WorstCase
 from brittle.report.chapters.worst_case.stand_in import compare_scores, summarize_stand_in
@@ -31,11 +31,14 @@ class WorstCaseChapter(Chapter[tuple[WorstCase, ...]]):
     title: ClassVar[str] = "The worst case"
     template: ClassVar[Text] = FILES / "chapter.html.jinja"
     terms: ClassVar[Text] = FILES / "terms.html.jinja"
+    methods: ClassVar[Text] = FILES / "methods.html.jinja"
     style: ClassVar[Text] = FILES / "style.css"
 
     def summarize(self, contents: Contents) -> tuple[WorstCase, ...] | None:
         """One result for each norm; None without input margins."""
-        return tuple(_worst_case(case) for case in open_cases(contents)) or None
+        cases = open_cases(contents)
+        factor = magnification(cases)
+        return tuple(_worst_case(case, factor) for case in cases) or None
 
     def figures(self, result: tuple[WorstCase, ...]) -> Mapping[str, Figure]:
         """The figures of each norm, told apart by its number."""
@@ -43,7 +46,7 @@ class WorstCaseChapter(Chapter[tuple[WorstCase, ...]]):
             f"{name}-{number}": figure
             for number, case in enumerate(result)
             for name, figure in (
-                ("nearest", Figure(nearest_chart, case.distances.frame)),
+                ("nearest", Figure(nearest_chart, case.distances.frame, narrow=True)),
                 ("stand_in", Figure(stand_in_chart, case.stand_in.scatter)),
                 ("detection", Figure(detection_chart, case.stand_in.detection)),
             )
@@ -54,7 +57,7 @@ class WorstCaseChapter(Chapter[tuple[WorstCase, ...]]):
         return Brief(tuple(number for case in result for number in case.headline))
 
 
-def _worst_case(case: MarginCase) -> WorstCase:
+def _worst_case(case: MarginCase, factor: int) -> WorstCase:
     distances, compared = summarize_distances(case), compare_scores(case)
     return WorstCase(
         title=TITLES[case.norm],
@@ -63,10 +66,10 @@ def _worst_case(case: MarginCase) -> WorstCase:
         distances=distances,
         stand_in=summarize_stand_in(case, compared),
         subset=summarize_subset(case, compared),
-        counterexamples=summarize_counterexamples(case),
+        counterexamples=summarize_counterexamples(case, factor),
     )
 
 
 def _epsilon_text(case: MarginCase) -> str:
-    text, number = case.epsilon.text, f"{case.epsilon.value:.2g}"
+    text, number = case.epsilon.text, f"{case.epsilon.value:.3g}"
     return text if "/" not in text else f"{text} = {number}"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
 from brittle.estimate import parameters_json
 from brittle.report.chapters.worst_case.case import MarginCase
+from brittle.report.chapters.worst_case.pictures import common_factor, largest_change, magnified
 from brittle.report.chapters.worst_case.result import Counterexample, Counterexamples
 from brittle.report.thumbnails import embedded
 from brittle.report.wording import short, show
@@ -16,11 +19,25 @@ FRAGILE_SHOWN = 12
 """Counter-examples in the gallery."""
 
 
-def summarize_counterexamples(case: MarginCase) -> Counterexamples:
-    """The most fragile correct predictions, with what breaks them."""
+def magnification(cases: Sequence[MarginCase]) -> int:
+    """How often the differences of all norms are magnified."""
+    rows = [(case, row) for case in cases for row in _fragile(case).head(FRAGILE_SHOWN).to_dict("records")]
+    return common_factor([_change(case, row) for case, row in rows])
+
+
+def summarize_counterexamples(case: MarginCase, factor: int) -> Counterexamples:
+    """The most fragile correct predictions, with what breaks them, differences magnified by `factor`."""
     found = _fragile(case)
-    points = tuple(_counterexample(case, row) for row in found.head(FRAGILE_SHOWN).to_dict("records"))
-    return Counterexamples(points, _note(case, points, len(found)))
+    points = tuple(_counterexample(case, row, factor) for row in found.head(FRAGILE_SHOWN).to_dict("records"))
+    return Counterexamples(points, factor, _note(case, points, len(found)))
+
+
+def _change(case: MarginCase, row: Row) -> float:
+    """The largest change of an input value, as a share of the range of the inputs; 0 where it is not known."""
+    low, high = case.contents.record.model.bounds
+    if case.norm == "linf":
+        return float(row["distance"]) / (high - low)
+    return largest_change(row["image"], row["image_found"], row["difference"])
 
 
 def _fragile(case: MarginCase) -> pd.DataFrame:
@@ -37,8 +54,8 @@ def _fragile(case: MarginCase) -> pd.DataFrame:
     return both.sort_values(["distance", "row"], ignore_index=True)
 
 
-def _counterexample(case: MarginCase, row: Row) -> Counterexample:
-    images = (row["image"], row["image_found"], row["difference"])
+def _counterexample(case: MarginCase, row: Row, factor: int) -> Counterexample:
+    images = (row["image"], row["image_found"], magnified(row["difference"], _change(case, row), factor))
     return Counterexample(
         name=show(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
         predicted=case.contents.class_text(row["predicted"]),

@@ -27,6 +27,11 @@ class Distances:
     warning: str
     note: str
 
+    @property
+    def spoken(self) -> str:
+        """The curves in words."""
+        return " ".join(f"{number.title}: {number.value}." for number in self.numbers)
+
 
 @dataclass(frozen=True, eq=False)
 class StandIn:
@@ -67,6 +72,8 @@ class Counterexample:
         distance: between the two.
         images: base64 of PNGs of the point, the input found and their magnified difference; an empty text for one that
             is missing.
+
+    The images are described by `texts`.
     """
 
     name: str
@@ -75,12 +82,28 @@ class Counterexample:
     distance: str
     images: tuple[str, str, str]
 
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """The images in words."""
+        return (
+            f"{self.predicted}, the point as it is",
+            f"changed by {self.distance} and now decided as {self.found}",
+            f"what changed between {self.predicted} and {self.found}",
+        )
+
 
 @dataclass(frozen=True)
 class Counterexamples:
-    """The most fragile predictions with what breaks them, the nearest first."""
+    """The most fragile predictions with what breaks them, the nearest first.
+
+    Attributes:
+        points: the predictions.
+        factor: how often their differences are magnified, the same on the whole page.
+        note: which they are.
+    """
 
     points: tuple[Counterexample, ...]
+    factor: int
     note: str
 
 

@@ -25,6 +25,9 @@ MAX_CURVES = 6
 AFFORDABLE = 0.1
 """A score is an alternative to attacks where it costs at most this share of their passes."""
 
+VACUOUS = 0.9
+"""Width from which on an interval of a share says nothing, so that no number is given beside it."""
+
 _SCATTER = ["margin", "value", "side", "title", "chosen"]
 _DETECTION = ["title", "place", "epsilon", "auroc", "auroc_low", "auroc_high", "main", "chosen"]
 _HEAD = ("Score", "Kendall's tau", "AUROC", "AUPR", "FPR at 95% TPR", "Points")
@@ -118,7 +121,10 @@ def _grid(case: MarginCase, frame: pd.DataFrame) -> Grid:
 def _measured(row: Row, name: str) -> str:
     if np.isnan(row[name]):
         return MISSING
-    return f"{fixed(row[name])}\n{interval(row[f'{name}_low'], row[f'{name}_high'])}"
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    if high - low > VACUOUS:
+        return f"open\n{interval(low, high)}"
+    return f"{fixed(row[name])}\n{interval(low, high)}"
 
 
 def _conclusion(row: Row) -> str:

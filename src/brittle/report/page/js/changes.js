@@ -1,7 +1,7 @@
 // @ts-check
 /** What changed from this run to the one that is chosen. */
 
-import { byId, element } from "./dom.js";
+import { byId, element, unfoldTo } from "./dom.js";
 import { columns, count, runs } from "./data.js";
 import { changes, selectedBut } from "./selection.js";
 import { CHANGES, choose, state } from "./state.js";
@@ -22,11 +22,7 @@ export function drawChanges() {
     const click = () => choose({ changed: on ? "" : name });
     return element("button", { type: "button", click, "aria-pressed": String(on) }, `${counted(tallies[place])} ${name}`);
   });
-  const go = () => {
-    const chapter = document.getElementById("other-runs");
-    for (let part = chapter?.parentElement; part; part = part.parentElement) if (part instanceof HTMLDetailsElement) part.open = true;
-    chapter?.scrollIntoView();
-  };
+  const go = () => unfoldTo("other-runs");
   const link = element("button", { type: "button", click: go }, "Tests of the differences");
   box.replaceChildren(`From this run to ${shown(runs[run].name)}: `, ...buttons, " ", link);
 }

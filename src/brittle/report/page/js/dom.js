@@ -49,3 +49,13 @@ export function fill(list, options, chosen) {
   list.replaceChildren(...options.map(({ value, text }) => element("option", { value }, text)));
   list.value = chosen;
 }
+
+/**
+ * Scrolls to the element of this id, and opens every part that it is folded in.
+ * @param {string} id
+ */
+export function unfoldTo(id) {
+  const found = document.getElementById(id);
+  for (let part = found; part; part = part.parentElement) if (part instanceof HTMLDetailsElement) part.open = true;
+  found?.scrollIntoView();
+}

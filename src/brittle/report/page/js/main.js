@@ -4,7 +4,7 @@
 import { drawCard, watchCard } from "./card.js";
 import { drawChanges } from "./changes.js";
 import { drawControls, watchControls } from "./controls.js";
-import { byId } from "./dom.js";
+import { byId, unfoldTo } from "./dom.js";
 import { drawHistogram, watchHistogram } from "./histogram.js";
 import { drawList, reveal, toStart, watchList } from "./list.js";
 import { drawOverview } from "./overview.js";
@@ -55,6 +55,13 @@ watchScatter();
 watchList();
 watchCard();
 watchSaving();
+
+for (const link of document.querySelectorAll('a[href^="#"]')) {
+  link.addEventListener("click", (event) => {
+    event.preventDefault(); // the address keeps what is chosen
+    unfoldTo(String(link.getAttribute("href")).slice(1));
+  });
+}
 
 addEventListener("resize", () => {
   drawHistogram();
