@@ -17,6 +17,9 @@ from playwright.sync_api import Page, sync_playwright
 GROUP = "button[aria-pressed]"
 """Buttons that select a group of points; pressed are those of points that break, up to the first that holds any."""
 
+WORK = "#explore"
+"""The part of the page that is at work."""
+
 POINT = '[data-point], [role="option"]'
 """Points of the list; the first of these is opened."""
 
@@ -32,7 +35,7 @@ def at_work(page: Page) -> bool:
         group.click()
     page.locator(POINT).first.click()
     page.mouse.move(0, 0)
-    page.evaluate("scrollTo(0, 0)")
+    page.locator(WORK).evaluate("(part) => part.scrollIntoView()")
     return True
 
 

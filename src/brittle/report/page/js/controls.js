@@ -114,11 +114,24 @@ export function watchControls() {
 function speakBy(field) {
   if (!field) return drawControls();
   const own = `s${state.by}`;
+  /** @param {string} key */
+  const following = (key) => (key === own ? field.key : (inRunOf(field, key)?.key ?? key));
   choose({
     by: field.column.place,
-    ...(state.sort === own ? { sort: field.key, down: field.safer !== "higher" } : {}),
-    ...(state.up === own ? { up: field.key } : {}),
+    across: following(state.across),
+    up: following(state.up),
+    ...(state.sort === own ? { sort: field.key, down: field.safer !== "higher" } : { sort: following(state.sort) }),
   });
+}
+
+/**
+ * The same score as that of `key`, in the run of `field`.
+ * @param {import("./fields.js").Field} field
+ * @param {string} key
+ */
+function inRunOf(field, key) {
+  const label = fieldBy(key)?.column.label;
+  return fields.find(({ column }) => column.run === field.column.run && column.label === label);
 }
 
 function filter() {

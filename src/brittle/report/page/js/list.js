@@ -26,9 +26,17 @@ function columns() {
     { key: "row", text: "point" },
     { key: "label", text: "label" },
     { key: "predicted", text: "predicted" },
-    ...others.map((field) => ({ key: field.key, text: field.name, extra: true })),
-    { key: own.key, text: own.name },
+    ...others.map((field) => ({ key: field.key, text: nameIn(field), extra: true })),
+    { key: own.key, text: own.short },
   ];
+}
+
+/**
+ * The name of a field, with its run where that is not the one that the page speaks of.
+ * @param {import("./fields.js").Field} field
+ */
+function nameIn(field) {
+  return field.column.run === fields[state.by].column.run ? field.short : field.name;
 }
 
 /** Draws the heads and the rows that are seen. */
