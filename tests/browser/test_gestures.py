@@ -328,9 +328,7 @@ def test_another_run_is_switched_to_and_what_changed_is_selected(
     with opened(browser, written(text_of(table, against={"B": other}))) as page:
         page.page.locator("#run").select_option(label="B")
         label = chosen(table)
-        mine, theirs = (
-            next(one for one in each.columns if one.label == label).states(0.9) for each in (table, other)
-        )
+        mine, theirs = (next(one for one in each.columns if one.label == label).states(0.9) for each in (table, other))
         for name, before, after in (("held, now breaks", "holds", "breaks"), ("broke, now holds", "breaks", "holds")):
             own = set(mine.index[(mine == before) & (theirs.reindex(mine.index) == after)])
             press(page, name, "#changes")
