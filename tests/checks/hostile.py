@@ -52,6 +52,7 @@ class Plan:
         most_draws: of counts that stop once it is decided whether a point holds, and of draws by need.
         gradient_draws: of scores by gradients.
         shares: of the network's own sigma.
+        thorough: whether moments, mixtures of as many draws for each point and counts that stop are scored, too.
     """
 
     probes: int = 6
@@ -60,15 +61,19 @@ class Plan:
     most_draws: int = 400
     gradient_draws: int = 20
     shares: tuple[float, ...] = (1.0, 0.3)
+    thorough: bool = True
 
     def scores(self, sigma: float) -> dict[str, list[Score]]:
         """By what they ask for."""
         draws = self.gradient_draws
         return {
             SCORES: [
-                *(MonteCarlo(sigma, draws=self.draws), MonteCarlo(sigma, draws=self.most_draws, limit=LIMIT)),
-                Moments(sigma, draws=self.draws),
-                *(Shrinkage(sigma, draws=self.draws, adaptive=False), Shrinkage(sigma, draws=self.most_draws)),
+                *(MonteCarlo(sigma, draws=self.draws), Shrinkage(sigma, draws=self.most_draws)),
+                *(
+                    [Moments(sigma, draws=self.draws), Shrinkage(sigma, draws=self.draws, adaptive=False)]
+                    * self.thorough
+                ),
+                *([MonteCarlo(sigma, draws=self.most_draws, limit=LIMIT)] * self.thorough),
             ],
             GRADIENTS: [MMSE(sigma, draws=draws), MMSEMargin(sigma, draws=draws), Taylor(sigma)],
         }
