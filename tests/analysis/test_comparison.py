@@ -14,7 +14,7 @@ from helpers.two_runs import POINTS_MADE, first_points, renamed, run, two_runs, 
 from scipy.stats import binomtest, ttest_rel, wilcoxon
 
 from brittle.analysis import compare, format_comparison
-from brittle.analysis.comparison import ALIKE, NO_POINTS, _difference
+from brittle.analysis.comparison import ALIKE, AT_EVERY_POINT, NO_POINTS, _difference
 from brittle.analysis.location import median_interval, skewed_mean
 from brittle.analysis.mean_interval import mean_interval
 from brittle.errors import DataError
@@ -103,7 +103,22 @@ def test_a_run_and_itself_do_not_differ() -> None:
     assert set(p[~np.isnan(p)]) == {1.0}
     assert (~np.isnan(p)).any(axis=1).all()
     assert ((frame["difference_low"] < 0.0) & (frame["difference_high"] > 0.0)).all()
-    assert f"{len(frame)} of {len(frame)} rows hold the same value" in format_comparison(frame)
+    assert frame["differing"].tolist() == [0.0] * len(frame)
+    assert frame["differing_high"].tolist() == pytest.approx([1 - 0.005 ** (1 / POINTS_MADE)] * len(frame))
+    said = format_comparison(frame)
+    assert f"{len(frame)} of {len(frame)} rows hold the same value" in said
+    assert "of all points like these at most 8.45% differ, at 99%" in said
+    assert "inf]" not in said
+    assert said.count(AT_EVERY_POINT) == 3  # two margins and a Laplacian, which have no bounds
+
+
+def test_the_share_of_points_that_differ_is_counted() -> None:
+    first, _ = two_runs()
+    x = values(first, "logit_margin") + 1e-9 * (np.arange(POINTS_MADE) < 7)
+    row = by_score(compare(first, with_value(first, "logit_margin", x))).loc["logit_margin"]  # pyright: ignore[reportArgumentType] an array is a sequence
+    exact = binomtest(7, POINTS_MADE).proportion_ci(0.99, "exact")
+    found = [row[name] for name in ("differing", "differing_low", "differing_high")]
+    assert found == pytest.approx([7 / POINTS_MADE, exact.low, exact.high])
 
 
 def test_swapping_the_runs_flips_every_sign() -> None:

@@ -29,10 +29,13 @@ from helpers.odd_networks import ZOO, OddNetwork
 
 import brittle
 from brittle.errors import BrittleError
-from brittle.scores import MMSE, MMSEMargin, Moments, MonteCarlo, Score, Taylor
+from brittle.scores import MMSE, MMSEMargin, Moments, MonteCarlo, Score, Shrinkage, Taylor
 
 RUNS = 4
 """Runs with noise of their own in each of which a row must miss, to be called wrong."""
+
+LIMIT = 0.9
+"""Probability that stopped counts decide about."""
 
 SCORES, GRADIENTS = "scores", "gradients"
 """What is asked for: scores without gradients, and scores with."""
@@ -46,21 +49,32 @@ class Plan:
         probes: inputs whose truth is found out, of all that are scored.
         copies: noisy copies of each.
         draws: of scores that count or take moments.
+        most_draws: of counts that stop once it is decided whether a point holds, and of draws by need.
         gradient_draws: of scores by gradients.
         shares: of the network's own sigma.
+        thorough: whether moments, mixtures of as many draws for each point and counts that stop are scored, too.
     """
 
     probes: int = 6
     copies: int = 1000
     draws: int = 100
+    most_draws: int = 400
     gradient_draws: int = 20
     shares: tuple[float, ...] = (1.0, 0.3)
+    thorough: bool = True
 
     def scores(self, sigma: float) -> dict[str, list[Score]]:
         """By what they ask for."""
         draws = self.gradient_draws
         return {
-            SCORES: [MonteCarlo(sigma, draws=self.draws), Moments(sigma, draws=self.draws)],
+            SCORES: [
+                *(MonteCarlo(sigma, draws=self.draws), Shrinkage(sigma, draws=self.most_draws)),
+                *(
+                    [Moments(sigma, draws=self.draws), Shrinkage(sigma, draws=self.draws, adaptive=False)]
+                    * self.thorough
+                ),
+                *([MonteCarlo(sigma, draws=self.most_draws, limit=LIMIT)] * self.thorough),
+            ],
             GRADIENTS: [MMSE(sigma, draws=draws), MMSEMargin(sigma, draws=draws), Taylor(sigma)],
         }
 
@@ -195,7 +209,7 @@ def run_zoo(names: Sequence[str]) -> bool:
     for key, (missed, total) in misses(verdicts).items():
         more = too_many(missed, total)
         lawful = lawful and not more
-        print(f"{key:24} {missed:5} of {total:6} missed in the first run{', MORE THAN CHANCE EXPLAINS' * more}")
+        print(f"{key:36} {missed:5} of {total:6} missed in the first run{', MORE THAN CHANCE EXPLAINS' * more}")
     counts = Counter(verdict.name for verdict in verdicts)
     print(f"\n{len(verdicts)} networks: {', '.join(f'{count} {name}' for name, count in counts.most_common())}")
     return lawful
@@ -211,7 +225,7 @@ def run_geometry() -> bool:
             kinds = dict.fromkeys((NUMBER, VOTES), 0) | counted.right | counted.wrong
             shown = ", ".join(f"{kind} {counted.wrong[kind]}/{counted.wrong[kind] + counted.right[kind]}"
                               for kind in kinds)  # fmt: skip
-            print(f"{score:12} {draws:4} draws  {shown}; contradicted among right ones {counted.contradicted:.2%}")
+            print(f"{score:25} {draws:4} draws  {shown}; contradicted among right ones {counted.contradicted:.2%}")
             problems = counted.problems()
             if found is easy and counted.contradicted > replicates.MOST_CONTRADICTED:
                 problems.append(f"right rows are called contradicted in more than {replicates.MOST_CONTRADICTED:.0%}")

@@ -213,7 +213,7 @@ MUTATIONS = (
     # What a resumed run is.
     mutation(
         "another experiment is not resumed", "run/scoring.py",
-        "    check_same(before if growth is None else growth.expected(before, fixed), fixed, place)\n", "",
+        "    check_same(one, other, place)\n", "",
         "run/test_identity.py::test_another_experiment_is_refused_by_name",
     ),
     # What a finished run grows by.
@@ -938,6 +938,36 @@ MUTATIONS = (
         "two looks that spend the whole error each", "scores/shrinkage.py",
         "(1.0 - confidence) / STAGES", "(1.0 - confidence)",
         "scores/test_shrinkage.py::test_in_two_stages_every_look_has_half_of_the_error",
+    ),
+    mutation(
+        "columns whose points stop", "store/columns.py",
+        ' or self.parameters.get("adaptive") is True', "",
+        "store/test_columns.py::test_a_table_says_which_points_stop",
+    ),
+    mutation(
+        "draws by need beside a count", "scores/choose.py",
+        '{"adaptive": False, **given}', "{**given}",
+        "scores/test_options.py::test_beside_a_count_no_point_stops",
+    ),
+    mutation(
+        "counts by which a run could grow, in a refusal", "run/growth.py",
+        " - {_key(score) for score in stopped if score.name not in lost}", "",
+        "run/test_growth.py::test_only_what_keeps_a_run_from_growing_is_named",
+    ),
+    mutation(
+        "scores that differ in more than one value each", "run/identity.py",
+        "if len(old) != len(new) or any(one not in rests[1] for one in rests[0]):", "if len(old) != len(new):",
+        "run/test_identity.py::test_where_scores_differ_by_parameters_these_are_told",
+    ),
+    mutation(
+        "an interval without ends where no point differs", "analysis/comparison.py",
+        'AT_EVERY_POINT if is_nowhere(row) else with_interval(row, "difference")', 'with_interval(row, "difference")',
+        "analysis/test_comparison.py::test_a_run_and_itself_do_not_differ",
+    ),
+    mutation(
+        "scores that one of two runs alone holds", "cli/compare.py",
+        ", *unpaired(*tables)]", "]",
+        "cli/test_compare.py::test_what_only_one_run_holds_is_named_with_a_command_that_mends_it",
     ),
     mutation(
         "clear points get the draws", "measure/sampling.py",

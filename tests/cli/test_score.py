@@ -31,7 +31,7 @@ def test_score_then_report(place: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_the_defaults(place: Path) -> None:
     assert score("--quiet", "--bounds", "0", "2") == 0
     labels = [entry.label for entry in brittle.read_table("run").record.scores]
-    assert labels == ["shrinkage(draws=100, sigma=0.2)", "softmax", "logit_margin"]
+    assert labels == ["shrinkage(adaptive=True, draws=200, sigma=0.2)", "softmax", "logit_margin"]
 
 
 def test_budgets_are_compared_when_monte_carlo_is_among_the_scores(place: Path) -> None:
@@ -60,14 +60,13 @@ def test_weights_are_loaded(place: Path) -> None:
 
 
 def test_what_differs_between_the_scores_of_two_runs_is_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each side by what only it has, the largest budget first, whatever else both have."""
+    """By the values of a parameter, or each side by what only it has, the largest budget first."""
     assert score("--scores", "monte_carlo", "softmax", "--sigma", "0.1", "--draws", "60") == 0
     assert score("--scores", "monte_carlo", "softmax", "--sigma", "0.1", "--draws", "70", "--resume") == 5
-    there, now = "monte_carlo(draws=60, sigma=0.1) only there", "monte_carlo(draws=70, sigma=0.1) only now"
-    assert f"scores {there}, {now};" in capsys.readouterr().err
+    assert "scores monte_carlo: draws 60 there, 70 now;" in capsys.readouterr().err
     assert score("--scores", "monte_carlo", "--sigma", "0.1", "--draws", "60", "--resume") == 5
     assert "scores softmax, monte_carlo(draws=50, sigma=0.1)" in (said := capsys.readouterr().err)
-    assert "and 2 more only there, nothing only now;" in said
+    assert "and 2 more only there;" in said
 
 
 def test_a_run_that_was_finished_says_so(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,7 +124,7 @@ def test_points_without_a_number_are_told_by_the_exit_code(place: Path, capsys: 
     said = capsys.readouterr().err
     assert "8 of 8 points got no number; some of them:\n" in said
     assert "point 0, shrinkage: nonfinite_logits: " in said
-    assert "of 100 noisy copies gave NaN or infinite logits" in said
+    assert "50 of 50 noisy copies gave NaN or infinite logits" in said
     assert score("--allow-row-errors", model="./net.py:broken", out="other") == 0
 
 

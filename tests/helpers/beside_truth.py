@@ -35,8 +35,8 @@ class Compared:
     """One interval of a run beside the truth.
 
     Attributes:
-        score: what was computed.
-        draws: noisy copies for it, or None.
+        score: what was computed, and whether points stop.
+        draws: noisy copies for it at most, or None.
         row: which input.
         kind: `NUMBER` for the interval of a row that is stood behind, `VOTES` for that of its votes; otherwise why the
             row is not held against `brittle`, its status or its evidence.
@@ -74,7 +74,8 @@ def compare(table: brittle.Table, known: Callable[[int], Truth], rows: Iterable[
 def compare_row(scored: dict[str, Any], point: dict[str, Any], true: Truth) -> list[Compared]:
     """A row of the scores, and its votes where it has some."""
     said = _in_words(scored, point, true)
-    about = (scored["score"], json.loads(scored["parameters"]).get("draws"), point["row"])
+    parameters = json.loads(scored["parameters"])
+    about = (f"{scored['score']}{_stops(parameters)}", parameters.get("draws"), point["row"])
     kind = _kind(scored)
     right = point["predicted"] == true.predicted and not (true.tied and kind == NUMBER)
     found = [Compared(*about, kind, right and _meet(scored["low"], scored["high"], true), said)]
@@ -87,6 +88,11 @@ def compare_row(scored: dict[str, Any], point: dict[str, Any], true: Truth) -> l
 def too_many(misses: int, comparisons: int) -> bool:
     """Whether sound intervals would miss so often at most once in a million times."""
     return bool(misses > stats.binom.ppf(1 - SURELY, comparisons, EXPECTED_MISSES))
+
+
+def _stops(parameters: dict[str, Any]) -> str:
+    """How points come to have fewer draws than others, in words; nothing where they do not."""
+    return " by need" if parameters.get("adaptive") else " until decided" if "limit" in parameters else ""
 
 
 def _kind(scored: dict[str, Any]) -> str:

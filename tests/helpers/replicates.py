@@ -21,13 +21,16 @@ from helpers.odd_networks import ZOO
 from torch import Tensor
 
 import brittle
-from brittle.scores import MMSE, MMSEMargin, Moments, MonteCarlo, Score
+from brittle.scores import MMSE, MMSEMargin, Moments, MonteCarlo, Score, Shrinkage
 
 MOST_CONTRADICTED = 0.02
 """Share of the rows that hold the truth that may be called contradicted."""
 
 COPIES, REPLICATES = 4000, 32
 """Noisy copies for the truth of a point, and independent runs of it."""
+
+LIMIT = 0.9
+"""Probability that stopped counts decide about."""
 
 DRAWS, GRADIENT_DRAWS = (20, 100, 400), (20, 100)
 """Of scores that count or take moments, and of scores by gradients."""
@@ -53,6 +56,8 @@ class Cell:
     def scores(self) -> tuple[list[Score], list[Score]]:
         """Those without gradients, and those with."""
         sampled: list[Score] = [kind(self.sigma, draws=draws) for kind in (MonteCarlo, Moments) for draws in DRAWS]
+        sampled += [Shrinkage(self.sigma, draws=draws, adaptive=False) for draws in DRAWS]
+        sampled += [Shrinkage(self.sigma), MonteCarlo(self.sigma, draws=DRAWS[-1], limit=LIMIT)]
         return sampled, [kind(self.sigma, draws=draws) for kind in (MMSE, MMSEMargin) for draws in GRADIENT_DRAWS]
 
 

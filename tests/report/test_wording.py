@@ -31,6 +31,14 @@ def test_robustness_near_one_is_told_by_its_complement(flip: float, text: str) -
     assert wording.p_robust(flip) == text
 
 
+@pytest.mark.parametrize(
+    ("most", "stops", "text"),
+    [(1, False, "1 draw"), (2000, False, "2,000 draws"), (200, True, "at most 200 draws"), (None, False, "")],
+)
+def test_draws_of_points_that_stop_are_told_apart(most: int | None, stops: bool, text: str) -> None:
+    assert wording.draws_text(most, stops) == text
+
+
 def test_text_is_shown_escaped_and_cut() -> None:
     assert wording.show("a\nb\x00\u202e\udc80") == "a\\nb\\x00\\u202e\\udc80"
     assert wording.show("x" * 100, 10) == "x" * 9 + "…"

@@ -12,7 +12,7 @@ from helpers.resumed import SHARD, run
 
 from brittle.errors import BrittleError, ResumeError
 from brittle.run import JobOptions, execute, make_job
-from brittle.run.growth import growth_of
+from brittle.run.growth import growth_of, without_growth
 from brittle.run.job import Job
 from brittle.run.record import describe
 from brittle.run.workers.crew import Crew
@@ -70,6 +70,38 @@ def test_what_is_another_run(held: list[Score], asked: list[Score]) -> None:
     assert growth_of(wanted, describe(job(held)), "run") == (wanted, None)
 
 
+@pytest.mark.parametrize(
+    ("held", "asked", "gone", "come"),
+    [
+        ([MOMENTS, MARGIN], [MOMENTS, FEW], [MARGIN], []),
+        ([MOMENTS, PLAIN], [MARGIN, FEW], [MOMENTS], [MARGIN]),
+        ([MOMENTS], [MOMENTS, FEW, MARGIN], [], [MARGIN]),
+        ([MOMENTS, FEW], [MOMENTS], [FEW], []),
+        (
+            [MOMENTS, MonteCarlo(0.1, draws=40, limit=0.9)],
+            [MOMENTS, FEW],
+            [MonteCarlo(0.1, draws=40, limit=0.9)],
+            [FEW],
+        ),
+        ([MARGIN, FEW], [MORE], [MARGIN], []),
+    ],
+    ids=str,
+)
+def test_only_what_keeps_a_run_from_growing_is_named(
+    held: list[Score], asked: list[Score], gone: list[Score], come: list[Score]
+) -> None:
+    """Counts that the run would grow by, and those that need not be asked for again, stand in nobody's way."""
+    one, other = without_growth(job(asked), describe(job(held)), describe(job(asked)))
+    there, now = ({score.label for score in record.scores} for record in (one, other))
+    assert there - now == {score.label for score in gone}
+    assert now - there == {score.label for score in come}
+
+
+def test_records_that_differ_in_their_order_stay_as_they_are() -> None:
+    records = describe(job([MOMENTS, MARGIN])), describe(job([MARGIN, MOMENTS]))
+    assert without_growth(job([MARGIN, MOMENTS]), *records) == records
+
+
 RULE: dict[str, Any] = {"until": "decided", "limit": 0.9}
 
 
@@ -87,7 +119,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ({"most_draws": 80, "seed": 1}, "other_run", "seed 0 there, 1 now"),
         ({"most_draws": 80, "first": 1}, "other_run", "data.sha256"),
         ({"most_draws": 80, "confidence": 0.9}, "other_run", "confidence 0.99 there, 0.9 now"),
-        ({"most_draws": 80, "scores": [Moments(0.2)]}, "other_run", "only there"),
+        (
+            {"most_draws": 80, "scores": [Moments(0.2)]},
+            "other_run",
+            "scores moments: draws 4 there, 100 now; sigma 0.1 there, 0.2 now;",
+        ),
     ],
 )
 def test_what_is_refused(options: dict[str, Any], code: str, said: str, place: Path) -> None:

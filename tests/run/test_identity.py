@@ -22,8 +22,8 @@ from brittle.data import open_points
 from brittle.errors import ParameterError, ResumeError
 from brittle.model.loading.load import load_model
 from brittle.run import execute, identity, make_job
-from brittle.run.record import describe
-from brittle.scores import LogitMargin, Moments, Softmax
+from brittle.run.record import describe, describe_score
+from brittle.scores import LogitMargin, Moments, MonteCarlo, Score, Softmax
 from brittle.store.record import SAME, checked, plain
 
 
@@ -114,11 +114,45 @@ def test_how_a_difference_is_told(old: Any, new: Any, said: str) -> None:
     ("old", "new", "said"),
     [
         ("ab", "bc", "a only there, c only now"),
-        ("01234", "", "4, 3, 2 and 2 more only there, nothing only now"),
+        ("01234", "", "4, 3, 2 and 2 more only there"),
+        ("", "c", "c only now"),
     ],
 )
 def test_how_other_scores_are_told(old: str, new: str, said: str) -> None:
     one, other = (replace(RECORD, scores=tuple(score_record(name, {}) for name in names)) for names in (old, new))
+    with pytest.raises(ResumeError, match=re.escape(f": scores {said}; repeat its command")):
+        identity.check_same(one, other, "run")
+
+
+A_FEW = [Moments(0.1, draws=6), Moments(0.1, draws=20)]
+CLIPPED = [replace(score, clip=True) for score in A_FEW]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ([Moments(0.1)], [Moments(0.2)], "moments: sigma 0.1 there, 0.2 now"),
+        (
+            [Moments(0.1), Softmax()],
+            [Moments(0.2, draws=6), Softmax()],
+            "moments: sigma 0.1 there, 0.2 now; draws 100 ",
+        ),
+        (A_FEW, CLIPPED, "moments: clip nothing there, True now"),
+        ([*A_FEW, MonteCarlo(0.1)], [*CLIPPED, MonteCarlo(0.1, clip=True)], "monte_carlo, moments: clip nothing there"),
+        (
+            [Moments(0.1, draws=6), Moments(0.2, draws=20)],
+            [Moments(0.1, draws=20, clip=True), Moments(0.2, draws=6, clip=True)],
+            "moments(draws=20, sigma=0.2), moments(draws=6, sigma=0.1) only there, moments(clip=True, draws=6, sigma",
+        ),
+        (A_FEW, [Moments(0.1, draws=8), Moments(0.1, draws=40)], "moments(draws=20, sigma=0.1), moments(draws=6, "),
+        (A_FEW, [Moments(0.2, draws=6)], "moments(draws=20, sigma=0.1), moments(draws=6, sigma=0.1) only there, mom"),
+        ([Moments(0.1), Softmax()], [Moments(0.2)], "moments: sigma 0.1 there, 0.2 now; scores softmax only there;"),
+        (A_FEW, [*A_FEW, Moments(0.1, draws=8)], "moments(draws=8, sigma=0.1) only now;"),
+    ],
+    ids=str,
+)
+def test_where_scores_differ_by_parameters_these_are_told(old: list[Score], new: list[Score], said: str) -> None:
+    one, other = (replace(RECORD, scores=tuple(map(describe_score, scores))) for scores in (old, new))
     with pytest.raises(ResumeError, match=re.escape(f": scores {said}")):
         identity.check_same(one, other, "run")
 

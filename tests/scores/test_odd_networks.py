@@ -19,7 +19,7 @@ from scipy.special import ndtr
 
 import brittle
 
-PLAN = hostile.Plan(probes=3, copies=120, draws=40, gradient_draws=10, shares=(1.0,))
+PLAN = hostile.Plan(probes=3, copies=120, draws=40, most_draws=40, gradient_draws=10, shares=(1.0,), thorough=False)
 
 
 @pytest.mark.parametrize("name", ZOO)

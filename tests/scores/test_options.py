@@ -10,7 +10,7 @@ from cyclopts import App
 
 from brittle.cli.score_options import OF_FIELDS, with_fields_of_scores
 from brittle.errors import UsageError
-from brittle.scores import CATALOGUE, LogitMargin, NoiseScore, Score
+from brittle.scores import CATALOGUE, LogitMargin, MonteCarlo, NoiseScore, Score, Shrinkage
 from brittle.scores import options as options_module
 from brittle.scores.choose import choose
 from brittle.scores.options import by_name, described, option, options_of
@@ -18,7 +18,7 @@ from brittle.scores.options import by_name, described, option, options_of
 NAMES = {
     "draws", "gradient_draws", "no_antithetic", "clip", "classes", "temperature", "norm", "attack", "effort", "certify",
     "unbounded", "laplacian_method", "probes", "columns", "form", "mmse_form", "level_copies", "importance_draws",
-    "adaptive",
+    "no_adaptive",
 }  # fmt: skip
 
 
@@ -90,6 +90,19 @@ def test_a_new_field_is_an_option_with_nothing_to_add_elsewhere(monkeypatch: pyt
         choose(["deep"], [], options={"way": "left"})
     with pytest.raises(UsageError, match="--depth changes none of these scores; it is for deep"):
         choose(["softmax"], [], options={"depth": 3})
+
+
+def test_beside_a_count_no_point_stops() -> None:
+    """The copies of the count are there for every point; who wants draws by need says so."""
+    assert choose(["shrinkage"], [0.1]) == [Shrinkage(0.1)]
+    assert Shrinkage(0.1).adaptive
+    budgets = (6, 10, 20, 50, 100, 200)
+    fixed = [Shrinkage(0.1, draws=draws, adaptive=False) for draws in budgets]
+    chosen = choose(["shrinkage", "monte_carlo"], [0.1])
+    assert [score for score in chosen if not isinstance(score, MonteCarlo)] == fixed
+    assert choose(["shrinkage"], [0.1], options={"no_adaptive": True}) == fixed[-1:]
+    asked = choose(["shrinkage", "monte_carlo"], [0.1], settings=["shrinkage.adaptive=true"])
+    assert Shrinkage(0.1) in asked
 
 
 def test_the_sentence_of_an_option() -> None:

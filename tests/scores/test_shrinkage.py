@@ -105,7 +105,7 @@ def test_the_formula() -> None:
     logits = _logits(points, pairs)
     _, sampled = _sampled(logits)
     draws = 2 * pairs
-    score, moments = (kind(1.0, draws=draws) for kind in (Shrinkage, Moments))
+    score, moments = Shrinkage(1.0, draws=draws, adaptive=False), Moments(1.0, draws=draws)
     values = score.estimate({Sample(Gaussian(1.0), draws): sampled}, 0.99).value
     models = moments.estimate({Sample(Gaussian(1.0), draws): sampled}, 0.99).value
     for row in range(points):
@@ -131,7 +131,7 @@ def test_the_formula() -> None:
 
 def test_a_point_is_scored_by_its_own_draws_alone() -> None:
     logits = _logits(6, 20)
-    need, score = Sample(Gaussian(1.0), 40), Shrinkage(1.0, draws=40)
+    need, score = Sample(Gaussian(1.0), 40), Shrinkage(1.0, draws=40, adaptive=False)
     together = score.estimate({need: _sampled(logits)[1]}, 0.99)
     changed = logits.clone()
     changed[1:] = changed[1:].flip(0) * 1e3
@@ -161,7 +161,7 @@ def test_copies_that_tie_are_counted() -> None:
 
 def test_what_is_doubted_is_held_by_the_count() -> None:
     """Below 25 pairs a model is always doubted: the interval is the exact one, stretched to the value."""
-    found = estimate(small_classifier(), inputs(30), Shrinkage(0.2, draws=40))
+    found = estimate(small_classifier(), inputs(30), Shrinkage(0.2, draws=40, adaptive=False))
     assert found.counted is not None
     assert torch.equal(found.low, torch.minimum(found.counted[0], found.value))
     assert torch.equal(found.high, torch.maximum(found.counted[1], found.value))
@@ -179,7 +179,7 @@ def test_in_two_stages_every_look_has_half_of_the_error() -> None:
     assert set(found.passes[~went].tolist()) == {draws // 4 + 1}
     clean = look(classifier, x, [str(number) for number in range(len(x))], seed=0)
     for part, count in ((went, draws), (~went, draws // 4)):
-        score = Shrinkage(0.1, draws=count)
+        score = Shrinkage(0.1, draws=count, adaptive=False)
         fixed = score.estimate({score.needs[0]: score.needs[0](classifier, clean)}, 1 - (1 - 0.99) / 2)
         for one, other in ((found.value, fixed.value), (found.low, fixed.low), (found.high, fixed.high)):
             torch.testing.assert_close(one[part], other[part], rtol=1e-4, atol=1e-6)
@@ -258,7 +258,7 @@ ODD: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 def test_there_is_a_number_wherever_counting_gives_one(name: str) -> None:
     """Where the model is silent the copies are counted: the value and the interval of counting as many."""
     classifier, x = brittle.Classifier(Wrapped(ODD[name])), inputs(40)
-    found = estimate(classifier, x, Shrinkage(0.3, draws=40))
+    found = estimate(classifier, x, Shrinkage(0.3, draws=40, adaptive=False))
     by_counting = estimate(classifier, x, MonteCarlo(0.3, draws=40))
     assert torch.equal(found.value.isnan(), by_counting.value.isnan())
     assert found.evidence is not None

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.inputs import EXAMPLES
 from helpers.problems import inputs, small_classifier
 from helpers.tables import make_table
 
 import brittle
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import parameters_json
-from brittle.scores import LogitMargin, Moments, MonteCarlo, Score, Softmax
+from brittle.measure import Sample, SampleUntil
+from brittle.scores import LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax
 from brittle.store.schemas import SCORES
 
 TABLE = make_table(points=9, broken=2, scores=("moments", "taylor", "logit_margin"), sigmas=(0.1, 0.2), budgets=(10,))
@@ -90,6 +92,22 @@ def test_equal_scores_are_one_column(one: Score, other: Score) -> None:
     assert table[other].label == one.label
     with pytest.raises(ParameterError, match="is asked for twice"):
         brittle.score(small_classifier(), inputs(3), [one, other])
+
+
+def test_a_table_says_which_points_stop() -> None:
+    """A column knows it from the parameters alone, whatever the defaults of its score are, and so does its label."""
+    scores = [one for one in EXAMPLES if any(isinstance(need, Sample) for need in one.needs)]
+    scores += [MonteCarlo(0.3, draws=40, limit=0.9), MonteCarlo(0.3, draws=40, precision=0.2)]
+    table = brittle.score(small_classifier(), inputs(6), scores)
+    for score, column in zip(scores, table.columns, strict=True):
+        (need,) = (need for need in score.needs if isinstance(need, Sample | SampleUntil))
+        assert column.stops == need.cost_varies
+        assert column.most_draws == need.draws
+        assert column.draws == (None if column.stops else need.draws)
+        assert column.stops or set(column.passes) == {need.draws + 1}
+        assert column.passes.max() <= need.draws + 1
+        assert ("adaptive=True" in column.label) == (isinstance(need, Sample) and need.adaptive)
+    assert {"adaptive=False" in Shrinkage(0.1, adaptive=False).label, "adaptive=True" in Shrinkage(0.1).label} == {True}
 
 
 @pytest.mark.parametrize("draws", [100.0, True, "100"])

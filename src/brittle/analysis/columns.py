@@ -42,7 +42,7 @@ def largest_budgets(columns: Sequence[Column]) -> tuple[Column, ...]:
     best: dict[tuple[Setting, str], Column] = {}
     for column in columns:
         key = (column.setting, column.variant)
-        if column.is_probability and (key not in best or (column.draws or 0) > (best[key].draws or 0)):
+        if column.is_probability and (key not in best or (column.most_draws or 0) > (best[key].most_draws or 0)):
             best[key] = column
     return tuple(best.values())
 
@@ -96,6 +96,6 @@ def named_column(columns: Sequence[Column], name: str) -> Column:
     """
     spoken = typical(columns)
     beside = [column for column in columns if spoken is not None and column.setting == spoken.setting]
-    most = max((column.draws or 0 for column in beside if column.score == name), default=0)
-    fitting = [column for column in beside if column.score == name and (column.draws or 0) == most]
+    most = max((column.most_draws or 0 for column in beside if column.score == name), default=0)
+    fitting = [column for column in beside if column.score == name and (column.most_draws or 0) == most]
     return fitting[0] if len(fitting) == 1 else column_of(columns, name)

@@ -20,6 +20,7 @@ from brittle.analysis.mean_interval import MeanInterval, mean_interval, ranged_i
 from brittle.analysis.text import aligned, number, with_interval
 from brittle.errors import DataError
 from brittle.estimate import FLIP_PROBABILITY, parameters_json
+from brittle.intervals import clopper_pearson
 from brittle.store.columns import Column, Row, Scored
 
 ACCURACY = "accuracy"
@@ -37,11 +38,14 @@ SHARED, OWN = "shared", "own"
 ALIKE = "Both runs have the same value at every point."
 NO_POINTS = "No point has a value in both runs."
 
+AT_EVERY_POINT = "0 at every point"
+"""The difference where no point differs and no interval of it follows."""
+
 FIELDS = (
     "score", "title", "quantity", "pairing", "noise", "statistic", "points", "dropped", "only_first", "only_second",
     "first", "first_low", "first_high", "first_infinite", "second", "second_low", "second_high", "second_infinite",
-    "difference", "difference_low", "difference_high", "first_larger", "p_wilcoxon", "p_t", "p_mcnemar", "confidence",
-    "reason",
+    "difference", "difference_low", "difference_high", "first_larger", "differing", "differing_low", "differing_high",
+    "p_wilcoxon", "p_t", "p_mcnemar", "confidence", "reason",
 )  # fmt: skip
 """The columns of a comparison."""
 
@@ -80,7 +84,9 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
 
     Intervals, at the larger confidence of the two runs: of a mean of numbers between 0 and 1, and of the mean of their
     differences between -1 and 1, `mean_interval`, which holds where few points differ; of other means `skewed_mean`; of
-    a median, order statistics. Tests, two-sided: of the differences
+    a median, order statistics; of the share of points whose values differ, Clopper and Pearson's. Where no point
+    differs that share is all that the points bound of numbers without bounds: the mean difference is 0 with an interval
+    over the whole line. Tests, two-sided: of the differences
     by their signed ranks (Wilcoxon; points that are equal in both are left out) and by their mean (Student), of
     accuracies by the points that one run alone has right (McNemar, exact). Each p-value stands alone: none is
     corrected for the number of scores. Intervals and tests cover the sampling of points, drawn independently; they say
@@ -104,8 +110,9 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
         (`mean`, `mean absolute` or `median`); `points` compared, `dropped` (paired, but without a value in one run or
         both), `only_first` and `only_second` (points without a partner); `first` and `second` (mean or median), each
         with its interval and its number of infinite values; `difference` with its interval; `first_larger` (share of
-        points, ties half); `p_wilcoxon`, `p_t` (NaN for medians and for a constant difference other than 0),
-        `p_mcnemar` (of the accuracy alone); `confidence`; `reason` where there is nothing to tell apart.
+        points, ties half); `differing` (share of points whose values differ) with its interval; `p_wilcoxon`, `p_t`
+        (NaN for medians and for a constant difference other than 0), `p_mcnemar` (of the accuracy alone); `confidence`;
+        `reason` where there is nothing to tell apart.
 
     Raises:
         DataError: the points cannot be paired, paired points have different labels, or inputs have different bounds.
@@ -136,7 +143,7 @@ def format_comparison(frame: pd.DataFrame) -> str:
             f"{row['points']:,}",
             with_interval(row, "first"),
             with_interval(row, "second"),
-            with_interval(row, "difference"),
+            AT_EVERY_POINT if is_nowhere(row) else with_interval(row, "difference"),
             number(row["first_larger"]),
             number(row["p_mcnemar"] if row["quantity"] == ACCURACY else row["p_wilcoxon"]),
         ]
@@ -263,6 +270,7 @@ def _compared(x: Values, y: Values, names: Row, quantity: str, confidence: float
         "second_infinite": int(np.isinf(y).sum()),
         **_named("difference", _difference(differences, infinite, quantity in BOUNDED, confidence)),
         "first_larger": float(((x > y) + 0.5 * (x == y)).mean()) if x.size else math.nan,
+        **_named("differing", _share(x != y, confidence)),
         "p_wilcoxon": _wilcoxon(differences),
         "p_t": math.nan if infinite else _student(differences),
         "p_mcnemar": math.nan,
@@ -298,6 +306,19 @@ def _difference(differences: Values, infinite: bool, bounded: bool, confidence: 
         return ranged_interval(differences, -1.0, 1.0, confidence)
     mean, low, high = skewed_mean(differences, confidence)
     return _Centre(mean, max(low, -1.0), min(high, 1.0)) if bounded else _Centre(mean, low, high)
+
+
+def _share(differ: NDArray[np.bool_], confidence: float) -> _Centre:
+    """The share of the points that differ; NaN within [0, 1] without points."""
+    if not differ.size:
+        return _Centre(math.nan, 0.0, 1.0)
+    low, high = clopper_pearson(differ.sum(), differ.size, confidence)
+    return _Centre(float(differ.mean()), float(low), float(high))
+
+
+def is_nowhere(row: Row) -> bool:
+    """Whether no point differs in a row of numbers without bounds, so that nothing bounds the mean difference."""
+    return row["reason"] == ALIKE and math.isinf(row["difference_low"])
 
 
 def _wilcoxon(differences: Values) -> float:
@@ -347,8 +368,12 @@ def _remarks(rows: list[Row]) -> list[str]:
             f"{noises.count(OWN)} of {len(rows)} rows read noise of each run's own; one seed makes it the same"
         )
     if any(row["reason"] == ALIKE for row in rows):
-        alike = sum(row["reason"] == ALIKE for row in rows)
-        remarks.append(f"{alike} of {len(rows)} rows hold the same value in both runs at every point")
+        alike = [row for row in rows if row["reason"] == ALIKE]
+        most = max(row["differing_high"] for row in alike)
+        remarks.append(
+            f"{len(alike)} of {len(rows)} rows hold the same value in both runs at every point: of all points like "
+            f"these at most {100.0 * most:.3g}% differ, at {100.0 * rows[0]['confidence']:.4g}%"
+        )
     return remarks
 
 
@@ -363,7 +388,7 @@ def most_drawn(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
     compared = set(frame["score"])
     for column in columns:
         key = column.score, parameters_json({k: v for k, v in column.parameters.items() if k != "draws"})
-        if column.label in compared and (key not in best or (column.draws or 0) > (best[key].draws or 0)):
+        if column.label in compared and (key not in best or (column.most_draws or 0) > (best[key].most_draws or 0)):
             best[key] = column
     kept = {ACCURACY, *(column.label for column in best.values())}
     return pd.DataFrame(frame[frame["score"].isin(list(kept))].reset_index(drop=True))

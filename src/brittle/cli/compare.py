@@ -18,7 +18,8 @@ def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
 
     Points are paired by id, or by row where no id is shared and the runs have equally many points. Every score that
     both runs hold with the same parameters takes part: its mean in either run (of the absolute value for Laplacians),
-    the mean difference, the share of points where the first is larger, and the p-value of no difference.
+    the mean difference, the share of points where the first is larger, and the p-value of no difference. What only one
+    of them holds is named, with a command that gives the other the same.
 
     Parameters
     ----------
@@ -32,13 +33,15 @@ def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
     from brittle.analysis import compare as compare_runs
     from brittle.analysis import format_comparison
     from brittle.analysis.comparison import FIELDS
+    from brittle.analysis.unpaired import unpaired
     from brittle.store.reading import read_table
 
     if out is not None:
         check_place(out, ".csv")
         check_own(out, ",".join(FIELDS), "comparison")
-    frame = compare_runs(read_table(first), read_table(second))
-    show(format_comparison(frame))
+    tables = read_table(first), read_table(second)
+    frame = compare_runs(*tables)
+    show("\n".join([format_comparison(frame), *unpaired(*tables)]))
     if out is not None:
         print(_write(frame, out))
     return 0

@@ -130,6 +130,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{ending}"
 
 
+def draws_text(most: int | None, stops: bool) -> str:
+    """The draws of a score, such as `200 draws`, or `at most 200 draws` where points stop; nothing without draws."""
+    return "" if most is None else f"{'at most ' * stops}{plural(most, 'draw')}"
+
+
 def range_text(texts: Sequence[str]) -> str:
     """The first and the last of `texts`, or the one if they are alike."""
     if not texts:

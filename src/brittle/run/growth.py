@@ -111,6 +111,39 @@ def growth_of(job: Job, before: RunRecord, folder: str) -> tuple[Job, Growth | N
     return replace(job, scores=tuple(scores.values())), found if continued or new else None
 
 
+def without_growth(job: Job, before: RunRecord, now: RunRecord) -> tuple[RunRecord, RunRecord]:
+    """The records of two runs without the scores by which one could grow to the other, to tell what else differs.
+
+    Those are stopped counts that are asked for and would be new, and scores that beside them need not be asked for
+    again. A stopped count stays where the run holds a score of that name that is not asked for. Where nothing is left
+    that differs the records come back as they are.
+
+    Args:
+        job: what is asked.
+        before: the record of the run.
+        now: the record that a run of `job` would have.
+    """
+    asked, held = set(map(_key, job.scores)), set(map(_key_of, before.scores))
+    stopped = [score for score in job.scores if type(score) is MonteCarlo and score.stops]
+    gone = {
+        _key_of(old)
+        for old in before.scores
+        if _key_of(old) not in asked
+        and not any(_asks_same(score, old) for score in stopped)
+        and _again(old, stopped) is None
+    }
+    lost = {name for name, _ in gone}
+    come = asked - held - {_key(score) for score in stopped if score.name not in lost}
+    if not gone and not come:
+        return before, now
+    records = ((before, asked | gone), (now, held | come))
+    one, other = (
+        replace(record, scores=tuple(score for score in record.scores if _key_of(score) in kept))
+        for record, kept in records
+    )
+    return one, other
+
+
 def _continued(score: MonteCarlo, old: ScoreRecord, folder: str) -> Continued:
     most = int(old.parameters["draws"])  # type: ignore[arg-type]
     if score.draws < most:

@@ -22,8 +22,7 @@ def check_same(recorded: RunRecord, now: RunRecord, folder: str) -> None:
         folder: where the first one lies, for the message.
 
     Raises:
-        ResumeError: they are not; every field that differs is named, with both values, or the labels of scores that
-            only one has.
+        ResumeError: they are not; every field that differs is named, with both values, or the scores that only one has.
     """
     found = differences(recorded, now, ("there", "now"))
     if found:
@@ -60,12 +59,13 @@ def _identity(value: Any) -> Any:
 
 
 def _difference(name: str, old: Any, new: Any, places: tuple[str, str]) -> str:
-    """A field that differs, in words; of scores the labels that only one has, the last first."""
+    """A field that differs, in words; of scores those that only one has, the last first."""
     if name == "scores":
-        one, other = ([score.label for score in scores] for scores in (old, new))
-        if set(one) != set(other):
-            gone, come = ([label for label in reversed(a) if label not in b] for a, b in ((one, other), (other, one)))
-            return f"{name} {_listed(gone)} only {places[0]}, {_listed(come)} only {places[1]}"
+        one, other = ({score.label for score in scores} for scores in (old, new))
+        if one != other:
+            gone = [score for score in reversed(old) if score.label not in other]
+            come = [score for score in reversed(new) if score.label not in one]
+            return "; ".join(_other_scores(name, gone, come, places))
         parts = [part for a, b in zip(old, new, strict=True) for part in _differences_of_scores(a, b, places)]
         return "; ".join(dict.fromkeys(parts))
     if isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -73,6 +73,41 @@ def _difference(name: str, old: Any, new: Any, places: tuple[str, str]) -> str:
         return "; ".join(_difference(f"{name}.{key}", old.get(key), new.get(key), places) for key in keys)
     there, now = _shorten_to_difference(old, new)
     return f"{name} {there} {places[0]}, {now} {places[1]}"
+
+
+def _other_scores(
+    name: str, gone: Sequence[ScoreRecord], come: Sequence[ScoreRecord], places: tuple[str, str]
+) -> list[str]:
+    """What tells scores that only one run has from those that only the other has.
+
+    Where all of one name differ by the same values of some parameters, these; of the others the labels.
+    """
+    alike: dict[str, list[str]] = {}
+    for score in dict.fromkeys(one.score for one in gone):
+        sides = ([one.parameters for one in some if one.score == score] for some in (gone, come))
+        if changes := _changed_parameters(*sides):
+            texts = [_difference(key, old, new, places) for key, (old, new) in changes.items()]
+            alike.setdefault("; ".join(texts), []).append(score)
+    told = {score for scores in alike.values() for score in scores}
+    parts = [f"{name} {_listed(scores)}: {text}" for text, scores in alike.items()]
+    rest = [_listed([one.label for one in some if one.score not in told]) for some in (gone, come)]
+    only = ", ".join(f"{labels} only {place}" for labels, place in zip(rest, places, strict=True) if labels)
+    return [*parts, f"{name} {only}"] if only else parts
+
+
+def _changed_parameters(
+    old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]
+) -> dict[str, tuple[Any, Any]]:
+    """The parameters with one value in all of `old` and another in all of `new`, where nothing else differs."""
+    keys = {key: None for one in (*old, *new) for key in one}
+    values = {key: tuple({one.get(key) for one in some} for some in (old, new)) for key in keys}
+    changed = {key: sides for key, sides in values.items() if sides[0] != sides[1]}
+    if any(len(side) != 1 for sides in changed.values() for side in sides):
+        return {}
+    rests = [[{key: one.get(key) for key in keys if key not in changed} for one in some] for some in (old, new)]
+    if len(old) != len(new) or any(one not in rests[1] for one in rests[0]):
+        return {}
+    return {key: (next(iter(there)), next(iter(now))) for key, (there, now) in changed.items()}
 
 
 def _differences_of_scores(old: ScoreRecord, new: ScoreRecord, places: tuple[str, str]) -> list[str]:
@@ -83,7 +118,7 @@ def _differences_of_scores(old: ScoreRecord, new: ScoreRecord, places: tuple[str
 
 
 def _listed(labels: Sequence[str]) -> str:
-    return listed(list(map(_short, labels)), LISTED) or "nothing"
+    return listed(list(map(_short, labels)), LISTED)
 
 
 def _shorten_to_difference(*values: Any) -> list[str]:

@@ -20,7 +20,7 @@ from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
 from brittle.run.growing import grow
-from brittle.run.growth import Growth, growth_of
+from brittle.run.growth import Growth, growth_of, without_growth
 from brittle.run.identity import check_same
 from brittle.run.job import Job, Shard
 from brittle.run.progress import Progress, asked
@@ -171,7 +171,7 @@ def execute(
             job, growth = growth_of(job, before, os.fspath(folder.path))
             fixed = replace(fixed, scores=tuple(map(describe_score, job.scores)))
             whole = before.finished is not None and len(folder.shards) == job.shards
-            _check_resumed(folder, before, fixed, growth, whole, options)
+            _check_resumed(folder, job, before, fixed, growth, whole, options)
             if whole and growth is None:
                 return before
         diagnosis = _examine(job, options)
@@ -190,16 +190,23 @@ def execute(
 
 
 def _check_resumed(
-    folder: RunFolder, before: RunRecord, fixed: RunRecord, growth: Growth | None, whole: bool, options: JobOptions
+    folder: RunFolder,
+    job: Job,
+    before: RunRecord,
+    fixed: RunRecord,
+    growth: Growth | None,
+    whole: bool,
+    options: JobOptions,
 ) -> None:
-    """Raise unless the run in `folder` can go on as `fixed`, which asks for `growth` beyond what it holds.
+    """Raise unless the run in `folder` can go on as `fixed`, the record of `job`, which asks for `growth` beyond it.
 
     Raises:
         ParameterError: other processes are to compute what a run grows by.
         ResumeError: it is another experiment, or is not `whole` and asked for more.
     """
     place = os.fspath(folder.path)
-    check_same(before if growth is None else growth.expected(before, fixed), fixed, place)
+    one, other = without_growth(job, before, fixed) if growth is None else (growth.expected(before, fixed), fixed)
+    check_same(one, other, place)
     if growth is not None and not whole:
         raise ResumeError(
             "run_unfinished",

@@ -170,7 +170,10 @@ def _scores(kind: type[Score], noises: Iterable[Noise], given: Given, comparing:
     if not issubclass(kind, NoiseScore):
         yield _make(kind, given)
         return
-    draws = any(one.name == "draws" for one in fields(kind))
+    names = {one.name for one in fields(kind)}
+    draws = "draws" in names
+    if comparing and "adaptive" in names:  # the copies that are counted are there for every point
+        given = {"adaptive": False, **given}
     for noise in noises:
         largest = _make(kind, {"noise": noise, **given})
         if comparing and draws and kind.quantity == FLIP_PROBABILITY:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from brittle.estimate import Estimate, Parameters
+from brittle.estimate import Estimate
 from brittle.measure import Measurement, Sample, Sampled, SampledInStages, Spread
 from brittle.scores.base import in_place
 from brittle.scores.evidence import Interval, counted
 from brittle.scores.moments import ModelledScore, conclude
+from brittle.scores.options import option
+
+DRAWS = 200
+"""Noisy copies per point and sigma at most by default; a quarter are 25 pairs, from which on a model is believed."""
 
 BANDWIDTH = 0.5
 """Bandwidth of the smoothed share in standard deviations of the nearest margin, at one draw."""
@@ -50,11 +54,12 @@ class Shrinkage(ModelledScore):
     doubt it (`brittle.scores.evidence.doubtful`) under noise that is normal and not clipped, and that by counting
     elsewhere; it always holds the value.
 
-    With `adaptive` a point has a quarter of the draws, and all of them only where its nearest margin then has a mean
+    `adaptive`, a point has a quarter of the draws, and all of them only where its nearest margin then has a mean
     within 3 of its standard deviations from 0. A quarter and the whole are two looks, of which each has half the
     error of an interval (Bonferroni), so that one of them misses no more often than stated. At equal passes in the mean
     the value has about three quarters of the error, and clear points have wider intervals; below 200 draws these have
-    fewer than 25 pairs, and intervals by counting alone.
+    fewer than 25 pairs, and intervals by counting alone. `brittle.scores.choose` turns it off beside `MonteCarlo`,
+    whose copies are there for every point.
 
     Source: this library; the smoothed share after A. Azzalini, A note on the estimation of a distribution function and
     quantiles by a kernel method, Biometrika 68 (1981); the statistic from C. Jarque, A. Bera, A test for normality of
@@ -71,10 +76,15 @@ class Shrinkage(ModelledScore):
         ParameterError: `sigma` is not a positive finite number, or `draws` is out of range.
     """
 
-    adaptive: bool = False
+    draws: int = DRAWS
+    adaptive: bool = field(
+        default=True,
+        metadata=option("no_adaptive", text="give every point all of the draws, also one that clearly holds or breaks"),
+    )
 
     name: ClassVar[str] = "shrinkage"
     title: ClassVar[str] = "Shrinkage"
+    cost: ClassVar[str] = "1 + draws per sigma, a quarter of them at clear points"
     reference: ClassVar[str] = "brittle"
     explanation: ClassVar[str] = (
         "Mixes the share of a few noisy copies that flip with a normal model of their margins, and trusts the model as "
@@ -87,14 +97,6 @@ class Shrinkage(ModelledScore):
     def needs(self) -> tuple[Measurement]:
         """Noisy forward passes in antithetic pairs, in one stage or two."""
         return (Sample(self.noise, self.draws, self.clip, self.adaptive),)
-
-    @property
-    def parameters(self) -> Parameters:
-        """The noise, the number of draws, and whether noisy copies were clipped, or drawn in stages."""
-        written = super().parameters
-        if not self.adaptive:
-            del written["adaptive"]
-        return written
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The mixture of what was counted and what the normal model says."""

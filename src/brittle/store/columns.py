@@ -162,8 +162,13 @@ class Column:
     @property
     def draws(self) -> int | None:
         """Noise draws per point, where the score samples and all points have as many."""
+        return None if self.stops else self.most_draws
+
+    @property
+    def most_draws(self) -> int | None:
+        """Noise draws that a point can have, where the score samples; where points stop, some have fewer."""
         draws = self.parameters.get("draws")
-        return draws if isinstance(draws, int) and not self.stops else None
+        return draws if isinstance(draws, int) else None
 
     @property
     def stops(self) -> bool:

@@ -19,7 +19,7 @@ from brittle.report.chapters.distribution.charts import distribution_chart
 from brittle.report.contents import Contents
 from brittle.report.figure import Figure, panels
 from brittle.report.parts import Number
-from brittle.report.wording import fixed, interval, percent, plural, show
+from brittle.report.wording import draws_text, fixed, interval, percent, plural, show
 from brittle.store.columns import Column, Setting
 
 FILES = files_beside(__name__)
@@ -143,5 +143,5 @@ def _order(contents: Contents) -> str:
 
 
 def _estimator(column: Column) -> str:
-    draws = f" with {plural(column.draws, 'draw')}" if column.draws is not None else ""
-    return f"{show(column.variant, 40)}{draws}"
+    draws = draws_text(column.most_draws, column.stops)
+    return f"{show(column.variant, 40)}{f' with {draws}' if draws else ''}"

@@ -6,14 +6,34 @@ import math
 from collections.abc import Mapping, Sequence
 
 from brittle.analysis.change_columns import LAPLACIAN
-from brittle.analysis.comparison import ACCURACY, BOUNDED, MEAN_ABSOLUTE, MEDIAN, compare, most_drawn
+from brittle.analysis.comparison import (
+    ACCURACY,
+    AT_EVERY_POINT,
+    BOUNDED,
+    MEAN_ABSOLUTE,
+    MEDIAN,
+    compare,
+    is_nowhere,
+    most_drawn,
+)
 from brittle.analysis.label_flips import FLIPS
 from brittle.estimate import FLIP_PROBABILITY
 from brittle.report.chapters.other_runs.drawn import differences, spreads
 from brittle.report.chapters.other_runs.result import OtherRun
 from brittle.report.contents import Contents
 from brittle.report.parts import Entry, Grid, Number
-from brittle.report.wording import MISSING, fixed, p_value, percent, plural, reach, show, signed, small_percent
+from brittle.report.wording import (
+    MISSING,
+    draws_text,
+    fixed,
+    p_value,
+    percent,
+    plural,
+    reach,
+    show,
+    signed,
+    small_percent,
+)
 from brittle.store.columns import Column, Row, Setting
 
 _ENDS = (("", ""), ("_low", "_high"), ("_high", "_low"))
@@ -66,8 +86,8 @@ def _score_name(contents: Contents, column: Column | None, row: Row) -> tuple[st
     name = marks.get(row["statistic"], "{}").format(show(column.variant, 40))
     if column.setting.sigma is None:
         return name, ""
-    draws = f", {plural(column.draws, 'draw')}" if column.draws is not None else ""
-    return name, f"{contents.noise_text(column.setting)}{draws}"
+    parts = (contents.noise_text(column.setting), draws_text(column.most_draws, column.stops))
+    return name, ", ".join(filter(None, parts))
 
 
 def _entries(contents: Contents, other: Contents, rows: Sequence[Row]) -> tuple[Entry, ...]:
@@ -135,6 +155,8 @@ def _number(title: str, row: Row) -> Number:
 
 def _difference(row: Row) -> str:
     low, high = row["difference_low"], row["difference_high"]
+    if is_nowhere(row):
+        return AT_EVERY_POINT
     return f"{signed(row['difference'])} ({reach(low, high)})"
 
 
@@ -159,6 +181,8 @@ def _centre(row: Row, name: str) -> str:
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     if math.isnan(value):
         return MISSING
+    if name == "difference" and is_nowhere(row):
+        return AT_EVERY_POINT
     if row["quantity"] in BOUNDED and name != "difference":
         return f"{fixed(value)}\n{fixed(low)} to {fixed(high)}"
     return f"{signed(value)}\n{reach(low, high)}"

@@ -181,12 +181,12 @@ def _scores(contents: Contents) -> Grid:
 
 
 def _score_row(variant: str, group: Sequence[Column]) -> tuple[str, ...]:
-    draws = sorted({column.draws for column in group if column.draws is not None})
+    draws = sorted({(column.most_draws, column.stops) for column in group if column.most_draws is not None})
     costs = sorted(column.cost for column in group if column.value.notna().any())
     return (
         show(variant, 60),
         show(group[0].explanation or group[0].title),
-        range_text([f"{count:,}" for count in draws]),
+        range_text([f"{'at most ' * stops}{count:,}" for count, stops in draws]),
         range_text([f"{cost:,.0f}" for cost in costs]),
     )
 
