@@ -103,7 +103,7 @@ def test_no_hostile_address_and_no_hostile_memory_runs_or_breaks_anything(
         for text in KEPT if found.page.evaluate("localStorage.length") else ():
             found.page.evaluate("(text) => Object.keys(localStorage).forEach((key) => localStorage[key] = text)", text)
             found.page.reload()
-            found.exercise()
+            found.open_point()
         assert found.asked == []
         assert found.said == []
         assert found.page.locator(STRANGE).count() == 0

@@ -35,7 +35,7 @@ AXE = "headings skip a level, and tables that scroll cannot be reached by key"
 
 
 def in_turn(look: Look, view: str) -> tuple[Measures, Measures]:
-    """What the page looks like at first, and after it was used."""
+    """What the page looks like at first, and with a point open."""
     seen = look(view)
     return seen.first, seen.used
 

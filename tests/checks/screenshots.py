@@ -11,14 +11,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from helpers.browser import LIGHT, find_browser, opened
+from helpers.browser import LIGHT, POINT, find_browser, opened
 from playwright.sync_api import Page, sync_playwright
 
 GROUP = "button[aria-pressed]"
 """Buttons that select a group of points; pressed are those of points that break, up to the first that holds any."""
-
-POINT = '[data-point], [role="option"]'
-"""Points of the list; the first of these is opened."""
 
 
 def at_work(page: Page) -> bool:

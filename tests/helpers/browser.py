@@ -24,6 +24,9 @@ NAMED, REQUIRED = "BRITTLE_BROWSER", "BRITTLE_REQUIRE_BROWSER"
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 """Names under which a browser that Playwright can drive is looked for, in this order."""
 
+POINT = '[data-point], [role="option"], [role="row"][tabindex]'
+"""Points of a list on the page."""
+
 NO_BROWSER = (
     f"no browser is installed: install Chromium (Debian: apt-get install --no-install-recommends chromium), or name a "
     f"Chromium or Chrome in {NAMED}"
@@ -105,6 +108,11 @@ class Opened:
     def unfold(self) -> None:
         """Open every part that is folded."""
         self.page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+
+    def open_point(self) -> None:
+        """Open every part that is folded, and the first point of the list, where there is one."""
+        self.unfold()
+        self.page.evaluate("(points) => document.querySelector(points)?.click()", POINT)
 
     def exercise(self) -> None:
         """Use everything that can be used: open, click, choose, type, drag, walk the list, open the first points.
