@@ -22,8 +22,7 @@ COLOURS = ("color-contrast",)
 JUDGED: Mapping[str, Mapping[str, Sequence[str]]] = {"light": {}, "dark": {"only": COLOURS}, "phone": {"but": COLOURS}}
 """Where axe looks at the page, and by which of its rules; the other views show it nothing new."""
 
-
-EXERCISED = ("light", "phone")
+EXERCISED = "light"
 """Where everything is used before a point is opened."""
 
 
@@ -72,7 +71,7 @@ def look(browser: Browser, report: Path) -> Callable[[str], Seen]:
             found.unfold()
             first = found.measured()
             violations = found.violations(**JUDGED[name]) if name in JUDGED else []
-            found.exercise() if name in EXERCISED else found.open_point()
+            found.exercise() if name == EXERCISED else found.open_point()
             return Seen(first, found.measured(), found.said, found.asked, violations)
 
     return seen

@@ -32,7 +32,7 @@ function drawn() {
  */
 function enter(field, value) {
   field.value = value;
-  field.dispatchEvent(new Event("input", { bubbles: true }));
+  if (!(field instanceof HTMLSelectElement)) field.dispatchEvent(new Event("input", { bubbles: true }));
   field.dispatchEvent(new Event("change", { bubbles: true }));
 }
 
