@@ -78,7 +78,7 @@ def scores() -> str:
 
 
 def assert_nothing_happened(found: Opened) -> None:
-    """Nothing ran, nothing was asked for, the console is empty, and no element is there that only hostile text brings."""
+    """Nothing ran, nothing was asked for, the console is empty, and no element is there that only such text brings."""
     assert found.asked == []
     assert found.said == []
     assert found.page.locator(STRANGE).count() == 0
