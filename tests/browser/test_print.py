@@ -16,7 +16,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 LEFT_OUT = """[...document.body.querySelectorAll("*")]
     .filter((one) => one.matches("svg text") || one.offsetWidth <= 1 && one.offsetHeight <= 1)
     .map((one) => one.textContent)"""
-"""Texts that are there for screen readers alone, and those of drawings, which are read in pieces where they are turned."""
+"""Texts for screen readers alone, and those of drawings, which are read in pieces where they are turned."""
 
 
 @dataclass(frozen=True)
