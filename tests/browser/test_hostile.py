@@ -136,7 +136,7 @@ def test_the_trap_springs(browser: Browser, written: Callable[[str], Path], poli
     texts = "".join(f"<p>{text}</p>" for text in ACTIVE)
     assert set(ACTIVE) <= set(HOSTILE)
     with opened(browser, written(f"<!DOCTYPE html>{head}<title>x</title>{texts}")) as found:
-        found.page.wait_for_timeout(50)
+        found.page.wait_for_timeout(200)
         heard = found.asked
         assert found.page.locator(STRANGE).count() >= 4
     assert heard.count("dialog: 1") == (0 if policy else 3)

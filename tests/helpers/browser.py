@@ -121,6 +121,20 @@ class Opened:
         """
         self.page.evaluate(call("exercise"))
 
+    def drag(self, selector: str, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """Drag the mouse across the first element of `selector`, between places in shares of its width and height."""
+        element = self.page.locator(selector).first
+        element.scroll_into_view_if_needed()
+        box = element.bounding_box()
+        assert box is not None, f"{selector} is not to be seen"
+        (x, y), (to_x, to_y) = (
+            (box["x"] + across * box["width"], box["y"] + down * box["height"]) for across, down in (start, end)
+        )
+        self.page.mouse.move(x, y)
+        self.page.mouse.down()
+        self.page.mouse.move(to_x, to_y, steps=4)
+        self.page.mouse.up()
+
     def violations(self, only: Sequence[str] = (), but: Sequence[str] = ()) -> list[str]:
         """What axe objects to, rule by rule, with the places; by all rules, by a few only, or by all but a few."""
         if not AXE.is_file():
