@@ -9,6 +9,12 @@ export default [
     files: ["src/brittle/report/page/js/**/*.js", "tests/browser/**/*.js"],
     languageOptions: { ecmaVersion: 2022, sourceType: "module", globals: globals.browser },
     linterOptions: { reportUnusedDisableDirectives: "error" },
-    rules: { eqeqeq: "error", "no-eval": "error", "no-implied-eval": "error", "no-new-func": "error" },
+    rules: {
+      "no-unused-vars": ["error", { varsIgnorePattern: "^_$" }], // `const { [key]: _, ...others } = all`,
+      eqeqeq: "error",
+      "no-eval": "error",
+      "no-implied-eval": "error",
+      "no-new-func": "error",
+    },
   },
 ];

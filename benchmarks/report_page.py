@@ -2,9 +2,9 @@
 
     PYTHONPATH=tests python benchmarks/report_page.py [RUN ...] [--made-up POINTS ...]
 
-Runs are folders of `brittle score`. Made-up tables have noise for images, which no format compresses, so their pages are
-larger than those of real data. Prints one line a page: points, classes, bytes, seconds to write, milliseconds until the
-page is ready (DOMContentLoaded), until its first paint, and of each gesture until the next frame is drawn, the median and
+Runs are folders of `brittle score`. Made-up tables have noise for images, which no format compresses, so their pages
+are larger than those of real data. Prints one line a page: points, bytes, seconds to write, milliseconds until the page
+is ready (DOMContentLoaded), until its first paint, and of each gesture until the next frame is drawn, the median and
 the slowest of five, with the name of the slowest gesture.
 """
 

@@ -22,10 +22,13 @@ COLOURS = ("color-contrast",)
 JUDGED: Mapping[str, Mapping[str, Sequence[str]]] = {"light": {}, "dark": {"only": COLOURS}, "phone": {"but": COLOURS}}
 """Where axe looks at the page, and by which of its rules; the other views show it nothing new."""
 
+EXERCISED = "light"
+"""Where everything is used before a point is opened."""
+
 
 @dataclass(frozen=True)
 class Seen:
-    """A page in one view: as it opens with all its parts unfolded, after it was used, and what it did meanwhile."""
+    """A page in one view: with all its parts unfolded, then with a point open, and what it did meanwhile."""
 
     first: Measures
     used: Measures
@@ -68,7 +71,7 @@ def look(browser: Browser, report: Path) -> Callable[[str], Seen]:
             found.unfold()
             first = found.measured()
             violations = found.violations(**JUDGED[name]) if name in JUDGED else []
-            found.exercise()
+            found.exercise() if name == EXERCISED else found.open_point()
             return Seen(first, found.measured(), found.said, found.asked, violations)
 
     return seen

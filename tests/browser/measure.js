@@ -161,7 +161,7 @@ function faint() {
     const style = getComputedStyle(mark);
     const paints = [
       { text: style.fill, share: parseFloat(style.fillOpacity) },
-      { text: style.stroke, share: parseFloat(style.strokeOpacity) * Math.min(1, parseFloat(style.strokeWidth)) },
+      { text: style.stroke, share: parseFloat(style.strokeOpacity) * Number(parseFloat(style.strokeWidth) > 0) },
     ];
     const reached = paints.map(({ text, share }) => {
       const paint = colour(text);

@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -80,6 +81,12 @@ def chosen(table: Table) -> str:
     return column.label
 
 
+def ids(of: pd.DataFrame | pd.Series, wanted: Any) -> list[str]:
+    """The points of which something is so."""
+    chosen = np.asarray(wanted, dtype=bool)
+    return [str(point) for point, one in zip(of.index.tolist(), chosen, strict=True) if one]
+
+
 def count(page: Opened) -> int:
     return int(page.page.locator("#count").inner_text().split(" of ")[0].replace(",", ""))
 
@@ -132,7 +139,7 @@ def test_a_group_selects_its_points(page: Opened, frame: pd.DataFrame, kind: str
 
 def test_a_class_selects_its_points_and_a_filter_is_taken_away(page: Opened, frame: pd.DataFrame) -> None:
     press(page, "deer", "#overview .bars")
-    assert set(listed(page)) == set(frame.index[frame["label_name"] == "deer"])
+    assert set(listed(page)) == set(ids(frame, frame["label_name"] == "deer"))
     press(page, "deer", "#filters")
     assert count(page) == POINTS
 
@@ -149,11 +156,11 @@ def test_groups_and_classes_are_selected_together(page: Opened, frame: pd.DataFr
 def test_a_drag_over_the_histogram_selects_its_bins(page: Opened, frame: pd.DataFrame) -> None:
     """The scale has eleven bins of equal width; the last five begin at 10%."""
     drag(page, page.page.locator("#histogram"), (6.5 / 11, 0.5), (10.5 / 11, 0.5))
-    assert set(listed(page)) == set(frame.index[frame["flip"] >= 0.1])
+    assert set(listed(page)) == set(ids(frame, frame["flip"] >= 0.1))
     drag(page, page.page.locator("#histogram"), (6.5 / 11, 0.5), (10.5 / 11, 0.5))
     assert count(page) == POINTS
     drag(page, page.page.locator("#histogram"), (0.5 / 11, 0.5), (5.5 / 11, 0.5))
-    assert set(listed(page)) == set(frame.index[frame["flip"] < 0.1])
+    assert set(listed(page)) == set(ids(frame, frame["flip"] < 0.1))
 
 
 def test_a_drag_over_the_plot_selects_a_rectangle(page: Opened, frame: pd.DataFrame, table: Table) -> None:
@@ -162,7 +169,7 @@ def test_a_drag_over_the_plot_selects_a_rectangle(page: Opened, frame: pd.DataFr
     low = 0.1 + 0.5 * (0.25 - 0.1)
     ends = frame["flip"] >= low - 0.01, frame["flip"] >= low + 0.01  # within a pixel
     found, known = set(listed(page)), softmax.notna()
-    assert set(frame.index[ends[1] & known]) <= found <= set(frame.index[ends[0] & known])
+    assert set(ids(frame, ends[1] & known)) <= found <= set(ids(frame, ends[0] & known))
     assert 0 < len(found) < POINTS
 
 
@@ -176,20 +183,20 @@ def test_words_find_names_classes_and_ids(page: Opened, frame: pd.DataFrame) -> 
     page.page.locator("#filters li").wait_for()
     names = dict(enumerate(run(0).record.data.class_names or ()))
     predicted = frame["predicted"].map(lambda one: names.get(int(one), "") if one == one else "")
-    assert set(listed(page)) == set(frame.index[(frame["label_name"] == "deer") | (predicted == "deer")])
+    assert set(listed(page)) == set(ids(frame, (frame["label_name"] == "deer") | (predicted == "deer")))
 
 
 def test_numbers_filter_by_any_score(page: Opened, frame: pd.DataFrame) -> None:
     fields = page.page.locator("#filter-by")
     fields.select_option(label="Logit margin")
-    middle = float(frame["margin"].median())
+    middle = float(np.nanmedian(frame["margin"]))
     page.page.locator("#from").fill(str(middle))
     page.page.locator("#from").press("Enter")
     values = frame["margin"].astype(np.float32).astype(np.float64)
-    assert set(listed(page)) == set(frame.index[values >= middle])
+    assert set(listed(page)) == set(ids(frame, values >= middle))
     page.page.locator("#to").fill(str(2 * middle))
     page.page.locator("#to").press("Enter")
-    assert set(listed(page)) == set(frame.index[(values >= middle) & (values <= 2 * middle)])
+    assert set(listed(page)) == set(ids(frame, (values >= middle) & (values <= 2 * middle)))
 
 
 @pytest.mark.parametrize("limit", [0.5, 0.99])
@@ -207,7 +214,7 @@ def test_another_limit_judges_every_point_again(page: Opened, table: Table, limi
         assert step.locator("p").inner_text().startswith(f"{open_ones:,} ")
         assert f"--limit {limit}" in step.locator("code").inner_text()
         press(page, "Show them", "#overview .steps li:first-child")
-        assert set(listed(page)) == set(states.index[states == "undecided"])
+        assert set(listed(page)) == set(ids(states, states == "undecided"))
 
 
 def test_another_score_and_noise_level_is_spoken_of(page: Opened, table: Table) -> None:
@@ -215,14 +222,14 @@ def test_another_score_and_noise_level_is_spoken_of(page: Opened, table: Table) 
     page.page.locator("#by").select_option(label=f"flip probability, Monte Carlo, {column.setting}")
     states = column.states(0.9).dropna()
     assert f"{(states == 'holds').sum():,} of {len(states):,} predictions" in page.page.locator(".lead").inner_text()
-    order = column.value.dropna().sort_values(ascending=False, kind="stable")
+    order = pd.Series(column.value).dropna().sort_values(ascending=False, kind="stable")
     assert listed(page)[: len(order)] == order.index.tolist()
 
 
 def test_heads_sort_both_ways_and_points_without_a_number_come_last(page: Opened, frame: pd.DataFrame) -> None:
-    numbered = frame["flip"].dropna()
+    numbered = pd.Series(frame["flip"]).dropna()
     falling = numbered.sort_values(ascending=False, kind="stable").index.tolist()
-    rest = frame.index[frame["flip"].isna()].tolist()
+    rest = ids(frame, frame["flip"].isna())
     assert listed(page) == falling + rest
     page.page.locator("#head").get_by_role("button", name="Sort by flip probability").click()
     assert listed(page) == numbered.sort_values(kind="stable").index.tolist() + rest
@@ -239,10 +246,10 @@ def test_the_csv_is_the_selection(page: Opened, frame: pd.DataFrame, table: Tabl
         own = frame.loc[row["point"]]
         assert (row["name"], row["label"], row["state"]) == (own["name"], own["label_name"], own["state"])
         for label, column in columns.items():
-            value = column.value[row["point"]]
+            value: float = column.value.to_dict()[row["point"]]
             exact = np.float64(value) if column.is_probability else np.float64(np.float32(value))
             assert row[label] == "" if np.isnan(value) else float(row[label]) == exact
-            assert row[f"{label}.status"] == column.status[row["point"]]
+            assert row[f"{label}.status"] == column.status.to_dict()[row["point"]]
 
 
 def test_a_card_says_what_the_table_says(page: Opened, table: Table) -> None:
@@ -253,8 +260,8 @@ def test_a_card_says_what_the_table_says(page: Opened, table: Table) -> None:
         "(rows) => rows.map((row) => [...row.children].map((cell) => cell.innerText))"
     )}  # fmt: skip
     margin = next(one for one in table.columns if one.score == "logit_margin")
-    assert float(rows["Logit margin"][1].replace("−", "-")) == pytest.approx(margin.value[point], rel=5e-3)
-    rank = int((margin.value.astype(np.float32) < np.float32(margin.value[point])).sum()) + 1
+    assert float(rows["Logit margin"][1].replace("−", "-")) == pytest.approx(margin.value.to_dict()[point], rel=5e-3)
+    rank = int((margin.value.astype(np.float32) < np.float32(margin.value.to_dict()[point])).sum()) + 1
     assert rows["Logit margin"][3] == f"{rank} of {margin.value.notna().sum()}"
     assert page.page.locator("#card figure canvas").count() >= 1
 
@@ -330,7 +337,7 @@ def test_another_run_is_switched_to_and_what_changed_is_selected(
         label = chosen(table)
         mine, theirs = (next(one for one in each.columns if one.label == label).states(0.9) for each in (table, other))
         for name, before, after in (("held, now breaks", "holds", "breaks"), ("broke, now holds", "breaks", "holds")):
-            own = set(mine.index[(mine == before) & (theirs.reindex(mine.index) == after)])
+            own = set(ids(mine, (mine == before) & (theirs.reindex(mine.index) == after)))
             press(page, name, "#changes")
             assert set(listed(page)) == own, name
             press(page, name, "#changes")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers.browser import opened
+from helpers.browser import Opened, opened
 from helpers.pages import storable, text_of
 from helpers.poisoned import poisoned_run, poisoned_scores
 from helpers.tables import HOSTILE, make_table
@@ -38,42 +38,6 @@ ACTIVE = (
 """Some of the hostile texts: three call `alert`, three ask for an address."""
 
 
-def every_field() -> Table:
-    """Forty classes of hostile names, points of hostile names and statuses, and a record of hostile texts."""
-    recipe = {"scores": ("monte_carlo", "input_margin"), "sigmas": (0.1,), "budgets": (20,)}
-    return poisoned_run(make_table(points=60, classes=len(HOSTILE), class_names=HOSTILE, broken=2, **recipe))
-
-
-def every_score() -> Table:
-    recipe = {"points": 24, "scores": ("moments", "softmax", "monte_carlo"), "sigmas": (0.1,), "budgets": (10, 20)}
-    return poisoned_scores(make_table(**recipe))
-
-
-@pytest.fixture(scope="module", params=[every_field, every_score], ids=lambda one: one.__name__)
-def hostile(request: pytest.FixtureRequest) -> str:
-    """A page of hostile text, beside a run of a hostile name."""
-    table = request.param()
-    return text_of(table, against={storable(HOSTILE[0]): table} if request.param is every_score else None)
-
-
-def without_policy(text: str) -> str:
-    """The page without its policy."""
-    found, count = re.subn(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
-    assert count == 1
-    return found
-
-
-@pytest.mark.parametrize("kept", [True, False], ids=["with-its-policy", "without-its-policy"])
-def test_no_hostile_text_runs_or_fetches(
-    browser: Browser, written: Callable[[str], Path], hostile: str, kept: bool
-) -> None:
-    with opened(browser, written(hostile if kept else without_policy(hostile))) as found:
-        found.exercise()
-        assert found.asked == []
-        assert found.said == []
-        assert found.page.locator(STRANGE).count() == 0
-
-
 FRAGMENTS = (
     "x",
     "%",
@@ -89,6 +53,59 @@ KEPT = ("", "{", "null", "[]", '{"__proto__": 1}', '"><img src=x onerror=alert(1
 """What the browser may give back for what the page kept in it: other pages on the same disk can write there."""
 
 
+def every_field() -> Table:
+    """Forty classes of hostile names, points of hostile names and statuses, and a record of hostile texts."""
+    recipe = {"scores": ("monte_carlo", "input_margin"), "sigmas": (0.1,), "budgets": (20,)}
+    return poisoned_run(make_table(points=60, classes=len(HOSTILE), class_names=HOSTILE, broken=2, **recipe))
+
+
+def every_score() -> Table:
+    recipe = {"points": 24, "scores": ("moments", "softmax", "monte_carlo"), "sigmas": (0.1,), "budgets": (10, 20)}
+    return poisoned_scores(make_table(**recipe))
+
+
+@pytest.fixture(scope="module")
+def fields() -> str:
+    """A page of hostile text in every field."""
+    return text_of(every_field())
+
+
+@pytest.fixture(scope="module")
+def scores() -> str:
+    """A page of hostile scores, noise families and statuses, beside a run of a hostile name."""
+    table = every_score()
+    return text_of(table, against={storable(HOSTILE[0]): table})
+
+
+def assert_nothing_happened(found: Opened) -> None:
+    """Nothing ran, nothing was asked for, the console is empty, and no element is there that only such text brings."""
+    assert found.asked == []
+    assert found.said == []
+    assert found.page.locator(STRANGE).count() == 0
+
+
+def without_policy(text: str) -> str:
+    """The page without its policy."""
+    found, count = re.subn(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+    assert count == 1
+    return found
+
+
+@pytest.mark.parametrize("name", ["fields", "scores"])
+def test_no_hostile_text_runs_or_fetches(
+    browser: Browser, written: Callable[[str], Path], request: pytest.FixtureRequest, name: str
+) -> None:
+    with opened(browser, written(without_policy(request.getfixturevalue(name)))) as found:
+        found.exercise()
+        assert_nothing_happened(found)
+
+
+def test_the_policy_finds_nothing_to_stop(browser: Browser, written: Callable[[str], Path], fields: str) -> None:
+    with opened(browser, written(fields)) as found:
+        found.open_point()
+        assert_nothing_happened(found)
+
+
 def test_no_hostile_address_and_no_hostile_memory_runs_or_breaks_anything(
     browser: Browser, report: Path, written: Callable[[str], Path]
 ) -> None:
@@ -99,14 +116,17 @@ def test_no_hostile_address_and_no_hostile_memory_runs_or_breaks_anything(
         for fragment in FRAGMENTS[3:5]:
             found.page.goto(f"{address}#{fragment}")
             found.page.reload()
-        found.exercise()
-        for text in KEPT if found.page.evaluate("localStorage.length") else ():
+        found.open_point()
+        notes = found.page.locator("textarea")
+        for note in notes.all():
+            note.fill("a note")
+            note.blur()
+        assert (found.page.evaluate("localStorage.length") > 0) == (notes.count() > 0)
+        for text in KEPT if notes.count() else ():
             found.page.evaluate("(text) => Object.keys(localStorage).forEach((key) => localStorage[key] = text)", text)
             found.page.reload()
-            found.exercise()
-        assert found.asked == []
-        assert found.said == []
-        assert found.page.locator(STRANGE).count() == 0
+            found.open_point()
+        assert_nothing_happened(found)
 
 
 @pytest.mark.parametrize("policy", ["", "default-src 'none'"])
@@ -116,7 +136,7 @@ def test_the_trap_springs(browser: Browser, written: Callable[[str], Path], poli
     texts = "".join(f"<p>{text}</p>" for text in ACTIVE)
     assert set(ACTIVE) <= set(HOSTILE)
     with opened(browser, written(f"<!DOCTYPE html>{head}<title>x</title>{texts}")) as found:
-        found.page.wait_for_timeout(50)
+        found.page.wait_for_timeout(200)
         heard = found.asked
         assert found.page.locator(STRANGE).count() >= 4
     assert heard.count("dialog: 1") == (0 if policy else 3)

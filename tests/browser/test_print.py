@@ -13,9 +13,10 @@ from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.xdist_group("browser")
 
-UNSEEN = """[...document.body.querySelectorAll("*")]
-    .filter((one) => one.offsetWidth <= 1 && one.offsetHeight <= 1).map((one) => one.textContent)"""
-"""Texts that are there for screen readers alone."""
+LEFT_OUT = """[...document.body.querySelectorAll("*")]
+    .filter((one) => one.matches("svg text") || one.offsetWidth <= 1 && one.offsetHeight <= 1)
+    .map((one) => one.textContent)"""
+"""Texts for screen readers alone, and those of drawings, which are read in pieces where they are turned."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,11 @@ def printed(browser: Browser, report: Path) -> Printed:
         content = found.page.pdf(format="A4", print_background=True)
         found.unfold()
         text = found.page.evaluate("document.body.innerText")
-        unseen = found.page.evaluate(UNSEEN)
+        left_out = found.page.evaluate(LEFT_OUT)
     document = pypdfium2.PdfDocument(content)
     sheets = [document[number].get_textpage().get_text_range() for number in range(len(document))]
     document.close()
-    phrases = set(map(bare, re.split(r"[\n\t]", text))) - set(map(bare, unseen))
+    phrases = set(map(bare, re.split(r"[\n\t]", text))) - set(map(bare, left_out))
     return Printed(phrases, set(map(bare, headings)), sheets)
 
 

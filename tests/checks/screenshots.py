@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from helpers.browser import LIGHT, find_browser, opened
+from helpers.browser import LIGHT, POINT, find_browser, opened
 from playwright.sync_api import Page, sync_playwright
 
 GROUP = "button[aria-pressed]"
@@ -19,9 +19,6 @@ GROUP = "button[aria-pressed]"
 
 WORK = "#explore"
 """The part of the page that is at work."""
-
-POINT = '[data-point], [role="option"]'
-"""Points of the list; the first of these is opened."""
 
 
 def at_work(page: Page) -> bool:

@@ -24,6 +24,9 @@ NAMED, REQUIRED = "BRITTLE_BROWSER", "BRITTLE_REQUIRE_BROWSER"
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 """Names under which a browser that Playwright can drive is looked for, in this order."""
 
+POINT = '[data-point], [role="option"], [role="row"][tabindex]'
+"""Points of a list on the page."""
+
 NO_BROWSER = (
     f"no browser is installed: install Chromium (Debian: apt-get install --no-install-recommends chromium), or name a "
     f"Chromium or Chrome in {NAMED}"
@@ -56,7 +59,7 @@ VIEWS: Mapping[str, View] = {
     "light": LIGHT,
     "dark": View(scheme="dark"),
     "phone": View(390, 844, density=2.0, phone=True),
-    "print": View(794, 1123, media="print"),  # A4 at 96 pixels to the inch
+    "print": View(673, 987, media="print"),  # A4 at 96 pixels to the inch, within the margins of the page
     "zoom": View(700, 450, density=2.0),
 }
 """The ways to look at the page for which it keeps its laws; 200% zoom is that of 1400 by 900."""
@@ -106,12 +109,31 @@ class Opened:
         """Open every part that is folded."""
         self.page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
 
+    def open_point(self) -> None:
+        """Open every part that is folded, and the first point of the list, where there is one."""
+        self.unfold()
+        self.page.evaluate("(points) => document.querySelector(points)?.click()", POINT)
+
     def exercise(self) -> None:
         """Use everything that can be used: open, click, choose, type, drag, walk the list, open the first points.
 
         What is not there is passed over. At the end the fields are empty and the first point is open.
         """
         self.page.evaluate(call("exercise"))
+
+    def drag(self, selector: str, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """Drag the mouse across the first element of `selector`, between places in shares of its width and height."""
+        element = self.page.locator(selector).first
+        element.scroll_into_view_if_needed()
+        box = element.bounding_box()
+        assert box is not None, f"{selector} is not to be seen"
+        (x, y), (to_x, to_y) = (
+            (box["x"] + across * box["width"], box["y"] + down * box["height"]) for across, down in (start, end)
+        )
+        self.page.mouse.move(x, y)
+        self.page.mouse.down()
+        self.page.mouse.move(to_x, to_y, steps=4)
+        self.page.mouse.up()
 
     def violations(self, only: Sequence[str] = (), but: Sequence[str] = ()) -> list[str]:
         """What axe objects to, rule by rule, with the places; by all rules, by a few only, or by all but a few."""

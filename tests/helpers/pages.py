@@ -24,8 +24,8 @@ VOID = {"meta", "link", "img", "br", "hr", "input", "rect", "path", "line", "cir
 PAGE = {
     "html", "head", "meta", "link", "title", "style", "body", "main", "header", "section", "aside", "h1", "h2", "h3",
     "h4", "p", "dfn", "i", "code", "ul", "li", "dl", "div", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td",
-    "figure", "figcaption", "details", "summary", "span", "img", "b", "ol", "h5", "nav", "a", "button", "caption", "script",
-    "label", "select", "input", "canvas",
+    "figure", "figcaption", "details", "summary", "span", "img", "b", "ol", "h5", "nav", "a", "button", "caption",
+    "script", "label", "select", "input", "canvas",
 }  # fmt: skip
 DRAWING = {"svg", "g", "path", "text", "tspan", "rect", "line", "circle", "defs", "clippath"}
 
