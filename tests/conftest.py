@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 # One thread for each process, those that tests start too, unless told: the suite runs two processes on two cores.
 os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or "1"
+# What Python compiles is kept, for the hundred processes that tests start and for the next run of the suite.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 import pytest
 import torch
