@@ -12,13 +12,13 @@ from typing import Any
 os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or "1"
 # What Python compiles is kept, for the hundred processes that tests start and for the next run of the suite.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-sys.dont_write_bytecode = False
 
 import pytest
 import torch
 from helpers.processes import hear_signals, limited
 from helpers.threads import Worker
 
+sys.dont_write_bytecode = False
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 hear_signals()
 

@@ -129,7 +129,7 @@ class Recipe:
 
 
 def make_table(**recipe: Any) -> Table:
-    """The table of a run with the fields of `Recipe` that are given; made once in a process, for it cannot be changed."""
+    """The table of a run with the fields of `Recipe` that are given; made once in a process: nothing changes it."""
     wanted = Recipe(**recipe)
     if repr(wanted) not in _MADE:
         _MADE[repr(wanted)] = _make(wanted)

@@ -142,7 +142,9 @@ class Crossed(nn.Module):
 def test_a_share_of_flips_that_disagrees_is_a_doubt() -> None:
     """No margin fails a test of normality more often than normal ones do, and yet the model is off by 0.06."""
     x = torch.zeros(40, 2, dtype=torch.float64)
-    found = estimate(brittle.Classifier(Crossed().double(), bounds=(-9, 9)), x, Moments(SIGMA, draws=1000), rows=MANY_ROWS)
+    found = estimate(
+        brittle.Classifier(Crossed().double(), bounds=(-9, 9)), x, Moments(SIGMA, draws=1000), rows=MANY_ROWS
+    )
     tail = float(stats.norm.cdf(-0.5))
     truth = 0.5 * tail + 0.5 * 2 * tail
     assert float((found.value - truth).abs().median()) > 0.04
