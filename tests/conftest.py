@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 # One thread for each process, those that tests start too, unless told: the suite runs two processes on two cores.
 os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or "1"
+# What Python compiles is kept, for the hundred processes that tests start and for the next run of the suite.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import pytest
 import torch
 from helpers.processes import hear_signals, limited
 from helpers.threads import Worker
 
+sys.dont_write_bytecode = False
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 hear_signals()
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("other systems")  # one process shows it all
+
 WITHOUT_POSIX = '''
 import fcntl, importlib.abc, os, sys
 from pathlib import Path
@@ -56,6 +58,7 @@ data = torch.rand(5, 4), torch.tensor([0, 1, 2, 0, 1])
 scores = [Taylor(sigma=0.1), Moments(sigma=0.1, draws=20)]
 table = brittle.score(classifier, data, scores)
 assert len(table.wide()) == 5
+print("scored")
 """
 
 REFUSED = """
@@ -87,23 +90,30 @@ assert brittle.score(classifier, data, scores, out=place / "run", resume=True).s
 """
 
 
-def without_posix(program: str, place: Path) -> str:
-    """What a process says that runs `program` on such a system."""
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("place")
+
+
+@pytest.fixture(scope="module")
+def said(place: Path) -> tuple[str, str]:
+    """What a process says that scores and writes on such a system, and what it complains of."""
     quiet = "ignore:only soft file lock"  # filelock's own word on a POSIX system without locks
-    command = [sys.executable, "-W", quiet, "-c", WITHOUT_POSIX + program, str(place)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120).stderr
+    command = [sys.executable, "-W", quiet, "-c", WITHOUT_POSIX + SCORE + REFUSED + WRITE, str(place)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return done.stdout, done.stderr
 
 
-def test_numbers_in_memory_need_no_posix(tmp_path: Path) -> None:
-    assert without_posix(SCORE, tmp_path) == ""
+def test_numbers_in_memory_need_no_posix(said: tuple[str, str]) -> None:
+    assert said[0].startswith("scored"), said[1]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="which files are open is read there")
-def test_files_are_written_without_posix(tmp_path: Path) -> None:
+def test_files_are_written_without_posix(said: tuple[str, str], place: Path) -> None:
     """Flags of the system that are missing are left out, and nothing that is open is renamed or has to be removed.
 
     Where the system can lock no file at all, no run is written, and the error is one of ours.
     """
-    assert without_posix(SCORE + REFUSED + WRITE, tmp_path) == ""
-    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "run"}
-    assert not [path for path in tmp_path.rglob("*") if path.suffix == ".tmp"]
+    assert said[1] == ""
+    assert {path.name for path in place.iterdir()} == {"report.html", "run"}
+    assert not [path for path in place.rglob("*") if path.suffix == ".tmp"]

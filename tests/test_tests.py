@@ -22,10 +22,13 @@ from checks.figures import (
 )
 
 ROOT = Path(__file__).parents[1]
-FILES = sources(ROOT, "tests")
 
 WITHOUT_TEST = 0.3
 """At most this share of the modules is tested only through others."""
+
+
+def files() -> list[Source]:
+    return sources(ROOT, "tests")
 
 
 def source(text: str, name: str = "src/brittle/x.py") -> Source:
@@ -33,20 +36,20 @@ def source(text: str, name: str = "src/brittle/x.py") -> Source:
 
 
 def test_no_test_file_is_imported() -> None:
-    assert importing_tests(FILES) == []
+    assert importing_tests(files()) == []
 
 
 def test_helpers_hold_no_tests_and_are_all_used() -> None:
-    helpers = {file.path.stem: file for file in FILES if file.path.parent.name == "helpers"}
+    helpers = {file.path.stem: file for file in files() if file.path.parent.name == "helpers"}
     assert [name for name, file in helpers.items() for one in file.functions if one.name.startswith("test_")] == []
-    text = "\n".join(file.text for file in FILES)
+    text = "\n".join(file.text for file in files())
     assert [
         name for name in helpers if not re.search(rf"helpers\.{name} import|helpers import .*\b{name}\b", text)
     ] == []
 
 
 def test_no_test_is_defined_twice_in_a_file() -> None:
-    for file in FILES:
+    for file in files():
         for owner in [file.tree, *(node for node in file.tree.body if isinstance(node, ast.ClassDef))]:
             names = Counter(node.name for node in owner.body if isinstance(node, ast.FunctionDef))
             assert [name for name, count in names.items() if count > 1] == [], file.path
@@ -54,7 +57,7 @@ def test_no_test_is_defined_twice_in_a_file() -> None:
 
 def test_most_modules_have_a_test_file_of_their_name() -> None:
     package = sources(ROOT, "src")
-    assert len(without_test(package, FILES)) <= WITHOUT_TEST * len(package)
+    assert len(without_test(package, files())) <= WITHOUT_TEST * len(package)
 
 
 def test_every_figure_can_be_read_off() -> None:
@@ -62,7 +65,7 @@ def test_every_figure_can_be_read_off() -> None:
     counted = {name: value for name, value in found.items() if name not in ("longest function", "most parameters")}
     assert len(counted) == len(found) - 2
     assert all(isinstance(value, int) and value >= 0 for value in counted.values()), counted
-    assert counted["files of tests"] == sum(file.path.name.startswith("test_") for file in FILES)
+    assert counted["files of tests"] == sum(file.path.name.startswith("test_") for file in files())
     assert int(str(counted["files of src"])) > int(str(counted["modules without a test file of their name"]))
     assert re.fullmatch(r"\w+ in \w+\.py: \d+", str(found["longest function"]))
     assert re.fullmatch(r"\d+ \(\w+ in \w+\.py\)", str(found["most parameters"]))

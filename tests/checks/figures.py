@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 LONG = 30
@@ -53,8 +54,9 @@ class Source:
         return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
 
 
+@cache
 def sources(root: Path, folder: str) -> list[Source]:
-    """The Python files below a folder of the tree, in the order of their paths."""
+    """The Python files below a folder of the tree, in the order of their paths; read once in a process."""
     found = []
     for path in sorted((root / folder).rglob("*.py")):
         text = path.read_text(encoding="utf-8")

@@ -117,14 +117,14 @@ def in_stages(whole: Sampled, first: Sampled) -> SampledInStages:
 
 
 @cache
-def change_truth(problem: Problem, slope: float) -> dict[str, float]:
+def change_truth(problem: Problem, slope: float, pairs: int = PAIRS) -> dict[str, float]:
     """Moments of the change of the probability, by importance sampling in antithetic pairs."""
     rng = np.random.default_rng(7)
     levels, size = problem.levels, problem.classes - 1
     doubt = _doubt(slope * levels[None])[0]
     sums, count = np.zeros(3), 0
     block = max(1000, 1_000_000 // problem.classes)
-    while count < PAIRS * min(1.0, 20 / problem.classes):
+    while count < pairs * min(1.0, 20 / problem.classes):
         wide, one = rng.random(block) < 0.5, rng.integers(0, size, block)
         shared, own = rng.standard_normal(block), rng.standard_normal((block, size))
         shared = np.where(wide, WIDE * shared, shared)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 from cyclopts import App, Argument
@@ -10,7 +11,7 @@ from cyclopts import App, Argument
 from brittle.cli import app, main
 
 
-def every_option(below: App = app, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Argument]]:
+def options_below(below: App, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Argument]]:
     """Every command with every option that it takes."""
     for name in below:
         if not name.startswith("-"):
@@ -19,7 +20,12 @@ def every_option(below: App = app, path: tuple[str, ...] = ()) -> Iterator[tuple
                 for argument in command.assemble_argument_collection(parse_docstring=True):
                     if argument.parse and not argument.children:
                         yield (*path, name), argument
-            yield from every_option(command, (*path, name))
+            yield from options_below(command, (*path, name))
+
+
+@cache
+def every_option() -> tuple[tuple[tuple[str, ...], Argument], ...]:
+    return tuple(options_below(app))
 
 
 def options_of(*command: str) -> set[str]:

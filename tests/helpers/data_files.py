@@ -132,8 +132,10 @@ def grey_png(width: int, height: int) -> bytes:
     def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
-    packer = zlib.compressobj()
-    rows = b"".join(packer.compress(bytes(width + 1)) for _ in range(height)) + packer.flush()
+    packer = zlib.compressobj(wbits=-15)
+    row = packer.compress(bytes(width + 1)) + packer.flush(zlib.Z_FULL_FLUSH)  # the same bytes wherever it stands
+    adler = struct.pack(">I", height * (width + 1) % 65521 << 16 | 1)
+    rows = b"\x78\x9c" + height * row + packer.flush() + adler
     header = struct.pack(">2I5B", width, height, 8, 0, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
 

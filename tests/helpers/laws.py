@@ -18,14 +18,21 @@ from brittle.scores import FeatureDistance, InputMargin, Score, SmoothedLaplacia
 
 CONFIDENCE = 0.99
 
+MANY_ROWS = 4096
+"""Rows in one pass where there are thousands of draws of a few points: passes of 64 rows take ten times as long."""
+
 
 def estimate(
-    classifier: brittle.Classifier, inputs: Tensor, score: Score, ids: Sequence[str] | None = None
+    classifier: brittle.Classifier,
+    inputs: Tensor,
+    score: Score,
+    ids: Sequence[str] | None = None,
+    rows: int | None = None,
 ) -> Estimate:
-    """One score of a batch, by the road that a run takes."""
+    """One score of a batch, by the road that a run takes; with so many rows in one pass."""
     names = tuple(ids) if ids is not None else tuple(str(number) for number in range(len(inputs)))
     observe = any(need.uses_features for need in score.needs)
-    clean = look(classifier, inputs, names, seed=0, observe=observe)
+    clean = look(classifier, inputs, names, seed=0, rows=rows, observe=observe)
     return score.estimate(take(plan([score]), classifier, clean), CONFIDENCE)
 
 

@@ -129,8 +129,14 @@ class Recipe:
 
 
 def make_table(**recipe: Any) -> Table:
-    """The table of a run with the fields of `Recipe` that are given."""
-    return _make(Recipe(**recipe))
+    """The table of a run with the fields of `Recipe` that are given; made once in a process: nothing changes it."""
+    wanted = Recipe(**recipe)
+    if repr(wanted) not in _MADE:
+        _MADE[repr(wanted)] = _make(wanted)
+    return _MADE[repr(wanted)]
+
+
+_MADE: dict[str, Table] = {}
 
 
 def with_value(table: Table, label: str, values: Sequence[float | None]) -> Table:

@@ -78,11 +78,10 @@ def test_any_scale_of_the_logits(score: Score, scale: float) -> None:
 
 @everything
 def test_alone_and_in_batches(score: Score) -> None:
-    count = 12 if isinstance(score, InputMargin | FeatureDistance | RareEvent) else 20
-    check_alone(small_classifier(), inputs(count), score, sizes=(1, 7))
-    double = brittle.Classifier(small_network(dtype=torch.float64), bounds=(0, 1))
-    if count == 20:  # a search in double precision is looked at in `test_nearest.py`
-        check_alone(double, inputs(count, dtype=torch.float64), score, sizes=(7,))
+    check_alone(small_classifier(), inputs(12), score, sizes=(1, 7))
+    if not isinstance(score, InputMargin | FeatureDistance | RareEvent):  # `test_search.py` looks at searches in both
+        double = brittle.Classifier(small_network(dtype=torch.float64), bounds=(0, 1))
+        check_alone(double, inputs(12, dtype=torch.float64), score, sizes=(7,))
 
 
 @everything

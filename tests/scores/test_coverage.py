@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from helpers.laws import estimate
+from helpers.laws import MANY_ROWS, estimate
 from helpers.problems import inputs, small_classifier
 
 from brittle.scores import MMSE, MMSEMVS, MMSEMargin, Moments, MonteCarlo, Score, Shrinkage
@@ -33,8 +33,8 @@ SIGMA, REPLICATES, MOST_MISSES, LONG = 0.2, 2000, 52, 20000
 )
 def test_covers(score: Score, limit: Score, widest: float) -> None:
     x = inputs(1, seed=3)
-    truth = float(estimate(small_classifier(), x, limit, ["long run"]).value[0])
-    found = estimate(small_classifier(), x.expand(REPLICATES, -1, -1, -1), score)
+    truth = float(estimate(small_classifier(), x, limit, ["long run"], MANY_ROWS).value[0])
+    found = estimate(small_classifier(), x.expand(REPLICATES, -1, -1, -1), score, rows=MANY_ROWS)
     missed = int(((found.low > truth) | (found.high < truth)).sum())
     assert missed <= MOST_MISSES
     assert float((found.high - found.low).mean()) < widest

@@ -15,7 +15,7 @@ import pytest
 import torch
 from checks.linear_coverage import MOST, SLOPES, Problem, change_truth, in_stages, misses, sampled
 from helpers.inputs import EXAMPLES
-from helpers.laws import estimate
+from helpers.laws import MANY_ROWS, estimate
 from helpers.problems import Wrapped, inputs, linear_network, small_classifier
 from scipy import stats
 from torch import Tensor, nn
@@ -59,7 +59,7 @@ class Margin(nn.Module):
 def replicates(margin: Callable[[Tensor], Tensor], at: float, score: Score, count: int = POINTS) -> Estimate:
     """`score` at one point of the network with this margin, `count` times with other noise."""
     x = torch.full((count, 1), at, dtype=torch.float64)
-    return estimate(brittle.Classifier(Margin(margin).double(), bounds=(-9, 9)), x, score)
+    return estimate(brittle.Classifier(Margin(margin).double(), bounds=(-9, 9)), x, score, rows=MANY_ROWS)
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,9 @@ class Crossed(nn.Module):
 def test_a_share_of_flips_that_disagrees_is_a_doubt() -> None:
     """No margin fails a test of normality more often than normal ones do, and yet the model is off by 0.06."""
     x = torch.zeros(40, 2, dtype=torch.float64)
-    found = estimate(brittle.Classifier(Crossed().double(), bounds=(-9, 9)), x, Moments(SIGMA, draws=1000))
+    found = estimate(
+        brittle.Classifier(Crossed().double(), bounds=(-9, 9)), x, Moments(SIGMA, draws=1000), rows=MANY_ROWS
+    )
     tail = float(stats.norm.cdf(-0.5))
     truth = 0.5 * tail + 0.5 * 2 * tail
     assert float((found.value - truth).abs().median()) > 0.04
@@ -252,14 +254,18 @@ def test_shape_is_told_in_its_standard_errors(share: float) -> None:
 @pytest.mark.parametrize("flip", [0.3, 1e-3, 1e-6])
 @pytest.mark.parametrize("draws", [10, 100])
 def test_intervals_hold_on_linear_networks(classes: int, flip: float, draws: int) -> None:
-    """1,000 replicates; a side that misses 0.5%, as two classes should, exceeds the 1.5% let pass once in 1e4."""
+    """1,000 replicates; a side that misses 0.5%, as two classes should, exceeds the 1.5% let pass once in 1e4.
+
+    The truth of the change is known to 1%, a twentieth of half its shortest interval.
+    """
     problem = Problem(classes, False, flip)
+    change = change_truth(problem, SLOPES["steep"], pairs=400_000)["mean"]
     found, first = sampled(problem, SLOPES["steep"], draws, 1000, seed=1)
     for score, seen, truth in [
         (Moments(1.0, draws=draws), found, flip),
         (Shrinkage(1.0, draws=draws, adaptive=False), found, flip),
         (Shrinkage(1.0, draws=draws, adaptive=True), in_stages(found, first), flip),
-        (ProbabilityChange(1.0, draws=draws), found, change_truth(problem, SLOPES["steep"])["mean"]),
+        (ProbabilityChange(1.0, draws=draws), found, change),
     ]:
         above, below, _, _ = misses(score, seen, truth)
         assert max(above, below) <= MOST
@@ -309,7 +315,7 @@ def test_no_normal_model_is_trusted_where_the_noise_is_not_normal(family: type[N
     many: dict[str, Any] = {"noise": noise, "draws": 60}  # pairs enough to trust a model
     scores = [Moments(noise=noise, draws=50), Moments(noise=noise, draws=200), MMSE(**many), MMSEMargin(**many)]
     for score in (*scores, MMSEMVS(**many), Shrinkage(noise=noise, draws=200)):
-        found = estimate(classifier, x, score)
+        found = estimate(classifier, x, score, rows=MANY_ROWS)
         missed = int(((found.low > truth + 1e-6) | (found.high < truth - 1e-6)).sum())
         assert missed <= 4, f"{score.label} misses {truth:.3g} in {missed} of 60"
 

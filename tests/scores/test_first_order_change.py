@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from helpers.laws import estimate
+from helpers.laws import MANY_ROWS, estimate
 from helpers.problems import inputs, linear_network, small_classifier
 from torch import Tensor
 
@@ -29,7 +29,8 @@ def test_first_order_is_inside_at_a_small_radius(noise: Noise, statistic: str) -
         net = torch.nn.Sequential(torch.nn.Linear(SIZE, 24), torch.nn.Tanh(), torch.nn.Linear(24, 4)).double()
     x = inputs(50, (SIZE,), dtype=torch.float64)
     first = estimate(brittle.Classifier(net), x, FirstOrderChange(noise=noise, statistic=statistic))
-    sampled = estimate(brittle.Classifier(net), x, ProbabilityChange(noise=noise, statistic=statistic, draws=1000))
+    score = ProbabilityChange(noise=noise, statistic=statistic, draws=1000)
+    sampled = estimate(brittle.Classifier(net), x, score, rows=MANY_ROWS)
     missed = (sampled.low > first.value) | (sampled.high < first.value)
     assert int(missed.sum()) <= 5
     assert float((sampled.high / sampled.low).max()) < 2.0

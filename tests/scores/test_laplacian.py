@@ -28,7 +28,7 @@ def traces(net: nn.Module, x: Tensor) -> Tensor:
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         for point in x:
             each = [
-                torch.autograd.functional.hessian(lambda y, c=c: net(y[None]).softmax(1)[0, c], point)
+                torch.autograd.functional.hessian(lambda y, c=c: net(y[None]).softmax(1)[0, c], point, vectorize=True)
                 for c in range(CLASSES)
             ]
             rows.append(torch.stack([h.reshape(point.numel(), -1).trace() for h in each]))  # pyright: ignore[reportAttributeAccessIssue] right when it runs

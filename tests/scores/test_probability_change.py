@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.laws import CONFIDENCE, estimate
+from helpers.laws import CONFIDENCE, MANY_ROWS, estimate
 from helpers.problems import inputs, linear_network, small_classifier
-from scipy import integrate, special, stats
+from scipy import integrate, special
 from torch import Tensor
 
 import brittle
@@ -32,9 +32,10 @@ def along_a_line(noise: Noise) -> tuple[Callable[[float], float], float]:
     """Density and largest value of the noise along a unit vector, in `SIZE` coordinates."""
     if isinstance(noise, Sphere):
         radius = noise.sigma * math.sqrt(SIZE)
-        shape = (SIZE - 1) / 2
-        return lambda u: float(stats.beta.pdf((u / radius + 1) / 2, shape, shape)) / (2 * radius), radius
-    return lambda u: float(stats.norm.pdf(u, scale=noise.sigma)), 12.0 * noise.sigma
+        scale = radius * float(special.beta(0.5, (SIZE - 1) / 2))
+        return lambda u: (1.0 - (u / radius) ** 2) ** ((SIZE - 3) / 2) / scale, radius
+    scale = noise.sigma * math.sqrt(2.0 * math.pi)
+    return lambda u: math.exp(-((u / noise.sigma) ** 2) / 2.0) / scale, 12.0 * noise.sigma
 
 
 def moments_of_the_change(margin: float, slope: float, noise: Noise) -> dict[str, float]:
@@ -59,7 +60,8 @@ def test_two_class_linear_networks_have_one_integral(noise: Noise, statistic: st
     slope = float((net.weight[0] - net.weight[1]).detach().norm())
     margins = (net(x)[:, 0] - net(x)[:, 1]).abs().tolist()
     truth = torch.tensor([moments_of_the_change(margin, slope, noise)[statistic] for margin in margins])
-    found = estimate(brittle.Classifier(net), x, ProbabilityChange(noise=noise, statistic=statistic, draws=4000))
+    score = ProbabilityChange(noise=noise, statistic=statistic, draws=4000)
+    found = estimate(brittle.Classifier(net), x, score, rows=MANY_ROWS)
     assert int(((found.low > truth) | (found.high < truth)).sum()) <= 3
     assert float(((found.high - found.low) / truth.abs()).median()) < 0.5
 
@@ -71,7 +73,8 @@ def test_the_change_of_a_sure_prediction_keeps_its_digits() -> None:
     margin = (net(x)[:, 0] - net(x)[:, 1]).detach().abs()
     sure = margin > 40
     assert int(sure.sum()) >= 3
-    found = estimate(brittle.Classifier(net), x, ProbabilityChange(0.01, statistic="absolute", draws=4000)).value
+    score = ProbabilityChange(0.01, statistic="absolute", draws=4000)
+    found = estimate(brittle.Classifier(net), x, score, rows=MANY_ROWS).value
     slope = float((net.weight[0] - net.weight[1]).detach().norm())
     first = 0.01 * math.sqrt(2 / math.pi) * slope * torch.exp(-margin)
     assert float((found / first - 1.0)[sure].abs().max()) < 0.1  # 5 standard errors of 4,000 draws
@@ -84,7 +87,8 @@ REPLICATES, MOST_MISSES = 2000, 52
 def measured(need: Measurement, replicates: int) -> dict[Measurement, Any]:
     """One measurement of replicates of a point, which several scores read."""
     names = ["long run"] if replicates == 1 else [str(number) for number in range(replicates)]
-    clean = look(small_classifier(), inputs(1, seed=3).expand(replicates, -1, -1, -1), names, seed=0)
+    x = inputs(1, seed=3).expand(replicates, -1, -1, -1)
+    clean = look(small_classifier(), x, names, seed=0, rows=MANY_ROWS)
     return take([need], small_classifier(), clean)
 
 

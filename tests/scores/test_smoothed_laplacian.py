@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from helpers.curved import network, points, smooth
-from helpers.laws import estimate
+from helpers.laws import MANY_ROWS, estimate
 from torch import Tensor, nn
 
 import brittle
@@ -24,7 +24,7 @@ def test_smoothed_tends_to_the_laplacian(body: Callable[[], list[nn.Module]], fo
     net, x = network(body), points()
     truth = estimate(brittle.Classifier(net), x, Laplacian("exact")).value
     score = SmoothedLaplacian(0.003, draws=4000, form=form)
-    clean = look(brittle.Classifier(net), x, [str(n) for n in range(len(x))], 0)
+    clean = look(brittle.Classifier(net), x, [str(n) for n in range(len(x))], 0, rows=MANY_ROWS)
     found = score.estimate({score.needs[0]: score.needs[0](brittle.Classifier(net), clean)}, 1 - 1e-6)
     assert bool(((found.low <= truth) & (truth <= found.high)).all())
     assert float((found.high - found.low).mean()) < 20.0 * float(truth.abs().mean())
@@ -45,7 +45,7 @@ def test_a_kink_counts_in_the_smoothed_laplacian() -> None:
     classifier = brittle.Classifier(Fold())
     p = 1.0 / (1.0 + math.exp(-1.0))
     expected = 2.0 / sigma**2 * p * (1.0 - p) * sigma * math.sqrt(2.0 / math.pi)
-    smoothed = estimate(classifier, x, SmoothedLaplacian(sigma, draws=20000))
+    smoothed = estimate(classifier, x, SmoothedLaplacian(sigma, draws=20000), rows=MANY_ROWS)
     assert abs(float(smoothed.value[0]) / expected - 1.0) < 0.05  # 12 standard errors: never in practice
     assert abs(float(estimate(classifier, x, Laplacian()).value[0])) < expected / 1000.0
     assert estimate(classifier, x, Laplacian()).status.tolist() == [int(Status.KINK)]

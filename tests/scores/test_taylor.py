@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from helpers.laws import estimate
+from helpers.laws import MANY_ROWS, estimate
 from helpers.linear_truth import SIGMA, SIZE, margin_problem
 from helpers.normal import normal_cdf
 from helpers.problems import inputs, linear_network
@@ -67,7 +67,7 @@ def test_coloured_noise_two_classes(noise: Noise) -> None:
         exact.append(stats.norm.sf(float(margin[0]) / float(gradient[0] @ covariance @ gradient[0]) ** 0.5))
     for score in (Taylor(noise=noise), MMSE(noise=noise, draws=4), MMSEMargin(noise=noise, draws=4)):
         assert estimate(classifier, x, score).value.tolist() == pytest.approx(exact, abs=1e-10)
-    sampled = estimate(classifier, x, MonteCarlo(noise=noise, draws=4000))
+    sampled = estimate(classifier, x, MonteCarlo(noise=noise, draws=4000), rows=MANY_ROWS)
     inside = [low <= truth <= high for low, truth, high in zip(sampled.low, exact, sampled.high, strict=True)]
     assert all(inside)
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from brittle.doctor.finding import Finding
@@ -135,6 +134,8 @@ def about_accuracy(correct: int, labelled: int, classes: int, confusion: Confusi
 
 def _renaming(confusion: Confusion, classes: int) -> dict[int, int]:
     """The one-to-one renaming of labels under which most points are right, for the labels that occur."""
+    from scipy.optimize import linear_sum_assignment  # here alone: every command would take a twentieth longer to start
+
     counts = np.zeros((classes, classes))
     for (label, predicted), count in confusion.items():
         counts[label, predicted] = count

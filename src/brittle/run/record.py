@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
+from functools import cache
+from importlib import metadata
 
 import torch
 from torch import nn
@@ -86,7 +87,7 @@ def describe(job: Job, command: Sequence[str] | None = None) -> RunRecord:
         ParameterError: the model, the data or a score describes itself by something that a record cannot hold.
     """
     return RunRecord(
-        brittle=version("brittle"),
+        brittle=_version("brittle"),
         command=None if command is None else tuple(command),
         seed=job.seed,
         confidence=job.confidence,
@@ -149,13 +150,19 @@ def _describe_data(job: Job) -> DataRecord:
 def _versions() -> VersionsRecord:
     return VersionsRecord(
         python=platform.python_version(),
-        torch=version("torch"),
-        numpy=version("numpy"),
-        scipy=version("scipy"),
-        pyarrow=version("pyarrow"),
-        pillow=version("pillow"),
-        safetensors=version("safetensors"),
+        torch=_version("torch"),
+        numpy=_version("numpy"),
+        scipy=_version("scipy"),
+        pyarrow=_version("pyarrow"),
+        pillow=_version("pillow"),
+        safetensors=_version("safetensors"),
     )
+
+
+@cache
+def _version(package: str) -> str:
+    """Of an installed package; read once in a process, for it takes a millisecond or two."""
+    return metadata.version(package)
 
 
 def _machine(device: torch.device) -> MachineRecord:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
 import re
 import shutil
@@ -156,7 +157,7 @@ def started() -> Iterator[Nodes]:
 
 @pytest.fixture(scope="module")
 def runs(started: Nodes, tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    return Runs.prepare(tmp_path_factory.mktemp("runs"), started, 9)
+    return Runs.prepare(tmp_path_factory.mktemp("runs"), started, 6)
 
 
 @pytest.fixture(scope="module")
@@ -208,15 +209,20 @@ def test_what_is_otherwise_on_a_node_is_refused(started: Nodes, tmp_path: Path) 
     assert not list(tmp_path.glob("*/run/*.parquet"))
 
 
-STRANGER = """
-import sys
+STRANGERS = """
+import json, os, sys
+from ray._private.authentication_test_utils import reset_auth_token_state
 from ray._raylet import GcsClient
-try:
-    print("answer", GcsClient(address=sys.argv[1]).internal_kv_keys(b"", namespace=None)[:1])
-except Exception as error:
-    print("refused", error)
+for variables in json.loads(sys.argv[2]):
+    os.environ.pop("RAY_AUTH_TOKEN", None)
+    os.environ.update(variables)
+    reset_auth_token_state()
+    try:
+        print("answer", GcsClient(address=sys.argv[1]).internal_kv_keys(b"", namespace=None)[:1])
+    except Exception as error:
+        print("refused", str(error).partition("\\n")[0])
 """
-"""Asks the head of a cluster for what it keeps."""
+"""Ask the head of a cluster for what it keeps, each with variables of their own."""
 
 
 def test_a_cluster_of_this_machine(runs: Runs, expected: Path) -> None:
@@ -240,18 +246,20 @@ def check_closed(processes: list[int]) -> None:
     assert {address for address, _ in ports} == {"127.0.0.1"}
     (head,) = (process for process in processes if Path(f"/proc/{process}/comm").read_text() == "gcs_server\n")
     ((_, port),) = listening([head])
-    for stranger in ({"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}):
-        assert asked(port, stranger).startswith("refused RPC error: InvalidAuthToken")
     token = next(own for own in environment_of(head) if own.startswith("RAY_AUTH_TOKEN=")).partition("=")[2]
-    assert asked(port, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}).startswith("answer [b")
+    tokens = [{"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": one} for one in ("0" * 64, token)]
+    bare, other, own = asked(port, [{"RAY_AUTH_MODE": "disabled"}, *tokens])
+    assert bare.startswith("refused RPC error: InvalidAuthToken")
+    assert other.startswith("refused RPC error: InvalidAuthToken")
+    assert own.startswith("answer [b")
 
 
-def asked(port: int, environment: dict[str, str]) -> str:
-    """What the head of a cluster of this machine says to somebody with these variables."""
+def asked(port: int, strangers: list[dict[str, str]]) -> list[str]:
+    """What the head of a cluster of this machine says to each of some with these variables."""
     bare = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    command = [sys.executable, "-c", STRANGER, f"127.0.0.1:{port}"]
-    done = subprocess.run(command, env=bare | environment, capture_output=True, text=True, timeout=60, check=True)
-    return done.stdout.strip()
+    command = [sys.executable, "-c", STRANGERS, f"127.0.0.1:{port}", json.dumps(strangers)]
+    done = subprocess.run(command, env=bare, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.splitlines()
 
 
 def environment_of(process: int) -> list[str]:

@@ -99,6 +99,8 @@ class _Rays:
 
     def _shrink(self, index: Tensor, signs: Tensor, cuts: int) -> None:
         """Bisect the radius of the rows `index` down to the boundary and take the margin just inside."""
+        if not len(index):
+            return
         upper, lower = self.radius[index], torch.zeros_like(self.radius[index])
         gap = 1 / 16
         bracketed = torch.zeros_like(index, dtype=torch.bool)

@@ -51,6 +51,8 @@ class Found:
 
     def keep(self, rows: Tensor, distance: Tensor, points: Tensor, predicted: Tensor) -> None:
         """Take over the nearest of the candidates `points`, `[R, n]`, of the points `rows`, `[R]`."""
+        if not bool((distance < self.distance[rows]).any()):
+            return
         nearest = torch.full_like(self.distance, torch.inf).scatter_reduce(0, rows, distance, "amin")
         winning = torch.where(distance == nearest[rows], torch.arange(len(rows), device=rows.device), len(rows))
         first = torch.full_like(rows, len(rows)).new_full((len(self.distance),), len(rows))
