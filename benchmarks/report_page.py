@@ -79,9 +79,8 @@ def main() -> None:
     parser.add_argument("runs", nargs="*", type=Path)
     parser.add_argument("--made-up", nargs="*", type=int, default=[])
     asked = parser.parse_args()
-    print(
-        f"{'page':24}{'points':>9}{'bytes':>12}{'write s':>9}{'ready ms':>10}{'paint ms':>10}{'gesture':>9}{'slowest':>9}"
-    )
+    heads = ("points", 9), ("bytes", 12), ("write s", 9), ("ready ms", 10), ("paint ms", 10), ("gesture", 9)
+    print("page".ljust(24) + "".join(head.rjust(width) for head, width in (*heads, ("slowest", 9))))
     with sync_playwright() as playwright, launched(playwright) as browser, tempfile.TemporaryDirectory() as folder:
         for name, table in tables(asked.runs, asked.made_up):
             place, start = Path(folder) / "report.html", time.perf_counter()
