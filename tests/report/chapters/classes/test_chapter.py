@@ -35,7 +35,7 @@ def test_a_figure_that_leaves_classes_out_marks_the_gap() -> None:
     table = make_table(points=800, classes=100, scores=("taylor",), sigmas=(0.1,), images=False)
     result = result_of(ClassesChapter(), table)
     rows = result.frame.sort_values("order")
-    gap = f"\u22ee  {len(result.grid.rows) - MAX_CLASSES} classes not drawn"
+    gap = f"\u22ee  {len(result.grid.rows) - MAX_CLASSES} not drawn"
     assert rows["name"].tolist()[MAX_CLASSES // 2] == gap
     assert rows["mean"].isna().tolist().count(True) == 1
     assert gap in draw(Figure(classes_chart, result.frame), "classes")
