@@ -62,7 +62,7 @@ def detection_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
     drawn = frame.assign(**missed)
     least, most = min(missed["missed_auroc"].tolist()), max(0.5, *missed["missed_auroc"].tolist())
     ticks = [tick for tick in MISSED if least / 2 <= tick <= most]
-    axis = alt.Axis(values=ticks, labelExpr="format(1 - datum.value, '.3~f')", grid=True)
+    axis = alt.Axis(values=ticks, labelExpr="format(1 - datum.value, '.3~f')", grid=True, minExtent=40)
     scale = alt.Scale(type="log", domain=[most, max(least / 1.5, LEAST_MISSED)], clamp=True, nice=False)
     y = {"title": "AUROC, higher is better", "scale": scale, "axis": axis}
     x = alt.X("epsilon:Q", title="epsilon", scale=alt.Scale(zero=False), axis=few_ticks())
