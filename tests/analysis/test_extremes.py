@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pyarrow as pa
 import pytest
 from helpers.tables import make_table, with_value
 from hypothesis import given
@@ -9,6 +12,7 @@ from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
 
 from brittle.analysis import extremes, ranked
+from brittle.store.schemas import SCORES
 
 
 def test_ranked_orders_by_flip_probability_however_small() -> None:
@@ -36,7 +40,8 @@ def test_extremes_are_the_ends_of_each_class(points: int, count: int, classes: i
         least = of_class[of_class["side"] == "least"]["point"].tolist()
         most = of_class[of_class["side"] == "most"]["point"].tolist()
         assert least == group["point"].tolist()[: len(least)]
-        assert most == group["point"].tolist()[::-1][: len(most)]
+        others = group.iloc[len(least) :][::-1].sort_values("high", kind="stable")
+        assert most == others["point"].tolist()[: len(most)]
         assert len(least) + len(most) == min(len(group), 2 * count)
         assert len(least) - len(most) in (0, 1)
 
@@ -45,3 +50,14 @@ def test_extremes_of_nothing() -> None:
     found = extremes(make_table(points=3, broken=3))
     assert found.empty
     assert {"side", "rank"} <= set(found.columns)
+
+
+def test_the_most_robust_are_surely_so() -> None:
+    """Ordered by the upper ends of their intervals: one that says nothing stands last, however small its value."""
+    table = make_table(points=8, classes=1, scores=("taylor",), sigmas=(0.1,), images=False)
+    rows = table.long()
+    rows["value"] = [0.5, 0.4, 0.3, 0.2, 0.01, 0.02, 0.03, 1e-20]
+    rows["high"] = [0.6, 0.5, 0.4, 0.3, 0.011, 0.05, 0.04, 0.999999]
+    found = extremes(replace(table, scores=pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)), 4)
+    assert found.loc[found["side"] == "least", "row"].tolist() == [0, 1, 2, 3]
+    assert found.loc[found["side"] == "most", "row"].tolist() == [4, 6, 5, 7]

@@ -46,3 +46,13 @@ def test_scores_with_one_status_for_the_same_points_share_a_row() -> None:
 
 def test_no_outcomes_where_all_is_well() -> None:
     assert outcomes(make_table()).empty
+
+
+def test_a_status_with_and_without_a_number_has_a_row_for_either() -> None:
+    table = make_table(points=4, scores=("taylor",), sigmas=(0.1,))
+    rows = table.long()
+    rows["status"] = ["ok", "ill_conditioned", "ill_conditioned", "ok"]
+    rows.loc[1, "value"] = None
+    found = outcomes(replace(table, scores=pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)))
+    assert found[["has_value", "points"]].to_numpy().tolist() == [[False, 1], [True, 1]]
+    assert [first[0][0] for first in found["first"]] == [1, 2]

@@ -895,6 +895,26 @@ MUTATIONS = (
         "report/page/test_render.py::test_the_page_is_well_formed_and_inert",
     ),
     mutation(
+        "the most robust points are surely so", "analysis/extremes.py",
+        '.sort_values("high", kind="stable", na_position="last")', "",
+        "analysis/test_extremes.py::test_the_most_robust_are_surely_so",
+    ),
+    mutation(
+        "a score that knows no noise decides nothing in a histogram", "report/chapters/distribution/bins.py",
+        " if knows else [UNDECIDED] * len(values)", "",
+        "report/chapters/distribution/test_bins.py::test_a_score_that_knows_no_noise_is_labelled_so_and_decides_nothing",
+    ),
+    mutation(
+        "estimators are compared by p_robust", "report/chapters/other_runs/pair.py",
+        '    if row["quantity"] != FLIP_PROBABILITY:\n', "    if row:\n",
+        "report/chapters/other_runs/test_pair.py::test_a_run_beside_another_is_the_comparison",
+    ),
+    mutation(
+        "a class of few points is not extreme by luck", "report/contents.py",
+        'key=lambda row: row["high"])', 'key=lambda row: row["mean"])',
+        "report/test_contents.py::test_a_class_of_few_points_is_not_extreme_by_luck",
+    ),
+    mutation(
         "formulas in a CSV file", "store/files/csv_text.py",
         "if escaped.startswith((*GUARDED, MARK)) else escaped", "if False else escaped",
         "store/files/test_csv_text.py::test_texts_in_csv_are_harmless_and_come_back",

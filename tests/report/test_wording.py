@@ -46,3 +46,9 @@ def test_text_is_shown_escaped_and_cut() -> None:
     assert wording.show(62006) == "62,006"
     assert wording.show(True) == "True"
     assert json.loads(f'"{wording.show("é")}"') == "é"
+
+
+def test_a_bound_in_per_cent_is_rounded_up() -> None:
+    assert [wording.under(high) for high in (1e-30, 0.001, 0.0011, 0.0123, 0.5, 1.0)] == [
+        "under 0.1%", "under 0.1%", "under 0.2%", "under 1.3%", "under 50%", "under 100%",
+    ]  # fmt: skip

@@ -151,6 +151,29 @@ def test_a_chapter_from_outside_is_shown_as_the_others(table: Table, tmp_path: P
     assert "name-lengths" in ids
 
 
+def test_a_chapter_from_outside_may_stand_in_methods(table: Table) -> None:
+    class Closed(LengthsChapter):
+        in_methods: ClassVar[bool] = True
+
+    class Both(LengthsChapter):
+        methods: ClassVar[Text] = "<p>And {{ result.longest.value }} more.</p>"
+
+    for chapter, closed in ((Closed(), True), (Both(), False)):
+        text = text_of(table, chapters=(chapter,))
+        assert_inert(Page(text))
+        methods = text.index('<details id="methods">')
+        assert (text.index('<section id="name-lengths"') > methods) == closed
+        assert ('href="#name-lengths"' in text) != closed
+    assert text.index(" more.</p>") > methods
+
+
+@pytest.mark.parametrize("name", ["methods", "headline"])
+def test_a_place_of_the_page_itself_is_no_name(table: Table, name: str) -> None:
+    named = type("Named", (LengthsChapter,), {"name": name})
+    with pytest.raises(ParameterError, match=f"the page itself has a place called '{name}'"):
+        page_of(table, chapters=(named(),))
+
+
 def test_a_template_may_be_a_file(table: Table, tmp_path: Path) -> None:
     path = tmp_path / "mine.html.jinja"
     path.write_text("<p>{{ result.longest.value }} letters, from a file: é</p>", encoding="utf-8")

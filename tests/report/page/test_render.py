@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from helpers.colours import DARK, LIGHT, contrast, variables
 from helpers.pages import EVERY_SCORE, Page, addresses, assert_inert, page_of, storable, text_of
 from helpers.poisoned import poisoned_run, poisoned_scores
 from helpers.tables import HOSTILE, make_table, with_value
 
 from brittle.errors import StorageError
-from brittle.report import figure, wording, write_report
+from brittle.report import CHAPTERS, figure, wording, write_report
 from brittle.store.table import Table
 
 T = TypeVar("T")
@@ -194,3 +195,72 @@ def test_all_points_alike_are_drawn() -> None:
     page = page_of(table)
     assert_inert(page)
     assert "flips under" in text_of(table)
+
+
+def test_methods_are_closed_and_stand_at_the_end(text: str) -> None:
+    assert text.count('<details id="methods">') == 1
+    start = text.index('<details id="methods">')
+    assert text[start:].rstrip().endswith("</details>\n</main>\n</body>\n</html>")
+    for chapter in CHAPTERS:
+        place = text.find(f'<section id="{chapter.name}"')
+        assert place < 0 or (place > start) == chapter.in_methods, chapter.name
+    for words in ("What the words mean", "In numbers", "every pair compared", "Kendall's tau", "9f86d081884c7d65"):
+        assert text.index(words) > start, words
+    assert text.index("cannot be told apart") < start
+
+
+def test_the_contents_list_leads_to_every_open_chapter(page: Page) -> None:
+    links = [str(attributes["href"])[1:] for tag, attributes in page.elements if tag == "a"]
+    sections = [str(attributes["id"]) for tag, attributes in page.elements if tag == "section" and "id" in attributes]
+    closed = {chapter.name for chapter in CHAPTERS if chapter.in_methods} | {"headline"}
+    assert links == [*(name for name in sections if name not in closed), "methods"]
+
+
+def test_headings_go_down_one_step_at_a_time(page: Page) -> None:
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+def test_what_scrolls_can_be_reached_and_what_is_drawn_is_told(page: Page) -> None:
+    """Tables take the focus; drawings and images carry their result as text."""
+    names = {f"test/{row:05d}.png" for row in range(120)}
+    for tag, attributes in page.elements:
+        if attributes.get("class") == "wide":
+            assert attributes["tabindex"] == "0"
+            assert attributes["aria-label"]
+        if attributes.get("class") == "drawing":
+            assert re.search(r"\d", str(attributes["aria-label"])), attributes["aria-label"]
+        if tag == "img":
+            assert attributes["alt"]
+            assert attributes["alt"] not in names
+
+
+def test_words_open_where_they_stand(page: Page) -> None:
+    """Each button opens one text, which the browser shows without a script."""
+    targets = [attributes["popovertarget"] for tag, attributes in page.elements if tag == "button"]
+    meanings = [attributes["id"] for _, attributes in page.elements if "popover" in attributes]
+    assert targets == meanings
+    assert len(set(targets)) == len(targets) >= 3
+
+
+def test_paper_shows_what_is_closed_and_a_dark_ground_is_known(text: str) -> None:
+    style = text[text.index("<style>") : text.index("</style>")]
+    paper = style[style.index("@media print") :]
+    assert "details::details-content { display: block; content-visibility: visible;" in paper
+    assert re.search(r"h1, h2, h3, h4, h5 \{ break-after: avoid", paper)
+    assert "@media (prefers-color-scheme: dark)" in style
+    for words, ground in ((LIGHT, False), (DARK, True)):
+        colours = variables(ground)
+        for name in ("ink", "muted", "accent", "warn"):
+            assert contrast(colours[name], words) >= 4.5, (name, ground)
+        for name in ("undecided", "breaks", "accent"):
+            assert contrast(colours[name], words) >= 3.0, (name, ground)
+
+
+def test_no_text_of_the_page_is_small(text: str) -> None:
+    """Sizes in the style, times the smallest size of its root, that of paper."""
+    style = text[text.index("<style>") : text.index("</style>")]
+    roots = [float(size) for size in re.findall(r"html \{ font-size: ([\d.]+)px", style)]
+    sizes = [float(size) for size in re.findall(r"font-size: ([\d.]*)r?em", style)]
+    assert min(roots) * min(sizes) >= 10.0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
-from helpers.pages import assert_inert, open_contents, page_of, result_of
+from helpers.pages import assert_inert, open_contents, page_of, result_of, text_of
 from helpers.tables import HOSTILE, make_table
 
 from brittle.analysis.overview import overview
@@ -61,3 +62,9 @@ def test_a_command_of_somebody_else_is_shown_and_turns_no_text_round() -> None:
     screen = result_of(OverviewChapter(), hostile)
     assert "\\u202egnp.exe" in screen.steps[0].command
     assert_inert(page_of(hostile))
+
+
+def test_the_gap_between_the_classes_stands_where_it_is() -> None:
+    text = text_of(make_table(points=600, classes=40), chapters=(OverviewChapter(),))
+    rows = re.findall(r"<tr.*?</tr>", text[text.index("<tbody>") :], re.DOTALL)
+    assert ["28 classes between these not drawn" in row for row in rows].index(True) == MAX_CLASSES // 2

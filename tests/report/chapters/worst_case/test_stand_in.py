@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from helpers.tables import HOSTILE, make_table, with_value
 
 from brittle.analysis import worst_case_table
 from brittle.report.chapters.worst_case.charts import detection_chart
-from brittle.report.chapters.worst_case.stand_in import GOOD_AUROC
+from brittle.report.chapters.worst_case.stand_in import GOOD_AUROC, _measured
 from brittle.report.figure import Figure, draw
 from brittle.store.schemas import SCORES
 from brittle.store.table import Table
@@ -82,3 +83,24 @@ def test_names_of_scores_cannot_become_markup() -> None:
     drawing = draw(Figure(detection_chart, frame), "detection")
     assert "<script" not in drawing
     assert "&lt;script&gt;" in drawing
+
+
+def test_a_rate_that_nothing_is_known_of_is_no_number() -> None:
+    """Of three robust points, the false positive rate may be anything."""
+    row = {"fpr95": 0.0, "fpr95_low": 0.0, "fpr95_high": 1.0, "auroc": 0.9, "auroc_low": 0.8, "auroc_high": 0.95}
+    assert _measured(row, "fpr95") == "open\n0.000 to 1.000"
+    assert _measured(row, "auroc") == "0.900\n0.800 to 0.950"
+
+
+def test_curves_near_the_best_value_stay_apart() -> None:
+    """AUROCs of 0.99 and 0.999 are a tenth of the height apart or more, and the axis is labelled with AUROCs."""
+    frame = pd.DataFrame({"title": ["a", "b"], "place": [1, 2], "epsilon": [0.1, 0.1], "auroc": [0.99, 0.999]})
+    frame = pd.concat([frame, frame.assign(epsilon=0.2)]).assign(auroc_low=0.9, auroc_high=1.0, main=False, chosen=0.1)
+    drawing = draw(Figure(detection_chart, frame), "detection")
+    heights = {
+        round(float(found[1]), 1)
+        for found in re.finditer(r'aria-hidden|transform="translate\([\d.]+,([\d.]+)\)" d="M', drawing)
+        if found[1]
+    }
+    assert max(heights) - min(heights) > 24.0
+    assert ">0.99<" in drawing

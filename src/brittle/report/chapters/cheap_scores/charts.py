@@ -21,7 +21,7 @@ SIDE = 210
 def cheap_scores_chart(frame: pd.DataFrame) -> Any:
     """p_robust against one score that knows no noise."""
     axis = value_axis([0, 0.5, 1])
-    dots = alt.Chart(frame).mark_circle(size=12, opacity=0.8).encode(
+    dots = alt.Chart(frame).mark_circle(size=9, opacity=1).encode(
         x=alt.X("value:Q", title=None, scale=alt.Scale(zero=False), axis=few_ticks()),
         y=alt.Y("p_robust:Q", title="p_robust, higher is safer", scale=alt.Scale(domain=[0, 1]), axis=axis),
         color=colour(frame, legend=None, field="title"),

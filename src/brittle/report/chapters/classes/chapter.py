@@ -112,7 +112,7 @@ def _frame(contents: Contents, bias: ClassBias) -> pd.DataFrame:
     kept = extreme_classes(bias, MAX_CLASSES)
     names = contents.class_labels(kept)
     left = len(bias.classes) - len(kept)
-    gap = {"name": f"⋮  {plural(left, 'class')} not drawn", "order": len(kept) // 2 - 0.5}
+    gap = {"name": f"⋮  {left:,} not drawn", "order": len(kept) // 2 - 0.5}
     rows = [
         {name: row[name] for name in ("mean", "low", "high")}
         | {"setting": show(str(setting)), "name": names[row["class"]], "order": kept.index(row["class"])}

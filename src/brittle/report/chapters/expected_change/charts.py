@@ -61,7 +61,7 @@ def change_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
     ends = alt.Chart(pd.DataFrame({"predicted": [low, high], "sampled": [low, high]}))
     theory = ends.mark_line(stroke=MUTED, strokeDash=[4, 3], strokeWidth=1).encode(x=x, y=alt.Y("sampled:Q", **y))
     bars = place.mark_rule(strokeWidth=0.75, opacity=0.6).encode(y=alt.Y("low:Q", **y), y2="high:Q")
-    dots = place.mark_point(filled=True, size=18, opacity=0.85).encode(
+    dots = place.mark_point(filled=True, size=16, opacity=1).encode(
         y=alt.Y("sampled:Q", **y), shape=alt.Shape("kind:N", scale=_kind_scale(kinds, 1), legend=legend, sort=None)
     )
     return alt.layer(theory, bars, dots).properties(width=side, height=side, title=heading(frame))

@@ -159,8 +159,8 @@ def _note(rows: dict[Setting, Row], drawn: int) -> str:
     return " ".join(
         part
         for part in (
-            "Left, the mean share of noisy copies that lose the predicted class, of confident predictions by their "
-            "Laplacian; right, the mean Laplacian of all points that flipped at least once and of those that never "
+            "First, the mean share of noisy copies that lose the predicted class, of confident predictions by their "
+            "Laplacian; then, the mean Laplacian of all points that flipped at least once and of those that never "
             "did, on a scale that is linear around 0 and logarithmic further out."
             if grouped
             else "The mean Laplacian of points that flipped at least once and of those that never did, on a scale that "

@@ -50,8 +50,8 @@ def spread_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
     )
     x = {"title": _spoken(frame, "further right"), "scale": scale, "axis": axis}
     line = place.mark_rule(strokeWidth=1.25).encode(x=alt.X("q05:Q", **x), x2="q95:Q")
-    box = place.mark_bar(size=12, opacity=0.7).encode(x=alt.X("q25:Q", **x), x2="q75:Q")
-    middle = place.mark_tick(size=18, thickness=3, opacity=1).encode(x=alt.X("q50:Q", **x))
+    box = place.mark_bar(size=8, opacity=1).encode(x=alt.X("q25:Q", **x), x2="q75:Q")
+    middle = place.mark_tick(size=20, thickness=3, opacity=1).encode(x=alt.X("q50:Q", **x), color=alt.value(INK))
     plot = beside_names(width, frame["run"].tolist())
     return alt.layer(line, box, middle).properties(width=plot, height=alt.Step(30))
 

@@ -44,7 +44,7 @@ def stand_in_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
     """A score against the input margin; the dashed line is the chosen perturbation size."""
     sides = alt.Scale(domain=["within epsilon", "beyond epsilon"], range=[FRAGILE, ACCENT])
     title = f"{frame['title'].tolist()[0]}, higher is safer"
-    dots = alt.Chart(frame).mark_circle(size=12, opacity=0.8).encode(
+    dots = alt.Chart(frame).mark_circle(size=9, opacity=1).encode(
         x=alt.X("margin:Q", title="input margin, further right is safer", axis=few_ticks()),
         y=alt.Y("value:Q", title=title, scale=alt.Scale(zero=False), axis=few_ticks()),
         color=alt.Color("side:N", scale=sides, legend=_legend(2)),
@@ -62,7 +62,7 @@ def detection_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
     drawn = frame.assign(**missed)
     least, most = min(missed["missed_auroc"].tolist()), max(0.5, *missed["missed_auroc"].tolist())
     ticks = [tick for tick in MISSED if least / 2 <= tick <= most]
-    axis = alt.Axis(values=ticks, labelExpr="format(1 - datum.value, '.3~f')", grid=True)
+    axis = alt.Axis(values=ticks, labelExpr="format(1 - datum.value, '.3~f')", grid=True, minExtent=40)
     scale = alt.Scale(type="log", domain=[most, max(least / 1.5, LEAST_MISSED)], clamp=True, nice=False)
     y = {"title": "AUROC, higher is better", "scale": scale, "axis": axis}
     x = alt.X("epsilon:Q", title="epsilon", scale=alt.Scale(zero=False), axis=few_ticks())
@@ -70,9 +70,15 @@ def detection_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
     band = place.transform_filter("datum.main").mark_area(opacity=0.18, clip=True).encode(
         y=alt.Y("missed_auroc_low:Q", **y), y2="missed_auroc_high:Q"
     )  # fmt: skip
+    ends = [
+        place.transform_filter("datum.main")
+        .mark_line(strokeWidth=0.75, clip=True)
+        .encode(y=alt.Y(f"missed_{end}:Q", **y))
+        for end in names[1:]
+    ]
     lines = place.mark_line(strokeWidth=1.75).encode(y=alt.Y("missed_auroc:Q", **y))
     marks = place.mark_point(filled=True, size=26, opacity=1).encode(y="missed_auroc:Q")
-    return alt.layer(*_chosen(frame), band, lines, marks).properties(width=width - 64, height=240)
+    return alt.layer(*_chosen(frame), band, *ends, lines, marks).properties(width=width - 64, height=240)
 
 
 def _chosen(frame: pd.DataFrame) -> tuple[Any, ...]:

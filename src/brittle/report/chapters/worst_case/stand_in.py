@@ -163,8 +163,8 @@ def _note(case: MarginCase, main: Column, drawn: int, compared: int) -> str:
     return " ".join(
         part
         for part in (
-            f"Left, {_title(main)} against the distance, one dot per point with a finite distance, of more than "
-            f"{MAX_DOTS:,} a regular selection. Right, AUROC if another epsilon were chosen, with "
+            f"First, {_title(main)} against the distance, one dot per point with a finite distance, of more than "
+            f"{MAX_DOTS:,} a regular selection. Then, AUROC if another epsilon were chosen, with "
             f"the {percent(case.contents.confidence)} interval of {show(main.label, 60)}.",
             _drawn_text(drawn, left),
             f"The dashed lines are epsilon = {case.epsilon.text}.",
