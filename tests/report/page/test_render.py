@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import re
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass, replace
