@@ -173,10 +173,20 @@ def test_some_of_some_are_some_of_all() -> None:
 
 def test_what_lies_far_from_any_chosen_point_is_not_read() -> None:
     points = foreign(1000)
-    chosen = choose_points(points, ["2", "40", "500", "999"])
+    chosen = choose_points(points, ["2", "8", "500", "999"])
     points.read.clear()
-    assert [batch.ids for batch in chosen.batches(3)] == [("2", "40", "500"), ("999",)]
-    assert points.read == [*range(2, 41), 500, 999]
+    assert [batch.ids for batch in chosen.batches(3)] == [("2", "8", "500"), ("999",)]
+    assert points.read == [*range(2, 9), 500, 999]
+
+
+@pytest.mark.parametrize(("count", "most"), [(1, 32), (32, 32), (33, 32), (64, 32), (65, 32), (7, 3)])
+def test_batches_of_a_stretch_fit_it(count: int, most: int) -> None:
+    """A reader of images decodes whole batches: the last must not reach far beyond the stretch."""
+    size = module._even(count, most)
+    batches = -(-count // size)
+    assert size <= most
+    assert batches == -(-count // most)
+    assert batches * size - count < batches
 
 
 def test_data_that_change_are_not_read_as_if_they_had_not() -> None:
