@@ -94,6 +94,13 @@ def test_points_that_were_chosen_are_said_to_be(count: int, sentence: str) -> No
     assert how_brittle(overview(some)) == sentence + how_brittle(overview(whole))
 
 
+def test_more_draws_are_for_the_same_points() -> None:
+    whole = made([OPEN])
+    command = ("brittle", "score", "net.pt2", "data.npz", "--out", "RUN", "--ids", "ids.txt", "--precision", "0.1")
+    (step,) = next_steps(overview(replace(whole, record=replace(whole.record, command=command))))
+    assert step.command.startswith("brittle score net.pt2 data.npz --out RUN --ids ids.txt --resume --until decided ")
+
+
 @pytest.mark.parametrize(("limit", "state"), [(0.94, "holds"), (0.95, "holds"), (0.96, "undecided")])
 def test_an_end_at_the_limit_decides(limit: float, state: str) -> None:
     assert overview(made([HOLD]), limit).count(state) == 1
