@@ -77,6 +77,30 @@ def test_points_are_counted_by_kind() -> None:
     assert how_sure(found).endswith("1 of 10 points (10%) have no number.")
 
 
+@pytest.mark.parametrize(
+    ("count", "sentence"),
+    [
+        (
+            2,
+            "The 2 points of this run were chosen by their ids out of 1,000, so no share here is one of all the data. ",
+        ),
+        (1, "The 1 point of this run was chosen by its id out of 1,000, so no share here is one of all the data. "),
+    ],
+)
+def test_points_that_were_chosen_are_said_to_be(count: int, sentence: str) -> None:
+    """Shares of points that somebody picked are none of the data."""
+    whole = made([HOLD] * count)
+    some = replace(whole, record=replace(whole.record, data=replace(whole.record.data, chosen_from=1000)))
+    assert how_brittle(overview(some)) == sentence + how_brittle(overview(whole))
+
+
+def test_more_draws_are_for_the_same_points() -> None:
+    whole = made([OPEN])
+    command = ("brittle", "score", "net.pt2", "data.npz", "--out", "RUN", "--ids", "ids.txt", "--precision", "0.1")
+    (step,) = next_steps(overview(replace(whole, record=replace(whole.record, command=command))))
+    assert step.command.startswith("brittle score net.pt2 data.npz --out RUN --ids ids.txt --resume --until decided ")
+
+
 @pytest.mark.parametrize(("limit", "state"), [(0.94, "holds"), (0.95, "holds"), (0.96, "undecided")])
 def test_an_end_at_the_limit_decides(limit: float, state: str) -> None:
     assert overview(made([HOLD]), limit).count(state) == 1

@@ -216,6 +216,12 @@ MUTATIONS = (
         "    check_same(one, other, place)\n", "",
         "run/test_identity.py::test_another_experiment_is_refused_by_name",
     ),
+    mutation(
+        "other points are another experiment", "store/record.py",
+        "    ids_sha256: str | None = field(default=None, metadata=SAME)\n",
+        "    ids_sha256: str | None = field(default=None, metadata=OTHER)\n",
+        "run/test_resume.py::test_a_run_over_some_points_goes_on_with_these_alone",
+    ),
     # What a finished run grows by.
     mutation(
         "draws go on behind those that are there", "measure/stopping.py",
@@ -297,6 +303,23 @@ MUTATIONS = (
         "doctor/test_planted_defects.py::test_a_file_that_is_overwritten_during_the_run_is_seen",
     ),
     # Numbers.
+    mutation(
+        "a chosen point has the id that was asked for", "data/chosen.py",
+        "            if own != now:\n", "            if False:\n",
+        "data/test_chosen.py::test_data_that_change_are_not_read_as_if_they_had_not",
+    ),
+    mutation(
+        "ids that are not there are refused", "data/chosen.py",
+        "    if missing:\n", "    if False:\n",
+        "data/test_chosen.py::test_ids_that_are_not_there_are_counted_and_named",
+    ),
+    mutation(
+        "failures count by their place among the chosen points", "store/account.py",
+        '        early = points["point"].to_pylist()[: max(0, FIRST_ROWS - first)]\n',
+        "        rows = zip(points[\"point\"].to_pylist(), points[\"row\"].to_pylist(), strict=True)\n"
+        "        early = [point for point, row in rows if row < FIRST_ROWS]\n",
+        "run/test_scoring.py::test_too_many_failures_among_chosen_points_stop_the_run",
+    ),
     mutation(
         "NaN logits under noise are a status", "scores/monte_carlo.py",
         "mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)\n",

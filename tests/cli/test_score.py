@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers.commands import WRITING, score
 from helpers.problems import inputs, small_network
@@ -81,9 +82,49 @@ def test_quiet_says_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr() == ("", "")
 
 
+def test_some_points_by_their_ids(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "ids.txt").write_text("6\n1\n4\n")
+    assert score("--scores", "monte_carlo", "--sigma", "0.1", "--draws", "20", "--ids", "ids.txt") == 0
+    assert "3 points (chosen by their ids out of 8), accuracy" in capsys.readouterr().err
+    table = brittle.read_table("run")
+    assert table.points["row"].to_pylist() == [1, 4, 6]
+    assert (table.record.data.points, table.record.data.chosen_from) == (3, 8)
+    assert main(["show", "run"]) == 0
+    assert capsys.readouterr().out.startswith("The 3 points of this run were chosen by their ids out of 8, ")
+    assert main(["show", "run", "--top", "2"]) == 0
+    assert capsys.readouterr().out.startswith("3 of 3 points (chosen by their ids out of 8), the least safe by ")
+    assert main(["report", "run"]) == 0
+    page = Path("run/report.html").read_text()
+    assert "The 3 points of this run were chosen by their ids out of 8" in page
+    assert "3 points, chosen by their ids out of 8, of which 3 got a robustness." in page
+
+
+def test_wrong_predictions_that_were_chosen_make_no_suspicious_accuracy(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a data set of which few predictions are wrong, these alone are scored again."""
+    x = inputs(60)
+    right = small_network()(x).argmax(1).numpy()
+    np.savez("data.npz", x=x.numpy(), y=np.where(np.arange(60) < 40, right, (right + 1) % 4))
+    (place / "ids.txt").write_text("".join(f"{row}\n" for row in range(40, 60)))
+    assert score("--scores", "softmax", "--ids", "ids.txt") == 0
+    assert "accuracy 0.0%" in (said := capsys.readouterr().err)
+    assert "accuracy_suspicious" not in said
+    assert main(["doctor", "./net.py:make", "data.npz", "--ids", "ids.txt"]) == 0
+    assert "0.0% of 20 labelled points" in (said := capsys.readouterr().out)
+    assert "which were chosen by their ids" in said
+    np.savez("data.npz", x=x[40:].numpy(), y=(right[40:] + 1) % 4)
+    assert score("--scores", "softmax", out="all") == 0
+    assert "accuracy_suspicious" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
+        (["--ids", "net.py"], 3, "ids are not in data.npz: "),
+        (["--ids", "weights.safetensors"], 3, "weights.safetensors is not UTF-8 text"),
+        (["--ids", "nothing.txt"], 3, "nothing.txt does not exist"),
+        (["--ids", "nothing.txt", "--points", "3"], 2, "--points takes the first points and --ids those that"),
         (["--scores", "lucky_guess"], 2, "no score is called 'lucky_guess'; there are monte_carlo"),
         (["--noise", "pink"], 2, "no noise family is called 'pink'"),
         (["--draws", "50", "--scores", "softmax"], 2, "--draws changes none of these scores; it is for monte_carlo"),

@@ -119,6 +119,21 @@ def test_resume_on_the_command_line(project: Path, capsys: pytest.CaptureFixture
     assert "seed 0 there, 3 now" in capsys.readouterr().err
 
 
+def test_a_run_over_some_points_goes_on_with_these_alone(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line, ids = command_line(project, "--scores", "logit_margin", "--resume"), project / "ids.txt"
+    ids.write_text("3\n7\n11\n")
+    assert main([*line, "--ids", str(ids)]) == 0
+    (project / "same.txt").write_text("11\r\n3\r\n\r\n7\r\n3")
+    assert main([*line, "--ids", str(project / "same.txt")]) == 0
+    assert "was finished before; nothing was computed" in capsys.readouterr().err
+    ids.write_text("3\n7\n12\n")
+    assert main([*line, "--ids", str(ids)]) == 5
+    assert "run holds another run: data.ids_sha256 " in (said := capsys.readouterr().err)
+    assert "data.points" not in said
+    assert main(line) == 5
+    assert "data.points 3 there, 20 now; data.chosen_from 20 there, nothing now" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_stop_cleanly(number: signal.Signals, code: int, project: Path) -> None:
     line = command_line(project, "--scores", "monte_carlo", "--draws", "5000000", "--quiet")

@@ -12,6 +12,7 @@ from helpers.problems import inputs, small_classifier, small_network
 from helpers.small_runs import COUNT, SCORES, labels, run
 
 import brittle
+from brittle.data import array_points, choose_points
 from brittle.errors import DataError, ParameterError
 from brittle.scores import MonteCarlo, Softmax
 
@@ -23,6 +24,29 @@ def test_too_many_failures_stop_the_run(size: int | None) -> None:
     with pytest.raises(DataError, match=r"got no number \(at most 10 of 1000 may\); one of them: point") as caught:
         run(x, labels(1200), scores=[Softmax()], batch_size=size)
     assert caught.value.code == "too_many_failures"
+
+
+def test_too_many_failures_among_chosen_points_stop_the_run() -> None:
+    """The first of the points that are scored count, wherever in the data they stand."""
+    x = inputs(1300)
+    x[1100:1120, 0, 0, 0] = float("nan")
+    points = choose_points(array_points(x), [str(row) for row in range(1050, 1300)])
+    with pytest.raises(DataError, match="20 of the first 250 points got no number") as caught:
+        brittle.score(small_classifier(), points, [Softmax()])
+    assert caught.value.code == "too_many_failures"
+
+
+def test_progress_counts_chosen_points() -> None:
+    told: list[tuple[int, int]] = []
+    points = choose_points(array_points(inputs(900)), [str(row) for row in range(0, 900, 3)])
+    brittle.score(
+        small_classifier(),
+        points,
+        [Softmax()],
+        batch_size=128,
+        progress=lambda done, count, _: told.append((done, count)),
+    )
+    assert told == [(done, 300) for done in (0, 64, 128, 192, 256, 300)]
 
 
 @pytest.mark.parametrize("size", [0, -1, 2.5, "auto", True])

@@ -36,6 +36,7 @@ class Overview:
         column: the flip probability that was read; None where the run has none.
         limit: a prediction holds where `p_robust` is at least this.
         points: points of the run.
+        chosen_from: points of the data, where those of the run were chosen by their ids; else None.
         labelled: those of them with a label and a prediction.
         right: those of the labelled ones that are predicted right.
         groups: how many points are of each kind: one row for `right`, `wrong` and `no label`, one column for `holds`,
@@ -53,6 +54,7 @@ class Overview:
     column: Column | None
     limit: float
     points: int
+    chosen_from: int | None
     labelled: int
     right: int
     groups: pd.DataFrame
@@ -111,6 +113,7 @@ def overview(
         column=column,
         limit=limit,
         points=len(frame),
+        chosen_from=table.record.data.chosen_from,
         labelled=sum(kind != UNLABELLED for kind in frame["kind"]),
         right=frame["kind"].tolist().count(RIGHT),
         groups=groups,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from brittle.analysis.decisions import MORE_DRAWS
 from brittle.analysis.overview import FAILED, FROM_SAFE, RIGHT, WRONG, Overview
-from brittle.analysis.text import aligned, number, share_of
+from brittle.analysis.text import aligned, chosen_text, number, share_of
 from brittle.estimate import Evidence
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED
 
@@ -49,7 +49,20 @@ class NextStep:
 
 
 def how_brittle(found: Overview) -> str:
-    """How many predictions hold and break, and how many are right."""
+    """How many predictions hold and break, and how many are right; of which points, where these were chosen."""
+    return f"{_chosen(found)}{_held(found)}"
+
+
+def _chosen(found: Overview) -> str:
+    """That the points were chosen, with a blank behind it; empty where they were not."""
+    if found.chosen_from is None:
+        return ""
+    points = "1 point of this run was" if found.points == 1 else f"{found.points:,} points of this run were"
+    chosen = chosen_text(found.points, found.chosen_from)
+    return f"The {points} {chosen}, so no share here is one of all the data. "
+
+
+def _held(found: Overview) -> str:
     rated = found.points - found.without_number
     if not rated:
         return f"{_right(found)} No point has a flip probability, so nothing is known of what noise does to them."

@@ -12,7 +12,7 @@ from brittle.analysis.class_bias import class_name, class_of
 from brittle.analysis.columns import check_column, safety
 from brittle.analysis.decisions import STATES, check_limit, column_for
 from brittle.analysis.overview import FAILED, LIMIT
-from brittle.analysis.text import aligned, number
+from brittle.analysis.text import aligned, chosen_text, number
 from brittle.errors import DataError, ParameterError, listed
 from brittle.store.columns import Column, Scored
 
@@ -87,10 +87,15 @@ def format_point_list(frame: pd.DataFrame, table: Scored, by: Column, top: int) 
         ]
         for row in frame.head(top).to_dict("records")
     ]
+    chosen = chosen_text(len(by), table.record.data.chosen_from)
     header = ["point", "label", "predicted", title, "interval", "state", "status"]
     more = [f"  and {len(frame) - top:,} more; --top shows them"] if len(frame) > top else []
     return "\n".join(
-        [f"{len(frame):,} of {len(by):,} points, the least safe by {by.label} first", *aligned([header, *rows]), *more]
+        [
+            f"{len(frame):,} of {len(by):,} points{chosen and f' ({chosen})'}, the least safe by {by.label} first",
+            *aligned([header, *rows]),
+            *more,
+        ]
     )
 
 

@@ -14,6 +14,16 @@ def number(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.3g}"
 
 
+def chosen_text(points: int, chosen_from: int | None) -> str:
+    """How the points of a run were chosen by their ids out of those of the data; empty where they were not.
+
+    Example:
+        >>> chosen_text(3, 1000)
+        'chosen by their ids out of 1,000'
+    """
+    return "" if chosen_from is None else f"chosen by {'its id' if points == 1 else 'their ids'} out of {chosen_from:,}"
+
+
 def share_of(count: int, total: int, noun: str) -> str:
     """Some of a number of things, such as `646 of 2,000 predictions (32%)`; never rounded to none or to all."""
     plural = noun if total == 1 else f"{noun}s"

@@ -102,8 +102,10 @@ class ReadOptions:
     exif: Literal["ignore", "apply"] = "ignore"
     format: str | None = None
 
-    def read(self, data: Path, bounds: tuple[float, float], limit: int | None) -> Points:
-        """The first `limit` points of DATA."""
+    def read(
+        self, data: Path, bounds: tuple[float, float], limit: int | None, ids: Sequence[str] | None = None
+    ) -> Points:
+        """The first `limit` points of DATA, or those with these ids."""
         from brittle.data import open_points
 
         return open_points(
@@ -115,6 +117,7 @@ class ReadOptions:
             scale_uint8=self.scale_uint8,
             exif=self.exif,
             format=self.format,
+            ids=ids,
         )
 
 
@@ -125,13 +128,26 @@ class DataOptions(ReadOptions):
 
     Attributes:
         points: Take so many points only, the first.
+        ids: Take the points only whose ids stand in this file, one a line; ids are the column point of a run.
     """
 
     points: int | None = None
+    ids: Path | None = None
 
     def open(self, data: Path, bounds: tuple[float, float]) -> Points:
-        """The points of DATA."""
-        return self.read(data, bounds, self.points)
+        """The points of DATA.
+
+        Raises:
+            UsageError: both a number of points and ids are given.
+            BrittleError: the data or the ids cannot be read, or do not fit together.
+        """
+        from brittle.data.id_file import read_ids
+
+        if self.points is not None and self.ids is not None:
+            raise UsageError(
+                "points_and_ids", "--points takes the first points and --ids those that FILE names; give one of them"
+            )
+        return self.read(data, bounds, self.points, None if self.ids is None else read_ids(self.ids))
 
 
 @Parameter(name="*")

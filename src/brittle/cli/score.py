@@ -103,13 +103,17 @@ def _say_decisions(out: Path) -> None:
 
 def _conclude(record: RunRecord, out: Path, running: RunOptions) -> int:
     """Say what became of the points; the exit code."""
+    from brittle.analysis.text import chosen_text
+
     for warning in record.warnings:
         show(f"brittle: note: {warning.code}: {warning.sentence}", sys.stderr)
     account = record.account
     accuracy = f"accuracy {account.correct / account.labelled:.1%}, " if account.labelled else ""
     if any("limit" in score.parameters for score in record.scores) and not running.quiet:
         _say_decisions(out)
-    done = f"{account.points} points, {accuracy}{account.passes:,} passes, {record.seconds or 0.0:.1f} s"
+    chosen = chosen_text(account.points, record.data.chosen_from)
+    points = f"{account.points} points{chosen and f' ({chosen})'}"
+    done = f"{points}, {accuracy}{account.passes:,} passes, {record.seconds or 0.0:.1f} s"
     say(running.quiet, f"{done}; next: brittle show {out}, brittle report {out}")
     if not account.failed:
         return 0

@@ -1,6 +1,7 @@
 """Data as points: files and arrays of many kinds behind one interface."""
 
 from brittle.data.arrays import array_points
+from brittle.data.chosen import choose_points
 from brittle.data.format import Format
 from brittle.data.formats import FORMATS, as_points, find_format, open_points
 from brittle.data.options import ReadingOptions
@@ -14,6 +15,7 @@ __all__ = [
     "ReadingOptions",
     "array_points",
     "as_points",
+    "choose_points",
     "find_format",
     "open_points",
 ]

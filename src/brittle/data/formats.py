@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from brittle.data.arrays import array_points
+from brittle.data.chosen import choose_points
 from brittle.data.files import path_text
 from brittle.data.folder import is_folder_of_classes, read_folder
 from brittle.data.format import Format
@@ -58,6 +60,7 @@ def open_points(
     scale_uint8: bool = False,
     exif: str = "ignore",
     format: Format | str | None = None,  # noqa: A002 - the word that the record and the command line use
+    ids: Iterable[str] | None = None,
 ) -> Points:
     """Open data on disk; the format is found from the path (see `FORMATS`), unless one is given.
 
@@ -74,16 +77,21 @@ def open_points(
         exif: `apply` turns encoded images (folders, Parquet) as the orientation in their EXIF data says, before
             anything else is done with them; `ignore` leaves them as their pixels lie, as torchvision does.
         format: what the data are, of your own or by a name that `find_format` knows; None recognises it.
+        ids: keep the points with these ids, as `brittle.data.choose_points` does; None keeps all.
 
     Returns:
         the points, in the order of the data.
 
     Raises:
         DataError: the data cannot be scored as they stand; the code says why.
-        ParameterError: `limit`, `bounds`, `layout` or `exif` are not of this form, or are not for this format; or the
-            format is none that can be used.
+        ParameterError: `limit`, `bounds`, `layout` or `exif` are not of this form, or are not for this format; the
+            format is none that can be used; `limit` and `ids` are both given, or an id is not there.
         UsageError: no format is called so.
     """
+    if ids is not None and limit is not None:
+        raise ParameterError(
+            "ids", "a limit keeps the first points and ids keep those that they name; give one of them"
+        )
     options = ReadingOptions(split, bounds, limit, layout, scale_uint8, exif)
     place = Path(path)
     if not place.exists():
@@ -95,7 +103,8 @@ def open_points(
         )
     if exif != "ignore" and not known.encoded:
         raise ParameterError("exif", f"only encoded images are turned (exif), {path_text(place)} is {known.form}")
-    return known.read(place, options) if _is_own(known) else read_outside(known, place, options)
+    points = known.read(place, options) if _is_own(known) else read_outside(known, place, options)
+    return points if ids is None else choose_points(points, ids)
 
 
 def find_format(name: str) -> Format:

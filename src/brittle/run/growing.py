@@ -83,7 +83,8 @@ def grow(
     scores = pa.Table.from_pylist(list(held.with_rows(growth, rows)), schema=SCORES)
     before = sum(row["passes"] for row in held.points.values())
     checks += account.check_passes + spent - (sum(passes) - before)
-    found = Account.of(points, rows_of(scores, growth.scores), sum(passes), account.turned, checks)
+    rows_now = rows_of(scores, growth.scores)
+    found = Account.of(points, rows_now, sum(passes), account.turned, checks, first=job.first_point(number))
     return Grown(points, scores, found)
 
 

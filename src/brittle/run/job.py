@@ -95,8 +95,8 @@ class Job:
         """Points that are measured at a time; noisy copies fill a pass of `rows` rows."""
         return max(1, self.rows // 2)
 
-    def first_row(self, number: int) -> int:
-        """The row of the data with which shard `number` begins."""
+    def first_point(self, number: int) -> int:
+        """Which of the points shard `number` begins with."""
         return number * self.shard_points
 
     def shard(
@@ -125,7 +125,8 @@ class Job:
         kinds = found.parts[0]
         tables = {kind: pa.concat_tables([part[kind] for part in found.parts]).combine_chunks() for kind in kinds}
         spent = (found.passes, found.turned, found.check_passes)
-        return Shard(number, tables, Account.of(tables["points"], tables["scores"], *spent))
+        account = Account.of(tables["points"], tables["scores"], *spent, first=self.first_point(number))
+        return Shard(number, tables, account)
 
     def visit(
         self,
@@ -175,7 +176,7 @@ class Job:
 
     def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:
         """The batches of a shard, with the rows of `lost` marked."""
-        start = self.first_row(number)
+        start = self.first_point(number)
         for batch in self.points.batches(self.batch_points, start, start + self.shard_points):
             doctor.check_values(batch, self.classifier.bounds)
             yield without(batch, lost or {})

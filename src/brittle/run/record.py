@@ -71,7 +71,8 @@ class RunningRecord:
         account, exif = self.account, self.fixed.data.exif
         self.fixed = replace(self.fixed, seconds=seconds, finished=_now())
         self.findings += about_orientation(account.turned, account.points, applied=exif == "apply")
-        self.findings += about_accuracy(account.correct, account.labelled, self.classes, self.confusion)
+        if self.fixed.data.chosen_from is None:  # those that are wrong may have been chosen for it
+            self.findings += about_accuracy(account.correct, account.labelled, self.classes, self.confusion)
 
     @property
     def now(self) -> RunRecord:

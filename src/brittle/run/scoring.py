@@ -283,7 +283,7 @@ class _Execution:
         for number, entry in sorted(folder.shards.items()):
             tables = folder.tables(number)
             if not growth.is_in(tables["scores"]):
-                begun = self._batch_reporter(number)
+                begun = self._batch_reporter()
                 found = grow(self.job, growth, number, tables, entry.account, begun, self.reference)
                 folder.replace(number, found.points, found.scores, found.account)
             yield folder.shards[number].account, folder.points(number)
@@ -292,7 +292,7 @@ class _Execution:
     def _by_this_process(self, missing: Sequence[int]) -> Generator[tuple[Account, pa.Table]]:
         """The shards that this process computes, one after the other."""
         for number in missing:
-            shard = self.job.shard(number, begun=self._batch_reporter(number), reference=self.reference)
+            shard = self.job.shard(number, begun=self._batch_reporter(), reference=self.reference)
             if self.keep is not None:
                 self.keep(shard)
             if self.folder is not None:
@@ -306,13 +306,19 @@ class _Execution:
         if not folder.shards:
             folder.begin(self.record.now)
 
-    def _batch_reporter(self, number: int) -> Callable[[Batch], None] | None:
-        """What reports every batch of shard `number`, on top of what is accounted for."""
+    def _batch_reporter(self) -> Callable[[Batch], None] | None:
+        """What reports every batch of the next shard, on top of what is accounted for."""
         if self.options.progress is None:
             return None
-        job, account = self.job, self.record.account
-        first, before = job.first_row(number), job.classifier.passes - account.passes
-        return lambda batch: self._report(account.points + batch.rows[0] - first, job.classifier.passes - before)
+        classifier, done = self.job.classifier, self.record.account.points
+        before = classifier.passes - self.record.account.passes
+
+        def begun(batch: Batch) -> None:
+            nonlocal done
+            self._report(done, classifier.passes - before)
+            done += len(batch)
+
+        return begun
 
     def _report(self, done: int, passes: int) -> None:
         if self.options.progress is not None:

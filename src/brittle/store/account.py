@@ -44,25 +44,27 @@ class Account:
     failures: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, points: pa.Table, scores: pa.Table, passes: int, turned: int = 0, check_passes: int = 0) -> Account:
+    def of(
+        cls, points: pa.Table, scores: pa.Table, passes: int, turned: int = 0, check_passes: int = 0, first: int = 0
+    ) -> Account:
         """The account of the rows of some points, which took `passes`, and of which so many images are `turned`.
 
-        `check_passes` were made to check them.
+        `check_passes` were made to check them, and `first` points of the run stand before them.
         """
         correct = points["correct"].to_pylist()
         missing = scores.filter(scores["value"].is_null()).to_pylist()
-        first = {row["point"]: row for row in reversed(missing)}
-        rows = zip(points["point"].to_pylist(), points["row"].to_pylist(), strict=True)
+        without = {row["point"]: row for row in reversed(missing)}
+        early = points["point"].to_pylist()[: max(0, FIRST_ROWS - first)]
         return cls(
             points=len(points),
-            failed=len(first),
-            failed_early=sum(row < FIRST_ROWS for point, row in rows if point in first),
+            failed=len(without),
+            failed_early=sum(point in without for point in early),
             labelled=len(correct) - correct.count(None),
             correct=correct.count(True),
             passes=passes,
             check_passes=check_passes,
             turned=turned,
-            failures=tuple(_in_words(row) for row in list(reversed(first.values()))[:SHOWN]),
+            failures=tuple(_in_words(row) for row in list(reversed(without.values()))[:SHOWN]),
         )
 
     def __add__(self, other: Account) -> Account:

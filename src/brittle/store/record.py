@@ -115,6 +115,8 @@ class DataRecord:
         sha256: digest of the data, or None.
         points: how many are scored.
         limit: how many were asked for at most, or None.
+        chosen_from: how many there are, of which these were chosen by their ids; None where none were.
+        ids_sha256: digest of the ids of those that were chosen, as a list in JSON, in the order of the data.
         keys: of the arrays that were read.
         columns: of the tables that were read.
         layout: axis order of image arrays, or None.
@@ -134,6 +136,8 @@ class DataRecord:
     sha256: str | None = field(default=None, metadata=SAME)
     points: Count | None = field(default=None, metadata=SAME)
     limit: Count | None = field(default=None, metadata=SAME)
+    chosen_from: Count | None = field(default=None, metadata=SAME)
+    ids_sha256: str | None = field(default=None, metadata=SAME)
     keys: tuple[str, ...] | None = field(default=None, metadata=SAME)
     columns: tuple[str, ...] | None = field(default=None, metadata=SAME)
     layout: str | None = field(default=None, metadata=SAME)

@@ -119,7 +119,7 @@ class Table:
             extra = () if start else (told.turned, told.check_passes)
             yield (
                 {"points": points, "scores": scores, "counterexamples": found},
-                Account.of(points, scores, spent, *extra),
+                Account.of(points, scores, spent, *extra, first=start),
             )
 
     def to_parquet(self, folder: str | os.PathLike[str]) -> NoReturn:

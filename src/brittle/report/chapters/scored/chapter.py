@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from brittle.analysis.outcomes import outcomes
+from brittle.analysis.text import chosen_text
 from brittle.analysis.worst_case import margin_columns
 from brittle.intervals import clopper_pearson
 from brittle.report import wording
@@ -96,7 +97,8 @@ def _points_text(contents: Contents) -> str:
     count = contents.points.num_rows
     spoken, what = _counted_column(contents)
     valued = 0 if spoken is None else int(spoken.value.notna().sum())
-    return f"{plural(count, 'point')}, of which {valued:,} got {what}."
+    chosen = chosen_text(count, contents.record.data.chosen_from)
+    return f"{plural(count, 'point')}{chosen and f', {chosen}'}, of which {valued:,} got {what}."
 
 
 def _counted_column(contents: Contents) -> tuple[Column | None, str]:

@@ -1,0 +1,198 @@
+"""Laws of chosen points, for every format: the same points, order and numbers as among all; who is missing is named."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.data_files import COUNT, HEIGHT, LABELS, LEVELS, READERS, WIDTH, Labels, Levels, Reader, only, refused
+
+import brittle
+from brittle.data import Batch, Format, Points, array_points, choose_points, open_points
+from brittle.data import chosen as module
+from brittle.scores import Moments, MonteCarlo, Softmax
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """Points of somebody else, which tell their ids in batches alone; `read` lists the rows that were asked for."""
+
+    own: Any
+    read: list[int]
+    provenance: dict[str, Any]
+    class_names: None = None
+
+    @property
+    def labels(self) -> tuple[int, ...]:
+        return self.own.labels
+
+    def __len__(self) -> int:
+        return len(self.own)
+
+    def batches(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
+        for batch in self.own.batches(size, start, stop):
+            self.read.extend(batch.rows)
+            yield batch
+
+
+def foreign(count: int, ids: list[str] | None = None) -> Foreign:
+    own = array_points(torch.rand(count, 3), torch.arange(count) % 3, ids)
+    return Foreign(own, [], {"format": "foreign", "path": None, "sha256": "0" * 64, "points": count})
+
+
+def open_outside(path: Path, levels: Levels, labels: Labels, wrap: bool) -> Points:
+    def read(place: Path, options: Any) -> Any:
+        low, high = options.bounds
+        x, ids = low + (high - low) * np.load(place) / 255, [f"{place.name} {row}" for row in range(len(levels))]
+        own = array_points(x.astype(np.float32), np.array(labels), ids)
+        return Foreign(own, [], {"sha256": own.provenance["sha256"]}) if wrap else own
+
+    np.save(path / "a.npy", levels.astype(np.float64))
+    known = Format("npy", "a .npy file", lambda place: place.suffix == ".npy", read)
+    return open_points(path / "a.npy", format=known)
+
+
+def from_outside(path: Path, levels: Levels, labels: Labels) -> Points:
+    return open_outside(path, levels, labels, wrap=False)
+
+
+def from_foreign(path: Path, levels: Levels, labels: Labels) -> Points:
+    return open_outside(path, levels, labels, wrap=True)
+
+
+each = pytest.mark.parametrize("reader", [*READERS, from_outside, from_foreign], ids=lambda reader: reader.__name__)
+
+
+def picked(batch: Batch, rows: list[int]) -> dict[str, Any]:
+    """What a batch over all points says of some rows; inputs apart."""
+    values = {name: value for name, value in vars(batch).items() if name != "inputs"}
+    return {name: None if value is None else tuple(value[row] for row in rows) for name, value in values.items()}
+
+
+@each
+@pytest.mark.parametrize("through", [1, 3, 64])
+def test_chosen_points_are_those_of_the_data_in_their_order(
+    reader: Reader, through: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "READ_THROUGH", through)
+    points = reader(tmp_path, LEVELS, LABELS)
+    whole = only(points)
+    for rows in ([6], [1, 2, 5], [0, 3, 6], list(range(COUNT))):
+        ids = [whole.ids[row] for row in reversed(rows)]
+        chosen = choose_points(points, (*ids, ids[0]))
+        assert isinstance(chosen, Points)
+        assert len(chosen) == len(rows)
+        assert chosen.class_names == points.class_names
+        assert chosen.labels == tuple(LABELS[row] for row in rows)
+        check_batches(chosen, whole, rows)
+    refused("batch_size", "at least 1; found 0", lambda: list(chosen.batches(0)))
+
+
+def check_batches(chosen: Points, whole: Batch, rows: list[int]) -> None:
+    """The chosen points come in batches of any size and part, with all that is said of them among all."""
+    for size, start, stop in ((1, 0, None), (2, 1, None), (3, 0, 2), (COUNT, 0, 99), (1, 2, 2)):
+        batches, part = list(chosen.batches(size, start, stop)), rows[start:stop]
+        assert [len(batch) for batch in batches] == [len(part[at : at + size]) for at in range(0, len(part), size)]
+        for at, batch in enumerate(batches):
+            inside = part[at * size : (at + 1) * size]
+            assert picked(batch, list(range(len(batch)))) == picked(whole, inside)
+            assert torch.equal(batch.inputs, whole.inputs[inside])
+
+
+@each
+def test_the_numbers_are_those_of_a_run_over_all(reader: Reader, tmp_path: Path) -> None:
+    """Counts are equal: a point has the same noisy copies. The rest may be rounded otherwise in another batch."""
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(HEIGHT * WIDTH, 3))
+    classifier, scores = brittle.Classifier(network), [MonteCarlo(0.3, draws=40), Moments(0.3, draws=10), Softmax()]
+    points = reader(tmp_path, LEVELS, LABELS)
+    ids = [only(points).ids[row] for row in (1, 4, 6)]
+    runs = [brittle.score(classifier, data, scores, skip_doctor=True) for data in (points, choose_points(points, ids))]
+    whole, some = (run.wide().set_index("point") for run in runs)
+    assert some.index.tolist() == ids
+    counted, others = (runs[0].columns[0].rows["value"], [one.label for one in runs[0].columns[1:]])
+    assert 0 < counted.sum() < len(counted)
+    assert runs[1].columns[0].rows["value"].tolist() == counted.loc[ids].tolist()
+    for label in others:
+        assert runs[1][label].value.to_numpy() == pytest.approx(runs[0][label].value.loc[ids].to_numpy(), rel=1e-4)
+    same = ["row", "name", "label", "predicted", "correct"]
+    assert some[same].equals(whole.loc[ids, same])
+
+
+@each
+def test_the_record_says_that_only_some_were_taken(reader: Reader, tmp_path: Path) -> None:
+    points = reader(tmp_path, LEVELS, LABELS)
+    ids = [only(points).ids[row] for row in (0, 5)]
+    found = choose_points(points, reversed(ids)).provenance
+    digest = hashlib.sha256(json.dumps(ids).encode()).hexdigest()
+    assert found == points.provenance | {"points": 2, "chosen_from": COUNT, "ids_sha256": digest}
+    assert {choose_points(points, [own]).provenance["ids_sha256"] for own in ids}.isdisjoint({digest})
+
+
+@each
+def test_ids_that_are_not_there_are_counted_and_named(reader: Reader, tmp_path: Path) -> None:
+    points = reader(tmp_path, LEVELS, LABELS)
+    there = only(points).ids
+    sentence = r"4 of 5 ids are not in .*: 'x', 'y', 'z' and 1 more; its 7 ids, .*, look like " + repr(there[0])
+    refused("unknown_ids", sentence, choose_points, points, ["x", "y", there[2], "z", "x", ""])
+
+
+@pytest.mark.parametrize(
+    ("ids", "sentence"),
+    [
+        ([], "no id was given"),
+        ("3", "a list of ids"),
+        (3, "a list of ids"),
+        ([3], "such as '17'"),
+        ([None], "an id is a text"),
+    ],
+)
+def test_what_is_no_list_of_ids_is_refused(ids: Any, sentence: str) -> None:
+    refused("ids", sentence, choose_points, foreign(5), ids)
+
+
+def test_ids_and_a_limit_are_not_given_together(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.full((4, 3), 0.5, np.float32))
+    assert only(open_points(tmp_path / "a.npz", ids=["3", "1"])).rows == (1, 3)
+    refused("ids", "give one of them", open_points, tmp_path / "a.npz", ids=["3"], limit=2)
+
+
+def test_some_of_some_are_some_of_all() -> None:
+    points = foreign(20)
+    once = choose_points(choose_points(points, ["3", "5", "17"]), ["17", "3"])
+    assert only(once).rows == (3, 17)
+    assert once.provenance == choose_points(points, ["3", "17"]).provenance
+
+
+def test_what_lies_far_from_any_chosen_point_is_not_read() -> None:
+    points = foreign(1000)
+    chosen = choose_points(points, ["2", "8", "500", "999"])
+    points.read.clear()
+    assert [batch.ids for batch in chosen.batches(3)] == [("2", "8", "500"), ("999",)]
+    assert points.read == [*range(2, 9), 500, 999]
+
+
+@pytest.mark.parametrize(("count", "most"), [(1, 32), (32, 32), (33, 32), (64, 32), (65, 32), (7, 3)])
+def test_batches_of_a_stretch_fit_it(count: int, most: int) -> None:
+    """A reader of images decodes whole batches: the last must not reach far beyond the stretch."""
+    size = module._even(count, most)
+    batches = -(-count // size)
+    assert size <= most
+    assert batches == -(-count // most)
+    assert batches * size - count < batches
+
+
+def test_data_that_change_are_not_read_as_if_they_had_not() -> None:
+    """Another id would get another noise under the name of the point that was asked for."""
+    chosen = choose_points(foreign(9), ["2", "5"])
+    moved = replace(chosen, points=foreign(9, list("876543210")))
+    refused("dataset_changed", "row 2 has the id '6' instead of '2'", lambda: list(moved.batches(4)))
+    cut = replace(chosen, points=foreign(4))
+    refused("dataset_changed", "the data changed since it was opened: its points end before row 4", only, cut)

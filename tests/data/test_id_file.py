@@ -1,0 +1,87 @@
+"""Files of ids: what stands in them comes back, however they were saved; what is none is refused in a sentence."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from helpers.data_files import refused
+
+from brittle.data import id_file
+from brittle.data.id_file import read_ids
+from brittle.detector.flags import FLAGS, write_flags
+
+IDS = ("0", "17", "ant/003.png", "a b", " c ", "=1+1", "-3", "'d'", 'say "e"', "f,g", r"h\x20", "ü", "\u2028", "point")
+"""Ids as arrays, folders and tables have them, and some that a reader might take for something else."""
+
+SAVED = {
+    "lines": "\n".join(IDS),
+    "ended lines": "".join(f"{one}\n" for one in IDS),
+    "of Windows": "".join(f"{one}\r\n" for one in IDS),
+    "with a mark": "\ufeff" + "\n".join(IDS),
+    "with empty lines": "\n\n" + "\n\n \t\r\n".join(IDS) + "\n\r\n",
+}
+
+
+@pytest.mark.parametrize("how", SAVED)
+def test_lines_come_back(how: str, tmp_path: Path) -> None:
+    (tmp_path / "ids.txt").write_bytes(SAVED[how].encode())
+    assert read_ids(tmp_path / "ids.txt") == IDS
+
+
+def test_any_text_without_line_ends_comes_back(tmp_path: Path) -> None:
+    """2,000 texts of random characters, of which many have a meaning in some format."""
+    draw = random.Random(0)
+    letters = "ab,;'\"\\=+-@#\t \x0b\x0c\x1c\x85\u2028\ufeffüé中"
+    drawn = {"".join(draw.choices(letters, k=draw.randint(1, 6))) for _ in range(2000)}
+    ids = ("first", *sorted(own for own in drawn if own.strip(" \t")))
+    (tmp_path / "ids.txt").write_bytes("\n".join(ids).encode())
+    assert read_ids(tmp_path / "ids.txt") == ids
+
+
+def test_the_ids_of_a_table_come_back(tmp_path: Path) -> None:
+    """The file that `brittle detector apply` writes, whose cells are escaped against spreadsheets."""
+    ids = (*IDS, "two\nlines", "\x1b[31m")
+    columns = {field.name: pa.array([None] * len(ids), field.type) for field in FLAGS}
+    flags = pa.table(columns | {"point": pa.array(ids)})
+    write_flags(flags, tmp_path / "flags.csv")
+    assert read_ids(tmp_path / "flags.csv") == ids
+
+
+def test_a_table_that_brittle_did_not_write(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b'point,value\r\na\\x,1\r\n\r\n"b,c",2\r\n')
+    assert read_ids(tmp_path / "a.csv") == ("a\\x", "b,c")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "holds no id"),
+        (b"\n \r\n\n", "holds no id"),
+        (b"\xef\xbb\xbf", "holds no id"),
+        (b"point,value\n", "holds no id"),
+        (b"\x89PNG\r\n\x1a\n", r"is not UTF-8 text \(byte 0\)"),
+        ("a\nb\n".encode("utf-16"), "is not UTF-8 text"),
+        ("a\nb\n".encode("utf-16-le"), "is not UTF-8 text"),
+        (b"point,value\na,1\nb\n", "begins as a table of 2 columns and has 1 in row 3"),
+        (b'point,value\n"a,1\nb,2\n', "begins as a table and is none"),
+        (b"12345678901", "has more than 10 bytes"),
+    ],
+)
+def test_what_is_no_file_of_ids(content: bytes, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "more than" in sentence:
+        monkeypatch.setattr(id_file, "MOST_BYTES", 10)
+    (tmp_path / "ids.txt").write_bytes(content)
+    refused(
+        "ids_file", f"ids.txt {sentence}.*; expected a text file of ids, one a line", read_ids, tmp_path / "ids.txt"
+    )
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    refused("no_such_path", "nothing.txt does not exist", read_ids, tmp_path / "nothing.txt")
+    for path in (tmp_path, tmp_path / "pipe"):
+        refused("ids_file", "is no regular file", read_ids, path)
