@@ -207,9 +207,9 @@ def test_a_counterexample_that_is_kept_has_the_distance_and_the_class_that_were_
     near = kept_counterexamples(table, score)
     order = {"l2": 2, "linf": np.inf}[norm]
     assert np.linalg.norm(near - x.numpy(), order, axis=1) == pytest.approx(table[score].value.to_numpy(), rel=1e-12)
-    first, second = (each.numpy() for each in classifier.model.state_dict().values() if each.dim() == 2)
-    shifts = [each.numpy() for each in classifier.model.state_dict().values() if each.dim() == 1]
-    logits = np.maximum(near @ first.T + shifts[0], 0.0) @ second.T + shifts[1]
+    assert isinstance(classifier.model, torch.nn.Module)
+    weights = [each.numpy() for each in classifier.model.state_dict().values()]
+    logits = np.maximum(near @ weights[0].T + weights[1], 0.0) @ weights[2].T + weights[3]
     said = dict(
         zip(table.counterexamples["point"].to_pylist(), table.counterexamples["predicted"].to_pylist(), strict=True)
     )
