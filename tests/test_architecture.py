@@ -19,7 +19,7 @@ MOST_ENTRIES = 20
 WITHOUT_TORCH = ("brittle.analysis", "brittle.report")
 """Rooms that read tables and import no torch, not even for typing."""
 
-STORE = {"brittle.store.columns", "brittle.store.record"}
+STORE = {"brittle.store.columns", "brittle.store.inputs", "brittle.store.record"}
 """What these rooms may import of the storage."""
 
 PAGE = {"brittle.store.table", "brittle.store.files.writing"}

@@ -326,12 +326,15 @@ def safetensors_target() -> Target:
 def run_target() -> Target:
     from helpers.tables import make_table
 
+    from brittle.analysis import kept_inputs
     from brittle.store.reading import read_table, verify
 
-    table = make_table(points=12, scores=("moments", "softmax", "input_margin"), sigmas=(0.1,), budgets=(10,))
-    with tempfile.TemporaryDirectory() as place:
-        table.save(Path(place) / "run")
-        files = {path.name: path.read_bytes() for path in (Path(place) / "run").iterdir() if path.is_file()}
+    recipe = {"points": 12, "scores": ("moments", "softmax", "input_margin"), "sigmas": (0.1,), "budgets": (10,)}
+    valid = []
+    for features in (0, 5):
+        with tempfile.TemporaryDirectory() as place:
+            make_table(**recipe, features=features).save(Path(place) / "run")
+            valid.append({path.name: path.read_bytes() for path in (Path(place) / "run").iterdir() if path.is_file()})
 
     def mutate(rng: random.Random, files: Files) -> Files:
         name = rng.choice(sorted(files))
@@ -344,10 +347,12 @@ def run_target() -> Target:
         found = read_table(folder)
         repr(found)
         found.wide()
+        if found.points["input"].null_count < len(found.points):
+            kept_inputs(found)
         if not all(fault.stray for fault in verify(folder)):
             raise AssertionError("a run that was read is called damaged")
 
-    return Target([files], mutate, read)
+    return Target(valid, mutate, read)
 
 
 def signed(files: Files, name: str) -> Files:

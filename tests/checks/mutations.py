@@ -255,6 +255,36 @@ MUTATIONS = (
         "run/test_growing.py::test_a_run_that_grows_is_what_it_was_until_it_has_grown",
     ),
     mutation(
+        "inputs have the length that the record says", "store/inputs.py",
+        "    if any(size not in (None, *(each * numbers for each in _TYPES)) for size in sizes):\n", "    if False:\n",
+        "store/test_inputs.py::test_a_cell_of_another_length_is_refused",
+    ),
+    mutation(
+        "inputs that were measured are finite", "store/inputs.py",
+        "    if not np.isfinite(unpack(column, numbers)[kept]).all():\n", "    if False:\n",
+        "store/test_inputs.py::test_a_number_that_was_measured_is_finite",
+    ),
+    mutation(
+        "a run without inputs holds none", "store/inputs.py",
+        "    if shape is None or not keeps(shape):\n", "    if shape is None:\n",
+        "store/test_inputs.py::test_inputs_of_a_run_that_keeps_none_are_refused",
+    ),
+    mutation(
+        "inputs are looked at when a run is read", "store/reading.py",
+        "    if problem is not None:\n", "    if False:\n",
+        "store/test_inputs.py::test_a_cell_of_another_length_is_refused",
+    ),
+    mutation(
+        "a value that all rows share is held once", "store/shards.py",
+        "[one.name for one in schema if one.type in _TEXTS]", "[]",
+        "store/test_inputs.py::test_a_large_value_that_all_rows_share_is_held_once",
+    ),
+    mutation(
+        "inputs are kept in the precision of the network", "run/evaluation.py",
+        "(seen if seen.dtype == torch.float64 else seen.float())", "seen.float()",
+        "run/test_evaluation.py::test_small_inputs_that_are_no_images_are_kept_as_the_network_gets_them",
+    ),
+    mutation(
         "a shard that is replaced is whole until then", "store/folder.py",
         "_commit(self.path, file_name(kind, number, edition), content)\n",
         "_commit(self.path, file_name(kind, number), content)\n",

@@ -13,8 +13,9 @@ from helpers.data_files import LABELS, LEVELS, Reader, damaged, inputs, only, re
 from brittle.data import Points, array_points, open_points
 
 
-def npz_points(path: Path, x: Any, y: Any = None, ids: Any = None, **options: Any) -> Points:
-    arrays = {key: value for key, value in (("x", x), ("y", y), ("ids", ids)) if value is not None}
+def npz_points(path: Path, x: Any, y: Any = None, ids: Any = None, feature_names: Any = None, **options: Any) -> Points:
+    given = {"x": x, "y": y, "ids": ids, "feature_names": feature_names}
+    arrays = {key: value for key, value in given.items() if value is not None}
     np.savez(path / "data.npz", **arrays)
     return open_points(path / "data.npz", **options)
 
@@ -196,3 +197,27 @@ def test_a_damaged_npz(kind: int, tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "data.npz", x=np.random.default_rng(0).random((50, 20)))
     (tmp_path / "data.npz").write_bytes(damaged((tmp_path / "data.npz").read_bytes())[kind])
     refused("corrupt", "data.npz is not a readable .npz file", open_points, tmp_path / "data.npz")
+
+
+@arrays
+@pytest.mark.parametrize("shape", [(4, 6), (4, 2, 3)])
+def test_features_may_have_names(reader: Reader, shape: tuple[int, ...], tmp_path: Path) -> None:
+    names = np.array([f"f{number}" for number in range(6)])
+    points = reader(tmp_path, FLOATS.reshape(shape), feature_names=names.reshape(shape[1:]))
+    assert points.provenance["feature_names"] == names.tolist()
+    assert "feature_names" not in reader(tmp_path, FLOATS.reshape(shape)).provenance
+
+
+@arrays
+def test_names_of_inputs_that_no_run_keeps_are_left_out(reader: Reader, tmp_path: Path) -> None:
+    points = reader(tmp_path, np.zeros((2, 300), np.float32), feature_names=np.full(300, "f"))
+    assert "feature_names" not in points.provenance
+
+
+@arrays
+@pytest.mark.parametrize("names", [np.array(["a"] * 5), np.array(["a"] * 7), np.arange(6), np.array([], np.str_)])
+def test_names_of_features_of_another_form(reader: Reader, names: np.ndarray, tmp_path: Path) -> None:
+    refused(
+        "feature_names", "entries of type .* for inputs of 6 numbers; expected the name of each as text",
+        reader, tmp_path, FLOATS, feature_names=names,
+    )  # fmt: skip

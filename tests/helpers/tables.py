@@ -110,7 +110,10 @@ _BIAS = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a made-up run holds; of its input margins the last are infinite, the ones before them masked."""
+    """What a made-up run holds; of its input margins the last are infinite, the ones before them masked.
+
+    With `features` inputs are so many numbers and no images.
+    """
 
     points: int = 60
     classes: int = 10
@@ -119,6 +122,7 @@ class Recipe:
     budgets: Sequence[int] = (10, 50, 400)
     labels: bool = True
     images: bool = True
+    features: int = 0
     class_names: Sequence[str] | None = None
     broken: int = 0
     norms: Sequence[str] = ("linf",)
@@ -175,7 +179,8 @@ def _make(recipe: Recipe) -> Table:
         "status": slugs,
         "detail": [None if slug == "ok" else "1 NaN of 3072" for slug in slugs],
         "passes": [sum(part["passes"][row] for part in scores) for row in range(recipe.points)],
-        "image": [thumbnail(int(c), rng) if recipe.images else None for c in truth],
+        "image": [thumbnail(int(c), rng) if recipe.images and not recipe.features else None for c in truth],
+        "input": _inputs(recipe, 2),
     }
     return Table(
         points=pa.table(points, schema=POINTS),
@@ -288,15 +293,16 @@ def _spoil(part: dict[str, list[Any]], recipe: Recipe) -> None:
 
 def _counterexamples(scores: list[dict[str, list[Any]]], points: dict[str, list[Any]], recipe: Recipe) -> pa.Table:
     """For every finite input margin the next class, its image and the difference from that of the point."""
-    rng = np.random.default_rng([recipe.seed, 1])
+    rng, near = np.random.default_rng([recipe.seed, 1]), _inputs(recipe, 3)
     rows = [
         {
             "point": point,
             "score": "input_margin",
             "parameters": parameters,
             "predicted": (points["predicted"][row] + 1) % recipe.classes,
-            "image": thumbnail(points["predicted"][row], rng) if recipe.images else None,
+            "image": thumbnail(points["predicted"][row], rng) if recipe.images and not recipe.features else None,
             "difference": None,
+            "input": near[row],
         }
         for part in scores
         if "input_margin" in part["score"]
@@ -319,6 +325,13 @@ def difference(here: bytes, there: bytes) -> bytes:
     shown = 0.5 + change / (2.0 * np.abs(change).max())
     Image.fromarray(np.rint(255.0 * shown).astype(np.uint8)).save(sink, format="PNG")
     return sink.getvalue()
+
+
+def _inputs(recipe: Recipe, stream: int) -> list[bytes | None]:
+    """An input for every point, as a run keeps it; None where inputs are images."""
+    rng = np.random.default_rng([recipe.seed, stream])
+    numbers = rng.random((recipe.points, recipe.features), dtype=np.float32)
+    return [one.tobytes() if recipe.features else None for one in numbers]
 
 
 def reach(distance: np.ndarray, sigma: float) -> np.ndarray:
@@ -403,7 +416,7 @@ def _record(recipe: Recipe, scores: Sequence[ScoreRecord], points: dict[str, lis
             sha256="2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
             points=recipe.points,
             limit=recipe.points,
-            input_shape=(3, 32, 32),
+            input_shape=(recipe.features,) if recipe.features else (3, 32, 32),
             class_names=tuple(names) if names else None,
             labelled=recipe.labels,
         ),

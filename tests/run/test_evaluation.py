@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -11,8 +13,9 @@ from helpers.problems import Wrapped, inputs, nan_under_noise, small_classifier
 from helpers.small_runs import COUNT, SCORES, labels, run
 
 import brittle
+from brittle.analysis import kept_counterexamples, kept_inputs
 from brittle.estimate import Status, parameters_json
-from brittle.scores import MMSE, LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax, Taylor
+from brittle.scores import MMSE, InputMargin, LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax, Taylor
 
 
 def without(table: brittle.Table, point: str) -> list[dict]:
@@ -159,3 +162,83 @@ def test_passes_are_shared_between_scores() -> None:
         "monte_carlo": 31,
         "moments": 31,
     }
+
+
+def tabular(numbers: int, dtype: torch.dtype = torch.float32, shape: tuple[int, ...] | None = None):
+    """A small network over made-up rows of `numbers` features, and these rows, in double precision."""
+    rng = torch.Generator().manual_seed(numbers)
+    layers = [torch.nn.Flatten(), torch.nn.Linear(numbers, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)]
+    network = torch.nn.Sequential(*layers).to(dtype)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=rng) / len(parameter) ** 0.5)
+    x = torch.rand(12, *(shape or (numbers,)), generator=rng, dtype=torch.float64)
+    return brittle.Classifier(network.eval(), bounds=(0, 1)), x
+
+
+@pytest.mark.parametrize("data", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(6,), (2, 3), (1, 2, 1, 3), (256,)])
+def test_small_inputs_that_are_no_images_are_kept_as_the_network_gets_them(
+    shape: tuple[int, ...], dtype: torch.dtype, data: torch.dtype
+) -> None:
+    classifier, x = tabular(int(np.prod(shape)), dtype, shape)
+    table = brittle.score(classifier, x.to(data), [LogitMargin()])
+    assert np.array_equal(kept_inputs(table), x.to(data).to(dtype).double().flatten(1).numpy())
+    width = 8 if dtype == torch.float64 else 4
+    assert {len(cell) for cell in table.points["input"].to_pylist()} == {width * np.prod(shape)}
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 3), (3, 2, 1), (257,), (2, 200)])
+def test_images_and_large_inputs_are_not_kept(shape: tuple[int, ...]) -> None:
+    classifier, x = tabular(int(np.prod(shape)), shape=shape)
+    table = brittle.score(classifier, x.float(), [LogitMargin(), InputMargin("l2", certify=False)])
+    assert table.points["input"].null_count == len(x)
+    assert len(table.counterexamples) > 0
+    assert table.counterexamples["input"].null_count == len(table.counterexamples)
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_a_counterexample_that_is_kept_has_the_distance_and_the_class_that_were_said(norm: str) -> None:
+    """By NumPy alone: the weights of the network, the rows, and the norm of their difference."""
+    classifier, x = tabular(6, torch.float64)
+    score = InputMargin(norm, certify=False)
+    table = brittle.score(classifier, x, [LogitMargin(), score])
+    near = kept_counterexamples(table, score)
+    order = {"l2": 2, "linf": np.inf}[norm]
+    assert np.linalg.norm(near - x.numpy(), order, axis=1) == pytest.approx(table[score].value.to_numpy(), rel=1e-12)
+    assert isinstance(classifier.model, torch.nn.Module)
+    weights = [each.numpy() for each in classifier.model.state_dict().values()]
+    logits = np.maximum(near @ weights[0].T + weights[1], 0.0) @ weights[2].T + weights[3]
+    said = np.array(table.counterexamples["predicted"].to_pylist())
+    assert table.counterexamples["point"].to_pylist() == table.points["point"].to_pylist()
+    assert np.all(said != np.array(table.points["predicted"].to_pylist()))
+    assert logits[np.arange(len(x)), said] == pytest.approx(logits.max(axis=1), abs=1e-12)  # rounding decides nothing
+
+
+def test_an_input_that_is_not_finite_is_kept_as_it_is() -> None:
+    classifier, x = tabular(6)
+    x[3, 1], x[4, 5] = np.nan, np.inf
+    table = brittle.score(classifier, x.float(), [LogitMargin()])
+    assert table.points["status"].to_pylist()[3:5] == ["nonfinite_input"] * 2
+    assert np.array_equal(kept_inputs(table), x.float().double().numpy(), equal_nan=True)
+
+
+def test_kept_inputs_are_in_the_folder_and_stay_when_the_run_grows(tmp_path: Path) -> None:
+    classifier, x = tabular(6)
+    wanted = {"until": "decided", "limit": 0.9, "out": tmp_path / "run"}
+    first = brittle.score(
+        classifier, x.float(), [MonteCarlo(SIGMA), InputMargin("l2", certify=False)], **wanted, most_draws=50
+    )
+    grown = brittle.score(
+        classifier,
+        x.float(),
+        [MonteCarlo(SIGMA), InputMargin("l2", certify=False)],
+        **wanted,
+        most_draws=400,
+        resume=True,
+    )
+    assert grown.record.account.passes > first.record.account.passes
+    for kept in (kept_inputs, kept_counterexamples):
+        assert np.array_equal(kept(grown), kept(first), equal_nan=True)
+    assert np.array_equal(kept_inputs(grown), x.float().double().numpy())

@@ -9,6 +9,7 @@ from brittle.analysis.detection import Detection, auroc, detection, detection_cu
 from brittle.analysis.distribution import distribution, histogram
 from brittle.analysis.expected_change import expected_change_points, expected_change_table, format_expected_change
 from brittle.analysis.extremes import extremes, ranked
+from brittle.analysis.features import changed_features, feature_names, features, kept_counterexamples, kept_inputs
 from brittle.analysis.group_means import GroupMeans, format_group_means, group_means
 from brittle.analysis.kendall import kendall_tau
 from brittle.analysis.label_flips import label_flips
@@ -68,6 +69,7 @@ __all__ = [
     "Setting",
     "agreement",
     "auroc",
+    "changed_features",
     "class_bias",
     "compare",
     "decide",
@@ -81,6 +83,8 @@ __all__ = [
     "expected_change_points",
     "expected_change_table",
     "extremes",
+    "feature_names",
+    "features",
     "find_point",
     "format_agreement",
     "format_comparison",
@@ -96,6 +100,8 @@ __all__ = [
     "histogram",
     "isometry",
     "kendall_tau",
+    "kept_counterexamples",
+    "kept_inputs",
     "label_flips",
     "margin_columns",
     "margin_consistency",

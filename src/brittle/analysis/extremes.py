@@ -6,7 +6,7 @@ import pandas as pd
 
 from brittle.analysis.class_bias import class_of
 from brittle.analysis.columns import preferred, typical
-from brittle.store.columns import Column, Scored
+from brittle.store.columns import BULKY, Column, Scored
 
 _FIELDS = (
     "point", "row", "name", "label", "predicted", "correct", "class", "p_robust", "flip_probability", "low", "high",
@@ -34,9 +34,7 @@ def ranked(table: Scored, column: Column | None = None) -> pd.DataFrame:
     if column is None:
         return pd.DataFrame(columns=_FIELDS)
     second = tie_breaker(found, column)
-    frame = (
-        table.points.drop_columns(["image", "status", "detail", "passes"]).to_pandas().set_index("point", drop=False)
-    )
+    frame = table.points.drop_columns([*BULKY, "status", "detail", "passes"]).to_pandas().set_index("point", drop=False)
     frame["class"] = class_of(table)[1]
     frame["p_robust"], frame["flip_probability"] = column.p_robust, column.value
     names = ["low", "high", "status", "evidence"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from brittle.estimate import Status
-from brittle.store.columns import WITHOUT_VALUE, Row, Scored
+from brittle.store.columns import BULKY, WITHOUT_VALUE, Row, Scored
 
 _FIELDS = ("labels", "status", "sentence", "has_value", "points", "first")
 _STATUS = {status.slug: status for status in Status}
@@ -30,7 +30,7 @@ def outcomes(table: Scored, first: int = 5) -> pd.DataFrame:
         number was given all the same), `points` (how many) and `first` (a list of `(row, name, detail)`), those
         without a number first.
     """
-    points = table.points.drop_columns(["image"]).to_pandas().set_index("point")
+    points = table.points.drop_columns(list(BULKY)).to_pandas().set_index("point")
     valued = [_is_valued(str(status)) for status in points["status"]]
     rows = list(_outcomes(points, points, valued, first).values())
     scores: dict[tuple[str, tuple[str, ...]], Row] = {}

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import pandas as pd
-import pyarrow as pa
 
 from brittle.analysis.class_bias import class_name
 from brittle.analysis.columns import largest_budgets, safety
 from brittle.analysis.decisions import column_if_any
+from brittle.analysis.features import Attacked, changed_features, features
 from brittle.analysis.overview import LIMIT
 from brittle.analysis.text import aligned, number
 from brittle.errors import DataError, listed
-from brittle.estimate import INPUT_MARGIN
-from brittle.store.columns import UNDECIDED, Row, Scored
+from brittle.estimate import INPUT_MARGIN, parameters_json
+from brittle.store.columns import BULKY, UNDECIDED, Row, Scored
 
+FEATURES, CHANGES = 20, 10
+"""How many features of a point, and of these how many changes, a terminal shows."""
 
-class Attacked(Scored, Protocol):
-    """A run with the inputs that break its predictions; a `brittle.Table` is one."""
-
-    @property
-    def counterexamples(self) -> pa.Table:
-        """The nearest inputs found with another prediction."""
-        ...
-
+MOST_NAME = 60
+"""Characters of the name of a feature that it shows."""
 
 _FIELDS = ("score", "quantity", "value", "low", "high", "rank", "of", "evidence", "status", "detail", "passes")
 
@@ -96,22 +91,51 @@ def format_point_card(table: Attacked, point: str) -> str:
     most = {column.label for column in largest_budgets(table.columns)}
     few = {column.label for column in table.columns if column.is_probability} - most
     shown = [row for row in point_card(table, point).to_dict("records") if row["score"] not in few]
-    (row,) = table.points.drop_columns(["image"]).filter(_is(table, point)).to_pylist()
+    (row,) = table.points.drop_columns(list(BULKY)).filter(_is(table, point)).to_pylist()
     lines = [_what(table, row), *_answers(table, point), ""]
     cells = [_cells(each) for each in shown]
     lines += aligned([["score", "value", "interval", "rank (1 is the least safe)", "evidence", "status"], *cells])
     notes = {each["detail"]: each["score"] for each in shown if each["detail"]}
     lines += ["", *(f"  {score}: {note}" for note, score in notes.items())] if notes else []
-    met = [
-        one
-        for one in table.counterexamples.select(["point", "score", "predicted"]).to_pylist()
-        if one["point"] == point
-    ]
-    lines += [
-        f"  {one['score']}: the nearest other input that was found is predicted {class_name(table, one['predicted'])}"
-        for one in met
-    ]
+    kept = table.points.filter(_is(table, point))["input"].null_count == 0
+    lines += _features(table, point) if kept else []
+    met = table.counterexamples.select(["point", "score", "parameters", "predicted"]).to_pylist()
+    for one in met:
+        if one["point"] == point:
+            found = f"the nearest other input that was found is predicted {class_name(table, one['predicted'])}"
+            lines += [f"  {one['score']}: {found}", *(_changes(table, point, one) if kept else [])]
     return "\n".join(lines)
+
+
+def _features(table: Scored, point: str) -> list[str]:
+    """The first features of a point with their values."""
+    shown = features(table, point)
+    rows = [[row["feature"][:MOST_NAME], f"{row['value']:.3g}"] for row in shown.head(FEATURES).to_dict("records")]
+    return ["", *aligned([["feature", "value"], *rows]), *_more(len(shown) - FEATURES, "features"), ""]
+
+
+def _changes(table: Attacked, point: str, found: Row) -> list[str]:
+    """The largest changes of the features of a point to an input that was found."""
+    named = (found["score"], found["parameters"])
+    column = next((one for one in table.columns if (one.score, parameters_json(one.parameters)) == named), None)
+    if column is None:
+        return []
+    shown = changed_features(table, point, column).query("change != 0")
+    rows = [
+        [
+            f"  {row['feature'][:MOST_NAME]}",
+            f"{row['value']:.3g}",
+            "->",
+            f"{row['other']:.3g}",
+            f"({row['change']:+.3g})",
+        ]
+        for row in shown.head(CHANGES).to_dict("records")
+    ]
+    return [*(aligned(rows) if rows else []), *_more(len(shown) - CHANGES, "that change")]
+
+
+def _more(count: int, what: str) -> list[str]:
+    return [f"  and {count:,} more {what}"] if count > 0 else []
 
 
 def _answers(table: Scored, point: str) -> list[str]:

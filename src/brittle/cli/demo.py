@@ -75,8 +75,9 @@ def short(out: Path, quiet: bool) -> int:
 def summary(table: Table) -> str:
     """What the run found, in a few sentences and a table of the least robust points."""
     from brittle.scores import MonteCarlo
+    from brittle.store.columns import BULKY
 
-    points = table.points.drop_columns(["image"]).to_pandas().set_index("point")
+    points = table.points.drop_columns(list(BULKY)).to_pandas().set_index("point")
     flips = table[MonteCarlo(SIGMA, draws=DRAWS)].rows
     found = {SAMPLED: flips, NEAREST: table[NEAREST].rows, MODEL: table[MODEL].rows}
     holds = sum(high <= ALLOWED for high in flips["high"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from brittle.data.images import from_levels
 from brittle.data.listed import InputChunk, ListedPoints
 from brittle.data.options import ReadingOptions
 from brittle.errors import DataError, ParameterError
+from brittle.store.inputs import keeps
 
 LAYOUTS = ("nchw", "nhwc")
 """Axis orders of image arrays: channels first, which models see, and channels last."""
@@ -34,6 +36,7 @@ def array_points(
     bounds: tuple[float, float] = (0.0, 1.0),
     layout: str | None = None,
     scale_uint8: bool = False,
+    feature_names: Sequence[str] | np.ndarray | None = None,
 ) -> ListedPoints:
     """Points in memory.
 
@@ -46,6 +49,8 @@ def array_points(
         bounds: smallest and largest value of an input.
         layout: `nchw` or `nhwc` for image arrays; `nhwc` is transposed.
         scale_uint8: map whole numbers 0..255 (uint8) to the bounds.
+        feature_names: name of each number of an input, in the order of its axes; a run that keeps its inputs
+            (`brittle.store.inputs`) keeps them.
 
     Returns:
         the points.
@@ -58,7 +63,8 @@ def array_points(
     inputs = check_inputs(x, "x", options)
     labels = optional_labels(y, "y", len(inputs))
     named = text_ids(ids, "ids", len(inputs))
-    return list_points(inputs, labels, named, class_names, options, _memory_provenance(inputs, labels, named))
+    provenance = _memory_provenance(inputs, labels, named) | named_features(feature_names, "feature_names", inputs)
+    return list_points(inputs, labels, named, class_names, options, provenance)
 
 
 def array_chunks(inputs: Tensor, size: int, start: int, bounds: tuple[float, float]) -> Iterator[InputChunk]:
@@ -176,6 +182,24 @@ def text_ids(ids: Any, where: str, count: int) -> tuple[str, ...]:
     if len(found) != count:
         raise DataError("length", f"{where} has {len(found)} entries for {count} points; expected one id each")
     return tuple(str(own) for own in found)
+
+
+def named_features(names: Any, where: str, inputs: Tensor) -> dict[str, list[str]]:
+    """What the record of a run holds of the names of features: nothing where there are none, or inputs are not kept.
+
+    Raises:
+        DataError: they are no texts, or not as many as an input `inputs[0]` has numbers.
+    """
+    if names is None:
+        return {}
+    found, numbers = np.asarray(names), math.prod(inputs.shape[1:])
+    if found.size != numbers or found.dtype.kind != "U":
+        raise DataError(
+            "feature_names",
+            f"{where} holds {found.size} entries of type {found.dtype} for inputs of {numbers} numbers; expected the "
+            f"name of each as text",
+        )
+    return {"feature_names": found.reshape(-1).tolist()} if keeps(inputs.shape[1:]) else {}
 
 
 def _memory_provenance(inputs: Tensor, labels: tuple[int, ...] | None, ids: tuple[str, ...]) -> dict[str, Any]:

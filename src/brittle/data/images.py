@@ -6,7 +6,7 @@ It lies as its pixels do, as in torchvision, unless it is to be turned as its EX
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -159,6 +159,11 @@ def from_levels(levels: Tensor, bounds: tuple[float, float]) -> Tensor:
     return torch.from_numpy(table[levels.cpu().numpy()]).to(levels.device)
 
 
+def is_image(shape: Sequence[int]) -> bool:
+    """Whether inputs of this shape are drawn as images: `[1, H, W]` or `[3, H, W]`."""
+    return len(shape) == 3 and shape[0] in CHANNELS.values()
+
+
 def thumbnails(inputs: Tensor, bounds: tuple[float, float]) -> tuple[bytes, ...] | None:
     """PNG files that show the inputs, at most `THUMBNAIL_SIDE` pixels on the longer side.
 
@@ -169,7 +174,7 @@ def thumbnails(inputs: Tensor, bounds: tuple[float, float]) -> tuple[bytes, ...]
     Returns:
         one file per input, or None where `shape` is neither `[1, H, W]` nor `[3, H, W]`.
     """
-    if inputs.dim() != 4 or inputs.shape[1] not in CHANNELS.values():
+    if not is_image(inputs.shape[1:]):
         return None
     low, high = bounds
     values = np.nan_to_num(inputs.cpu().numpy().astype(np.float64), nan=low)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from brittle.data.arrays import check_inputs, list_points, optional_labels, text_ids
+from brittle.data.arrays import check_inputs, list_points, named_features, optional_labels, text_ids
 from brittle.data.files import file_digest, path_text
 from brittle.data.listed import ListedPoints
 from brittle.data.options import ReadingOptions
@@ -25,7 +25,8 @@ INPUT_KEYS, LABEL_KEYS, ID_KEYS = ("x", "images"), ("y", "labels"), ("ids", "id"
 SPLIT_KEYS = ("{split}_{key}", "{key}_{split}")
 """How the name of a split is joined to such a key, as in `test_images` or `x_test`."""
 
-CLASS_NAMES_KEY = "class_names"
+NAME_KEYS = ("class_names", "feature_names")
+"""What arrays of names are called; feature names are kept where a run keeps inputs."""
 
 _NPZ_ERRORS = (
     zipfile.BadZipFile,
@@ -47,7 +48,8 @@ _NPZ_ERRORS = (
 
 
 def read_npz(path: Path, options: ReadingOptions) -> ListedPoints:
-    """Points in a `.npz` file: `x` or `images`, `y` or `labels`, `ids`, `class_names`; nothing in it is unpickled.
+    """Points in a `.npz` file: `x` or `images`, `y` or `labels`, `ids`, `class_names`, `feature_names`; nothing is
+    unpickled.
 
     With a split the keys are those of MedMNIST (`test_images`, `test_labels`) or Keras (`x_test`, `y_test`). Three
     axes under `images` are grey images, which get a channel axis; `x` is taken as it is.
@@ -73,6 +75,7 @@ def read_npz(path: Path, options: ReadingOptions) -> ListedPoints:
         "layout": options.layout,
         "scale_uint8": options.scale_uint8,
     }
+    provenance |= named_features(arrays.get("feature_names"), where.get("feature_names", ""), inputs)
     names = arrays.get("class_names")
     class_names = None if names is None else [str(name) for name in names.reshape(-1)]
     return list_points(
@@ -104,7 +107,7 @@ def _check_records(archive: zipfile.ZipFile) -> None:
 
 
 def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
-    """Which key of a `.npz` file plays which role: `inputs`, `labels`, `ids`, `class_names`."""
+    """Which key of a `.npz` file plays which role: `inputs`, `labels`, `ids`, and those of `NAME_KEYS`."""
     roles = {"inputs": INPUT_KEYS, "labels": LABEL_KEYS, "ids": ID_KEYS}
     found = {}
     for role, names in roles.items():
@@ -113,7 +116,7 @@ def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
         found |= {role: there[0]} if there else {}
     if "inputs" not in found:
         raise _no_inputs(path, keys, split)
-    return found | ({"class_names": CLASS_NAMES_KEY} if CLASS_NAMES_KEY in keys else {})
+    return found | {key: key for key in NAME_KEYS if key in keys}
 
 
 def _no_inputs(path: Path, keys: Sequence[str], split: str | None) -> DataError:

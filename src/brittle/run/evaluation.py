@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from brittle.data import Batch
-from brittle.data.images import thumbnails
+from brittle.data.images import is_image, thumbnails
 from brittle.errors import ParameterError, listed
 from brittle.estimate import Estimate, Evidence, Status, parameters_json
 from brittle.measure import Clean, Measurement, NearestPoint, passes_of, take
@@ -20,6 +20,7 @@ from brittle.measure.base import look_for
 from brittle.model.classifier import Classifier
 from brittle.scores import Score
 from brittle.scores.sound import estimate_of
+from brittle.store.inputs import keeps, pack
 from brittle.store.schemas import COUNTEREXAMPLES, POINTS, SCORES
 
 
@@ -33,11 +34,11 @@ def evaluate(
 ) -> dict[str, pa.Table]:
     """The rows of a batch, by the kinds of shard file that hold them."""
     found = _evaluate(classifier, batch, scores, seed, rows, confidence)
-    points, table = _rows(found, scores)
+    points, table = _rows(found, scores, classifier.dtype)
     return {
         "points": points,
         "scores": table,
-        "counterexamples": _counterexamples(found, scores, classifier.bounds),
+        "counterexamples": _counterexamples(found, scores, classifier.bounds, classifier.dtype),
     }
 
 
@@ -177,8 +178,11 @@ def _mark_bad_outcomes(found: _Evaluated, clean: Clean) -> None:
             found.fail(position, Status.LABEL_RANGE, f"label {label}, the model has 0..{classes - 1}")
 
 
-def _rows(found: _Evaluated, scores: Sequence[Score]) -> tuple[pa.Table, pa.Table]:
-    """The rows of a batch: one per point, and one per point and score, point by point."""
+def _rows(found: _Evaluated, scores: Sequence[Score], dtype: torch.dtype | None) -> tuple[pa.Table, pa.Table]:
+    """The rows of a batch: one per point, and one per point and score, point by point.
+
+    `dtype` is what the network computes in, as `Classifier.dtype` says it.
+    """
     batch = found.batch
     labels = batch.labels or [None] * len(batch)
     known = [None if None in (label, own) else label == own for label, own in zip(labels, found.predicted, strict=True)]
@@ -193,6 +197,7 @@ def _rows(found: _Evaluated, scores: Sequence[Score]) -> tuple[pa.Table, pa.Tabl
         "detail": found.detail,
         "passes": found.passes,
         "image": batch.images or [None] * len(batch),
+        "input": _kept(batch, batch.inputs, dtype, [one.has_value for one in batch.status]),
     }
     rows: list[dict[str, Any]] = []
     columns = [cells(estimate) for estimate in found.estimates]
@@ -209,25 +214,39 @@ def _rows(found: _Evaluated, scores: Sequence[Score]) -> tuple[pa.Table, pa.Tabl
     return pa.Table.from_pydict(points, schema=POINTS), pa.Table.from_pylist(rows, schema=SCORES)
 
 
-def _counterexamples(found: _Evaluated, scores: Sequence[Score], bounds: tuple[float, float]) -> pa.Table:
-    """A row for every point and score that found an input with another prediction."""
+def _counterexamples(
+    found: _Evaluated, scores: Sequence[Score], bounds: tuple[float, float], dtype: torch.dtype | None
+) -> pa.Table:
+    """A row for every point and score that found an input with another prediction; `dtype` as in `_rows`."""
     rows: list[dict[str, Any]] = []
     for score, nearest in zip(scores, found.nearest, strict=True):
         if nearest is None:
             continue
         known = [position for position in found.measured if int(nearest.predicted[position]) >= 0]
         inputs, points = found.batch.inputs[known], nearest.points[known].cpu()
-        images = thumbnails(points, bounds) or [None] * len(known)
-        differences = thumbnails(_magnified(points - inputs, bounds), bounds) or [None] * len(known)
+        columns = {
+            "point": [found.batch.ids[position] for position in known],
+            "predicted": nearest.predicted[known].tolist(),
+            "image": thumbnails(points, bounds) or [None] * len(known),
+            "difference": thumbnails(_magnified(points - inputs, bounds), bounds) or [None] * len(known),
+            "input": _kept(found.batch, points, dtype, points.flatten(1).isfinite().all(1).tolist()),
+        }
         named = {"score": score.name, "parameters": parameters_json(score.parameters)}
-        rows += [
-            {"point": found.batch.ids[position], "predicted": predicted, "image": image, "difference": difference}
-            | named
-            for position, predicted, image, difference in zip(
-                known, nearest.predicted[known].tolist(), images, differences, strict=True
-            )
-        ]
+        rows += [named | dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
     return pa.Table.from_pylist(rows, schema=COUNTEREXAMPLES)
+
+
+def _kept(batch: Batch, inputs: Tensor, dtype: torch.dtype | None, wanted: Sequence[bool]) -> Sequence[bytes | None]:
+    """Inputs `[N, *shape]` of a batch as the network gets them, in cells; None where they are images, large, unwanted.
+
+    They lose no digit: single precision holds what is narrower.
+    """
+    shape = tuple(inputs.shape[1:])
+    if batch.images is not None or is_image(shape) or not keeps(shape):
+        return [None] * len(inputs)
+    seen = inputs.to("cpu", dtype or inputs.dtype)
+    cells = pack((seen if seen.dtype == torch.float64 else seen.float()).numpy())
+    return [cell if keep else None for cell, keep in zip(cells, wanted, strict=True)]
 
 
 def _magnified(difference: Tensor, bounds: tuple[float, float]) -> Tensor:

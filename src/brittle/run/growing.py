@@ -23,7 +23,7 @@ from brittle.run.growth import Continued, Growth, ScoreKey
 from brittle.run.job import Job
 from brittle.scores.sound import estimate_of
 from brittle.store.account import Account
-from brittle.store.columns import WITHOUT_VALUE, Row
+from brittle.store.columns import BULKY, WITHOUT_VALUE, Row
 from brittle.store.schemas import SCORES
 from brittle.store.table import rows_of
 
@@ -107,7 +107,7 @@ class _Held:
         Raises:
             StorageError: one is missing.
         """
-        points = {row["point"]: row for row in tables["points"].drop_columns(["image"]).to_pylist()}
+        points = {row["point"]: row for row in tables["points"].drop_columns(list(BULKY)).to_pylist()}
         rows = {
             (row["point"], (row["score"], row["parameters"])): row
             for row in rows_of(tables["scores"], scores).to_pylist()

@@ -25,6 +25,9 @@ GAUSSIAN = "gaussian"
 WITHOUT_VALUE = frozenset(status.slug for status in Status if not status.has_value)
 """Statuses, as tables write them, that no number comes with."""
 
+BULKY = ("image", "input")
+"""Columns of points that no frame for people holds."""
+
 NEAREST = 5
 """Labels that a message about a column that is not there names at most."""
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 from brittle.errors import ArtefactError, StorageError
 from brittle.estimate import parameters_json
 from brittle.store.files.records import check_present
-from brittle.store.manifest import MANIFEST, RECORD, Manifest, check_files, read_manifest
+from brittle.store.inputs import problem_of
+from brittle.store.manifest import MANIFEST, RECORD, Manifest, ShardFile, check_files, read_manifest
 from brittle.store.record import RunRecord, read_record
 from brittle.store.schemas import KINDS
 from brittle.store.shards import Fault, ShardError, decode, read_bytes, strays
@@ -29,7 +30,7 @@ def read_table(folder: str | os.PathLike[str]) -> Table:
     known = [(score.score, parameters_json(score.parameters)) for score in record.scores]
     tables: dict[str, list[pa.Table]] = {kind: [] for kind in KINDS}
     for kind, file in manifest.files:
-        rows = decode(read_bytes(folder, file), KINDS[kind], folder / file.file)
+        rows = _read(folder, kind, file, record)
         tables[kind].append(rows_of(rows, known) if kind == "scores" else rows)
     parts = {
         kind: pa.concat_tables(tables[kind]) if tables[kind] else schema.empty_table() for kind, schema in KINDS.items()
@@ -55,16 +56,32 @@ def verify(folder: str | os.PathLike[str]) -> list[Fault]:
         ArtefactError: the manifest leads out of the folder.
     """
     folder = Path(folder)
-    _, manifest = _open_run(folder)
+    record, manifest = _open_run(folder)
     faults = []
     for kind, file in manifest.files:
         try:
-            decode(read_bytes(folder, file), KINDS[kind], folder / file.file)
+            _read(folder, kind, file, record)
         except ShardError as error:
             faults.append(Fault(file.file, error.problem))
         except (StorageError, ArtefactError) as error:
             faults.append(Fault(file.file, str(error)))
     return faults + strays(folder, (file for _, file in manifest.files))
+
+
+def _read(folder: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.Table:
+    """The rows of a file of a shard; the inputs that they hold are such as the record says.
+
+    Raises:
+        ArtefactError: it leads out of the folder, has an extension type, or unpacks to far more than it holds.
+        ShardError: it is not what was written, or not what a run writes.
+        StorageError: it cannot be read.
+    """
+    path = folder / file.file
+    rows = decode(read_bytes(folder, file), KINDS[kind], path)
+    problem = problem_of(rows, record.data.input_shape) if "input" in rows.column_names else None
+    if problem is not None:
+        raise ShardError(path, problem)
+    return rows
 
 
 def _open_run(folder: Path) -> tuple[RunRecord, Manifest]:

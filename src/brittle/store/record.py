@@ -22,7 +22,7 @@ from brittle.store.files.strict_json import FormatProblem, Rule, convert
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-FORMAT = 3
+FORMAT = 4
 """Version of the run folder's layout."""
 
 SAME: Mapping[str, bool] = {"same_run": True}
@@ -123,6 +123,7 @@ class DataRecord:
         scale_uint8: whether whole numbers were mapped to the bounds.
         exif: what was done with the orientation of encoded images.
         class_names: in the order of their index, or None.
+        feature_names: of the numbers of an input, in the order of its axes (C order), or None.
         labelled: whether the points have labels.
         path: file or folder, or None.
         files: names of the files in it that were read.
@@ -144,6 +145,7 @@ class DataRecord:
     scale_uint8: bool | None = field(default=None, metadata=SAME)
     exif: str | None = field(default=None, metadata=SAME)
     class_names: tuple[str, ...] | None = field(default=None, metadata=SAME)
+    feature_names: tuple[str, ...] | None = field(default=None, metadata=SAME)
     labelled: bool = field(default=False, metadata=SAME)
     code: Mapping[str, str] | None = field(default=None, metadata=SAME)
     path: str | None = field(default=None, metadata=OTHER)

@@ -16,10 +16,12 @@ POINTS = pa.schema(
         pa.field("detail", pa.string()),
         pa.field("passes", pa.int64(), nullable=False),
         pa.field("image", pa.binary()),
+        pa.field("input", pa.binary()),
     ]
 )
 """One row per point: its id, position and name in the data, label, predicted class, what was wrong with it if
-anything, all passes spent on it, and a PNG thumbnail where the input is an image."""
+anything, all passes spent on it, a PNG thumbnail where the input is an image, and the input itself where it is none and
+small (`brittle.store.inputs`)."""
 
 SCORES = pa.schema(
     [
@@ -50,10 +52,12 @@ COUNTEREXAMPLES = pa.schema(
         pa.field("predicted", pa.int64(), nullable=False),
         pa.field("image", pa.binary()),
         pa.field("difference", pa.binary()),
+        pa.field("input", pa.binary()),
     ]
 )
 """One row per point and score that found an input with another prediction: the class there, and, where inputs are
-images, PNG thumbnails of it and of the difference, magnified to the full range around mid-grey."""
+images, PNG thumbnails of it and of the difference, magnified to the full range around mid-grey; that input itself where
+inputs are no images and small."""
 
 KINDS = {"points": POINTS, "scores": SCORES, "counterexamples": COUNTEREXAMPLES}
 """The kinds of shard file."""

@@ -19,6 +19,9 @@ from brittle.store.manifest import ShardFile
 ROWS = 1 << 8
 """Rows that are unpacked at a time."""
 
+_TEXTS = (pa.string(), pa.binary())
+"""Columns that are read so that a value of many rows is held once: a small file may hold a large one for all rows."""
+
 _SHARD = r"(points|scores|counterexamples)-\d{5,}(-\d+)?\.parquet"
 _STRAY = re.compile(rf"{_SHARD}|\.({_SHARD}|run\.json|manifest\.json)(\..*)?\.tmp", re.DOTALL)
 """Names of shards, and of the files of a run while they are written."""
@@ -90,7 +93,8 @@ def decode(content: bytes, schema: pa.Schema, path: Path) -> pa.Table:
         with opened(content, str(path)) as file:
             if not file.schema.equals(schema):
                 raise ShardError(path, f"has other columns than a run writes ({_differing(file.schema, schema)})")
-            return pa.Table.from_batches(list(file.batches(ROWS)), schema)
+        with opened(content, str(path), [one.name for one in schema if one.type in _TEXTS]) as file:
+            return pa.Table.from_batches(list(file.batches(ROWS)), file.schema).cast(schema)
     except ERRORS as error:
         raise ShardError(path, f"cannot be read as Parquet ({reason(error)})") from error
 

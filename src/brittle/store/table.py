@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from brittle.store.account import Account
-from brittle.store.columns import Column, Key, column_of, columns_of, storable
+from brittle.store.columns import BULKY, Column, Key, column_of, columns_of, storable
 from brittle.store.folder import RunFolder, check_free
 from brittle.store.record import RunRecord
 from brittle.store.schemas import COUNTEREXAMPLES
@@ -80,7 +80,7 @@ class Table:
     def wide(self) -> pd.DataFrame:
         """One row per point, in the order of the data, sorted by nothing.
 
-        The columns are those of the points (without the thumbnail), then for each score `S` with its parameters:
+        The columns are those of the points (without thumbnail and input), then for each score `S` with its parameters:
         `S.p_robust` and `S.flip_probability` for probability scores, `S` itself for the others; `S.low` and `S.high`
         (the interval of the flip probability for probability scores); `S.status`; `S.passes`; and for probability
         scores `S.evidence`, `S.counted_low`, `S.counted_high`; where points were drawn until they were decided,
@@ -88,7 +88,7 @@ class Table:
         """
         import pandas as pd
 
-        frame = self.points.drop_columns(["image"]).to_pandas().set_index("point", drop=False)
+        frame = self.points.drop_columns(list(BULKY)).to_pandas().set_index("point", drop=False)
         parts = [frame.rename_axis(None), *map(_wide, self.columns)]
         return pd.concat(parts, axis=1).reset_index(drop=True)
 

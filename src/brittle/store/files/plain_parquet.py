@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from brittle.errors import ArtefactError
@@ -70,19 +71,21 @@ class PlainFile:
         unpacked = 0
         for batch in self.file.iter_batches(batch_size=rows, columns=columns, row_groups=groups, use_threads=False):
             batch.validate(full=True)
-            unpacked += batch.nbytes
+            unpacked += sum(map(_unpacked, batch.columns))
             if unpacked > _most(self.size):
                 raise _too_large(self.name, self.size, unpacked)
             yield batch
 
 
 @contextmanager
-def opened(source: Path | bytes, name: str) -> Iterator[PlainFile]:
+def opened(source: Path | bytes, name: str, shared: Sequence[str] = ()) -> Iterator[PlainFile]:
     """A Parquet file that was found plain.
 
     Args:
         source: the file, or its bytes.
         name: what to call it in messages.
+        shared: columns of texts or bytes of which a value that many rows repeat is held once; they come as
+            dictionaries.
 
     Raises:
         ArtefactError: it has an extension type or pickled metadata, or says that it unpacks to far more than it holds.
@@ -90,7 +93,7 @@ def opened(source: Path | bytes, name: str) -> Iterator[PlainFile]:
     """
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
     place = pa.BufferReader(source) if isinstance(source, bytes) else source
-    with pq.ParquetFile(place, page_checksum_verification=True) as file:
+    with pq.ParquetFile(place, page_checksum_verification=True, read_dictionary=list(shared)) as file:
         _check_plain(file.schema_arrow, name)
         _check_size(file.metadata, size, name)
         yield PlainFile(file, size, name)
@@ -150,6 +153,14 @@ def _check_size(metadata: pq.FileMetaData, size: int, name: str) -> None:
         raise ArtefactError(
             "parquet_refused", f"{name} says that its {size:,} bytes hold {rows:,} rows; get it from another source"
         )
+
+
+def _unpacked(column: pa.Array) -> int:
+    """Bytes of a column where every row holds its own value."""
+    if not isinstance(column, pa.DictionaryArray):
+        return column.nbytes
+    sizes = pc.call_function("binary_length", [column.dictionary]).take(column.indices)
+    return column.indices.nbytes + (pc.call_function("sum", [sizes]).as_py() or 0)
 
 
 def _most(size: int) -> int:

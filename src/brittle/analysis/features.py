@@ -1,0 +1,157 @@
+"""The inputs that a run keeps, by the features of which they are made: of small inputs that are no images."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from brittle.errors import DataError
+from brittle.estimate import parameters_json
+from brittle.store.columns import Column, Key, Scored, column_of, storable
+from brittle.store.inputs import MAX_KEPT, keeps, unpack
+from brittle.store.record import DataRecord
+
+
+class Attacked(Scored, Protocol):
+    """A run with the inputs that break its predictions; a `brittle.Table` is one."""
+
+    @property
+    def counterexamples(self) -> pa.Table:
+        """The nearest inputs found with another prediction."""
+        ...
+
+
+def feature_names(data: DataRecord) -> list[str]:
+    """The name of every number of an input, in the order of its axes (C order), `[D]`.
+
+    Those that the data give, if they are as many; otherwise `x0`, `x1`, ..., and `x[0, 3]` where inputs have more axes.
+
+    Raises:
+        DataError: inputs of this shape are not kept.
+    """
+    shape = data.input_shape
+    if shape is None or not keeps(shape):
+        raise _nothing_kept(shape)
+    if data.feature_names is not None and len(data.feature_names) == math.prod(shape):
+        return [storable(name) for name in data.feature_names]
+    if len(shape) == 1:
+        return [f"x{place}" for place in range(shape[0])]
+    return [f"x[{', '.join(map(str, place))}]" for place in product(*map(range, shape))]
+
+
+def kept_inputs(table: Scored) -> np.ndarray:
+    """The inputs of all points in the order of `table.points`, `[N, D]`, float64, in the declared units.
+
+    They are what the network got, without a rounding: in the precision in which it computes. Rows of NaN are those of
+    points that were not read.
+
+    Raises:
+        DataError: the run keeps no inputs, because they are images or have more than `MAX_KEPT` numbers.
+    """
+    return _inputs(table, table.points["input"])
+
+
+def kept_counterexamples(table: Attacked, score: Key | Column | None = None) -> np.ndarray:
+    """The nearest inputs found with another prediction, `[N, D]`, in the order of `table.points`; NaN where none was.
+
+    Args:
+        table: a run.
+        score: the score that found them, as `table[score]` takes it, or its column; by default the first of the run
+            that found any.
+
+    Raises:
+        DataError: the run keeps no inputs, or has no such score, or none of its scores found such an input.
+    """
+    rows = table.counterexamples
+    found = rows.filter(_of(rows, _searched(table, score, rows)))
+    places = {point: place for place, point in enumerate(table.points["point"].to_pylist())}
+    inputs = _inputs(table, found["input"])
+    whole = np.full((len(places), inputs.shape[1]), np.nan)
+    for point, values in zip(found["point"].to_pylist(), inputs, strict=True):
+        if point in places:
+            whole[places[point]] = values
+    return whole
+
+
+def features(table: Scored, point: str) -> pd.DataFrame:
+    """The features of a point: `feature` (its name) and `value`, in the declared units, one row per feature.
+
+    Args:
+        table: a run.
+        point: its id (`find_point` gives it).
+
+    Raises:
+        DataError: the run keeps no inputs.
+    """
+    value = _inputs(table, table.points.filter(pc.field("point") == point)["input"])[0]
+    return pd.DataFrame({"feature": feature_names(table.record.data), "value": value})
+
+
+def changed_features(table: Attacked, point: str, score: Key | Column | None = None) -> pd.DataFrame:
+    """How the nearest input found with another prediction differs from a point, feature by feature.
+
+    Args:
+        table: a run.
+        point: its id (`find_point` gives it).
+        score: the score that found that input, as `table[score]` takes it, or its column; by default the first of the
+            run that found one for this point.
+
+    Returns:
+        One row per feature: `feature` (its name), `value` at the point, `other` at the input that was found, and
+        `change`, which is `other - value`, the largest absolute change first, equal ones in the order of the features;
+        in the declared units.
+
+    Raises:
+        DataError: the run keeps no inputs, has no such score, or found no such input for the point.
+    """
+    value = features(table, point)["value"].to_numpy()
+    rows = table.counterexamples.filter(pc.field("point") == point)
+    other = _inputs(table, rows.filter(_of(rows, _searched(table, score, rows)))["input"])[0]
+    frame = pd.DataFrame({"feature": feature_names(table.record.data), "value": value, "other": other})
+    frame["change"] = other - value
+    order = np.argsort(-frame["change"].abs().to_numpy(), kind="stable")
+    return frame.iloc[order].reset_index(drop=True)
+
+
+def _searched(table: Attacked, score: Key | Column | None, rows: pa.Table) -> Column:
+    """The column of a score that found one of the counterexamples `rows`."""
+    there = set(zip(rows["score"].to_pylist(), rows["parameters"].to_pylist(), strict=True))
+    asked, who = table.columns, "any score of the run"
+    if score is not None:
+        asked = (score if isinstance(score, Column) else column_of(table.columns, score),)
+        who = asked[0].label
+    for column in asked:
+        if (column.score, parameters_json(column.parameters)) in there:
+            return column
+    raise DataError(
+        "no_counterexample",
+        f"no input with another prediction was found by {who}; --scores input_margin searches for one",
+    )
+
+
+def _of(rows: pa.Table, column: Column) -> pa.Array:
+    own = (column.score, parameters_json(column.parameters))
+    pairs = zip(rows["score"].to_pylist(), rows["parameters"].to_pylist(), strict=True)
+    return pa.array([pair == own for pair in pairs], pa.bool_())
+
+
+def _inputs(table: Scored, column: pa.ChunkedArray) -> np.ndarray:
+    """The inputs in a column of points or counterexamples, `[N, D]`."""
+    shape = table.record.data.input_shape
+    if shape is None or not keeps(shape) or table.points["input"].null_count == len(table.points):
+        raise _nothing_kept(shape)
+    return unpack(column, math.prod(shape))
+
+
+def _nothing_kept(shape: tuple[int, ...] | None) -> DataError:
+    seen = "" if shape is None else f" of shape {list(shape)!s:.40}"
+    return DataError(
+        "no_inputs",
+        f"the run keeps none of its inputs{seen}; it keeps those of at most {MAX_KEPT} numbers that are no images",
+    )

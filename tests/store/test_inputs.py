@@ -1,0 +1,159 @@
+"""Inputs in a run folder: no digit is lost, and cells that hold no input are refused, whatever they weigh."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from helpers.damaged import REFUSED_BY, measured, parquet_bytes, signed
+from helpers.tables import make_table
+
+import brittle
+from brittle.errors import StorageError
+from brittle.store.inputs import MAX_KEPT, keeps, pack, unpack
+from brittle.store.reading import read_table, verify
+
+FEATURES = 5
+ODD = (0.0, -0.0, 5e-324, 1e-45, np.finfo(np.float32).max, np.finfo(np.float64).max, np.inf, -np.inf, np.nan)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(7, 1), (7, 64), (7, 3, 4), (7, MAX_KEPT), (0, 4)])
+def test_inputs_come_back_bit_by_bit(kind: Any, shape: tuple[int, ...]) -> None:
+    numbers = np.random.default_rng(0).normal(size=shape).astype(kind)
+    with np.errstate(over="ignore"):
+        numbers.reshape(-1)[: len(ODD)] = np.array(ODD).astype(kind)[: numbers.size]
+    cells = [*pack(numbers), None]
+    assert {len(cell) for cell in cells if cell is not None} <= {
+        numbers[:1].nbytes or np.prod(shape[1:]) * kind().nbytes
+    }
+    found = unpack(pa.chunked_array([pa.array(cells, pa.binary())]), int(np.prod(shape[1:])))
+    assert found[:-1].astype(kind).tobytes() == numbers.tobytes()
+    assert np.isnan(found[-1]).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "kept"),
+    [
+        ((4,), True),
+        ((), True),
+        ((MAX_KEPT,), True),
+        ((16, 16), True),
+        ((257,), False),
+        ((0,), False),
+        ((-2, -2), False),
+    ],
+)
+def test_small_inputs_are_kept(shape: tuple[int, ...], kept: bool) -> None:
+    assert keeps(shape) == kept
+
+
+def saved(folder: Path, kind: str = "points", cell: Callable[[bytes], bytes | None] | None = None, **data: Any) -> Path:
+    """A run with inputs, in the third row of which `cell` changed the input, with digests that are right."""
+    table = make_table(points=20, scores=("logit_margin", "input_margin"), features=FEATURES)
+    table = replace(table, record=replace(table.record, data=replace(table.record.data, **data)))
+    if cell is not None:
+        rows = getattr(table, kind)
+        cells = rows["input"].to_pylist()
+        cells[2] = cell(cells[2])
+        place = rows.schema.get_field_index("input")
+        table = replace(table, **{kind: rows.set_column(place, rows.schema.field(place), pa.array(cells, pa.binary()))})
+    table.save(folder)
+    return folder
+
+
+NAN, INF = (np.full(1, value, np.float32).tobytes() for value in (np.nan, np.inf))
+WRONG: dict[str, Callable[[bytes], bytes | None]] = {
+    "empty": lambda cell: b"",
+    "a byte less": lambda cell: cell[:-1],
+    "a number less": lambda cell: cell[:-4],
+    "a number more": lambda cell: cell + cell[:4],
+    "numbers of two bytes": lambda cell: cell[: 2 * FEATURES],
+    "a megabyte": lambda cell: bytes(1 << 20),
+}
+
+
+@pytest.mark.parametrize("kind", ["points", "counterexamples"])
+@pytest.mark.parametrize("what", sorted(WRONG))
+def test_a_cell_of_another_length_is_refused(what: str, kind: str, tmp_path: Path) -> None:
+    named_as_damaged(
+        saved(tmp_path / "run", kind, WRONG[what]), kind, "holds inputs that are no 5 numbers of 4 or 8 bytes"
+    )
+
+
+@pytest.mark.parametrize("kind", ["points", "counterexamples"])
+@pytest.mark.parametrize("value", [NAN, INF])
+def test_a_number_that_was_measured_is_finite(value: bytes, kind: str, tmp_path: Path) -> None:
+    place = saved(tmp_path / "run", kind, lambda cell: cell[:4] + value + cell[8:])
+    named_as_damaged(place, kind, "holds inputs with NaN or infinite numbers where they were measured")
+
+
+@pytest.mark.parametrize("shape", [None, (3, 32, 32), (MAX_KEPT + 1,), (-1, -5), (10**9, 10**9)])
+def test_inputs_of_a_run_that_keeps_none_are_refused(shape: tuple[int, ...] | None, tmp_path: Path) -> None:
+    named_as_damaged(
+        saved(tmp_path / "run", input_shape=shape), "points", "holds inputs where the run has none to keep"
+    )
+
+
+def named_as_damaged(place: Path, kind: str, problem: str) -> None:
+    with pytest.raises(StorageError, match=re.escape(problem)) as caught:
+        read_table(place)
+    assert caught.value.code == "shard_damaged"
+    found = {fault.file: fault.problem for fault in verify(place)}
+    assert problem in found[f"{kind}-00000.parquet"]
+
+
+@pytest.mark.parametrize("cell", [lambda cell: None, lambda cell: pack(np.ones((1, FEATURES)))[0]])
+@pytest.mark.parametrize("kind", ["points", "counterexamples"])
+def test_a_cell_may_be_empty_or_of_double_precision(kind: str, cell: Any, tmp_path: Path) -> None:
+    place = saved(tmp_path / "run", kind, cell)
+    assert verify(place) == []
+    assert getattr(read_table(place), kind)["input"].to_pylist()[2] == cell(b"")
+
+
+def test_nan_is_read_where_it_is_what_was_wrong(tmp_path: Path) -> None:
+    table = make_table(points=20, scores=("logit_margin",), features=FEATURES, broken=3)
+    place = table.points.schema.get_field_index("input")
+    cells = [*[NAN * FEATURES] * 3, *table.points["input"].to_pylist()[3:]]
+    points = table.points.set_column(place, table.points.schema.field(place), pa.array(cells, pa.binary()))
+    replace(table, points=points).save(tmp_path / "run")
+    assert verify(tmp_path / "run") == []
+    assert brittle.read_table(tmp_path / "run").points["input"].to_pylist() == cells
+
+
+def test_lists_are_no_cells(tmp_path: Path) -> None:
+    """885 bytes hold a list of 100,000,000 numbers; the column is refused by its type, before a value is read."""
+    place = saved(tmp_path / "run")
+    points = read_table(place).points
+    values = pa.ListArray.from_arrays(pa.array([0, *[10**6] * 20], pa.int32()), pa.array(np.zeros(10**6)))
+    listed = points.set_column(points.schema.get_field_index("input"), "input", values)
+    signed(place, "points-00000.parquet", parquet_bytes(listed))
+    with pytest.raises(StorageError, match=r"has other columns than a run writes \('input: list<"):
+        read_table(place)
+
+
+READ = """
+from brittle.store.reading import read_table
+def attempt(): return refused(read_table, "run")
+"""
+
+
+def test_a_large_value_that_all_rows_share_is_held_once(tmp_path: Path) -> None:
+    """20 rows share 20 MB; together they would be 400 MB. The file has less than 50 kB."""
+    rows = read_table(saved(tmp_path / "run")).points
+    large = pa.array([bytes(20_000_000)], pa.binary())
+    shared = pa.DictionaryArray.from_arrays(pa.array([0] * len(rows), pa.int32()), large).cast(pa.binary())
+    whole = rows.set_column(rows.schema.get_field_index("input"), rows.schema.field("input"), shared)
+    content = parquet_bytes(whole, compression="zstd", dictionary_pagesize_limit=1 << 30, write_statistics=False)
+    del shared, whole
+    assert len(content) < 50_000
+    signed(tmp_path / "run", "points-00000.parquet", content)
+    seen = measured(REFUSED_BY + READ, tmp_path)
+    assert seen["code"] is not None
+    assert seen["bytes"] < 150e6
