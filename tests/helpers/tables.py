@@ -312,7 +312,7 @@ def _counterexamples(scores: list[dict[str, list[Any]]], points: dict[str, list[
         if value is not None and np.isfinite(value)
     ]
     images = dict(zip(points["point"], points["image"], strict=True))
-    for row in rows if recipe.images else []:
+    for row in rows if recipe.images and not recipe.features else []:
         row["difference"] = difference(images[row["point"]], row["image"])
     return pa.Table.from_pylist(rows, schema=COUNTEREXAMPLES)
 

@@ -109,5 +109,17 @@ def test_another_run_is_matched_point_by_point() -> None:
             assert np.array_equal(numbers(written["value"]), value, equal_nan=True)
 
 
+def test_points_that_are_no_images_have_their_features() -> None:
+    run = make_table(points=20, scores=("monte_carlo", "input_margin"), features=5, not_found=2)
+    data = data_of(run)
+    assert data["pictures"] is None
+    assert data["inputs"]["names"] == [f"x{place}" for place in range(5)]
+    values, others = (numbers(data["inputs"][name]).reshape(20, 5) for name in ("values", "others"))
+    assert np.array_equal(values, [np.frombuffer(one, "<f4") for one in run.points["input"].to_pylist()])
+    met = {row["point"]: np.frombuffer(row["input"], "<f4") for row in run.counterexamples.to_pylist()}
+    for place, point in enumerate(data["ids"]):
+        assert np.array_equal(others[place], met.get(point, np.full(5, np.nan)), equal_nan=True)
+
+
 def test_a_run_without_scores_or_points_has_nothing_to_explore(table: Table) -> None:
     assert page_data(open_contents(make_table(points=0))) is None

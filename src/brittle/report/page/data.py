@@ -16,6 +16,7 @@ from brittle.analysis.overview import LIMIT
 from brittle.analysis.overview_text import RESTS
 from brittle.estimate import Status, parameters_json
 from brittle.report.contents import Contents
+from brittle.report.page.inputs import page_inputs
 from brittle.report.page.packed import packed
 from brittle.report.page.pictures import MAX_PAIR_BYTES, MAX_PAIRS, PER_SIDE, address, decoded, magnification, sheets
 from brittle.report.wording import show
@@ -58,6 +59,7 @@ def page_data(contents: Contents) -> dict[str, object] | None:
         "statuses": {status.slug: status.sentence for status in Status},
         "pictures": _pictures(contents, order),
         "nearest": _nearest(contents, order),
+        "inputs": page_inputs(contents),
     }
 
 

@@ -3,6 +3,7 @@
 
 import { byId, canvas, element } from "./dom.js";
 import { classOf, columns, confidence, labels, nameOf, nearest, statuses, textOf, troubleOf } from "./data.js";
+import { featuresOf } from "./features.js";
 import { fields } from "./fields.js";
 import { walk } from "./list.js";
 import { keepNote, keeps, noteOf } from "./notes.js";
@@ -28,6 +29,8 @@ export function drawCard() {
   }
   const parts = [title(point), element("p", {}, sentence(point))];
   if (pictured || images(point)) parts.push(pictures(point));
+  const features = featuresOf(point);
+  if (features) parts.push(features);
   parts.push(scores(point));
   const levels = drawLevels(point);
   if (levels) parts.push(levels);

@@ -87,6 +87,13 @@ export const pictures = written.pictures && { ...written.pictures, tiles: unpack
 /** @type {{entries: Nearest[], magnification: number}} */
 export const nearest = written.nearest;
 
+/** @type {{names: string[], values: Numbers, others: Numbers | null} | null} Features of points that are no images. */
+export const inputs = written.inputs && {
+  names: written.inputs.names,
+  values: unpacked(written.inputs.values),
+  others: written.inputs.others && unpacked(written.inputs.others),
+};
+
 export const rows = unpacked(written.rows);
 export const labels = unpacked(written.label);
 

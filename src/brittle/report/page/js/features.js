@@ -1,0 +1,45 @@
+// @ts-check
+/** The features of one point that is no image, and what its nearest input with another prediction changes. */
+
+import { element } from "./dom.js";
+import { inputs } from "./data.js";
+import { short, shown } from "./text.js";
+
+const MOST = 20;
+
+/**
+ * The features of a point: those that the nearest other input changes most first, else in their order; null without any.
+ * @param {number} point
+ */
+export function featuresOf(point) {
+  if (!inputs) return null;
+  const { names, values, others } = inputs;
+  const start = point * names.length;
+  const order = names.map((_, place) => place);
+  /** @param {number} place */
+  const change = (place) => (others ? others[start + place] - values[start + place] : NaN);
+  const found = others !== null && !Number.isNaN(change(0));
+  if (found) order.sort((one, other) => Math.abs(change(other)) - Math.abs(change(one)) || one - other);
+  const heads = found ? ["feature", "value", "nearest other", "change"] : ["feature", "value"];
+  const rows = order.slice(0, MOST).map((place) => {
+    const cells = [values[start + place], ...(found && others ? [others[start + place], change(place)] : [])];
+    return element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, shown(names[place])),
+      ...cells.map((value) => element("td", { class: "number" }, short(value))),
+    );
+  });
+  const more = names.length > MOST ? `, the ${MOST} ${found ? "that change most" : "first"} of ${names.length}` : "";
+  return element(
+    "div",
+    { class: "wide", tabindex: 0, role: "region", "aria-label": "Features of this point" },
+    element(
+      "table",
+      {},
+      element("caption", {}, `Features${more}${found ? "; the nearest input found with another prediction beside them" : ""}`),
+      element("thead", {}, element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)))),
+      element("tbody", {}, ...rows),
+    ),
+  );
+}
