@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers.change_runs import change_run, other_run
 from helpers.pages import EVERY_SCORE
-from helpers.tables import make_table
+from helpers.tables import make_table, with_value
 
 from brittle.report import open_contents
 from brittle.report.page.data import page_data
@@ -119,6 +119,13 @@ def test_points_that_are_no_images_have_their_features() -> None:
     met = {row["point"]: np.frombuffer(row["input"], "<f4") for row in run.counterexamples.to_pylist()}
     for place, point in enumerate(data["ids"]):
         assert np.array_equal(others[place], met.get(point, np.full(5, np.nan)), equal_nan=True)
+
+
+def test_numbers_beyond_single_precision_stay_what_they_are() -> None:
+    run = make_table(points=3, scores=("monte_carlo", "logit_margin"))
+    run = with_value(run, "logit_margin", [-1e300, 1.0, 2.0])
+    written = next(column for column in data_of(run)["columns"] if column["name"] == "logit_margin")
+    assert numbers(written["value"]).tolist() == [-1e300, 1.0, 2.0]
 
 
 def test_a_run_without_scores_or_points_has_nothing_to_explore(table: Table) -> None:

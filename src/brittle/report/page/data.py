@@ -105,7 +105,7 @@ def _columns(contents: Contents) -> list[Column]:
 
 def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str, object]:
     """A score of a run; `rows` are those of its table, one for each point of the page."""
-    kind = "f8" if column.is_probability else "f4"
+    kind = "f8" if column.is_probability or _is_large(rows["value"].to_numpy(np.float64)) else "f4"
     return {
         "label": column.label,
         "name": column.label.partition("(")[0],
@@ -126,9 +126,15 @@ def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str,
     }
 
 
+def _is_large(numbers: NDArray[np.float64]) -> bool:
+    """Whether a finite number is too large for single precision."""
+    finite = numbers[np.isfinite(numbers)]
+    return bool(finite.size) and float(np.abs(finite).max()) > float(np.finfo(np.float32).max)
+
+
 def _ends(numbers: NDArray[np.float64], kind: str) -> dict[str, str] | None:
     """One end of the intervals; None where no point has any."""
-    return None if np.isnan(numbers).all() else packed(numbers, kind)
+    return None if np.isnan(numbers).all() else packed(numbers, "f8" if _is_large(numbers) else kind)
 
 
 def _safer(column: Column) -> str | None:

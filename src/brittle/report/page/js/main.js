@@ -56,10 +56,10 @@ watchList();
 watchCard();
 watchSaving();
 
-for (const link of document.querySelectorAll('a[href^="#"]')) {
+for (const link of document.querySelectorAll('a[href*="#"]')) {
   link.addEventListener("click", (event) => {
     event.preventDefault(); // the address keeps what is chosen
-    unfoldTo(String(link.getAttribute("href")).slice(1));
+    unfoldTo(String(link.getAttribute("href")).replace(/^.*#/, ""));
   });
 }
 
