@@ -344,6 +344,11 @@ def test_another_run_is_switched_to_and_what_changed_is_selected(
         assert page.said == []
 
 
+def test_what_a_run_lacks_is_not_offered(page: Opened) -> None:
+    for hidden in ("#run", "#changes", "#clear", "#dragged"):
+        assert not page.page.locator(hidden).is_visible(), hidden
+
+
 def test_the_list_shows_every_point_when_it_is_scrolled(page: Opened) -> None:
     seen = set()
     for _ in range(30):

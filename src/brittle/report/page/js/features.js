@@ -38,7 +38,7 @@ export function featuresOf(point) {
       "table",
       {},
       element("caption", {}, `Features${more}${found ? "; the nearest input found with another prediction beside them" : ""}`),
-      element("thead", {}, element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)))),
+      element("thead", {}, element("tr", {}, ...heads.map((text, place) => element("th", { scope: "col", class: place ? "number" : "" }, text)))),
       element("tbody", {}, ...rows),
     ),
   );
