@@ -54,6 +54,8 @@ def test_every_score_is_there_with_its_numbers(table: Table, data: dict[str, Any
             own = column.rows[name].to_numpy(np.float64)
             if written[name] is None:
                 assert np.isnan(own).all()
+            elif written[name] == "value":
+                assert np.array_equal(own, column.value.to_numpy(np.float64), equal_nan=True)
             else:
                 kind = np.float64 if column.is_probability else np.float32
                 assert np.array_equal(numbers(written[name]), own.astype(kind), equal_nan=True), (column.label, name)
@@ -68,7 +70,9 @@ def test_states_by_these_numbers_are_those_of_the_column(table: Table, data: dic
         written = next((one for one in data["columns"] if one["label"] == column.label), None)
         if written is None or not column.is_probability or written["low"] is None:
             continue
-        value, low, high = (numbers(written[name]) for name in ("value", "low", "high"))
+        value, low, high = (
+            numbers(written["value" if written[name] == "value" else name]) for name in ("value", "low", "high")
+        )
         found = np.select(
             [np.isnan(value), high <= 1 - limit, low >= 1 - limit], ["", "holds", "breaks"], default="undecided"
         )

@@ -118,8 +118,8 @@ def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str,
         "safer": _safer(column),
         "explanation": column.explanation,
         "value": packed(rows["value"], kind),
-        "low": _ends(rows["low"].to_numpy(np.float64), kind),
-        "high": _ends(rows["high"].to_numpy(np.float64), kind),
+        "low": _ends(rows, "low", kind),
+        "high": _ends(rows, "high", kind),
         "status": _texts(rows["status"].tolist()),
         "evidence": _texts(rows["evidence"].tolist()),
         "details": _texts(rows["detail"].tolist()),
@@ -132,9 +132,14 @@ def _is_large(numbers: NDArray[np.float64]) -> bool:
     return bool(finite.size) and float(np.abs(finite).max()) > float(np.finfo(np.float32).max)
 
 
-def _ends(numbers: NDArray[np.float64], kind: str) -> dict[str, str] | None:
-    """One end of the intervals; None where no point has any."""
-    return None if np.isnan(numbers).all() else packed(numbers, "f8" if _is_large(numbers) else kind)
+def _ends(rows: pd.DataFrame, name: str, kind: str) -> dict[str, str] | str | None:
+    """One end of the intervals; `"value"` where it is the value at every point, None where no point has any."""
+    numbers, values = (rows[one].to_numpy(np.float64) for one in (name, "value"))
+    if np.isnan(numbers).all():
+        return None
+    if np.array_equal(numbers, values, equal_nan=True):
+        return "value"
+    return packed(numbers, "f8" if _is_large(numbers) else kind)
 
 
 def _safer(column: Column) -> str | None:

@@ -104,16 +104,21 @@ export const runs = written.runs.map((/** @type {{name: string, predicted: Packe
 }));
 
 /** @type {Column[]} */
-export const columns = written.columns.map((/** @type {any} */ column, /** @type {number} */ place) => ({
-  ...column,
-  place,
-  value: unpacked(column.value),
-  low: column.low && unpacked(column.low),
-  high: column.high && unpacked(column.high),
-  status: texts(column.status),
-  evidence: texts(column.evidence),
-  details: texts(column.details),
-}));
+export const columns = written.columns.map((/** @type {any} */ column, /** @type {number} */ place) => {
+  const value = unpacked(column.value);
+  /** @param {Packed | "value" | null} end */
+  const ends = (end) => (end === "value" ? value : end && unpacked(end));
+  return {
+    ...column,
+    place,
+    value,
+    low: ends(column.low),
+    high: ends(column.high),
+    status: texts(column.status),
+    evidence: texts(column.evidence),
+    details: texts(column.details),
+  };
+});
 
 const names = texts(written.names);
 const details = texts(written.details);

@@ -10,7 +10,7 @@ import { drawList, reveal, toStart, watchList } from "./list.js";
 import { drawOverview } from "./overview.js";
 import { watchSaving } from "./save.js";
 import { pictured } from "./pictures.js";
-import { drawScatter, watchScatter } from "./scatter.js";
+import { drawRing, drawScatter, watchScatter } from "./scatter.js";
 import { judge, select } from "./selection.js";
 import { listen } from "./state.js";
 
@@ -39,7 +39,7 @@ listen((changed) => {
   if ([...changed].every((name) => OPENING.includes(name))) {
     reveal();
     drawList();
-    drawScatter();
+    drawRing();
     drawCard();
     return;
   }

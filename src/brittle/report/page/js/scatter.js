@@ -12,6 +12,7 @@ import { counted } from "./text.js";
 /** @typedef {import("./fields.js").Field} Field */
 
 const canvas = /** @type {HTMLCanvasElement} */ (byId("scatter"));
+const above = /** @type {HTMLCanvasElement} */ (byId("ring"));
 const REACH = 14;
 const COLOURS = ["--accent", "--breaks", "--ink"];
 
@@ -42,7 +43,7 @@ export function drawScatter() {
   }
   pen.globalAlpha = 1;
   drawRange(on, x, y);
-  drawOpen(on, x, y);
+  drawRing();
   byId("without").textContent = without ? `${counted(without)} without one of the two numbers are not drawn.` : "";
   canvas.setAttribute("aria-label", `${x.name} across, ${y.name} upwards, one mark a point. The list holds the same points.`);
 }
@@ -111,16 +112,14 @@ function within(place) {
   return Math.min(Math.max(place, 0), 1);
 }
 
-/**
- * A ring around the open point.
- * @param {import("./paint.js").Surface} on
- * @param {Field} x
- * @param {Field} y
- */
-function drawOpen({ pen, width, height }, x, y) {
+/** Draws a ring around the open point, on a surface of its own. */
+export function drawRing() {
+  const { pen, width, height } = surface(above);
   if (state.point < 0) return;
+  const { x, y } = axes();
   const left = across(x.scale.place(x.values[state.point]), width);
   const top = up(y.scale.place(y.values[state.point]), height);
+  if (!Number.isFinite(left) || !Number.isFinite(top)) return;
   pen.strokeStyle = colour("--ink");
   pen.lineWidth = 2;
   pen.beginPath();
