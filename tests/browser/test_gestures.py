@@ -15,11 +15,14 @@ import pyarrow as pa
 import pytest
 from helpers.browser import Opened, opened
 from helpers.change_tables import LAPLACIAN, with_score
+from helpers.known_groups import BREAK, HOLD, OPEN, made
 from helpers.pages import text_of
 from helpers.tables import make_table
 from playwright.sync_api import Browser, Locator
 
-from brittle.report import open_contents
+from brittle.analysis.overview import overview
+from brittle.analysis.overview_text import how_brittle, next_steps
+from brittle.report import CHAPTERS, open_contents
 from brittle.store.schemas import POINTS as POINTS_SCHEMA
 from brittle.store.table import Table
 
@@ -341,6 +344,35 @@ def test_another_run_is_switched_to_and_what_changed_is_selected(
             press(page, name, "#changes")
             assert set(listed(page)) == own, name
             press(page, name, "#changes")
+        assert page.said == []
+
+
+ODD: dict[str, Callable[[], Table]] = {
+    "one point": lambda: made([HOLD]),
+    "one class": lambda: made([HOLD, BREAK, OPEN, OPEN], [True, False, True, False]),
+    "no labels": lambda: made([HOLD, BREAK, OPEN], [None, None, None]),
+    "all failed": lambda: made([None, None]),
+    "every group": lambda: made([HOLD, BREAK, OPEN, None] * 30, [True] * 60 + [False] * 60, [*range(10)] * 12),
+    "a model's word": lambda: made([HOLD, BREAK] * 40, evidence="modelled"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_the_first_screen_says_what_the_analysis_says(
+    browser: Browser, written: Callable[[str], Path], name: str
+) -> None:
+    """At its own limit it is the static text; at another one the script's, which shares no code with the analysis."""
+    table = ODD[name]()
+    with opened(browser, written(text_of(table, chapters=CHAPTERS[:1]))) as page:
+        lead = page.page.locator("#overview .lead")
+        assert lead.inner_text() == how_brittle(overview(table))
+        if page.page.locator("#limit").count():
+            for limit in (0.7, 0.97):
+                page.page.locator("#limit").fill(str(limit))
+                assert lead.inner_text() == how_brittle(overview(table, limit=limit))
+                steps = [step.text for step in next_steps(overview(table, limit=limit)) if "detector" not in step.text]
+                seen = page.page.locator("#overview .steps li:visible p").all_inner_texts()
+                assert [one for one in seen if "detector" not in one] == [one for one in steps if one in seen]
         assert page.said == []
 
 

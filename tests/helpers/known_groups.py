@@ -1,0 +1,45 @@
+"""Runs whose points are known to hold, to break or to be undecided, and to be right or wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+from helpers.tables import make_table
+
+from brittle.store.schemas import POINTS, SCORES
+from brittle.store.table import Table
+
+HOLD, BREAK, OPEN = (0.0, 0.05), (0.2, 0.4), (0.05, 0.2)
+"""Intervals of the flip probability at the limit 0.9."""
+
+
+def made(
+    ends: Sequence[tuple[float, float] | None],
+    right: Sequence[bool | None] | None = None,
+    classes: Sequence[int] | None = None,
+    evidence: str = "counted",
+) -> Table:
+    """A run of one score whose points have these intervals, or no number; `right` None is no label."""
+    run = make_table(points=len(ends), scores=("monte_carlo",), sigmas=(0.1,), budgets=(400,))
+    scores = run.long()
+    scores["status"] = ["nonfinite_logits" if each is None else "ok" for each in ends]
+    for name, pick in (("low", min), ("high", max), ("value", lambda each: sum(each) / 2)):
+        scores[name] = [float("nan") if each is None else pick(each) for each in ends]
+    scores["evidence"] = evidence
+    points = run.points.to_pandas()
+    labels = list(classes or [0] * len(ends))
+    known = list(right) if right is not None else [True] * len(ends)
+    points["label"] = pa.array(
+        [None if one is None else key for one, key in zip(known, labels, strict=True)]
+    ).to_pandas()
+    points["predicted"] = [
+        key if one in (None, True) else (key + 1) % 10 for one, key in zip(known, labels, strict=True)
+    ]
+    points["correct"] = known
+    return replace(
+        run,
+        points=pa.Table.from_pandas(points, schema=POINTS, preserve_index=False),
+        scores=pa.Table.from_pandas(scores, schema=SCORES, preserve_index=False),
+    )
