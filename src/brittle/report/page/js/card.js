@@ -135,7 +135,7 @@ function scoreRow(field, point) {
   const turned = probability && column.sigma === null;
   const ends = [column.low, column.high].map((all) => (all ? all[point] : NaN));
   const [low, high] = turned ? [1 - ends[1], 1 - ends[0]] : ends;
-  const interval = Number.isNaN(low) ? "–" : low === high ? "exact" : `${valueText(low, probability)} to ${valueText(high, probability)}`;
+  const interval = Number.isNaN(low) ? "–" : low === high ? "–" : `${valueText(low, probability)} to ${valueText(high, probability)}`;
   const status = textOf(column.status, point);
   const detail = textOf(column.details, point);
   const meaning = status === "ok" ? "" : [statuses[status] ?? "", detail].filter(Boolean).join(" ");
