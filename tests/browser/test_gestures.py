@@ -29,6 +29,8 @@ from brittle.store.table import Table
 pytestmark = pytest.mark.xdist_group("browser")
 
 POINTS = 300
+ALONE = CHAPTERS[:1]
+"""The first screen and the points, without the chapters and their figures."""
 
 
 def run(seed: int) -> Table:
@@ -50,7 +52,7 @@ def table() -> Table:
 
 @pytest.fixture(scope="module")
 def place(table: Table, written: Callable[[str], Path]) -> Path:
-    return written(text_of(table))
+    return written(text_of(table, chapters=ALONE))
 
 
 @pytest.fixture
@@ -335,7 +337,7 @@ def test_another_run_is_switched_to_and_what_changed_is_selected(
     browser: Browser, table: Table, written: Callable[[str], Path]
 ) -> None:
     other = run(1)
-    with opened(browser, written(text_of(table, against={"B": other}))) as page:
+    with opened(browser, written(text_of(table, against={"B": other}, chapters=ALONE))) as page:
         page.page.locator("#run").select_option(label="B")
         label = chosen(table)
         mine, theirs = (next(one for one in each.columns if one.label == label).states(0.9) for each in (table, other))
@@ -363,7 +365,7 @@ def test_the_first_screen_says_what_the_analysis_says(
 ) -> None:
     """At its own limit it is the static text; at another one the script's, which shares no code with the analysis."""
     table = ODD[name]()
-    with opened(browser, written(text_of(table, chapters=CHAPTERS[:1]))) as page:
+    with opened(browser, written(text_of(table, chapters=ALONE))) as page:
         lead = page.page.locator("#overview .lead")
         assert lead.inner_text() == how_brittle(overview(table))
         if page.page.locator("#limit").count():
