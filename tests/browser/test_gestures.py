@@ -356,7 +356,13 @@ ODD: dict[str, Callable[[], Table]] = {
     "all failed": lambda: made([None, None]),
     "every group": lambda: made([HOLD, BREAK, OPEN, None] * 30, [True] * 60 + [False] * 60, [*range(10)] * 12),
     "a model's word": lambda: made([HOLD, BREAK] * 40, evidence="modelled"),
+    "chosen points": lambda: picked(made([HOLD, BREAK, OPEN], [True, False, True])),
 }
+
+
+def picked(table: Table) -> Table:
+    """The same points, chosen from more."""
+    return replace(table, record=replace(table.record, data=replace(table.record.data, chosen_from=1000)))
 
 
 @pytest.mark.parametrize("name", ODD)

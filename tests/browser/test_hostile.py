@@ -5,10 +5,14 @@ The policy of the page would stop it, so the same is shown of the page without i
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from helpers.browser import Opened, opened
 from helpers.pages import storable, text_of
@@ -16,6 +20,7 @@ from helpers.poisoned import poisoned_run, poisoned_scores
 from helpers.tables import HOSTILE, make_table
 from playwright.sync_api import Browser
 
+from brittle.data.id_file import read_ids
 from brittle.store.table import Table
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -37,6 +42,12 @@ ACTIVE = (
 )
 """Some of the hostile texts: three call `alert`, three ask for an address."""
 
+
+FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)", "\uff1d1", "\uff0b1", "\uff0d1", "\uff20x")
+"""Texts that a spreadsheet would run, in both widths."""
+
+IDS = (*map(storable, HOSTILE), *FORMULAS, "'quoted", "back\\slash", "a\\new.png", '"a",b', " spaced ")
+"""Ids of points that a saved table must not turn into formulas or other ids."""
 
 FRAGMENTS = (
     "x",
@@ -62,6 +73,20 @@ def every_field() -> Table:
 def every_score() -> Table:
     recipe = {"points": 24, "scores": ("moments", "softmax", "monte_carlo"), "sigmas": (0.1,), "budgets": (10, 20)}
     return poisoned_scores(make_table(**recipe))
+
+
+def every_id() -> Table:
+    """Points of hostile ids, and classes of hostile names."""
+    recipe = {"points": len(IDS), "classes": len(HOSTILE), "class_names": HOSTILE, "scores": ("monte_carlo",)}
+    table = make_table(**recipe, sigmas=(0.1,), budgets=(20,), broken=2)
+    own = dict(zip(table.points["point"].to_pylist(), IDS, strict=True))
+
+    def renamed(rows: pa.Table) -> pa.Table:
+        points = pa.array([own[point] for point in rows["point"].to_pylist()], pa.string())
+        return rows.set_column(rows.column_names.index("point"), rows.schema.field("point"), points)
+
+    parts = {part: renamed(getattr(table, part)) for part in ("points", "scores", "counterexamples")}
+    return replace(table, **parts)
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +152,31 @@ def test_no_hostile_address_and_no_hostile_memory_runs_or_breaks_anything(
             found.page.reload()
             found.open_point()
         assert_nothing_happened(found)
+
+
+def test_no_character_hides_on_the_page(browser: Browser, written: Callable[[str], Path], fields: str) -> None:
+    with opened(browser, written(fields)) as found:
+        found.open_point()
+        shown = found.page.locator("main").inner_text()
+    assert "\\u202e" in shown
+    assert {one for one in shown if not one.isprintable()} <= {"\n", "\t"}
+
+
+def test_a_saved_table_runs_nothing_and_brittle_reads_its_ids(
+    browser: Browser, written: Callable[[str], Path], tmp_path: Path
+) -> None:
+    table = every_id()
+    with opened(browser, written(text_of(table))) as found:
+        with found.page.expect_download() as waiting:
+            found.page.locator("#save-csv").click()
+        place = tmp_path / "selection.csv"
+        waiting.value.save_as(place)
+    rows = list(csv.reader(io.StringIO(place.read_text(encoding="utf-8"), newline="")))
+    texts = [cell for row in rows for cell in (row[0], *row[2:6])]
+    assert [
+        text for text in texts if not text.isprintable() or text.startswith(tuple(one[0] for one in FORMULAS))
+    ] == []
+    assert sorted(read_ids(place)) == sorted(IDS)
 
 
 @pytest.mark.parametrize("policy", ["", "default-src 'none'"])

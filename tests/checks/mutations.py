@@ -948,6 +948,41 @@ MUTATIONS = (
         "report/page/test_render.py::test_the_page_is_well_formed_and_inert",
     ),
     mutation(
+        "the policy names the script of the page", "report/page/policy.py",
+        "[f\"script-src '{digest(script)}'\"]", "[\"script-src 'unsafe-inline'\"]",
+        "report/page/test_render.py::test_the_page_is_well_formed_and_inert",
+    ),
+    mutation(
+        "the policy names the style of the page", "report/page/policy.py",
+        "f\"style-src '{digest(style)}'\"]", "\"style-src 'unsafe-inline'\"]",
+        "report/page/test_render.py::test_the_page_is_well_formed_and_inert",
+    ),
+    mutation(
+        "no text ends the data of the page", "report/page/packed.py",
+        r'.replace("<", "\\u003c")', "",
+        "report/page/test_packed.py::test_no_text_ends_the_element",
+    ),
+    mutation(
+        "no character hides on the page", "report/page/js/text.js",
+        r"text.replace(/\p{C}|[^\P{Z} ]/gu, ", "text.replace(/(?!)/gu, ",
+        "browser/test_hostile.py::test_no_character_hides_on_the_page",
+    ),
+    mutation(
+        "points that were chosen are called so at every limit", "report/page/js/overview.js",
+        "return shown(`${chosen}${noise}", "return shown(`${noise}",
+        "browser/test_gestures.py::test_the_first_screen_says_what_the_analysis_says[chosen points]",
+    ),
+    mutation(
+        "a table that the page saves holds no formula", "report/page/js/save.js",
+        "GUARDED.test(text) ? `'${text}` : text;", "text;",
+        "browser/test_hostile.py::test_a_saved_table_runs_nothing_and_brittle_reads_its_ids",
+    ),
+    mutation(
+        "a table that the page saves holds the ids of the run", "report/page/js/save.js",
+        r'shown(text.replaceAll("\\", "\\\\"))', "shown(text)",
+        "browser/test_hostile.py::test_a_saved_table_runs_nothing_and_brittle_reads_its_ids",
+    ),
+    mutation(
         "the most robust points are surely so", "analysis/extremes.py",
         '.sort_values("high", kind="stable", na_position="last")', "",
         "analysis/test_extremes.py::test_the_most_robust_are_surely_so",

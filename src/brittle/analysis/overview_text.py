@@ -50,16 +50,16 @@ class NextStep:
 
 def how_brittle(found: Overview) -> str:
     """How many predictions hold and break, and how many are right; of which points, where these were chosen."""
-    return f"{_chosen(found)}{_held(found)}"
+    return f"{chosen_sentence(found.points, found.chosen_from)}{_held(found)}"
 
 
-def _chosen(found: Overview) -> str:
-    """That the points were chosen, with a blank behind it; empty where they were not."""
-    if found.chosen_from is None:
+def chosen_sentence(points: int, chosen_from: int | None) -> str:
+    """That the points of a run were chosen from so many, with a blank behind it; empty where they were not (None)."""
+    if chosen_from is None:
         return ""
-    points = "1 point of this run was" if found.points == 1 else f"{found.points:,} points of this run were"
-    chosen = chosen_text(found.points, found.chosen_from)
-    return f"The {points} {chosen}, so no share here is one of all the data. "
+    who = "1 point of this run was" if points == 1 else f"{points:,} points of this run were"
+    chosen = chosen_text(points, chosen_from)
+    return f"The {who} {chosen}, so no share here is one of all the data. "
 
 
 def _held(found: Overview) -> str:

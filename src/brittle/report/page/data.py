@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from brittle.analysis.columns import largest_budgets, safety
 from brittle.analysis.comparison import pair_points
 from brittle.analysis.overview import LIMIT
-from brittle.analysis.overview_text import RESTS
+from brittle.analysis.overview_text import RESTS, chosen_sentence
 from brittle.estimate import Status, parameters_json
 from brittle.report.contents import Contents
 from brittle.report.page.inputs import page_inputs
@@ -23,7 +23,7 @@ from brittle.report.wording import show
 from brittle.store.columns import Column
 
 MAX_NUMBERS = 6_000_000
-"""Numbers of scores that a page holds; scores beyond them, the last ones first, are left out."""
+"""Numbers of scores of a run that a page holds; scores beyond them, the last ones first, are left out."""
 
 
 def page_data(contents: Contents) -> dict[str, object] | None:
@@ -45,6 +45,7 @@ def page_data(contents: Contents) -> dict[str, object] | None:
         "label": packed(_classes(contents, "label"), "i4"),
         "limit": by.limit if by.is_probability and by.limit is not None else LIMIT,
         "confidence": contents.confidence,
+        "chosen": chosen_sentence(contents.points.num_rows, contents.record.data.chosen_from),
         "identity": _identity(contents),
         "runs": [{"name": "this run", "predicted": packed(_classes(contents, "predicted"), "i4")}]
         + [{"name": other.name, "predicted": packed(other.predicted, "i4")} for other in others],
@@ -173,7 +174,7 @@ def _texts(texts: Sequence[object]) -> dict[str, object] | None:
 
 
 def _identity(contents: Contents) -> str:
-    """What tells the notes on this run from those on another one."""
+    """What tells the notes on these points from those on others: runs over as many of the same data share theirs."""
     record = contents.record
     return f"{record.data.sha256 or record.data.path or ''}:{contents.points.num_rows}"[:200]
 

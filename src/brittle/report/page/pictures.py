@@ -59,11 +59,10 @@ def sheets(pngs: Sequence[bytes | None], order: Iterable[int]) -> Sheets:
         order: the points, that whose image matters most first.
     """
     tiles = np.full(len(pngs), -1, dtype=np.int32)
-    made: list[str] = []
     waiting: list[tuple[int, Image.Image]] = []
     placed = 0
     for point in order:
-        if placed >= MAX_TILES or sum(map(len, made)) > MAX_SHEET_BYTES:
+        if placed >= MAX_TILES:
             break
         image = decoded(pngs[point])
         if image is None:
@@ -73,6 +72,7 @@ def sheets(pngs: Sequence[bytes | None], order: Iterable[int]) -> Sheets:
         image.thumbnail((TILE, TILE))
         waiting.append((point, image))
     side = max((max(image.size) for _, image in waiting), default=0)
+    made: list[str] = []
     for start in range(0, len(waiting), PER_SIDE**2):
         if sum(map(len, made)) > MAX_SHEET_BYTES:
             tiles[[point for point, _ in waiting[start:]]] = -1

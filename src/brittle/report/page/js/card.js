@@ -70,7 +70,7 @@ function close() {
  */
 function sentence(point) {
   const predicted = predictions()[point];
-  const label = labels[point] < 0 ? "" : `, labelled ${classOf(labels[point])}: ${KINDS[kinds[point]]}`;
+  const label = labels[point] < 0 ? "" : `, labelled ${classOf(labels[point])}${predicted < 0 ? "" : `: ${KINDS[kinds[point]]}`}`;
   const what = `${predicted < 0 ? "No prediction" : `Predicted ${classOf(predicted)}`}${label}.`;
   const { probability, value } = columns[state.by];
   if (!probability || Number.isNaN(value[point])) return shown(what);
@@ -139,7 +139,7 @@ function scoreRow(field, point) {
   const status = textOf(column.status, point);
   const detail = textOf(column.details, point);
   const meaning = status === "ok" ? "" : [statuses[status] ?? "", detail].filter(Boolean).join(" ");
-  const met = nearest.entries.find((entry) => entry.point === point && entry.score === column.label);
+  const met = column.run === 0 ? nearest.entries.find((entry) => entry.point === point && entry.score === column.label) : undefined;
   const beside = met ? ` (predicted ${classOf(met.predicted)} there)` : "";
   return element(
     "tr",

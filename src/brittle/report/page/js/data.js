@@ -3,7 +3,7 @@
 
 import { byId } from "./dom.js";
 
-/** @typedef {Float64Array | Float32Array | Int32Array | Uint8Array} Numbers */
+/** @typedef {Float64Array | Float32Array | Int32Array} Numbers */
 /** @typedef {{kind: string, bytes: string}} Packed */
 /** @typedef {{names: string[], of: Packed}} PackedTexts */
 
@@ -35,7 +35,7 @@ import { byId } from "./dom.js";
 
 const written = JSON.parse(byId("data").textContent ?? "{}");
 
-const KINDS = { f8: Float64Array, f4: Float32Array, i4: Int32Array, u1: Uint8Array };
+const KINDS = { f8: Float64Array, f4: Float32Array, i4: Int32Array };
 
 /**
  * Numbers as the page holds them.
@@ -69,7 +69,10 @@ export const ownLimit = written.limit;
 /** @type {number} Of all intervals. */
 export const confidence = written.confidence;
 
-/** @type {string} What notes on this run are kept under. */
+/** @type {string} That the points were chosen from others, with a blank behind it; empty where they were not. */
+export const chosen = written.chosen;
+
+/** @type {string} What notes on these points are kept under: runs over the same data, and as many of them, share theirs. */
 export const identity = written.identity;
 
 /** @type {number} The place of the column that speaks for the run. */

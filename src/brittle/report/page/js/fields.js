@@ -93,4 +93,3 @@ export function speaking(run) {
   const deciding = own.filter(({ column }) => column.probability);
   return deciding.length ? deciding : own;
 }
-

@@ -87,7 +87,7 @@ export function watchHistogram() {
 }
 
 /**
- * The largest number below, as the field's arrays hold it.
+ * A number just below, so that a bin ends before the next one begins.
  * @param {number} value
  */
 function justBelow(value) {

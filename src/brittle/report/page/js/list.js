@@ -61,7 +61,7 @@ export function drawList() {
 }
 
 /** Draws the rows that are seen. */
-export function drawRows() {
+function drawRows() {
   const first = Math.max(0, Math.floor(box.scrollTop / HEIGHT) - BEYOND);
   const last = Math.min(selected().length, first + Math.ceil(box.clientHeight / HEIGHT) + 2 * BEYOND);
   const made = [];
@@ -118,7 +118,7 @@ function cell(point, key, kind) {
 }
 
 /**
- * Opens the point that lies `step` places further on in the selected().
+ * Opens the point that lies `step` places further on in the list.
  * @param {number} step
  */
 export function walk(step) {

@@ -2,7 +2,7 @@
 /** The first screen, alive: its groups and classes select, and follow the score and the limit that the reader chooses. */
 
 import { element } from "./dom.js";
-import { classOf, classes, columns, confidence, count, labels, ownLimit, rests, spokesman } from "./data.js";
+import { chosen, classOf, classes, columns, confidence, count, labels, ownLimit, rests, spokesman } from "./data.js";
 import { fields } from "./fields.js";
 import { classFor, kinds, predictions, selectedBut, states } from "./selection.js";
 import { KINDS, STATES, choose, state } from "./state.js";
@@ -49,11 +49,11 @@ function sentence() {
     if (labels[point] === predicted[point]) right++;
   }
   const accuracy = known ? `${share(right, known, "label")} ${known === 1 ? "is" : "are"} predicted right.` : "No point has a label, so nothing is known of how many are right.";
-  if (!probability || !rated) return accuracy;
+  if (!probability || !rated) return chosen + accuracy;
   const noise = setting ? `Under noise of ${setting}, ` : "By this score, ";
   const held = `${share(tally[0], rated, "prediction")} ${rated === 1 ? "holds" : "hold"}: kept with probability ${state.limit} or more.`;
   const rest = `${counted(tally[2])} ${tally[2] === 1 ? "breaks" : "break"} and ${counted(tally[1])} ${tally[1] === 1 ? "is" : "are"} undecided.`;
-  return shown(`${noise}${held} ${rest} ${accuracy}`);
+  return shown(`${chosen}${noise}${held} ${rest} ${accuracy}`);
 }
 
 /** What the intervals of the chosen score rest on. */

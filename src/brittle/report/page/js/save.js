@@ -6,18 +6,27 @@ import { classOf, ids, labels, nameOf, rows, textOf } from "./data.js";
 import { fields } from "./fields.js";
 import { noteOf, noted } from "./notes.js";
 import { predictions, selected, states } from "./selection.js";
-import { STATES, state } from "./state.js";
+import { STATES } from "./state.js";
+import { shown } from "./text.js";
 
-/** Characters that a spreadsheet takes for the start of a formula. */
-const GUARDED = /^[=+\-@\t\r\n']/;
+/** What a spreadsheet takes for the start of a formula, in both widths, and an apostrophe, so that it can be taken off. */
+const GUARDED = /^[=+\-@＝＋－＠\t\r\n']/;
 
 /**
  * A text as a cell of a CSV file; what a spreadsheet would run begins with an apostrophe.
  * @param {string} text
  */
-export function csvCell(text) {
+function csvCell(text) {
   const safe = GUARDED.test(text) ? `'${text}` : text;
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/**
+ * A text of the run as a cell, from which `brittle` reads it back: what cannot be seen as escapes, a backslash as two.
+ * @param {string} text
+ */
+function runCell(text) {
+  return csvCell(shown(text.replaceAll("\\", "\\\\")));
 }
 
 /**
@@ -29,19 +38,19 @@ function numberCell(number) {
 }
 
 /** The selected points in the order of the list, with every score. */
-export function selectionCsv() {
+function selectionCsv() {
   const withNotes = noted() > 0;
   const headings = ["point", "row", "name", "label", "predicted", "state"];
   for (const { column } of fields) headings.push(column.label, `${column.label}.low`, `${column.label}.high`, `${column.label}.status`);
   if (withNotes) headings.push("tags", "note");
   const predicted = predictions();
-  const lines = [headings.map(csvCell).join(",")];
+  const lines = [headings.map(runCell).join(",")];
   for (const point of selected()) {
-    const cells = [csvCell(ids[point]), String(rows[point]), csvCell(nameOf(point))];
-    cells.push(csvCell(classOf(labels[point])), csvCell(classOf(predicted[point])), STATES[states[point]]);
+    const cells = [runCell(ids[point]), String(rows[point]), runCell(nameOf(point))];
+    cells.push(...[labels[point], predicted[point]].map((number) => (number < 0 ? "" : runCell(classOf(number)))), STATES[states[point]]);
     for (const { column } of fields) {
       const { value, low, high, status } = column;
-      cells.push(numberCell(value[point]), low ? numberCell(low[point]) : "", high ? numberCell(high[point]) : "", textOf(status, point));
+      cells.push(numberCell(value[point]), low ? numberCell(low[point]) : "", high ? numberCell(high[point]) : "", runCell(textOf(status, point)));
     }
     if (withNotes) cells.push(csvCell(noteOf(point).tags), csvCell(noteOf(point).note));
     lines.push(cells.join(","));
@@ -50,7 +59,7 @@ export function selectionCsv() {
 }
 
 /** The ids of the selected points, one a line. */
-export function selectionIds() {
+function selectionIds() {
   return [...selected()].map((point) => ids[point]).join("\n") + "\n";
 }
 
@@ -70,5 +79,5 @@ function save(name, kind, text) {
 export function watchSaving() {
   byId("save-csv").addEventListener("click", () => save("selection.csv", "text/csv", selectionCsv()));
   byId("save-ids").addEventListener("click", () => save("ids.txt", "text/plain", selectionIds()));
-  byId("save-csv").title = `All scores of the selected points; the page speaks of ${fields[state.by].name}`;
+  byId("save-csv").title = "Every score of the selected points; the column state is by the chosen score and limit";
 }

@@ -6,7 +6,7 @@
  * @param {string} text
  */
 export function shown(text) {
-  return text.replace(/[^\P{C}]|[^\P{Z} ]/gu, (found) => {
+  return text.replace(/\p{C}|[^\P{Z} ]/gu, (found) => {
     const code = /** @type {number} */ (found.codePointAt(0));
     const [mark, width] = code > 0xffff ? ["\\U", 8] : code > 0xff ? ["\\u", 4] : ["\\x", 2];
     return mark + code.toString(16).padStart(width, "0");
