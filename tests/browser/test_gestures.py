@@ -349,6 +349,22 @@ def test_another_run_is_switched_to_and_what_changed_is_selected(
         assert page.said == []
 
 
+def test_the_nearest_other_inputs_of_this_run_are_not_given_to_another(
+    browser: Browser, table: Table, written: Callable[[str], Path]
+) -> None:
+    found = table.points["point"].to_pylist().index(table.counterexamples["point"][0].as_py())
+    place = written(text_of(table, against={"B": run(1)}))
+    with opened(browser, place) as page:
+        page.page.goto(f"{place.as_uri()}#point={found}")
+        page.page.reload()
+        card = page.page.locator("#card")
+        assert " there)" in card.inner_text()
+        page.page.locator("#run").select_option(label="B")
+        assert "Input margin" in card.inner_text()
+        assert " there)" not in card.inner_text()
+        assert card.locator(".pictures figure").count() <= 1
+
+
 ODD: dict[str, Callable[[], Table]] = {
     "one point": lambda: made([HOLD]),
     "one class": lambda: made([HOLD, BREAK, OPEN, OPEN], [True, False, True, False]),

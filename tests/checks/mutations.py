@@ -968,6 +968,11 @@ MUTATIONS = (
         "browser/test_hostile.py::test_no_character_hides_on_the_page",
     ),
     mutation(
+        "nearest other inputs stay with their run", "report/page/js/card.js",
+        "return columns[state.by].run === 0;", "return true;",
+        "browser/test_gestures.py::test_the_nearest_other_inputs_of_this_run_are_not_given_to_another",
+    ),
+    mutation(
         "points that were chosen are called so at every limit", "report/page/js/overview.js",
         "return shown(`${chosen}${noise}", "return shown(`${noise}",
         "browser/test_gestures.py::test_the_first_screen_says_what_the_analysis_says[chosen points]",

@@ -29,7 +29,7 @@ export function drawCard() {
   }
   const parts = [title(point), element("p", {}, sentence(point))];
   if (pictured || images(point)) parts.push(pictures(point));
-  const features = featuresOf(point);
+  const features = featuresOf(point, ofThisRun());
   if (features) parts.push(features);
   parts.push(scores(point));
   const levels = drawLevels(point);
@@ -79,9 +79,14 @@ function sentence(point) {
   return shown(`${what} ${verdict} at ${state.limit}, the probability to keep the prediction with.`);
 }
 
+/** Whether the page speaks of this run, whose nearest inputs with another prediction it holds. */
+function ofThisRun() {
+  return columns[state.by].run === 0;
+}
+
 /** @param {number} point */
 function images(point) {
-  return nearest.entries.find((entry) => entry.point === point && entry.own && entry.other);
+  return ofThisRun() ? nearest.entries.find((entry) => entry.point === point && entry.own && entry.other) : undefined;
 }
 
 /** @param {number} point */
@@ -135,11 +140,11 @@ function scoreRow(field, point) {
   const turned = probability && column.sigma === null;
   const ends = [column.low, column.high].map((all) => (all ? all[point] : NaN));
   const [low, high] = turned ? [1 - ends[1], 1 - ends[0]] : ends;
-  const interval = Number.isNaN(low) ? "–" : low === high ? "–" : `${valueText(low, probability)} to ${valueText(high, probability)}`;
+  const interval = Number.isNaN(low) || low === high ? "–" : `${valueText(low, probability)} to ${valueText(high, probability)}`;
   const status = textOf(column.status, point);
   const detail = textOf(column.details, point);
   const meaning = status === "ok" ? "" : [statuses[status] ?? "", detail].filter(Boolean).join(" ");
-  const met = column.run === 0 ? nearest.entries.find((entry) => entry.point === point && entry.score === column.label) : undefined;
+  const met = ofThisRun() ? nearest.entries.find((entry) => entry.point === point && entry.score === column.label) : undefined;
   const beside = met ? ` (predicted ${classOf(met.predicted)} there)` : "";
   return element(
     "tr",

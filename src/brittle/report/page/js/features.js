@@ -10,15 +10,16 @@ const MOST = 20;
 /**
  * The features of a point: those that the nearest other input changes most first, else in their order; null without any.
  * @param {number} point
+ * @param {boolean} beside whether that input is shown, as the page speaks of the run that found it
  */
-export function featuresOf(point) {
+export function featuresOf(point, beside) {
   if (!inputs) return null;
   const { names, values, others } = inputs;
   const start = point * names.length;
   const order = names.map((_, place) => place);
   /** @param {number} place */
   const change = (place) => (others ? others[start + place] - values[start + place] : NaN);
-  const found = others !== null && !Number.isNaN(change(0));
+  const found = beside && others !== null && !Number.isNaN(change(0));
   if (found) order.sort((one, other) => Math.abs(change(other)) - Math.abs(change(one)) || one - other);
   const heads = found ? ["feature", "value", "nearest other", "change"] : ["feature", "value"];
   const rows = order.slice(0, MOST).map((place) => {
