@@ -17,7 +17,7 @@ from helpers.browser import Opened, opened
 from helpers.change_tables import LAPLACIAN, with_score
 from helpers.known_groups import BREAK, HOLD, OPEN, made
 from helpers.pages import text_of
-from helpers.tables import make_table
+from helpers.tables import make_table, with_value
 from playwright.sync_api import Browser, Locator
 
 from brittle.analysis.overview import overview
@@ -197,7 +197,7 @@ def test_numbers_filter_by_any_score(page: Opened, frame: pd.DataFrame) -> None:
     middle = float(np.nanmedian(frame["margin"]))
     page.page.locator("#from").fill(str(middle))
     page.page.locator("#from").press("Enter")
-    values = frame["margin"].astype(np.float32).astype(np.float64)
+    values = frame["margin"]
     assert set(listed(page)) == set(ids(frame, values >= middle))
     page.page.locator("#to").fill(str(2 * middle))
     page.page.locator("#to").press("Enter")
@@ -252,8 +252,7 @@ def test_the_csv_is_the_selection(page: Opened, frame: pd.DataFrame, table: Tabl
         assert (row["name"], row["label"], row["state"]) == (own["name"], own["label_name"], own["state"])
         for label, column in columns.items():
             value: float = column.value.to_dict()[row["point"]]
-            exact = np.float64(value) if column.is_probability else np.float64(np.float32(value))
-            assert row[label] == "" if np.isnan(value) else float(row[label]) == exact
+            assert row[label] == "" if np.isnan(value) else float(row[label]) == value
             assert row[f"{label}.status"] == column.status.to_dict()[row["point"]]
 
 
@@ -266,7 +265,7 @@ def test_a_card_says_what_the_table_says(page: Opened, table: Table) -> None:
     )}  # fmt: skip
     margin = next(one for one in table.columns if one.score == "logit_margin")
     assert float(rows["Logit margin"][1].replace("−", "-")) == pytest.approx(margin.value.to_dict()[point], rel=5e-3)
-    rank = int((margin.value.astype(np.float32) < np.float32(margin.value.to_dict()[point])).sum()) + 1
+    rank = int((margin.value < margin.value.to_dict()[point]).sum()) + 1
     assert rows["Logit margin"][3] == f"{rank} of {margin.value.notna().sum()}"
     assert page.page.locator("#card figure canvas").count() >= 1
 
@@ -398,6 +397,44 @@ def test_the_first_screen_says_what_the_analysis_says(
                 seen = page.page.locator("#overview .steps li:visible p").all_inner_texts()
                 assert [one for one in seen if "detector" not in one] == [one for one in steps if one in seen]
         assert page.said == []
+
+
+def saturated() -> Table:
+    """Flip probabilities that 1 minus them does not tell apart, and per cents that a division does not reach."""
+    table = make_table(points=12, scores=("softmax", "monte_carlo"), sigmas=(0.1,), budgets=(50,))
+    labels = {column.score: column.label for column in table.columns}
+    table = with_value(table, labels["softmax"], [10.0 ** -(one + 9) for one in range(12)])
+    return with_value(table, labels["monte_carlo"], [one / 1000 for one in range(1, 13)])
+
+
+def test_what_rounds_to_one_is_ranked_and_filtered_as_it_is(browser: Browser, written: Callable[[str], Path]) -> None:
+    table = saturated()
+    with opened(browser, written(text_of(table, chapters=ALONE))) as page:
+        page.page.locator("#filter-by").select_option(label="flip probability, Monte Carlo, sigma 0.1")
+        for end in ("0.7", "0.3", "1.1"):
+            page.page.locator("#to").fill(end)
+            page.page.locator("#to").press("Enter")
+            assert count(page) == round(10 * float(end)), end
+        page.page.locator("#clear").click()
+        page.page.locator("#head").get_by_role("button", name="Sort by confidence").click()
+        assert listed(page) == table.points["point"].to_pylist()
+        page.page.locator("#rows .row").nth(5).click()
+        cells = page.page.locator("#card tbody tr", has_text="confidence").locator("td").all_inner_texts()
+        assert (cells[0], cells[2]) == ("over 99.9999%", "6 of 12")
+        assert page.said == []
+
+
+def test_a_class_is_that_of_the_labels_where_there_are_any(browser: Browser, written: Callable[[str], Path]) -> None:
+    table = made([HOLD, BREAK, OPEN] * 10, [True, None, False] * 10, [*range(10)] * 3)
+    with opened(browser, written(text_of(table, chapters=ALONE))) as page:
+        rows = page.page.locator("#overview .bars tbody tr").evaluate_all(
+            "(rows) => rows.map((row) => [row.children[0].innerText, row.children[2].innerText])"
+        )
+        own = overview(table).classes
+        known = {
+            row["name"]: f"{row['holds']} · {row['undecided']} · {row['breaks']}" for row in own.to_dict("records")
+        }
+        assert dict(rows) == known
 
 
 def test_what_a_run_lacks_is_not_offered(page: Opened) -> None:

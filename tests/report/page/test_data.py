@@ -8,14 +8,20 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+import torch
 from helpers.change_runs import change_run, other_run
 from helpers.pages import EVERY_SCORE
-from helpers.tables import make_table, with_value
+from helpers.tables import make_table
 
+import brittle
+from brittle.analysis.overview import overview
 from brittle.report import open_contents
 from brittle.report.page.data import page_data
 from brittle.report.page.packed import KINDS
+from brittle.scores import MonteCarlo, Softmax
+from brittle.store.schemas import POINTS
 from brittle.store.table import Table
 
 
@@ -57,8 +63,7 @@ def test_every_score_is_there_with_its_numbers(table: Table, data: dict[str, Any
             elif written[name] == "value":
                 assert np.array_equal(own, column.value.to_numpy(np.float64), equal_nan=True)
             else:
-                kind = np.float64 if column.is_probability else np.float32
-                assert np.array_equal(numbers(written[name]), own.astype(kind), equal_nan=True), (column.label, name)
+                assert np.array_equal(numbers(written[name]), own, equal_nan=True), (column.label, name)
         assert texts(written["status"], len(column)) == column.status.fillna("").tolist()
         assert texts(written["details"], len(column)) == column.rows["detail"].fillna("").tolist()
 
@@ -125,11 +130,43 @@ def test_points_that_are_no_images_have_their_features() -> None:
         assert np.array_equal(others[place], met.get(point, np.full(5, np.nan)), equal_nan=True)
 
 
-def test_numbers_beyond_single_precision_stay_what_they_are() -> None:
-    run = make_table(points=3, scores=("monte_carlo", "logit_margin"))
-    run = with_value(run, "logit_margin", [-1e300, 1.0, 2.0])
-    written = next(column for column in data_of(run)["columns"] if column["name"] == "logit_margin")
-    assert numbers(written["value"]).tolist() == [-1e300, 1.0, 2.0]
+def test_the_column_is_that_of_the_first_screen() -> None:
+    """A run that goes on for a limit speaks by the column that was drawn for it, as `brittle show` does."""
+    x = torch.rand(20, 3, generator=torch.Generator().manual_seed(0))
+    network = torch.nn.Linear(3, 2)
+    classifier = brittle.Classifier(network.eval())
+    run = brittle.score(
+        classifier, x, [MonteCarlo(0.3, draws=20), Softmax()], until="decided", limit=0.8, most_draws=50
+    )
+    data = data_of(run)
+    assert data["columns"][data["by"]]["label"] == getattr(overview(run).column, "label", None)
+    assert data["limit"] == overview(run).limit == 0.8
+
+
+def test_labels_and_classes_beyond_whole_numbers_of_32_bits_stay_what_they_are() -> None:
+    run = make_table(points=3, scores=("monte_carlo",))
+    points = run.points.to_pandas().assign(
+        label=[2**32 + 1, 2, 3], predicted=[1, 2, 2**33], correct=[False, True, False]
+    )
+    data = data_of(replace(run, points=pa.Table.from_pandas(points, schema=POINTS, preserve_index=False)))
+    assert numbers(data["label"]).tolist() == [2**32 + 1, 2, 3]
+    assert numbers(data["runs"][0]["correct"]).tolist() == [0, 1, 0]
+
+
+def test_classes_of_every_run_have_names() -> None:
+    first = make_table(points=40, labels=False, classes=3)
+    other = make_table(points=40, labels=False, classes=10)
+    data = data_of(first, against={"other": other})
+    predicted = {int(one) for run in data["runs"] for one in numbers(run["predicted"])}
+    assert predicted <= {int(number) for number in data["classes"]} | {-1}
+
+
+def test_points_that_another_run_does_not_hold_are_absent() -> None:
+    first = make_table(points=40)
+    other = make_table(points=30)
+    data = data_of(first, against={"other": other})
+    assert [int(numbers(run["held"]).sum()) for run in data["runs"]] == [40, 30]
+    assert [run["confidence"] for run in data["runs"]] == [first.record.confidence, other.record.confidence]
 
 
 def test_a_run_without_scores_or_points_has_nothing_to_explore(table: Table) -> None:

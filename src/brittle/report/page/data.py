@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from brittle.analysis.columns import largest_budgets, safety
 from brittle.analysis.comparison import pair_points
+from brittle.analysis.decisions import column_if_any
 from brittle.analysis.overview import LIMIT
 from brittle.analysis.overview_text import RESTS, chosen_sentence
 from brittle.estimate import Status, parameters_json
@@ -28,27 +29,29 @@ MAX_NUMBERS = 6_000_000
 
 def page_data(contents: Contents) -> dict[str, object] | None:
     """The points and scores of a run as the script of its page reads them; None for a run without points or scores."""
-    columns = _columns(contents)
+    spoken = column_if_any(contents)
+    columns = _columns(contents, spoken)
     if not contents.points.num_rows or not columns:
         return None
     ids = contents.points["point"].to_pylist()
     others = [_other(contents, name, other, columns) for name, other in contents.others.items()]
-    by = contents.chosen if contents.chosen is not None else columns[0]
+    by = spoken if spoken is not None else columns[0]
     order = _least_safe_first(by)
     return {
         "count": len(ids),
         "ids": ids,
         "names": _texts(contents.points["name"].to_pylist()),
-        "rows": packed(contents.points["row"].to_numpy(), "i4"),
+        "rows": packed(contents.points["row"].to_numpy(), "f8"),
         "details": _texts(contents.points["detail"].to_pylist()),
-        "classes": _class_names(contents),
-        "label": packed(_classes(contents, "label"), "i4"),
+        "classes": _class_names(contents, others),
+        "label": packed(_classes(contents, "label"), "f8"),
         "limit": by.limit if by.is_probability and by.limit is not None else LIMIT,
-        "confidence": contents.confidence,
         "chosen": chosen_sentence(contents.points.num_rows, contents.record.data.chosen_from),
         "identity": _identity(contents),
-        "runs": [{"name": "this run", "predicted": packed(_classes(contents, "predicted"), "i4")}]
-        + [{"name": other.name, "predicted": packed(other.predicted, "i4")} for other in others],
+        "runs": [
+            _run("this run", contents, ids),
+            *(_run(other.name, other.contents, other.points) for other in others),
+        ],
         "columns": [_column(contents, column, column.rows) | {"run": 0} for column in columns]
         + [
             _column(other.contents, column, column.rows.reindex(other.points)) | {"run": place}
@@ -66,12 +69,11 @@ def page_data(contents: Contents) -> dict[str, object] | None:
 
 @dataclass(frozen=True, eq=False)
 class _Other:
-    """Another run over the same points: of each point of this run its id there, and the class that it is given."""
+    """Another run over the same points: of each point of this run its id there, None for none."""
 
     name: str
     contents: Contents
     points: list[str | None]
-    predicted: NDArray[np.int32]
     columns: list[Column]
 
 
@@ -84,21 +86,35 @@ def _other(contents: Contents, name: str, other: Contents, columns: Sequence[Col
     pairing = pair_points(contents, other)
     partner = dict(zip(pairing.first, pairing.second, strict=True))
     points = [partner.get(point) for point in contents.points["point"].to_pylist()]
-    predicted = pd.Series(_classes(other, "predicted"), index=other.points["point"].to_pylist())
     labels = {column.label for column in columns}
     shared = [column for column in other.columns if column.label in labels]
-    return _Other(show(name, 40), other, points, predicted.reindex(points).fillna(-1).to_numpy(np.int32), shared)
+    return _Other(show(name, 40), other, points, shared)
 
 
-def _columns(contents: Contents) -> list[Column]:
-    """The scores that the page holds: of each estimator that with the most draws, and all that order points."""
+def _run(name: str, contents: Contents, points: Sequence[str | None]) -> dict[str, object]:
+    """What a run says of each of these points: whether it holds it, what it predicts, and whether that is right."""
+    own = contents.points["point"].to_pylist()
+    correct = contents.points["correct"].to_pandas().map({True: 1, False: 0}).fillna(2)
+    predicted, right = pd.Series(_classes(contents, "predicted"), index=own), pd.Series(correct.tolist(), index=own)
+    held = pd.Series(1, index=own)
+    return {
+        "name": name,
+        "confidence": contents.confidence,
+        "held": packed(held.reindex(points).fillna(0), "u1"),
+        "predicted": packed(predicted.reindex(points).fillna(-1), "f8"),
+        "correct": packed(right.reindex(points).fillna(2), "u1"),
+    }
+
+
+def _columns(contents: Contents, spoken: Column | None) -> list[Column]:
+    """The scores that the page holds: `spoken`, of each estimator that with the most draws, and all others."""
     most = {column.label for column in largest_budgets(contents.columns)}
     wanted = [
         column
         for column in contents.columns
-        if (column.label in most or not column.is_probability) and column.value.notna().any()
+        if column is spoken or ((column.label in most or not column.is_probability) and column.value.notna().any())
     ]
-    first = [column for column in wanted if contents.chosen is not None and column.label == contents.chosen.label]
+    first = [column for column in wanted if column is spoken]
     kept = max(1, MAX_NUMBERS // max(1, 3 * contents.points.num_rows))
     labels = {column.label for column in [*first, *wanted][:kept]}
     return [column for column in wanted if column.label in labels]
@@ -106,7 +122,6 @@ def _columns(contents: Contents) -> list[Column]:
 
 def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str, object]:
     """A score of a run; `rows` are those of its table, one for each point of the page."""
-    kind = "f8" if column.is_probability or _is_large(rows["value"].to_numpy(np.float64)) else "f4"
     return {
         "label": column.label,
         "name": column.label.partition("(")[0],
@@ -118,29 +133,23 @@ def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str,
         "probability": column.is_probability,
         "safer": _safer(column),
         "explanation": column.explanation,
-        "value": packed(rows["value"], kind),
-        "low": _ends(rows, "low", kind),
-        "high": _ends(rows, "high", kind),
+        "value": packed(rows["value"], "f8"),
+        "low": _ends(rows, "low"),
+        "high": _ends(rows, "high"),
         "status": _texts(rows["status"].tolist()),
         "evidence": _texts(rows["evidence"].tolist()),
         "details": _texts(rows["detail"].tolist()),
     }
 
 
-def _is_large(numbers: NDArray[np.float64]) -> bool:
-    """Whether a finite number is too large for single precision."""
-    finite = numbers[np.isfinite(numbers)]
-    return bool(finite.size) and float(np.abs(finite).max()) > float(np.finfo(np.float32).max)
-
-
-def _ends(rows: pd.DataFrame, name: str, kind: str) -> dict[str, str] | str | None:
+def _ends(rows: pd.DataFrame, name: str) -> dict[str, str] | str | None:
     """One end of the intervals; `"value"` where it is the value at every point, None where no point has any."""
     numbers, values = (rows[one].to_numpy(np.float64) for one in (name, "value"))
     if np.isnan(numbers).all():
         return None
     if np.array_equal(numbers, values, equal_nan=True):
         return "value"
-    return packed(numbers, "f8" if _is_large(numbers) else kind)
+    return packed(numbers, "f8")
 
 
 def _safer(column: Column) -> str | None:
@@ -154,15 +163,17 @@ def _least_safe_first(column: Column) -> NDArray[np.intp]:
     return np.argsort(values.to_numpy(dtype=np.float64), kind="stable")  # NaN last
 
 
-def _classes(contents: Contents, field: str) -> NDArray[np.int32]:
+def _classes(contents: Contents, field: str) -> NDArray[np.float64]:
     """The class of each point; -1 for none."""
-    return contents.points[field].to_pandas().fillna(-1).to_numpy().astype(np.int32)
+    return contents.points[field].to_pandas().fillna(-1).to_numpy(np.float64)
 
 
-def _class_names(contents: Contents) -> dict[str, str]:
-    """Names of the classes that points have, by their numbers."""
-    seen = np.union1d(_classes(contents, "label"), _classes(contents, "predicted"))
-    return {str(number): contents.class_text(float(number)) for number in seen.tolist() if number >= 0}
+def _class_names(contents: Contents, others: Sequence[_Other]) -> dict[str, str]:
+    """Names of the classes that points and the inputs near them have in any run, by their numbers."""
+    runs = (contents, *(other.contents for other in others))
+    seen = {number for run in runs for field in ("label", "predicted") for number in _classes(run, field).tolist()}
+    seen |= {float(number) for number in contents.counterexamples["predicted"].to_pylist()}
+    return {str(int(number)): contents.class_text(number) for number in sorted(seen) if number >= 0}
 
 
 def _texts(texts: Sequence[object]) -> dict[str, object] | None:

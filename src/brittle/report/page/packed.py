@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-KINDS = {"f8": "<f8", "f4": "<f4", "i4": "<i4"}
+KINDS = {"f8": "<f8", "i4": "<i4", "u1": "u1"}
 """The kinds of numbers that a page holds, and how NumPy writes them."""
 
 

@@ -2,16 +2,16 @@
 /** The open point: its images, every score in words, its place in each order, tags and notes. */
 
 import { byId, canvas, element } from "./dom.js";
-import { classOf, columns, confidence, labels, nameOf, nearest, statuses, textOf, troubleOf } from "./data.js";
+import { classOf, columns, labels, nameOf, nearest, runs, statuses, textOf, troubleOf } from "./data.js";
 import { featuresOf } from "./features.js";
 import { fields } from "./fields.js";
 import { walk } from "./list.js";
-import { keepNote, keeps, noteOf } from "./notes.js";
+import { LONGEST, keepNote, keeps, noteOf } from "./notes.js";
 import { drawDifference, drawPicture, drawWhole, imageAt, pictured } from "./pictures.js";
 import { drawLevels } from "./levels.js";
 import { kinds, places, predictions, selected, states } from "./selection.js";
 import { KINDS, STATES, choose, state } from "./state.js";
-import { counted, short, shown, valueText } from "./text.js";
+import { confidenceText, counted, percentOf, shown, valueText } from "./text.js";
 
 /** @typedef {import("./fields.js").Field} Field */
 
@@ -73,6 +73,7 @@ function sentence(point) {
   const label = labels[point] < 0 ? "" : `, labelled ${classOf(labels[point])}${predicted < 0 ? "" : `: ${KINDS[kinds[point]]}`}`;
   const what = `${predicted < 0 ? "No prediction" : `Predicted ${classOf(predicted)}`}${label}.`;
   const { probability, value } = columns[state.by];
+  if (states[point] === 4) return shown(`${runs[columns[state.by].run].name} does not hold this point.`);
   if (!probability || Number.isNaN(value[point])) return shown(what);
   const name = STATES[states[point]];
   const verdict = name === "undecided" ? "It is undecided" : `It ${name}`;
@@ -102,14 +103,15 @@ function pictures(point) {
   const other = canvas({ role: "img", "aria-label": "The nearest input found with another prediction" });
   const apart = canvas({ role: "img", "aria-label": "What was changed" });
   const times = nearest.magnification;
+  const said = element("figcaption", {}, `what was changed, ${times === 1 ? "as large as it is" : `${times} times as large`}; grey is nothing`);
   holder.append(
     element("figure", {}, other, element("figcaption", {}, shown(`nearest found that is predicted ${classOf(found.predicted)}`))),
-    element("figure", {}, apart, element("figcaption", {}, `what was changed, ${times === 1 ? "as large as it is" : `${times} times as large`}; grey is nothing`)),
+    element("figure", {}, apart, said),
   );
   void Promise.all([imageAt(found.own), imageAt(found.other)]).then(([first, second]) => {
     drawWhole(own, first);
     drawWhole(other, second);
-    drawDifference(apart, first, second, times);
+    if (drawDifference(apart, first, second, times)) said.append("; the largest changes are cut");
   });
   return holder;
 }
@@ -117,7 +119,7 @@ function pictures(point) {
 /** @param {number} point */
 function scores(point) {
   const run = columns[state.by].run;
-  const heads = ["score", "value", `${short(100 * confidence)}% interval`, "rank", "status"];
+  const heads = ["score", "value", `${percentOf(runs[run].confidence)} interval`, "rank", "status"];
   return element(
     "div",
     { class: "wide", tabindex: 0, role: "region", "aria-label": "Every score of this point" },
@@ -136,11 +138,13 @@ function scores(point) {
  * @param {number} point
  */
 function scoreRow(field, point) {
-  const { column, probability, values } = field;
+  const { column, probability } = field;
   const turned = probability && column.sigma === null;
   const ends = [column.low, column.high].map((all) => (all ? all[point] : NaN));
-  const [low, high] = turned ? [1 - ends[1], 1 - ends[0]] : ends;
-  const interval = Number.isNaN(low) || low === high ? "–" : `${valueText(low, probability)} to ${valueText(high, probability)}`;
+  /** @param {number} value */
+  const text = (value) => (turned ? confidenceText(value) : valueText(value, probability));
+  const [low, high] = turned ? [ends[1], ends[0]] : ends;
+  const interval = Number.isNaN(low) || low === high ? "–" : `${text(low)} to ${text(high)}`;
   const status = textOf(column.status, point);
   const detail = textOf(column.details, point);
   const meaning = status === "ok" ? "" : [statuses[status] ?? "", detail].filter(Boolean).join(" ");
@@ -150,7 +154,7 @@ function scoreRow(field, point) {
     "tr",
     { class: column.place === state.by ? "chosen" : "" },
     element("th", { scope: "row" }, shown(field.short)),
-    element("td", {}, shown(valueText(values[point], probability) + beside)),
+    element("td", {}, shown(text(column.value[point]) + beside)),
     element("td", {}, interval),
     element("td", {}, rankText(field, point)),
     element("td", {}, shown(status), ...(meaning ? [element("small", {}, shown(meaning))] : [])),
@@ -163,15 +167,15 @@ function scoreRow(field, point) {
  * @param {number} point
  */
 function rankText(field, point) {
-  const { safer, values } = field;
-  if (!safer || Number.isNaN(values[point])) return "–";
+  const { safer, order } = field;
+  if (!safer || Number.isNaN(order[point])) return "–";
   const sign = safer === "higher" ? 1 : -1;
   let all = sorted.get(field.key);
   if (!all) {
-    all = Float64Array.from(values, (value) => sign * value).filter((value) => !Number.isNaN(value)).sort();
+    all = Float64Array.from(order, (value) => sign * value).filter((value) => !Number.isNaN(value)).sort();
     sorted.set(field.key, all);
   }
-  const own = sign * values[point];
+  const own = sign * order[point];
   let [low, high] = [0, all.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -184,8 +188,8 @@ function rankText(field, point) {
 /** @param {number} point */
 function remarks(point) {
   const own = noteOf(point);
-  const tags = /** @type {HTMLInputElement} */ (element("input", { type: "text", id: "tags" }));
-  const note = /** @type {HTMLTextAreaElement} */ (element("textarea", { rows: 2, id: "note" }));
+  const tags = /** @type {HTMLInputElement} */ (element("input", { type: "text", id: "tags", maxlength: LONGEST }));
+  const note = /** @type {HTMLTextAreaElement} */ (element("textarea", { rows: 2, id: "note", maxlength: LONGEST }));
   tags.value = own.tags;
   note.value = own.note;
   const where = element("p", { class: "aside" }, "");

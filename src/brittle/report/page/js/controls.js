@@ -137,11 +137,20 @@ function inRunOf(field, key) {
 function filter() {
   const field = fieldBy(filterBy.value);
   if (!field) return;
-  const factor = field.probability ? 100 : 1;
-  const low = from.value === "" ? -Infinity : Number(from.value) / factor;
-  const high = to.value === "" ? Infinity : Number(to.value) / factor;
+  const low = from.value === "" ? -Infinity : typed(from.value, field.probability);
+  const high = to.value === "" ? Infinity : typed(to.value, field.probability);
   if (Number.isNaN(low) || Number.isNaN(high)) return;
   const ranges = without(field.key);
   if (Number.isFinite(low) || Number.isFinite(high)) ranges[field.key] = [low, high];
   choose({ ranges });
+}
+
+/**
+ * A number as it is typed; one in per cent as the nearest to the decimal that is meant, which a division is not.
+ * @param {string} text
+ * @param {boolean} inPercent
+ */
+function typed(text, inPercent) {
+  if (!inPercent) return Number(text);
+  return /e/i.test(text) ? Number(text) / 100 : Number(`${text}e-2`);
 }

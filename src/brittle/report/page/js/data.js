@@ -3,7 +3,7 @@
 
 import { byId } from "./dom.js";
 
-/** @typedef {Float64Array | Float32Array | Int32Array} Numbers */
+/** @typedef {Float64Array | Int32Array | Uint8Array} Numbers */
 /** @typedef {{kind: string, bytes: string}} Packed */
 /** @typedef {{names: string[], of: Packed}} PackedTexts */
 
@@ -35,7 +35,7 @@ import { byId } from "./dom.js";
 
 const written = JSON.parse(byId("data").textContent ?? "{}");
 
-const KINDS = { f8: Float64Array, f4: Float32Array, i4: Int32Array };
+const KINDS = { f8: Float64Array, i4: Int32Array, u1: Uint8Array };
 
 /**
  * Numbers as the page holds them.
@@ -65,9 +65,6 @@ export const ids = written.ids;
 
 /** @type {number} A prediction holds where it is kept with this probability, unless the reader names another one. */
 export const ownLimit = written.limit;
-
-/** @type {number} Of all intervals. */
-export const confidence = written.confidence;
 
 /** @type {string} That the points were chosen from others, with a blank behind it; empty where they were not. */
 export const chosen = written.chosen;
@@ -100,10 +97,18 @@ export const inputs = written.inputs && {
 export const rows = unpacked(written.rows);
 export const labels = unpacked(written.label);
 
-/** @type {{name: string, predicted: Numbers}[]} */
-export const runs = written.runs.map((/** @type {{name: string, predicted: Packed}} */ run) => ({
-  name: run.name,
+/**
+ * A run: of its intervals the confidence, and of each point whether it holds it, its prediction (-1 for none), and whether
+ * that is right: 0 no, 1 yes, 2 not known.
+ * @typedef {{name: string, confidence: number, held: Numbers, predicted: Numbers, correct: Numbers}} Run
+ */
+
+/** @type {Run[]} */
+export const runs = written.runs.map((/** @type {any} */ run) => ({
+  ...run,
+  held: unpacked(run.held),
   predicted: unpacked(run.predicted),
+  correct: unpacked(run.correct),
 }));
 
 /** @type {Column[]} */

@@ -15,6 +15,7 @@ import { even, symmetricLog, tail, turned } from "./scales.js";
  * @property {string} short without its run
  * @property {Column} column
  * @property {Numbers} values
+ * @property {Numbers} order what sorts and ranks: of a confidence the flip probability, negated, so that those near 1 differ
  * @property {boolean} probability
  * @property {"higher" | "lower" | null} safer
  * @property {Scale} scale
@@ -33,13 +34,13 @@ function fieldOf(column) {
   if (column.probability && column.sigma === null) {
     const values = Float64Array.from(column.value, (flip) => 1 - flip);
     const short = `confidence, by ${column.title.toLowerCase()}`;
-    return { key, name: short + of, short, column, values, probability: true, safer: "higher", scale: turned() };
+    return { key, name: short + of, short, column, values, order: column.value.map((flip) => -flip), probability: true, safer: "higher", scale: turned() };
   }
   const what = column.probability ? "flip probability, " : "";
   const noise = column.setting && `, ${column.setting}`;
   const short = `${what}${titleOf(column)}${noise}`;
   const scale = column.probability ? tail() : scaleOf(column.value);
-  return { key, name: short + of, short, column, values: column.value, probability: column.probability, safer: column.safer, scale };
+  return { key, name: short + of, short, column, values: column.value, order: column.value, probability: column.probability, safer: column.safer, scale };
 }
 
 /**

@@ -50,10 +50,10 @@ export function drawHistogram() {
 
 /** Points in each bin, by their states. */
 function tallies() {
-  const { scale, values } = fields[state.by];
+  const { scale, values, key } = fields[state.by];
   const bins = Array.from({ length: scale.edges.length - 1 }, () => STATES.map(() => 0));
   for (let point = 0; point < count; point++) {
-    if (Number.isFinite(values[point]) && selectedBut(point, "ranges")) bins[binOf(scale.edges, values[point])][states[point]]++;
+    if (Number.isFinite(values[point]) && selectedBut(point, { range: key })) bins[binOf(scale.edges, values[point])][states[point]]++;
   }
   return bins;
 }

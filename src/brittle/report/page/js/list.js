@@ -7,7 +7,7 @@ import { fieldBy, fields } from "./fields.js";
 import { drawPicture, pictured } from "./pictures.js";
 import { kinds, places, predictions, selected, states } from "./selection.js";
 import { STATES, choose, state } from "./state.js";
-import { counted, shown, valueText } from "./text.js";
+import { confidenceText, counted, shown, valueText } from "./text.js";
 
 const HEIGHT = 44;
 const BEYOND = 6;
@@ -111,9 +111,11 @@ function cell(point, key, kind) {
   }
   const field = fieldBy(key);
   if (!field) return element("span");
-  const value = valueText(field.values[point], field.probability);
+  const turned = field.probability && field.column.sigma === null;
+  const value = turned ? confidenceText(field.column.value[point]) : valueText(field.values[point], field.probability);
   if (field.column.place !== state.by || !field.column.probability) return element("span", { class: kind }, value);
   const name = STATES[states[point]];
+  if (name === "absent") return element("span", { class: kind }, name);
   return element("span", { class: kind }, value, element("small", { class: name }, name));
 }
 

@@ -6,12 +6,14 @@ import { identity, ids } from "./data.js";
 /** @typedef {{tags: string, note: string}} Note */
 
 const KEY = `brittle notes ${identity}`;
-const LONGEST = 2000;
+
+/** How long a note is at most. */
+export const LONGEST = 2000;
 
 let kept = true;
 
 /** @type {Map<string, Note>} */
-const notes = new Map(stored());
+let notes = new Map(stored());
 
 /** @returns {[string, Note][]} */
 function stored() {
@@ -47,6 +49,7 @@ export function tagsOf(point) {
  * @param {Note} note
  */
 export function keepNote(point, note) {
+  if (kept) notes = new Map(stored()); // another window may have kept some
   const cut = { tags: note.tags.slice(0, LONGEST), note: note.note.slice(0, LONGEST) };
   if (cut.tags || cut.note) notes.set(ids[point], cut);
   else notes.delete(ids[point]);

@@ -2,11 +2,11 @@
 /** The first screen, alive: its groups and classes select, and follow the score and the limit that the reader chooses. */
 
 import { element } from "./dom.js";
-import { chosen, classOf, classes, columns, confidence, count, labels, ownLimit, rests, spokesman } from "./data.js";
+import { chosen, classOf, classes, columns, count, ownLimit, rests, runs, spokesman } from "./data.js";
 import { fields } from "./fields.js";
-import { classFor, kinds, predictions, selectedBut, states } from "./selection.js";
+import { classFor, kinds, selectedBut, states } from "./selection.js";
 import { KINDS, STATES, choose, state } from "./state.js";
-import { counted, percent, share, shown } from "./text.js";
+import { counted, percent, percentOf, share, shown } from "./text.js";
 
 const DECIDED = STATES.slice(0, 3);
 const FEW = 12;
@@ -19,6 +19,9 @@ const where = overview?.querySelector(".where") ?? null;
 const sure = overview?.querySelector(".sure") ?? null;
 const steps = [...(overview?.querySelectorAll(".steps li[data-state]") ?? [])];
 const written = { lead: lead?.textContent ?? "", where: where?.textContent ?? "", sure: sure?.textContent ?? "" };
+
+/** @type {Map<HTMLElement, string>} The commands as they were written. */
+const commands = new Map();
 
 let allClasses = false;
 
@@ -37,18 +40,15 @@ export function drawOverview() {
 /** How many predictions hold and break by the chosen score and limit, and how many are right. */
 function sentence() {
   const { probability, setting } = columns[state.by];
-  const tally = [0, 0, 0, 0];
-  for (let point = 0; point < count; point++) tally[states[point]]++;
-  const rated = count - tally[3];
-  const predicted = predictions();
-  let known = 0;
-  let right = 0;
+  const tally = STATES.map(() => 0);
+  const known = [0, 0, 0];
   for (let point = 0; point < count; point++) {
-    if (labels[point] < 0 || predicted[point] < 0) continue;
-    known++;
-    if (labels[point] === predicted[point]) right++;
+    tally[states[point]]++;
+    known[kinds[point]]++;
   }
-  const accuracy = known ? `${share(right, known, "label")} ${known === 1 ? "is" : "are"} predicted right.` : "No point has a label, so nothing is known of how many are right.";
+  const rated = tally[0] + tally[1] + tally[2];
+  const [right, all] = [known[0], known[0] + known[1]];
+  const accuracy = all ? `${share(right, all, "label")} ${all === 1 ? "is" : "are"} predicted right.` : "No point has a label, so nothing is known of how many are right.";
   if (!probability || !rated) return chosen + accuracy;
   const noise = setting ? `Under noise of ${setting}, ` : "By this score, ";
   const held = `${share(tally[0], rated, "prediction")} ${rated === 1 ? "holds" : "hold"}: kept with probability ${state.limit} or more.`;
@@ -58,7 +58,7 @@ function sentence() {
 
 /** What the intervals of the chosen score rest on. */
 function evidenceText() {
-  const { probability, evidence, value } = columns[state.by];
+  const { probability, evidence, value, run } = columns[state.by];
   if (!probability || !evidence) return "";
   const tallies = evidence.names.map(() => 0);
   let rated = 0;
@@ -71,7 +71,10 @@ function evidenceText() {
     rests[name] && tallies[place] ? [`${counted(tallies[place])} of ${counted(rated)} intervals ${rests[name]}.`] : [],
   );
   const said = parts.length ? parts.join(" ") : "All intervals count noisy copies and hold for every network.";
-  return `A point is called only where its whole ${Number((100 * confidence).toPrecision(4))}% interval lies on one side. ${said}`;
+  const missing = count - rated;
+  const lost = missing ? ` ${share(missing, count, "point")} ${count === 1 ? "has" : "have"} no number.` : "";
+  const { confidence } = runs[run];
+  return `A point is called only where its whole ${percentOf(confidence)} interval lies on one side. ${said}${lost}`;
 }
 
 function drawGroups() {
@@ -107,7 +110,7 @@ function drawGroups() {
 
 function drawBars() {
   if (!bars) return;
-  const tallies = new Map(classes.map((number) => [number, [0, 0, 0, 0]]));
+  const tallies = new Map(classes.map((number) => [number, STATES.map(() => 0)]));
   for (let point = 0; point < count; point++) {
     const tally = selectedBut(point, "class") ? tallies.get(classFor(point)) : undefined;
     if (tally) tally[states[point]]++;
@@ -169,11 +172,24 @@ function drawStep(step) {
   const text = step.querySelector("p");
   if (text) text.textContent = (text.textContent ?? "").replace(/^[\d,]+/, counted(points));
   const command = step.querySelector("code");
-  if (command) command.textContent = (command.textContent ?? "").replace(/--limit \S+/, `--limit ${state.limit}`);
+  if (command) {
+    commands.set(step, commands.get(step) ?? command.textContent ?? "");
+    command.hidden = state.by !== spokesman; // it reads the score that the run is spoken of by
+    command.textContent = atLimit(commands.get(step) ?? "");
+  }
   if (step.querySelector("button")) return;
   const click = () => {
     choose({ kind, state: name, changed: "", inClass: -1, ranges: {}, find: "" });
     document.getElementById("explore")?.scrollIntoView();
   };
   step.append(element("button", { type: "button", click }, "Show them"));
+}
+
+/**
+ * A command for the limit that is chosen.
+ * @param {string} command
+ */
+function atLimit(command) {
+  if (state.limit === ownLimit) return command;
+  return command.replace(/--limit \S+/, `--limit ${state.limit}`).replace(/ --most-draws \S+/, "");
 }

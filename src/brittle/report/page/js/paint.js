@@ -7,7 +7,7 @@
 export const MARGIN = { left: 56, right: 12, top: 24, bottom: 40 };
 
 /** Colours of the states, in their order. */
-export const STATE_COLOURS = ["--accent", "--undecided", "--breaks", "--rule"];
+export const STATE_COLOURS = ["--accent", "--undecided", "--breaks", "--rule", "--rule", "--accent"];
 
 const FONT = '12px system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Arial, "Liberation Sans", sans-serif';
 

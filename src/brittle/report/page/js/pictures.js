@@ -61,17 +61,23 @@ export function drawWhole(canvas, image) {
  * @param {HTMLImageElement} own
  * @param {HTMLImageElement} other
  * @param {number} times
+ * @returns {boolean} whether anything was cut
  */
 export function drawDifference(canvas, own, other, times) {
   const pen = canvas.getContext("2d", { willReadFrequently: true });
-  if (!pen) return;
+  if (!pen) return false;
   drawWhole(canvas, other);
   const { width, height } = canvas;
   const second = pen.getImageData(0, 0, width, height);
   pen.drawImage(own, 0, 0, width, height);
   const first = pen.getImageData(0, 0, width, height).data;
+  let cut = false;
   for (let place = 0; place < first.length; place++) {
-    if (place % 4 !== 3) second.data[place] = 128 + times * (second.data[place] - first[place]);
+    if (place % 4 === 3) continue;
+    const change = 128 + times * (second.data[place] - first[place]);
+    cut ||= change < 0 || change > 255;
+    second.data[place] = change;
   }
   pen.putImageData(second, 0, 0);
+  return cut;
 }

@@ -2,7 +2,7 @@
 /** The selection as files: CSV, and ids for `brittle score --ids`. */
 
 import { byId, element } from "./dom.js";
-import { classOf, ids, labels, nameOf, rows, textOf } from "./data.js";
+import { classOf, ids, labels, nameOf, rows, runs, textOf } from "./data.js";
 import { fields } from "./fields.js";
 import { noteOf, noted } from "./notes.js";
 import { predictions, selected, states } from "./selection.js";
@@ -37,17 +37,29 @@ function numberCell(number) {
   return Number.isNaN(number) ? "" : String(number);
 }
 
+/**
+ * Whether a point holds; empty where the chosen score does not say.
+ * @param {number} point
+ */
+function stateCell(point) {
+  const name = STATES[states[point]];
+  return name === "unjudged" ? "" : name;
+}
+
 /** The selected points in the order of the list, with every score. */
 function selectionCsv() {
   const withNotes = noted() > 0;
   const headings = ["point", "row", "name", "label", "predicted", "state"];
-  for (const { column } of fields) headings.push(column.label, `${column.label}.low`, `${column.label}.high`, `${column.label}.status`);
+  for (const { column } of fields) {
+    const name = column.run ? `${runs[column.run].name}: ${column.label}` : column.label;
+    headings.push(name, `${name}.low`, `${name}.high`, `${name}.status`);
+  }
   if (withNotes) headings.push("tags", "note");
   const predicted = predictions();
   const lines = [headings.map(runCell).join(",")];
   for (const point of selected()) {
     const cells = [runCell(ids[point]), String(rows[point]), runCell(nameOf(point))];
-    cells.push(...[labels[point], predicted[point]].map((number) => (number < 0 ? "" : runCell(classOf(number)))), STATES[states[point]]);
+    cells.push(...[labels[point], predicted[point]].map((number) => (number < 0 ? "" : runCell(classOf(number)))), stateCell(point));
     for (const { column } of fields) {
       const { value, low, high, status } = column;
       cells.push(numberCell(value[point]), low ? numberCell(low[point]) : "", high ? numberCell(high[point]) : "", runCell(textOf(status, point)));

@@ -1,7 +1,7 @@
 // @ts-check
 /** Which points are selected, in which order; and for each view those that all other views select. */
 
-import { classOf, classes, columns, count, ids, labels, nameOf, runs } from "./data.js";
+import { classOf, classes, columns, count, ids, labelled, labels, nameOf, runs } from "./data.js";
 import { fieldBy } from "./fields.js";
 import { tagsOf } from "./notes.js";
 import { CHANGES, KINDS, STATES, state } from "./state.js";
@@ -22,7 +22,9 @@ const GROUP = 1;
 const CLASS = 2;
 const FIND = 4;
 const CHANGED = 8;
-const RANGES = 16;
+
+/** Of each point, how many of the ranges leave it out. */
+const missed = new Uint16Array(count);
 
 /** @type {string[] | null} */
 let haystack = null;
@@ -45,14 +47,13 @@ export function predictions() {
 
 /** Judges every point by the score, the limit and the run that are chosen. */
 export function judge() {
-  const predicted = predictions();
   const column = columns[state.by];
   const before = columns.find(({ run, label }) => run === 0 && label === column.label) ?? column;
   const bound = 1 - state.limit;
   for (let point = 0; point < count; point++) {
-    kinds[point] = kindOf(point, predicted);
+    kinds[point] = kindOf(point, runs[column.run]);
     states[point] = stateOf(point, column, bound);
-    const [held, was] = [stateOf(point, before, bound), kindOf(point, runs[0].predicted)];
+    const [held, was] = [stateOf(point, before, bound), kindOf(point, runs[0])];
     changes[point] =
       Number(held === 0 && states[point] === 2) |
       (Number(held === 2 && states[point] === 0) << 1) |
@@ -63,11 +64,10 @@ export function judge() {
 
 /**
  * @param {number} point
- * @param {import("./data.js").Numbers} predicted
+ * @param {import("./data.js").Run} run
  */
-function kindOf(point, predicted) {
-  if (labels[point] < 0 || predicted[point] < 0) return 2;
-  return labels[point] === predicted[point] ? 0 : 1;
+function kindOf(point, { correct }) {
+  return correct[point] === 1 ? 0 : correct[point] === 0 ? 1 : 2;
 }
 
 /**
@@ -76,16 +76,17 @@ function kindOf(point, predicted) {
  * @param {import("./data.js").Column} column
  * @param {number} bound
  */
-function stateOf(point, { value, low, high, probability }, bound) {
+function stateOf(point, { run, value, low, high, probability }, bound) {
+  if (!runs[run].held[point]) return 4;
+  if (!probability || !low || !high) return 5;
   if (Number.isNaN(value[point])) return 3;
-  if (!probability || !low || !high) return 1;
   return high[point] <= bound ? 0 : low[point] >= bound ? 2 : 1;
 }
 
 /** Selects by all filters, and orders. */
 export function select() {
   const kind = KINDS.indexOf(state.kind);
-  const wanted = STATES.indexOf(state.state);
+  const wanted = state.state ? STATES.indexOf(state.state) : -1;
   const change = CHANGES.indexOf(state.changed);
   const keys = Object.keys(state.ranges);
   for (let point = 0; point < count; point++) {
@@ -94,37 +95,47 @@ export function select() {
       (state.inClass >= 0 && classFor(point) !== state.inClass ? CLASS : 0) |
       (change >= 0 && !(changes[point] & (1 << change)) ? CHANGED : 0);
   }
-  keys.forEach((key, place) => leaveOut(key, RANGES << place));
+  missed.fill(0);
+  keys.forEach(leaveOut);
   if (state.find) search(state.find.toLowerCase());
   let inside = 0;
-  for (let point = 0; point < count; point++) if (!outside[point]) inside++;
+  for (let point = 0; point < count; point++) if (isIn(point)) inside++;
   order = new Int32Array(inside);
-  for (let point = 0, next = 0; point < count; point++) if (!outside[point]) order[next++] = point;
+  for (let point = 0, next = 0; point < count; point++) if (isIn(point)) order[next++] = point;
   sort();
   places.fill(-1);
   order.forEach((point, place) => (places[point] = place));
 }
 
-/**
- * The class that a point is listed under: its label, or without labels its prediction.
- * @param {number} point
- */
-export function classFor(point) {
-  return labels[point] >= 0 ? labels[point] : predictions()[point];
+/** @param {number} point */
+function isIn(point) {
+  return !outside[point] && !missed[point];
 }
 
 /**
- * @param {string} key
- * @param {number} bit
+ * The class that a point is listed under: its label, or where no point has a label its prediction; -1 for none.
+ * @param {number} point
  */
-function leaveOut(key, bit) {
+export function classFor(point) {
+  return labelled ? labels[point] : predictions()[point];
+}
+
+/** @param {string} key */
+function leaveOut(key) {
+  for (let point = 0; point < count; point++) missed[point] += Number(misses(key, point));
+}
+
+/**
+ * Whether the range of a field leaves a point out.
+ * @param {string} key
+ * @param {number} point
+ */
+function misses(key, point) {
   const field = fieldBy(key);
-  if (!field) return;
+  if (!field || !state.ranges[key]) return false;
   const [low, high] = state.ranges[key];
-  for (let point = 0; point < count; point++) {
-    const value = field.values[point];
-    if (!(value >= low && value <= high)) outside[point] |= bit;
-  }
+  const value = field.values[point];
+  return !(value >= low && value <= high);
 }
 
 /** @param {string} text */
@@ -152,17 +163,19 @@ function sort() {
 function sortValues() {
   if (state.sort === "label") return labels;
   if (state.sort === "predicted") return predictions();
-  return fieldBy(state.sort)?.values ?? Int32Array.from({ length: count }, (_, point) => point);
+  return fieldBy(state.sort)?.order ?? Int32Array.from({ length: count }, (_, point) => point);
 }
 
 /**
- * Whether all filters but those of one view select a point.
+ * Whether all filters but that of one view select a point: the groups, the classes, what changed, the range of a field, or
+ * no view.
  * @param {number} point
- * @param {"group" | "class" | "changed" | "ranges" | "none"} view
+ * @param {"group" | "class" | "changed" | "none" | { range: string }} view
  */
 export function selectedBut(point, view) {
-  const own = view === "group" ? GROUP : view === "class" ? CLASS : view === "changed" ? CHANGED : view === "ranges" ? ~(GROUP | CLASS | FIND | CHANGED) : 0;
-  return (outside[point] & ~own) === 0;
+  if (typeof view === "object") return !outside[point] && missed[point] === Number(misses(view.range, point));
+  const own = { group: GROUP, class: CLASS, changed: CHANGED, none: 0 }[view];
+  return (outside[point] & ~own) === 0 && !missed[point];
 }
 
 /** How many filters are set. */

@@ -6,7 +6,7 @@ import { fieldBy, fields } from "./fields.js";
 
 export const KINDS = ["right", "wrong", "no label"];
 export const CHANGES = ["held, now breaks", "broke, now holds", "right, now wrong", "wrong, now right"];
-export const STATES = ["holds", "undecided", "breaks", "failed"];
+export const STATES = ["holds", "undecided", "breaks", "failed", "absent", "unjudged"];
 
 /**
  * @typedef {object} State

@@ -30,8 +30,18 @@ export function short(number) {
   if (!Number.isFinite(number)) return number > 0 ? "∞" : "−∞";
   if (number === 0) return "0";
   const size = Math.abs(number);
-  const text = size >= 1e-3 && size < 1e5 ? String(Number(size.toPrecision(3))) : size.toExponential(1);
+  const text = size >= 1e-3 && size < 1e5 ? rounded(size) : size.toExponential(1);
   return (number < 0 ? "−" : "") + text;
+}
+
+/**
+ * Three digits that count, and more where these would round a number near 1 to 1.
+ * @param {number} size
+ */
+function rounded(size) {
+  let digits = 3;
+  while (size !== 1 && Number(size.toPrecision(digits)) === 1) digits++;
+  return String(Number(size.toPrecision(digits)));
 }
 
 /**
@@ -42,6 +52,8 @@ export function percent(share) {
   if (Number.isNaN(share)) return "–";
   if (share === 0 || share === 1) return `${100 * share}%`;
   if (share < 1e-6) return "under 0.0001%";
+  if (share > 1 - 1e-6) return "over 99.9999%";
+  if (share > 0.999) return `${Number((100 * share).toFixed(4))}%`;
   if (share < 0.001) return `${Number((100 * share).toPrecision(1)).toFixed(20).replace(/0+$/, "")}%`;
   if (share < 0.0995) return `${(100 * share).toFixed(1)}%`;
   return share >= 0.995 ? `${Math.min(100 * share, 99.9).toFixed(1)}%` : `${(100 * share).toFixed(0)}%`;
@@ -71,4 +83,20 @@ function percent0(ratio) {
  */
 export function valueText(value, probability) {
   return probability ? percent(value) : short(value);
+}
+
+/**
+ * The confidence that a flip probability leaves, never rounded to all.
+ * @param {number} flip
+ */
+export function confidenceText(flip) {
+  return flip > 0 && flip < 1e-6 ? "over 99.9999%" : percent(1 - flip);
+}
+
+/**
+ * The confidence of intervals in per cent, with all its digits.
+ * @param {number} confidence
+ */
+export function percentOf(confidence) {
+  return `${Number((100 * confidence).toPrecision(12))}%`;
 }
