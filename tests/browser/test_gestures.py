@@ -279,6 +279,7 @@ def test_the_address_brings_everything_back(browser: Browser, place: Path, page:
     before = listed(page), page.page.locator("#card h3").inner_text()
     with opened(browser, place) as again:
         again.page.goto(place.as_uri() + page.page.evaluate("location.hash"))
+        assert (listed(again), again.page.locator("#card h3").inner_text()) == before
         again.page.reload()
         assert (listed(again), again.page.locator("#card h3").inner_text()) == before
         assert again.page.locator("#limit").input_value() == "0.8"

@@ -12,7 +12,7 @@ import { watchSaving } from "./save.js";
 import { pictured } from "./pictures.js";
 import { drawRing, drawScatter, watchScatter } from "./scatter.js";
 import { judge, select } from "./selection.js";
-import { listen } from "./state.js";
+import { chooseByAddress, listen } from "./state.js";
 
 /** What changes no more than the open point. */
 const OPENING = ["point"];
@@ -69,4 +69,4 @@ addEventListener("resize", () => {
   drawList();
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-addEventListener("beforeprint", drawAll);
+addEventListener("hashchange", chooseByAddress);

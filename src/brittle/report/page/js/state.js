@@ -77,6 +77,11 @@ export function choose(change) {
   for (const listener of listeners) listener(changed);
 }
 
+/** Chooses what the address says, as when the page is opened with it. */
+export function chooseByAddress() {
+  choose({ ...initial(), ...read(location.hash) });
+}
+
 /** Chooses all points again. */
 export function clear() {
   choose({ kind: "", state: "", changed: "", inClass: -1, ranges: {}, find: "" });
