@@ -25,14 +25,14 @@ def tile(made: str, side: int, place: int) -> np.ndarray:
 
 
 def test_every_image_is_where_its_tile_says() -> None:
-    colours = [(10 * place % 250, 200 - place // 4, 120) for place in range(PER_SIDE**2 + 30)]
+    colours = [(10 * place % 250, 200 - place // 4, 120) for place in range(PER_SIDE**2 + 20)]
     pngs: list[bytes | None] = [png(colour) for colour in colours]
     pngs[3] = None
     made = sheets(pngs, reversed(range(len(pngs))))
     assert len(made.images) == 2
     assert made.tiles[3] == -1
     assert sorted(made.tiles[made.tiles >= 0]) == list(range(len(pngs) - 1))
-    for point in (0, 1, 50, 93):
+    for point in (0, 1, 30, 43):
         sheet, place = divmod(int(made.tiles[point]), PER_SIDE**2)
         middle = tile(made.images[sheet], made.side, place)[4, 4].astype(int)
         assert np.abs(middle - colours[point]).max() <= 24  # the sheets are compressed with loss

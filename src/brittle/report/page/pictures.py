@@ -17,7 +17,7 @@ from brittle.report.thumbnails import embedded
 TILE = 48
 """Longest side of an image on a sheet, in pixels."""
 
-PER_SIDE = 8
+PER_SIDE = 5
 """Images in a row of a sheet, and rows of a sheet: few, since a sheet is decoded whole when one image is seen."""
 
 MAX_TILES = 10_000
