@@ -146,6 +146,12 @@ def next_steps(found: Overview, run: str = "RUN") -> tuple[NextStep, ...]:
             WRONG,
         ),
         NextStep(
+            0 if found.count(HOLDS, WRONG) else sum(found.count(state, WRONG) for state in FROM_SAFE),
+            "wrong, and none of them holds, so noise hints at no wrong label: look at them",
+            f"{show} --wrong{limit}",
+            kind=WRONG,
+        ),
+        NextStep(
             broken if min(broken, held) >= FEWEST_FOR_DETECTOR else 0,
             "break: calibrate a detector that flags such predictions in one pass",
             f"brittle detector fit {shlex.quote(run)}{limit}",

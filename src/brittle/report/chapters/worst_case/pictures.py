@@ -1,4 +1,4 @@
-"""Differences of images, at one magnification on the whole page."""
+"""Differences of images, at one magnification in the whole chapter."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Counterexamples:
 
     Attributes:
         points: the predictions.
-        factor: how often their differences are magnified, the same on the whole page.
+        factor: how often their differences are magnified, the same in the whole chapter.
         note: which they are.
     """
 

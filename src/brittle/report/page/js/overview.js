@@ -166,9 +166,10 @@ function drawStep(step) {
   const { kind = "", state: name = "" } = step.dataset;
   let points = 0;
   for (let point = 0; point < count; point++) {
-    if (STATES[states[point]] === name && (!kind || KINDS[kinds[point]] === kind)) points++;
+    if ((!name || STATES[states[point]] === name) && (!kind || KINDS[kinds[point]] === kind)) points++;
   }
-  step.hidden = points === 0;
+  const heldWrong = !name && states.some((which, point) => which === 0 && kinds[point] === 1);
+  step.hidden = points === 0 || heldWrong;
   const text = step.querySelector("p");
   if (text) text.textContent = (text.textContent ?? "").replace(/^[\d,]+/, counted(points));
   const command = step.querySelector("code");

@@ -71,9 +71,13 @@ export function share(some, all, noun) {
   return `${counted(some)} of ${counted(all)} ${all === 1 ? noun : `${noun}s`} (${rounded})`;
 }
 
-/** @param {number} ratio */
+/**
+ * Whole per cents; a half goes to the even one, as in the text that the page begins with.
+ * @param {number} ratio
+ */
 function percent0(ratio) {
-  return `${(100 * ratio).toFixed(0)}%`;
+  const below = Math.floor(100 * ratio);
+  return `${100 * ratio - below === 0.5 ? below + (below % 2) : Math.round(100 * ratio)}%`;
 }
 
 /**
