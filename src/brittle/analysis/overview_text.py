@@ -146,7 +146,7 @@ def next_steps(found: Overview, run: str = "RUN") -> tuple[NextStep, ...]:
             WRONG,
         ),
         NextStep(
-            0 if found.count(HOLDS, WRONG) else sum(found.count(state, WRONG) for state in FROM_SAFE),
+            0 if found.count(HOLDS, WRONG) else found.labelled - found.right,
             "wrong, and none of them holds, so noise hints at no wrong label: look at them",
             f"{show} --wrong{limit}",
             kind=WRONG,

@@ -78,8 +78,9 @@ function kindOf(point, { correct }) {
  */
 function stateOf(point, { run, value, low, high, probability }, bound) {
   if (!runs[run].held[point]) return 4;
-  if (!probability || !low || !high) return 5;
   if (Number.isNaN(value[point])) return 3;
+  if (!probability) return 5;
+  if (!low || !high) return 1;
   return high[point] <= bound ? 0 : low[point] >= bound ? 2 : 1;
 }
 

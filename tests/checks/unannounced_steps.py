@@ -1,0 +1,56 @@
+"""What draws by need miss: a network with a step that no margin announces.
+
+    PYTHONPATH=tests python -m checks.unannounced_steps
+
+2,000 points, each with the flip probability p under its own noise: the margin is 1 on one side of the step and -1 on the
+other, and hardly varies on either. Printed for `shrinkage` by need and with all draws for each point: the share of 99%
+intervals that miss p, the mean of the column, and how many points are falsely said to hold at a limit above 1 - p.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from scipy.stats import norm
+from torch import Tensor, nn
+
+import brittle
+from brittle.scores import Shrinkage
+
+POINTS, SIGMA = 2000, 0.1
+CASES = ((0.02, 0.99), (0.04, 0.97), (0.08, 0.95))
+"""Flip probabilities, each with a limit at which the prediction breaks."""
+
+
+class Step(nn.Module):
+    """Two classes that part where the first number of an input is `place`."""
+
+    def __init__(self, place: float) -> None:
+        super().__init__()
+        self.place = place
+
+    def forward(self, x: Tensor) -> Tensor:
+        flat = x.flatten(1)
+        margin = torch.where(flat[:, 0] > self.place, -1.0, 1.0) + 0.05 * flat[:, 1]
+        return torch.stack([margin, -margin], dim=1)
+
+
+def main() -> None:
+    """Measure, and print."""
+    x = np.zeros((POINTS, 1, 1, 2), dtype=np.float32)
+    x[:, 0, 0, 1] = 1e-7 * np.arange(POINTS)  # so that every point has an id and noise of its own
+    for flip, limit in CASES:
+        classifier = brittle.Classifier(Step(float(norm.isf(flip)) * SIGMA).eval(), bounds=(-5, 5))
+        for adaptive in (True, False):
+            score = Shrinkage(sigma=SIGMA, adaptive=adaptive)
+            column = brittle.score(classifier, (x, np.zeros(POINTS, dtype=np.int64)), [score])[score]
+            missed = float(((column.low > flip) | (column.high < flip)).mean())
+            held = int((column.states(limit) == "holds").sum())
+            print(
+                f"p {flip:g}, {'by need' if adaptive else '200 for each':12}  misses {missed:7.2%}  "
+                f"mean {float(column.value.mean()):.4f}  falsely holds at {limit:g}: {held}"
+            )
+
+
+if __name__ == "__main__":
+    main()
