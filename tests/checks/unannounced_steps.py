@@ -2,7 +2,7 @@
 
     PYTHONPATH=tests python -m checks.unannounced_steps
 
-2,000 points, each with the flip probability p under its own noise: the margin is 1 on one side of the step and -1 on the
+2,000 points, each with the flip probability p under its own noise: the margin is 1 on one side of the step, -1 on the
 other, and hardly varies on either. Printed for `shrinkage` by need and with all draws for each point: the share of 99%
 intervals that miss p, the mean of the column, and how many points are falsely said to hold at a limit above 1 - p.
 """
