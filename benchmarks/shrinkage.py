@@ -14,7 +14,7 @@ the root mean square error of `monte_carlo` over points and replicates, and that
 - `by a pilot`: one weight for all points, from copies of others, and the covariance shrunk to theirs;
 - `best weight`: the best weight for all points, found with the reference: what no pilot with one weight can beat.
 
-Then draws by need: `adaptive`, that is `shrinkage` with at most twice as many draws and a quarter of these for clear
+Then draws by need: `adaptive`, that is `shrinkage` with at most twice as many draws and three tenths of these for clear
 points, beside the others with as many draws as it has in the mean; and the mean signed errors of both forms of
 `shrinkage` over points and replicates, with the standard error over the points.
 
@@ -34,7 +34,8 @@ from torch import Tensor, nn
 
 from brittle.measure import NoisyMargins, Sample, Sampled
 from brittle.measure.forward import Clean
-from brittle.measure.sampling import SampleSums, needs_more
+from brittle.measure.sample_sums import SampleSums
+from brittle.measure.sampling import needs_more
 from brittle.noise import Gaussian
 from brittle.orthant import orthant_probability
 from brittle.scores import Moments, MonteCarlo, Shrinkage
@@ -127,7 +128,7 @@ def draw(task: Task) -> Drawn:
 
 def sample(clean: Clean, logits: Tensor) -> Sampled:
     """What the package reads of some pairs."""
-    sums = SampleSums.start(clean)
+    sums = SampleSums.start(clean, logits.shape[2])
     sums.add(logits)
     return sums.read(logits.shape[1])
 
@@ -206,11 +207,12 @@ class ByNeed:
 
 
 def by_need(drawn: Drawn, most: int) -> ByNeed:
-    """A quarter of `most` draws for clear points, and all of them for the others."""
+    """The first stage for clear points, and all of `most` draws for the others."""
     values, draws = [], []
     stage = Sample(Gaussian(1.0), most, adaptive=True).first_stage
     for replicate in range(REPLICATES):
-        first, whole = (sample(drawn.clean, drawn.logits[replicate, :, : count // 2]) for count in (stage, most))
+        copies = drawn.logits[replicate]
+        first, whole = (sample(drawn.clean, each) for each in (copies[:, :stage, :1], copies[:, : most // 2]))
         more = needs_more(first)
         values.append(torch.where(more, mixed(whole), mixed(first)))
         draws.append(float(torch.where(more, most, stage).double().mean()))

@@ -28,7 +28,8 @@ from torch import Tensor, nn
 import brittle
 from brittle.measure import Clean, Sample, Sampled, SampledInStages
 from brittle.measure.rows import pick
-from brittle.measure.sampling import SampleSums, needs_more
+from brittle.measure.sample_sums import SampleSums
+from brittle.measure.sampling import needs_more
 from brittle.noise import Gaussian
 from brittle.scores import MMSE, Moments, ProbabilityChange, Score, Shrinkage
 
@@ -96,16 +97,18 @@ def sampled(problem: Problem, slope: float, draws: int, replicates: int, seed: i
     clean_logits = logits(problem, slope, torch.zeros(replicates, problem.classes, dtype=torch.float64))
     ids = tuple(map(str, range(replicates)))
     clean = Clean(torch.zeros(replicates, 1), ids, 0, clean_logits, replicates)
-    sums = SampleSums.start(clean)
-    done, found = 0, []
-    for end in (Sample(Gaussian(1.0), draws, adaptive=True).first_stage // 2, draws // 2):
+    pairs, single = SampleSums.start(clean), SampleSums.start(clean, members=1)
+    done, first = 0, Sample(Gaussian(1.0), draws, adaptive=True).first_stage
+    for end in (first, draws // 2):
         while done < end:
             units = min(end - done, max(1, 2**22 // (replicates * problem.classes)))
             noise = torch.randn(replicates, units, problem.classes, generator=generator, dtype=torch.float64)
-            sums.add(torch.stack([logits(problem, slope, sign * noise) for sign in (1.0, -1.0)], dim=2))
+            both = torch.stack([logits(problem, slope, sign * noise) for sign in (1.0, -1.0)], dim=2)
+            pairs.add(both)
+            if done < first:
+                single.add(both[:, :, :1])
             done += units
-        found.append(sums.read(end))
-    return found[1], found[0]
+    return pairs.read(draws // 2), single.read(first)
 
 
 def in_stages(whole: Sampled, first: Sampled) -> SampledInStages:

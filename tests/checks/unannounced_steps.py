@@ -10,9 +10,7 @@ intervals that miss p, the mean of the column, and how many points are falsely s
 from __future__ import annotations
 
 import numpy as np
-import torch
-from scipy.stats import norm
-from torch import Tensor, nn
+from helpers.problems import step_of, step_points
 
 import brittle
 from brittle.scores import Shrinkage
@@ -22,28 +20,14 @@ CASES = ((0.02, 0.99), (0.04, 0.97), (0.08, 0.95))
 """Flip probabilities, each with a limit at which the prediction breaks."""
 
 
-class Step(nn.Module):
-    """Two classes that part where the first number of an input is `place`."""
-
-    def __init__(self, place: float) -> None:
-        super().__init__()
-        self.place = place
-
-    def forward(self, x: Tensor) -> Tensor:
-        flat = x.flatten(1)
-        margin = torch.where(flat[:, 0] > self.place, -1.0, 1.0) + 0.05 * flat[:, 1]
-        return torch.stack([margin, -margin], dim=1)
-
-
 def main() -> None:
     """Measure, and print."""
-    x = np.zeros((POINTS, 1, 1, 2), dtype=np.float32)
-    x[:, 0, 0, 1] = 1e-7 * np.arange(POINTS)  # so that every point has an id and noise of its own
+    x, labels = step_points(POINTS).numpy(), np.zeros(POINTS, dtype=np.int64)
     for flip, limit in CASES:
-        classifier = brittle.Classifier(Step(float(norm.isf(flip)) * SIGMA).eval(), bounds=(-5, 5))
+        classifier = brittle.Classifier(step_of(flip, SIGMA), bounds=(-5, 5))
         for adaptive in (True, False):
             score = Shrinkage(sigma=SIGMA, adaptive=adaptive)
-            column = brittle.score(classifier, (x, np.zeros(POINTS, dtype=np.int64)), [score])[score]
+            column = brittle.score(classifier, (x, labels), [score])[score]
             missed = float(((column.low > flip) | (column.high < flip)).mean())
             held = int((column.states(limit) == "holds").sum())
             print(

@@ -12,7 +12,7 @@ from helpers.problems import inputs, small_classifier
 
 from brittle.measure import Sample, Sampled
 from brittle.measure.rows import join, pick
-from brittle.measure.sampling import SampleSums
+from brittle.measure.sample_sums import SampleSums
 from brittle.noise import Gaussian
 
 

@@ -45,7 +45,7 @@ class Overview:
         classes: one row per class, that of which the largest share breaks first: `class`, `name`, `points`, `holds`,
             `undecided`, `breaks`.
         bias: whether classes differ; None without classes.
-        evidence: how many of the states rest on `counted`, `modelled` and `extrapolated` intervals.
+        evidence: how many of the states rest on `counted`, `modelled` and `extrapolated` intervals (`Column.rests_on`).
         confidence: of the intervals.
         order: label of the first score that orders the points, for runs without a flip probability; empty for none.
         command: what made the run, word by word; None where it was run from Python.
@@ -134,7 +134,7 @@ def _frame(table: Scored, limit: float, column: Column | None) -> pd.DataFrame:
     frame["kind"] = kind.where(frame["correct"].notna(), UNLABELLED)
     frame["class"] = class_of(table)[1]
     frame["state"] = None if column is None else column.states(limit)
-    frame["evidence"] = None if column is None else column.rows["evidence"]
+    frame["evidence"] = None if column is None else column.rests_on
     return frame
 
 

@@ -21,7 +21,8 @@ from brittle.measure.nearest import Nearest, NearestPoint
 from brittle.measure.nearest_margin import NearestMargin
 from brittle.measure.noisy_margins import NoisyMargins, Spread, Votes
 from brittle.measure.rare import RareFlips, RareSampled
-from brittle.measure.sampling import ProbabilityMoments, Sample, Sampled, SampledInStages
+from brittle.measure.sample_sums import ProbabilityMoments, Sampled
+from brittle.measure.sampling import Sample, SampledInStages
 from brittle.measure.stopping import SampleUntil, StoppedVotes
 
 __all__ = [

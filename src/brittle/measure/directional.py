@@ -11,7 +11,7 @@ from torch import Tensor
 from brittle.measure.base import NetworkTraits, Passes
 from brittle.measure.forward import Clean
 from brittle.measure.groups import NoiseChunk, NoisyPasses
-from brittle.measure.sampling import doubt
+from brittle.measure.sample_sums import doubt
 from brittle.model.classifier import Classifier
 
 

@@ -26,7 +26,7 @@ GROUPS = 8
 class NoiseChunk:
     """Some units of noise for each point of a batch.
 
-    A unit is an antithetic pair `(e, -e)`, or a single draw.
+    A unit is an antithetic pair `(e, -e)`, or a single draw, `e` or `-e`.
 
     Attributes:
         inputs: noisy copies, `[B * units * members, *shape]`, in this order.
@@ -60,14 +60,18 @@ class NoiseChunk:
         return values.view(-1, self.units, self.members, *values.shape[1:])
 
 
+PAIRS, SINGLE, MIRRORED = (1, -1), (1,), (-1,)
+"""Signs with which a unit takes its noise `e`: an antithetic pair, its first member alone, its second alone."""
+
+
 def noisy_chunks(
-    clean: Clean, noise: Noise, purpose: str, budgets: Sequence[int], antithetic: bool = True, after: int = 0
+    clean: Clean, noise: Noise, purpose: str, budgets: Sequence[int], signs: tuple[int, ...] = PAIRS, after: int = 0
 ) -> Iterator[NoiseChunk]:
     """Noisy copies of the points after the first `after` draws and up to the largest of `budgets`.
 
-    They come in chunks that end at every budget.
+    They come in chunks that end at every budget. The noise of a unit is the same for all `signs`.
     """
-    members = 2 if antithetic else 1
+    members = len(signs)
     stream = Stream(noise, clean.inputs, clean.ids, clean.seed, purpose)
     most = max(1, clean.rows // (len(clean.inputs) * members))
     first = after // members
@@ -76,7 +80,7 @@ def noisy_chunks(
         while first < end:
             units = min(most, end - first)
             half = stream.draw(units)
-            signed = torch.stack((half, -half), dim=2) if antithetic else half.unsqueeze(2)
+            signed = torch.stack([half if sign > 0 else -half for sign in signs], dim=2)
             copies = clean.inputs[:, None, None] + signed
             yield NoiseChunk(copies.flatten(0, 2), first, units, members)
             first += units

@@ -12,7 +12,7 @@ from torch import Tensor
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_enough
 from brittle.measure.curvature import differentiable_gradients
 from brittle.measure.forward import Clean
-from brittle.measure.sampling import doubt
+from brittle.measure.sample_sums import doubt
 from brittle.model.classifier import Classifier
 from brittle.noise import Stream, Uniform
 

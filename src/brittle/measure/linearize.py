@@ -12,7 +12,7 @@ from torch import Tensor
 from brittle.errors import ParameterError
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_classes, check_draws
 from brittle.measure.forward import Clean, competitors_kept, look
-from brittle.measure.groups import GROUPS, at_budgets, noisy_chunks
+from brittle.measure.groups import GROUPS, PAIRS, SINGLE, at_budgets, noisy_chunks
 from brittle.measure.linearization import COLUMNS, Linearization, contract, last
 from brittle.measure.smoothed import LinearSums
 from brittle.model.classifier import Classifier
@@ -183,7 +183,7 @@ def _smoothed(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, 
     rows = max(1, JACOBIAN_NUMBERS // (kept.shape[1] * clean.inputs[0].numel()))
     clean = replace(clean, rows=min(clean.rows, rows))
     budgets = [need.draws or 0 for need in needs]
-    chunks = noisy_chunks(clean, first.noise, "linearize", budgets, first.antithetic)
+    chunks = noisy_chunks(clean, first.noise, "linearize", budgets, PAIRS if first.antithetic else SINGLE)
     members = 2 if first.antithetic else 1
     return at_budgets(chunks, LinearSums.start(classifier, clean, kept, first.shape, members), budgets)
 

@@ -1,9 +1,10 @@
-"""Noisy forward passes: votes for the predicted class, moments of the margins and of the probability's change."""
+"""Noisy forward passes: as many copies for every point, or in two stages, the second for those that need it."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
@@ -11,81 +12,19 @@ from torch import Tensor
 
 from brittle.measure.base import NetworkTraits, Passes
 from brittle.measure.forward import Clean
-from brittle.measure.groups import NoiseChunk, NoisyPasses, at_budgets, noisy_chunks
-from brittle.measure.noisy_margins import MarginSums, NoisyMargins, Spread, Votes, margins_of, nearest_margins
+from brittle.measure.groups import MIRRORED, PAIRS, SINGLE, NoiseChunk, NoisyPasses, noisy_chunks
 from brittle.measure.rows import join, pick
+from brittle.measure.sample_sums import KEPT_DRAWS, Sampled, SampleSums
 from brittle.model.classifier import Classifier
 
-KEPT_DRAWS = 2000
-"""Noisy copies of a point whose nearest margins are kept."""
+FIRST_SHARE = 0.3
+"""Share of the draws that the first stage takes: 60 of 200, of which no flip says a flip probability below 0.1."""
 
 FEWEST_FIRST = 4
-"""Noisy copies of a point that a first stage has at least."""
+"""Noisy copies of a point that a first stage has at least, where that many pairs are to be had."""
 
 NEAR = 3.0
 """Standard deviations of the nearest margin within which its mean must lie for a point to need the second stage."""
-
-
-@dataclass(frozen=True)
-class OtherMargins:
-    """Means and standard deviations of the margins of the competitors that were not kept, `[B, C]` each.
-
-    Attributes:
-        mean: infinite for the kept competitors and the predicted class.
-        deviation: 0 where nothing varies.
-    """
-
-    mean: Tensor
-    deviation: Tensor
-
-
-@dataclass(frozen=True)
-class ProbabilityMoments:
-    """Moments of `dp = p_t(x + e) - p_t(x)` over antithetic pairs, `p_t` the probability of the predicted class.
-
-    For each pair three averages over its two members: of `dp`, of `dp^2` and of `|dp|`.
-
-    Attributes:
-        mean: means over the pairs, `[B, 3]`, float64.
-        covariance: their covariance between pairs, `[B, 3, 3]`; of the averages, not of their means.
-        pairs: number of pairs.
-        doubt: `1 - p_t(x)`, `[B]`.
-        soft: mean and variance of the log-odds of `p_t`, the *soft margin* `z_t - log sum_{j != t} exp z_j`, `[B]`
-            each.
-        steepest: standard deviation of the margin with the smallest mean in its standard deviations, `[B]`.
-    """
-
-    mean: Tensor
-    covariance: Tensor
-    pairs: int
-    doubt: Tensor
-    soft: Spread
-    steepest: Tensor
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """What `draws` noisy copies of each point showed.
-
-    Attributes:
-        draws: number of noisy copies, in antithetic pairs.
-        votes: how they voted.
-        margins: mean and covariance of the margins of the kept competitors; None below two pairs.
-        others: the margins of the competitors that were not kept; None where all were, and below two pairs.
-        change: moments of the probability's change; None below two pairs.
-        nearest: margin to the nearest competitor in each copy, `[B, draws]`; None above `KEPT_DRAWS` copies.
-        tied: whether the prediction of the clean input was a tie, `[B]`.
-        passes: passes through the network per point, the clean one included.
-    """
-
-    draws: int
-    votes: Votes
-    margins: NoisyMargins | None
-    others: OtherMargins | None
-    change: ProbabilityMoments | None
-    nearest: Tensor | None
-    tied: Tensor
-    passes: int
 
 
 @dataclass(frozen=True)
@@ -105,11 +44,13 @@ class SampledInStages:
 class Sample(NoisyPasses[Sampled]):
     """Noisy forward passes in antithetic pairs `(e, -e)`.
 
-    With `adaptive` every point has a first stage of a quarter of the copies. The rest is for those points alone whose
-    nearest margin then has a mean within `NEAR` of its standard deviations from 0: where the first copies say that
-    nearly all will agree, more of them change little. The result is a `SampledInStages`. Whether a point goes on
-    follows from its own copies, and a second stage goes through the network point by point, so that what it shows
-    does not depend on the other points of the batch.
+    With `adaptive` every point has a first stage of `FIRST_SHARE` of the draws: the first members of as many pairs.
+    These are independent draws, so that they say as much as so few can, by counting and of the variance. The rest,
+    their mirror images and then whole pairs, is for those points alone whose nearest margin then has a mean within
+    `NEAR` of its standard deviations from 0: where the first copies say that nearly all will agree, more of them change
+    little. What a point showed in the end is in single copies, or in pairs. The result is a `SampledInStages`. Whether
+    a point goes on follows from its own copies, and a second stage goes through the network point by point, so that
+    what it shows does not depend on the other points of the batch.
 
     Attributes:
         noise: the noise.
@@ -131,9 +72,9 @@ class Sample(NoisyPasses[Sampled]):
 
     @property
     def first_stage(self) -> int:
-        """Copies that every point has: all, or a quarter in whole pairs, and `KEPT_DRAWS` at most."""
-        quarter = max(FEWEST_FIRST, 2 * -(-self.draws // 8))
-        return min(self.draws, quarter, KEPT_DRAWS) if self.adaptive else self.draws
+        """Copies that every point has: all, or of two stages those of the first, `KEPT_DRAWS` at most."""
+        first = min(max(FEWEST_FIRST, math.ceil(FIRST_SHARE * self.draws)), self.draws // 2, KEPT_DRAWS)
+        return first if self.adaptive else self.draws
 
     @property
     def cost_varies(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -147,7 +88,9 @@ class Sample(NoisyPasses[Sampled]):
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Any]:
         """The results of `needs`, from the draws of the largest."""
-        return _Stages.start(needs, classifier, clean).results()
+        copies = _Copies.start(needs[0], classifier, clean)
+        copies.take_common(needs)
+        return copies.results(needs)
 
     def sums(self, classifier: Classifier, clean: Clean) -> SamplePasses:
         """Of votes, margins and changes of the probability."""
@@ -168,72 +111,127 @@ class SamplePasses:
     clip: bool
     sums: SampleSums
 
-    def add(self, chunk: NoiseChunk) -> None:
-        """Send the copies of some pairs through the network."""
+    def logits(self, chunk: NoiseChunk) -> Tensor:
+        """The logits of the copies of a chunk, `[B, units, members, C]`, float64."""
         copies = chunk.inputs.clamp(*self.classifier.bounds) if self.clip else chunk.inputs
         with torch.no_grad():
-            logits = self.classifier(copies)
-        self.sums.add(chunk.unfold(logits.double()))
+            return chunk.unfold(self.classifier(copies).double())
+
+    def add(self, chunk: NoiseChunk) -> None:
+        """Send the copies of some pairs through the network."""
+        self.sums.add(self.logits(chunk))
 
     def read(self, units: int) -> Sampled:
         """What the pairs so far showed."""
         return self.sums.read(units)
 
 
-@dataclass(frozen=True)
-class _Stages:
-    """Copies that all points have, and those that some points have beyond them.
+@dataclass
+class _Copies:
+    """The noisy copies of a batch: pairs, and the first members of pairs that not every point completes.
 
     Attributes:
-        needs: what is asked for.
+        need: the noise, and what is done with the copies.
         clean: the points.
-        passes: through the network, with the sums over the copies that all points have.
-        common: what the first copies show, by their number.
+        passes: through the network, with the sums over pairs.
+        singles: sums over the first members alone.
+        pairs: how many pairs every point has.
+        first: how many first members every point has.
+        unpaired: logits of the first members that come after these pairs, `[B, first - pairs, C]`.
+        after_first: what first members showed, by their number.
+        after_pairs: what pairs showed, by their number.
     """
 
-    needs: Sequence[Sample]
+    need: Sample
     clean: Clean
     passes: SamplePasses
-    common: dict[int, Sampled]
+    singles: SampleSums
+    pairs: int = 0
+    first: int = 0
+    unpaired: Tensor | None = None
+    after_first: dict[int, Sampled] = field(default_factory=dict)
+    after_pairs: dict[int, Sampled] = field(default_factory=dict)
 
     @classmethod
-    def start(cls, needs: Sequence[Sample], classifier: Classifier, clean: Clean) -> _Stages:
-        """Take the copies that all points have."""
-        firsts = {need.first_stage for need in needs}
-        budgets = sorted(firsts | {need.draws for need in needs if need.draws <= max(firsts)})
-        passes = needs[0].sums(classifier, clean)
-        found = at_budgets(noisy_chunks(clean, needs[0].noise, needs[0].purpose, budgets), passes, budgets)
-        return cls(needs, clean, passes, dict(zip(budgets, found, strict=True)))
+    def start(cls, need: Sample, classifier: Classifier, clean: Clean) -> _Copies:
+        """No copies yet."""
+        return cls(need, clean, need.sums(classifier, clean), SampleSums.start(clean, members=1))
 
-    def results(self) -> list[Sampled | SampledInStages]:
+    def chunks(self, ends: Iterable[int], signs: tuple[int, ...], after: int, clean: Clean) -> Iterable[NoiseChunk]:
+        """Copies of the units after the first `after`, in chunks that end at every one of `ends`."""
+        budgets = [end * len(signs) for end in ends if end > after]
+        return (
+            ()
+            if not budgets
+            else noisy_chunks(clean, self.need.noise, self.need.purpose, budgets, signs, after * len(signs))
+        )
+
+    def take_common(self, needs: Sequence[Sample]) -> None:
+        """Take the copies that every point has: all pairs of needs of one stage, and the first stages of the others."""
+        staged = [need for need in needs if need.adaptive]
+        firsts = {need.first_stage for need in staged}
+        self.pairs = max((need.draws // 2 for need in needs if not need.adaptive), default=0)
+        self.first = max(firsts, default=0)
+        whole = {need.draws // 2 for need in needs if need.draws // 2 <= self.pairs}
+        for chunk in self.chunks(whole | {end for end in firsts if end <= self.pairs}, PAIRS, 0, self.clean):
+            logits = self.passes.logits(chunk)
+            self.passes.sums.add(logits)
+            self._add_first(logits[:, :, :1], chunk.end, firsts)
+            if chunk.end in whole:
+                self.after_pairs[chunk.end] = self.passes.read(chunk.end)
+        unpaired: list[Tensor] = []
+        for chunk in self.chunks(firsts, SINGLE, self.pairs, self.clean):
+            unpaired.append(self.passes.logits(chunk))
+            self._add_first(unpaired[-1], chunk.end, firsts)
+        self.unpaired = torch.cat(unpaired, dim=1)[:, :, 0] if unpaired else None
+
+    def _add_first(self, logits: Tensor, end: int, firsts: set[int]) -> None:
+        if end <= self.first:
+            self.singles.add(logits)
+        if end in firsts:
+            self.after_first[end] = self.singles.read(end)
+
+    def results(self, needs: Sequence[Sample]) -> list[Sampled | SampledInStages]:
         """The results, after the copies beyond those that all points have."""
-        going = {need: needs_more(self.common[need.first_stage]) for need in self.needs if need.adaptive}
-        later: dict[int, list[Sampled]] = {need.draws: [] for need in going}
+        going = {need: needs_more(self.after_first[need.first_stage]) for need in needs if need.adaptive}
+        later: dict[int, list[Sampled]] = {need.draws // 2: [] for need in going}
         for point in range(len(self.clean.ids)):
-            budgets = sorted({need.draws for need, some in going.items() if some[point]} - self.common.keys())
-            for budget, found in zip(budgets, self._go_on(point, budgets), strict=True):
-                later[budget].append(found)
+            ends = {need.draws // 2 for need, some in going.items() if some[point]} - self.after_pairs.keys()
+            for end, found in self._complete(point, ends).items():
+                later[end].append(found)
         return [
-            self._staged(need, going[need], later) if need.adaptive else self.common[need.draws] for need in self.needs
+            self._staged(need, going[need], later[need.draws // 2])
+            if need.adaptive
+            else self.after_pairs[need.draws // 2]
+            for need in needs
         ]
 
-    def _go_on(self, point: int, budgets: Sequence[int]) -> list[Sampled]:
-        """What one point's copies show at `budgets`, all beyond those that every point has."""
+    def _complete(self, point: int, ends: set[int]) -> Mapping[int, Sampled]:
+        """What one point's pairs show, by their number: mirror images of its single copies first, then whole pairs."""
         row = torch.tensor([point], device=self.clean.inputs.device)
         clean, passes = self.clean.only(row), replace(self.passes, sums=pick(self.passes.sums, row))
-        first = self.needs[0]
-        chunks = noisy_chunks(clean, first.noise, first.purpose, budgets, after=max(self.common))
-        return at_budgets(chunks, passes, budgets)
+        found: dict[int, Sampled] = {}
+        for chunk in self.chunks({min(end, self.first) for end in ends}, MIRRORED, self.pairs, clean):
+            assert self.unpaired is not None
+            own = self.unpaired[row, chunk.first - self.pairs : chunk.end - self.pairs]
+            passes.sums.add(torch.stack((own, passes.logits(chunk)[:, :, 0]), dim=2))
+            if chunk.end in ends:
+                found[chunk.end] = passes.read(chunk.end)
+        for chunk in self.chunks(ends, PAIRS, max(self.pairs, self.first), clean):
+            passes.add(chunk)
+            if chunk.end in ends:
+                found[chunk.end] = passes.read(chunk.end)
+        return found
 
-    def _staged(self, need: Sample, going: Tensor, later: Mapping[int, list[Sampled]]) -> SampledInStages:
+    def _staged(self, need: Sample, going: Tensor, later: Sequence[Sampled]) -> SampledInStages:
         """What was found for an adaptive need: of the points that stopped, then of those that went on."""
-        first, parts = self.common[need.first_stage], []
+        first, parts = self.after_first[need.first_stage], []
         stopped, went = (some.nonzero().flatten() for some in (~going, going))
         if len(stopped):
             parts.append((stopped, pick(first, stopped)))
         if len(went):
-            whole = self.common.get(need.draws)
-            parts.append((went, join(later[need.draws]) if whole is None else pick(whole, went)))
+            whole = self.after_pairs.get(need.draws // 2)
+            parts.append((went, join(later) if whole is None else pick(whole, went)))
         copies = torch.where(going, need.draws, need.first_stage)
         return SampledInStages(tuple(parts), copies + self.clean.passes)
 
@@ -242,92 +240,3 @@ def needs_more(first: Sampled) -> Tensor:
     """Which points need a second stage, by the copies of their first, `[B]`; none with logits that are not finite."""
     assert first.nearest is not None
     return first.nearest.mean(dim=1).abs() < NEAR * first.nearest.std(dim=1)
-
-
-@dataclass
-class SampleSums:
-    """Running sums over pairs, and the nearest margins of the first `KEPT_DRAWS` copies at least."""
-
-    clean: Clean
-    margins: MarginSums
-    all_margins: Tensor
-    all_squares: Tensor
-    doubt: Tensor
-    soft: Tensor
-    changes: Tensor
-    change_products: Tensor
-    nearest: list[Tensor]
-
-    @classmethod
-    def start(cls, clean: Clean) -> SampleSums:
-        """No pairs yet."""
-        points, classes = clean.logits.shape
-
-        def zeros(*shape: int) -> Tensor:
-            return torch.zeros(points, *shape, dtype=torch.float64, device=clean.logits.device)
-
-        logits = clean.logits.double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
-        margins = MarginSums.start(clean, clean.competitors(), members=2, more=1)
-        soft = soft_margin(logits, clean.predicted)
-        changes = (torch.sigmoid(-soft), soft, zeros(3), zeros(3, 3))
-        return cls(clean, margins, zeros(classes), zeros(classes), *changes, nearest=[])
-
-    def add(self, logits: Tensor) -> None:
-        """Add the logits `[B, units, 2, C]` of some pairs."""
-        predicted = self.margins.predicted[:, None, None]
-        soft = soft_margin(logits, predicted)
-        self.margins.add(logits, (soft - self.soft[:, None, None])[..., None])
-        change = self.doubt[:, None, None] - torch.sigmoid(-soft)
-        averages = torch.stack((change, change.square(), change.abs()), dim=3).mean(dim=2)
-        self.changes += averages.sum(dim=1)
-        self.change_products += averages.mT @ averages
-        if sum(kept.shape[1] for kept in self.nearest) < KEPT_DRAWS:
-            self.nearest.append(nearest_margins(logits, self.margins.predicted[:, None, None]).flatten(1))
-        if self.margins.competitors.shape[1] < logits.shape[3] - 1:
-            shifted = margins_of(logits, predicted) - self.margins.origin[:, None, None]
-            self.all_margins += shifted.sum((1, 2))
-            self.all_squares += shifted.square().sum((1, 2))
-
-    def read(self, units: int) -> Sampled:
-        """What the pairs so far showed."""
-        margins = self.margins.read(units)
-        every = margins is None or self.margins.competitors.shape[1] == self.margins.origin.shape[1] - 1
-        return Sampled(
-            draws=2 * units,
-            votes=self.margins.votes.read(units),
-            margins=margins,
-            others=None if every else self._left_out(2 * units),
-            change=None if margins is None else self._change(units, margins),
-            nearest=torch.cat(self.nearest, dim=1) if 2 * units <= KEPT_DRAWS else None,
-            tied=self.clean.tied,
-            passes=self.clean.passes + 2 * units,
-        )
-
-    def _change(self, units: int, margins: NoisyMargins) -> ProbabilityMoments:
-        mean = self.changes / units
-        spread = self.change_products - units * mean[:, :, None] * mean[:, None, :]
-        soft = self.margins.spread(units, self.soft[:, None]).column(-1)
-        deviation = margins.spread.variance.sqrt()
-        nearest = (margins.spread.mean / deviation.clamp_min(1e-300)).argmin(dim=1, keepdim=True)
-        steepest = deviation.gather(1, nearest)[:, 0]
-        return ProbabilityMoments(mean, spread / (units - 1), units, self.doubt, soft, steepest)
-
-    def _left_out(self, draws: int) -> OtherMargins:
-        mean = self.all_margins / draws
-        variance = (self.all_squares / draws - mean.square()).clamp_min(0.0)
-        known = torch.cat((self.margins.competitors, self.margins.predicted[:, None]), dim=1)
-        return OtherMargins((mean + self.margins.origin).scatter(1, known, torch.inf), variance.sqrt())
-
-
-def soft_margin(logits: Tensor, predicted: Tensor) -> Tensor:
-    """Log-odds of the predicted class's probability, `z_t - log sum_{j != t} exp z_j`, `[...]`.
-
-    `sigmoid(-soft_margin)` is `1 - p_t` at full relative precision.
-    """
-    own = predicted[..., None].expand(*logits.shape[:-1], 1)
-    return logits.gather(-1, own)[..., 0] - logits.scatter(-1, own, -torch.inf).logsumexp(dim=-1)
-
-
-def doubt(logits: Tensor, predicted: Tensor) -> Tensor:
-    """`1 - p_t`, the softmax probability of all other classes, at full relative precision, `[...]`."""
-    return torch.sigmoid(-soft_margin(logits, predicted))

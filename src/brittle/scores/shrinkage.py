@@ -13,12 +13,12 @@ from torch import Tensor
 from brittle.estimate import Estimate
 from brittle.measure import Measurement, Sample, Sampled, SampledInStages, Spread
 from brittle.scores.base import in_place
-from brittle.scores.evidence import Interval, counted
+from brittle.scores.evidence import counted
 from brittle.scores.moments import ModelledScore, conclude
 from brittle.scores.options import option
 
 DRAWS = 200
-"""Noisy copies per point and sigma at most by default; a quarter are 25 pairs, from which on a model is believed."""
+"""Noisy copies per point and sigma at most by default; where none of the first 60 flips, a prediction holds at 0.9."""
 
 BANDWIDTH = 0.5
 """Bandwidth of the smoothed share in standard deviations of the nearest margin, at one draw."""
@@ -52,14 +52,16 @@ class Shrinkage(ModelledScore):
     normal model is off, `T` grows with them. The divisor 5 and the square were found by trials
     (`docs/estimators.md`). The interval is that of the normal model, as for `Moments`, where nothing gives cause to
     doubt it (`brittle.scores.evidence.doubtful`) under noise that is normal and not clipped, and that by counting
-    elsewhere; it always holds the value.
+    elsewhere; it always holds the value. Where the value or its complement is below one flip in the copies, no copy
+    can speak for the model (`unseen`): the interval then reaches as far as that by counting, which holds for every
+    model. So 60 copies of which none flips say "at most 0.095", however small the value is.
 
-    `adaptive`, a point has a quarter of the draws, and all of them only where its nearest margin then has a mean
-    within 3 of its standard deviations from 0. A quarter and the whole are two looks, of which each has half the
-    error of an interval (Bonferroni), so that one of them misses no more often than stated. At equal passes in the mean
-    the value has about three quarters of the error, and clear points have wider intervals; below 200 draws these have
-    fewer than 25 pairs, and intervals by counting alone. `brittle.scores.choose` turns it off beside `MonteCarlo`,
-    whose copies are there for every point.
+    `adaptive`, a point has a first stage of three tenths of the draws, independent ones, and all of them, in antithetic
+    pairs, only where its nearest margin then has a mean within 3 of its standard deviations from 0. The first stage and
+    the whole are two looks, of which each has half the error of an interval (Bonferroni), so that one of them misses no
+    more often than stated. At equal passes in the mean the value has about three quarters of the error, and clear
+    points have wider intervals. `brittle.scores.choose` turns it off beside `MonteCarlo`, whose copies are there for
+    every point.
 
     Source: this library; the smoothed share after A. Azzalini, A note on the estimation of a distribution function and
     quantiles by a kernel method, Biometrika 68 (1981); the statistic from C. Jarque, A. Bera, A test for normality of
@@ -70,7 +72,7 @@ class Shrinkage(ModelledScore):
         noise: the noise family, instead of `sigma`.
         draws: noisy copies per point, even, at least 4; at most, where it is adaptive.
         clip: clip noisy copies to the bounds.
-        adaptive: give a quarter of the draws to points that clearly hold or break, and all of them to the others.
+        adaptive: give three tenths of the draws to points that clearly hold or break, and all of them to the others.
 
     Raises:
         ParameterError: `sigma` is not a positive finite number, or `draws` is out of range.
@@ -84,7 +86,7 @@ class Shrinkage(ModelledScore):
 
     name: ClassVar[str] = "shrinkage"
     title: ClassVar[str] = "Shrinkage"
-    cost: ClassVar[str] = "1 + draws per sigma, a quarter of them at clear points"
+    cost: ClassVar[str] = "1 + draws per sigma, three tenths of them at clear points"
     reference: ClassVar[str] = "brittle"
     explanation: ClassVar[str] = (
         "Mixes the share of a few noisy copies that flip with a normal model of their margins, and trusts the model as "
@@ -92,10 +94,11 @@ class Shrinkage(ModelledScore):
     )
     colour: ClassVar[int | None] = 20
     preference: ClassVar[float | None] = 0.5
+    model: ClassVar[str | None] = "counting"
 
     @property
     def needs(self) -> tuple[Measurement]:
-        """Noisy forward passes in antithetic pairs, in one stage or two."""
+        """Noisy forward passes, in one stage of antithetic pairs or in two."""
         return (Sample(self.noise, self.draws, self.clip, self.adaptive),)
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
@@ -117,11 +120,14 @@ class Shrinkage(ModelledScore):
         silent = model.flat | model.indefinite
         value = torch.where(ratio.isfinite(), (model.value + ratio * share) / (1 + ratio), share)
         value = torch.where(silent, counted(sampled.votes, confidence)[0], value)
-        interval = Interval(
-            torch.where(model.doubt | silent, model.by_votes.low, model.interval.low),
-            torch.where(model.doubt | silent, model.by_votes.high, model.interval.high),
-        )
+        modelled = model.interval.hull(model.by_votes, unseen(value, sampled.draws))
+        interval = modelled.replaced(model.by_votes, model.doubt | silent)
         return conclude(sampled, model, value, interval, only_counted=silent)
+
+
+def unseen(value: Tensor, draws: int) -> Tensor:
+    """Where a flip probability or its complement is below one in `draws` copies, `[B]`: only a model can tell it."""
+    return torch.minimum(value, 1.0 - value) * draws < 1.0
 
 
 def smoothed_share(sampled: Sampled) -> Tensor:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from brittle.errors import DataError, ParameterError, listed
-from brittle.estimate import FLIP_PROBABILITY, Parameter, Status, parameters_json, score_label
+from brittle.estimate import FLIP_PROBABILITY, Evidence, Parameter, Status, parameters_json, score_label
 from brittle.store.record import NoiseRecord, RunRecord, ScoreRecord
 
 if TYPE_CHECKING:
@@ -204,6 +204,11 @@ class Column:
         return cast("pd.Series", self.rows["passes"])
 
     @property
+    def rests_on(self) -> pd.Series:
+        """What the interval of each point rests on: its evidence, or `counted` where it holds what counting says."""
+        return rests_on(self.rows)
+
+    @property
     def p_robust(self) -> pd.Series:
         """Probability that the prediction keeps, `1 - value`.
 
@@ -327,6 +332,12 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
 def storable(text: object) -> str:
     """`text` without the halves of characters that JSON can hold and a frame cannot."""
     return str(text).encode("utf-8", "replace").decode("utf-8")
+
+
+def rests_on(rows: pd.DataFrame) -> pd.Series:
+    """What the interval of each row rests on: its evidence, or `counted` where it holds what counting says."""
+    held = (rows["low"] <= rows["counted_low"]) & (rows["high"] >= rows["counted_high"])
+    return cast("pd.Series", rows["evidence"]).mask(held, Evidence.COUNTED.slug)
 
 
 def _fits(column: Column, key: Key) -> bool:

@@ -21,7 +21,7 @@ from brittle.report.page.inputs import page_inputs
 from brittle.report.page.packed import packed
 from brittle.report.page.pictures import MAX_PAIR_BYTES, MAX_PAIRS, PER_SIDE, address, decoded, magnification, sheets
 from brittle.report.wording import show
-from brittle.store.columns import Column
+from brittle.store.columns import Column, rests_on
 
 MAX_NUMBERS = 6_000_000
 """Numbers of scores of a run that a page holds; scores beyond them, the last ones first, are left out."""
@@ -137,7 +137,7 @@ def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str,
         "low": _ends(rows, "low"),
         "high": _ends(rows, "high"),
         "status": _texts(rows["status"].tolist()),
-        "evidence": _texts(rows["evidence"].tolist()),
+        "evidence": _texts(rests_on(rows).tolist()),
         "details": _texts(rows["detail"].tolist()),
     }
 
