@@ -1044,8 +1044,28 @@ MUTATIONS = (
     ),
     mutation(
         "the mixture keeps the interval of a model in doubt", "scores/shrinkage.py",
-        "torch.where(model.doubt | silent, model.by_votes.high, model.interval.high)", "model.interval.high",
+        "modelled.replaced(model.by_votes, model.doubt | silent)", "modelled",
         "scores/test_shrinkage.py::test_what_is_doubted_is_held_by_the_count",
+    ),
+    mutation(
+        "a model is believed below what its copies reach", "scores/shrinkage.py",
+        "model.interval.hull(model.by_votes, unseen(value, sampled.draws))", "model.interval",
+        "scores/test_shrinkage.py::test_a_step_that_no_margin_announces_is_held",
+    ),
+    mutation(
+        "copies that are sure to agree say nothing of a model", "scores/shrinkage.py",
+        "torch.minimum(value, 1.0 - value) * draws < 1.0", "value * draws < 1.0",
+        "scores/test_shrinkage.py::test_a_small_number_is_bounded_by_what_was_counted[False]",
+    ),
+    mutation(
+        "a second stage draws the first one again", "measure/sampling.py",
+        "MIRRORED, self.pairs, clean)", "SINGLE, self.pairs, clean)",
+        "measure/test_sampling.py::test_points_near_a_boundary_have_all_draws_and_the_others_the_first",
+    ),
+    mutation(
+        "intervals by counting are said to rest on a model", "store/columns.py",
+        ".mask(held, Evidence.COUNTED.slug)", "",
+        "store/test_columns.py::test_an_interval_that_holds_the_count_rests_on_it",
     ),
     mutation(
         "two looks that spend the whole error each", "scores/shrinkage.py",
@@ -1090,7 +1110,7 @@ MUTATIONS = (
     mutation(
         "the first copies of a second stage again", "measure/groups.py",
         "    stream.skip(first)\n", "",
-        "measure/test_sampling.py::test_points_near_a_boundary_have_all_draws_and_the_others_a_quarter",
+        "measure/test_sampling.py::test_points_near_a_boundary_have_all_draws_and_the_others_the_first",
     ),
     mutation(
         "parts of a batch out of their places", "scores/base.py",

@@ -133,3 +133,15 @@ def test_the_number_beside_a_name_is_sigma() -> None:
     table = make_table(points=4, scores=("moments",), sigmas=(10.0, 20.0), budgets=(10, 20))
     with pytest.raises(DataError, match="one of 2 columns"):
         table["moments", 20]
+
+
+def test_an_interval_that_holds_the_count_rests_on_it() -> None:
+    """All of them by counting, wherever the interval is no narrower; on a model elsewhere."""
+    x = inputs(60)
+    column = brittle.score(small_classifier(), (x.numpy(), None), [Shrinkage(0.2)])["shrinkage"]
+    rows = column.rows
+    narrower = (rows["low"] > rows["counted_low"]) | (rows["high"] < rows["counted_high"])
+    assert set(column.rests_on[~narrower]) == {"counted"}
+    assert set(column.rests_on[narrower]) <= {"modelled"}
+    assert 5 < int(narrower.sum()) < 55
+    assert (rows["evidence"] == "extrapolated").any()
