@@ -130,6 +130,10 @@ ROW: dict[str, Any] = {
         ({"low": 0.0, "high": 0.03}, [NUMBER]),
         ({"low": 0.4, "high": 0.5}, [NUMBER]),
         ({"low": 0.0, "high": 0.03, "evidence": "extrapolated"}, []),
+        (
+            {"low": 0.0, "high": 0.05, "counted_high": 0.04, "counted_low": 0.0, "evidence": "extrapolated"},
+            [NUMBER, VOTES],
+        ),
         ({"low": 0.0, "high": 0.03, "status": "contradicted"}, []),
         ({"counted_low": 0.5, "counted_high": 0.6, "status": "contradicted"}, [VOTES]),
         ({"value": None, "low": None, "high": None, "status": "nonfinite_logits"}, []),
