@@ -40,7 +40,7 @@ def test_points_are_counted_by_kind() -> None:
         "Under noise of sigma 0.1, 4 of 9 predictions (44%) hold: kept with probability 0.9 or more. 2 break and 3 are "
         "undecided. 5 of 9 labels (56%) are predicted right."
     )
-    assert how_sure(found).endswith("1 of 10 points (10%) have no number.")
+    assert how_sure(found).endswith("1 of 10 points (10%) has no number.")
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,8 @@ def test_steps_carry_their_command() -> None:
 @pytest.mark.parametrize(
     ("parameters", "more"),
     [
-        ({"draws": 400, "limit": 0.9, "sigma": 0.1}, " --most-draws 4000"),
+        ({"draws": 400, "limit": 0.9, "sigma": 0.1}, " --most-draws 10000"),
+        ({"draws": 4000, "limit": 0.9, "sigma": 0.1}, " --most-draws 40000"),
         ({"draws": 400, "limit": 0.8, "sigma": 0.1}, ""),
         ({"draws": 400, "precision": 0.1, "sigma": 0.1}, ""),
         ({"adaptive": True, "draws": 400, "sigma": 0.1}, ""),

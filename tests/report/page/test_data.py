@@ -75,6 +75,10 @@ def test_states_by_these_numbers_are_those_of_the_column(table: Table, data: dic
         written = next((one for one in data["columns"] if one["label"] == column.label), None)
         if written is None or not column.is_probability or written["low"] is None:
             continue
+        assert written["judges"] == (column.score != "softmax")
+        if not written["judges"]:
+            assert column.states(limit).isna().all()
+            continue
         value, low, high = (
             numbers(written["value" if written[name] == "value" else name]) for name in ("value", "low", "high")
         )
