@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from math import ceil
@@ -10,7 +9,7 @@ from math import ceil
 import numpy as np
 import pyarrow as pa
 import pytest
-from helpers.known_groups import HOLD, OPEN, made
+from helpers.known_groups import HOLD, OPEN, counted, made
 from helpers.problems import inputs, small_classifier
 from scipy.stats import beta
 
@@ -18,7 +17,7 @@ import brittle
 from brittle.analysis.copies import TooFew, best_ends
 from brittle.analysis.overview import Overview, overview
 from brittle.analysis.overview_text import LARGEST, enough_draws, how_sure, next_steps
-from brittle.estimate import MOST_DRAWS, Parameter, parameters_json
+from brittle.estimate import MOST_DRAWS
 from brittle.intervals import sequence_interval
 from brittle.scores import Moments, MonteCarlo, NoiseScore, Shrinkage
 from brittle.store.schemas import SCORES
@@ -32,24 +31,6 @@ QUIET = 1e-4
 def quiet(score: NoiseScore) -> Table:
     """A run in which no copy flips."""
     return brittle.score(small_classifier(), inputs(4), [score])
-
-
-def counted(copies: Sequence[int], flips: Sequence[int]) -> Table:
-    """A run whose intervals are those of Clopper and Pearson, of points with so many flips among so many copies."""
-    pairs = [*zip(copies, flips, strict=True)]
-    low = [float(beta.ppf(0.005, k, n - k + 1)) if k else 0.0 for n, k in pairs]
-    high = [float(beta.ppf(0.995, k + 1, n - k)) if k < n else 1.0 for n, k in pairs]
-    run = made([*zip(low, high, strict=True)])
-    (score,) = run.record.scores
-    alike: dict[str, Parameter] = {"draws": max(copies), "sigma": 0.1}
-    parameters = alike if len(set(copies)) == 1 else {"adaptive": True, **alike}
-    changed = {"counted_low": low, "counted_high": high, "passes": [n + 1 for n in copies]}
-    frame = run.long().assign(parameters=parameters_json(parameters), **changed)
-    return replace(
-        run,
-        scores=pa.Table.from_pandas(frame, schema=SCORES, preserve_index=False),
-        record=replace(run.record, scores=(replace(score, parameters=parameters),)),
-    )
 
 
 def by_count(table: Table) -> Table:
