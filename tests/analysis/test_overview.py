@@ -114,7 +114,7 @@ def test_one_class_is_named_only_where_the_data_tell_it_from_every_other() -> No
 def test_where_classes_are_alike_the_gap_that_would_have_shown_is_said() -> None:
     """Shares 6 of 10 and 22 of 22: `clearest_gap` of the same numbers, which SciPy's beta distribution checks."""
     ends = [BREAK] * 4 + [HOLD] * 28
-    found = overview(made([(sum(one) / 2,) * 2 for one in ends], classes=[0] * 10 + [1] * 22))
+    found = overview(made([(sum(one) / 2, sum(one) / 2) for one in ends], classes=[0] * 10 + [1] * 22))
     gap = clearest_gap([[0.7] * 4 + [0.975] * 6, [0.975] * 22], 0.99)
     assert gap is not None
     assert gap.seen == pytest.approx(0.11)

@@ -241,6 +241,18 @@ def test_another_score_and_noise_level_is_spoken_of(page: Opened, table: Table) 
     assert listed(page)[: len(order)] == order.index.tolist()
 
 
+def test_the_confidence_of_the_network_holds_and_breaks_no_point(page: Opened, table: Table) -> None:
+    (own,) = (one for one in table.columns if one.score == "softmax")
+    page.page.locator("#by").select_option(label="confidence, by softmax")
+    assert page.page.locator(".lead").inner_text() == how_brittle(overview(table, column=own))
+    assert page.page.locator("#overview .sure").inner_text() == ""
+    counts = page.page.locator("#overview .groups button").all_inner_texts()
+    assert counts
+    assert all(text.endswith("(0)") for text in counts)
+    rows = csv.DictReader(io.StringIO(saved(page, "#save-csv")))
+    assert {row["state"] for row in rows} <= {"", "failed"}
+
+
 def test_heads_sort_both_ways_and_points_without_a_number_come_last(page: Opened, frame: pd.DataFrame) -> None:
     numbered = pd.Series(frame["flip"]).dropna()
     falling = numbered.sort_values(ascending=False, kind="stable").index.tolist()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from brittle.analysis.decisions import drawn
 from brittle.store.columns import HOLDS, UNDECIDED, Column
@@ -32,7 +33,7 @@ class TooFew:
     needed: int
 
 
-def best_ends(column: Column, confidence: float) -> tuple[pd.Series, dict[int, float]]:
+def best_ends(column: Column, confidence: float) -> tuple[NDArray[np.float64], dict[int, float]]:
     """How many noisy copies each point has, and how small the flip probability can be shown to be by so many.
 
     Where some point with `n` copies has none that flips, that is the upper end of its interval by counting, `h`. Exact
@@ -45,23 +46,20 @@ def best_ends(column: Column, confidence: float) -> tuple[pd.Series, dict[int, f
         confidence: of the intervals.
 
     Returns:
-        The copies of each point, NaN where the table does not tell; and the best end by the number of copies.
+        The copies of each point, `[N]`, NaN where the table does not tell; and the best end by the number of copies.
     """
-    rows = column.rows
-    counts = pd.DataFrame({"copies": drawn(column), "low": rows["counted_low"], "high": rows["counted_high"]})
-    counts = counts.astype("float64").dropna()
-    none_flips = counts[counts["low"] == 0.0].groupby("copies")["high"].min()
-    logs = [copies * math.log1p(-end) for copies, end in none_flips.items() if end < 1.0]
+    copies = drawn(column).to_numpy(dtype=np.float64)
+    low, high = (column.rows[name].to_numpy(dtype=np.float64) for name in ("counted_low", "counted_high"))
+    copies = np.where(np.isnan(low) | np.isnan(high) | ~(copies > 0), np.nan, copies)
+    numbers = np.unique(copies[~np.isnan(copies)])
+    seen = {float(count): high[(copies == count) & (low == 0.0)].min(initial=1.0) for count in numbers}
+    logs = [count * math.log1p(-end) for count, end in seen.items() if end < 1.0]
     log_tail = max(logs, default=math.log((1.0 - confidence) / 2.0))
-    best = {
-        int(copies): float(none_flips.get(copies, -math.expm1(log_tail / copies)))
-        for copies in sorted(counts["copies"].unique())
-        if copies > 0
-    }
-    return counts["copies"].reindex(column.value.index), best
+    best = {int(count): float(end if end < 1.0 else -math.expm1(log_tail / count)) for count, end in seen.items()}
+    return copies, best
 
 
-def too_few(copies: pd.Series, best: Mapping[int, float], states: pd.Series, limit: float) -> TooFew | None:
+def too_few(copies: NDArray[np.float64], best: Mapping[int, float], states: pd.Series, limit: float) -> TooFew | None:
     """Whether undecided points have too few noisy copies to hold at the limit; None where no point has.
 
     Args:
@@ -70,12 +68,11 @@ def too_few(copies: pd.Series, best: Mapping[int, float], states: pd.Series, lim
         states: of each point, at the limit.
         limit: a prediction holds where `p_robust` is at least this.
     """
-    shown = set(copies[(states == HOLDS).to_numpy()].dropna())
-    short = [count for count, end in best.items() if end > 1.0 - limit and count not in shown]
-    undecided = (states == UNDECIDED).to_numpy()
-    points = int((undecided & copies.isin(short).to_numpy()).sum())
-    if not points:
+    held, undecided = ((states == state).to_numpy(dtype=bool) for state in (HOLDS, UNDECIDED))
+    short = [count for count, end in best.items() if end > 1.0 - limit and count not in set(copies[held].tolist())]
+    few = undecided & np.isin(copies, short)
+    if not few.any():
         return None
-    most = max(count for count in short if (undecided & (copies == count).to_numpy()).any())
+    most = int(copies[few].max())
     needed = most * math.log1p(-best[most]) / math.log(limit)
-    return TooFew(points, int(np.sum(undecided)), most, len(best) == 1, math.ceil(needed - 1e-9))
+    return TooFew(int(few.sum()), int(undecided.sum()), most, len(best) == 1, math.ceil(needed - 1e-9))

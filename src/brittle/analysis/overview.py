@@ -117,8 +117,8 @@ def overview(
     groups = pd.crosstab(frame["kind"], frame["state"]).reindex(
         index=[RIGHT, WRONG, UNLABELLED], columns=FROM_SAFE, fill_value=0
     )
-    judges = column is not None and column.judges
-    bias = class_bias(table, column) if judges else None
+    judging = column if column is not None and column.judges else None
+    bias = class_bias(table, judging) if judging is not None else None
     evidence = frame["evidence"].where(frame["state"].notna()).dropna().value_counts().to_dict()
     return Overview(
         column=column,
@@ -129,7 +129,7 @@ def overview(
         right=frame["kind"].tolist().count(RIGHT),
         groups=groups,
         without_number=len(frame) if column is None else int(column.value.isna().sum()),
-        too_few=too_few(*best_ends(column, table.record.confidence), column.states(limit), limit) if judges else None,
+        too_few=None if judging is None else _too_few(judging, limit, table.record.confidence),
         classes=_classes(table, frame),
         bias=bias,
         evidence=evidence,
@@ -137,6 +137,10 @@ def overview(
         order=next((one.label for one in table.columns if safety(one) is not None), ""),
         command=table.record.command,
     )
+
+
+def _too_few(column: Column, limit: float, confidence: float) -> TooFew | None:
+    return too_few(*best_ends(column, confidence), column.states(limit), limit)
 
 
 def _frame(table: Scored, limit: float, column: Column | None) -> pd.DataFrame:

@@ -149,15 +149,19 @@ def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str,
 def _copies(column: Column, rows: pd.DataFrame, confidence: float) -> dict[str, object] | None:
     """How many noisy copies points have, the best end by their number, and of each point the place of its number.
 
-    -1 stands for none; None where no point has any.
+    -1 stands for none. None where no point has any, and in the place of the places where all points have as many.
     """
     if not column.judges:
         return None
     copies, best = best_ends(column, confidence)
-    numbers = list(best)
-    places = copies.map({float(count): place for place, count in enumerate(numbers)})
+    if not best:
+        return None
+    numbers = {"numbers": [*best], "best": [*best.values()]}
+    if len(best) == 1 and not (np.isnan(copies) & column.value.notna().to_numpy()).any():
+        return numbers | {"of": None}
+    places = pd.Series(copies, index=column.value.index).map({float(count): place for place, count in enumerate(best)})
     of = places.reindex(rows.index).fillna(-1).to_numpy(np.int32)
-    return {"numbers": numbers, "best": [*best.values()], "of": packed(of, "i4")} if numbers else None
+    return numbers | {"of": packed(of, "i4")}
 
 
 def _ends(rows: pd.DataFrame, name: str) -> dict[str, str] | str | None:

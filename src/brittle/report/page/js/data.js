@@ -35,8 +35,9 @@ import { byId } from "./dom.js";
 /** @typedef {{names: string[], of: Numbers}} Texts */
 
 /**
- * How many noisy copies points have, by how few flips that can be shown, and of each point the place of its number.
- * @typedef {{numbers: number[], best: number[], of: Numbers}} Copies
+ * How many noisy copies points have, how small the flip probability can be shown to be by so many, and of each point the
+ * place of its number; null where all points have as many.
+ * @typedef {{numbers: number[], best: number[], of: Numbers | null}} Copies
  */
 /** @typedef {{point: number, score: string, predicted: number, own?: string, other?: string}} Nearest */
 
@@ -134,7 +135,7 @@ export const columns = written.columns.map((/** @type {any} */ column, /** @type
     high: ends(column.high),
     status: texts(column.status),
     evidence: texts(column.evidence),
-    copies: column.copies && { ...column.copies, of: unpacked(column.copies.of) },
+    copies: column.copies && { ...column.copies, of: column.copies.of && unpacked(column.copies.of) },
     details: texts(column.details),
   };
 });

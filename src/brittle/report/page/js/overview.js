@@ -97,7 +97,8 @@ function tooFew() {
   let undecided = 0;
   for (let point = 0; point < count; point++) {
     if (states[point] === 1) undecided++;
-    if (copies.of[point] >= 0) tallies[copies.of[point]][states[point]]++;
+    const place = copies.of ? copies.of[point] : 0;
+    if (place >= 0) tallies[place][states[point]]++;
   }
   const short = copies.best.map((end, place) => end > 1 - state.limit && tallies[place][0] === 0 && tallies[place][1] > 0);
   const last = short.lastIndexOf(true);
