@@ -994,7 +994,7 @@ MUTATIONS = (
     ),
     mutation(
         "copies that showed one point to hold are enough", "analysis/copies.py",
-        " and count not in shown]", "]",
+        " and count not in set(copies[held].tolist())]", "]",
         "analysis/test_copies.py::test_a_point_that_holds_by_a_model_shows_that_its_copies_are_enough",
     ),
     mutation(
