@@ -156,7 +156,7 @@ def _copies(column: Column, rows: pd.DataFrame, confidence: float) -> dict[str, 
     copies, best = best_ends(column, confidence)
     if not best:
         return None
-    numbers = {"numbers": [*best], "best": [*best.values()]}
+    numbers: dict[str, object] = {"numbers": [*best], "best": [*best.values()]}
     if len(best) == 1 and not (np.isnan(copies) & column.value.notna().to_numpy()).any():
         return numbers | {"of": None}
     places = pd.Series(copies, index=column.value.index).map({float(count): place for place, count in enumerate(best)})
