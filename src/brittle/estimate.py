@@ -18,6 +18,9 @@ CONFIDENCE = 0.99
 FLIP_PROBABILITY = "flip_probability"
 """The quantity of a score whose value is `1 - p_robust`."""
 
+MOST_DRAWS = 10_000
+"""Noisy copies of a point at most by default, where a rule stops earlier."""
+
 INPUT_MARGIN = "input_margin"
 """The score that holds the distance to the nearest input found with another prediction."""
 

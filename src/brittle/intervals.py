@@ -24,6 +24,16 @@ def check_confidence(confidence: float) -> None:
         raise ParameterError("confidence", f"the confidence must lie between 0 and 1; found {confidence!r:.60}")
 
 
+def check_share(name: str, value: object) -> None:
+    """Raise unless `value` is None or a number strictly between 0 and 1, such as a limit of `p_robust`.
+
+    Raises:
+        ParameterError: it is something else.
+    """
+    if value is not None and not (isinstance(value, Real) and 0.0 < float(value) < 1.0):
+        raise ParameterError(name, f"{name} must be a number between 0 and 1; found {value!r:.40}")
+
+
 def clopper_pearson(successes: ArrayLike, trials: ArrayLike, confidence: float) -> tuple[NDArray, NDArray]:
     """Exact interval of a binomial proportion.
 

@@ -100,7 +100,8 @@ def test_a_run_without_flip_probabilities_holds_nothing() -> None:
         decide(run, 0.9)
     both = brittle.score(small_classifier(), inputs(4), [MonteCarlo(0.5, draws=50), Softmax()])
     assert decide(both, 0.9, both["monte_carlo"])["draws"].tolist() == [50] * 4
-    assert decide(both, 0.9, both["softmax"])["draws"].isna().all()
+    with pytest.raises(DataError, match="Softmax is no measurement under noise"):
+        decide(both, 0.9, both["softmax"])
 
 
 def test_draws_in_two_stages_are_those_of_each_point() -> None:

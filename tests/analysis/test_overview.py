@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from itertools import product
 
 import pyarrow as pa
 import pytest
 from helpers.known_groups import BREAK, HOLD, OPEN, made
 from helpers.tables import make_table, without_score
 
-from brittle.analysis.overview import LIMIT, NAMED, overview
+from brittle.analysis.class_differences import clearest_gap
+from brittle.analysis.overview import FROM_SAFE, LIMIT, NAMED, overview
 from brittle.analysis.overview_text import (
     FEWEST_FOR_DETECTOR,
     format_overview,
@@ -17,7 +20,10 @@ from brittle.analysis.overview_text import (
     how_sure,
     next_steps,
     where,
+    where_to_run,
 )
+from brittle.analysis.point_card import format_point_card
+from brittle.analysis.point_list import point_list
 from brittle.detector.results import choice_of
 from brittle.detector.threshold import points_needed
 from brittle.errors import ParameterError
@@ -40,7 +46,7 @@ def test_points_are_counted_by_kind() -> None:
         "Under noise of sigma 0.1, 4 of 9 predictions (44%) hold: kept with probability 0.9 or more. 2 break and 3 are "
         "undecided. 5 of 9 labels (56%) are predicted right."
     )
-    assert how_sure(found).endswith("1 of 10 points (10%) have no number.")
+    assert how_sure(found).endswith("1 of 10 points (10%) has no number.")
 
 
 @pytest.mark.parametrize(
@@ -103,6 +109,83 @@ def test_one_class_is_named_only_where_the_data_tell_it_from_every_other() -> No
     assert small.bias is not None
     assert small.bias.differ
     assert small.named is None
+
+
+def test_where_classes_are_alike_the_gap_that_would_have_shown_is_said() -> None:
+    """Shares 6 of 10 and 22 of 22: `clearest_gap` of the same numbers, which SciPy's beta distribution checks."""
+    ends = [BREAK] * 4 + [HOLD] * 28
+    found = overview(made([(sum(one) / 2, sum(one) / 2) for one in ends], classes=[0] * 10 + [1] * 22))
+    gap = clearest_gap([[0.7] * 4 + [0.975] * 6, [0.975] * 22], 0.99)
+    assert gap is not None
+    assert gap.seen == pytest.approx(0.11)
+    assert where(found) == (
+        f"The 2 classes cannot be told apart by their mean robustness (p = {found.bias and found.bias.p_value:.3g}). "
+        "There are 10 to 22 points a class, so only large gaps show: airplane (10) and automobile (22) come nearest, "
+        f"0.11 apart, and would have to be {gap.needed:.3g} apart."
+    )
+    many = where(overview(made([HOLD] * 300, classes=[0, 1] * 150)))
+    assert "There are 150 points a class: two of them would have to be about " in many
+    assert "There is 1 point a class, so only large gaps show: " in where(overview(made([HOLD, OPEN], classes=[0, 1])))
+
+
+ONE_AS_SEVERAL = (
+    r"(?<!of )\b1 (?:break|are|right, and noise breaks them|wrong, .* (?:their|them)|undecided: .* these)\b",
+    r"\b1 of \d+ \w+ \([^)]*\) (?:hold|are|have)\b",
+    r"\b1 of \d+ intervals? (?:rest|do)\b",
+    r"\bof 1 \w+s\b",
+)
+SEVERAL_AS_ONE = (
+    r"(?<!of )\b[02] (?:breaks|is|right, and noise breaks it|wrong, .* (?:its|it)$|undecided: .* it$)",
+    r"\b[02] of [2-9] \w+ \([^)]*\) (?:holds|is|has)\b",
+    r"\b[02] of [2-9] intervals (?:rests|does)\b",
+    r"\bof [02-9] (?:point|label|prediction|interval)\b",
+)
+
+
+@pytest.mark.parametrize("evidence", ["counted", "modelled", "extrapolated", "sampled"])
+def test_one_is_never_spoken_of_as_several(evidence: str) -> None:
+    """Of 0, 1 and 2 points that hold, are undecided, break and have no number, all right or all wrong."""
+    for number, counts in enumerate([*product(range(3), repeat=3)][1:]):
+        ends = [end for end, count in zip((HOLD, OPEN, BREAK), counts, strict=True) for _ in range(count)]
+        ends = [*ends, *[None] * (number % 4 % 3)]
+        found = overview(made(ends, [number % 2 == 0] * len(ends), evidence=evidence))
+        for text in (how_brittle(found), how_sure(found), *(step.text.rstrip(".") for step in next_steps(found))):
+            for pattern in (*ONE_AS_SEVERAL, *SEVERAL_AS_ONE):
+                assert not re.search(pattern, text), (counts, text)
+
+
+def test_the_confidence_of_a_network_holds_and_breaks_no_point() -> None:
+    table = make_table(points=20, scores=("softmax",))
+    found = overview(table)
+    assert found.column is not None
+    assert (found.judges, found.bias, found.too_few) == (False, None, None)
+    assert [found.count(state) for state in FROM_SAFE] == [0, 0, 0]
+    assert how_brittle(found).startswith(
+        "Softmax is no measurement under noise: it has no interval, so no point is held or broken by it. "
+    )
+    assert (where(found), how_sure(found)) == ("", "")
+    (step,) = next_steps(found)
+    assert step.command == f"brittle show RUN --by '{found.column.label}'"
+    assert point_list(table, found.column)["state"].isna().all()
+    assert point_list(table, found.column, state="holds").empty
+    assert "no point is held or broken by it" in format_point_card(table, table.points["point"].to_pylist()[0])
+    both = make_table(points=20, scores=("monte_carlo", "softmax"))
+    assert overview(both).judges
+    assert not overview(both, column=both["softmax"]).judges
+
+
+def test_the_folder_of_a_run_is_the_one_that_its_command_named() -> None:
+    found = overview(made([OPEN, BREAK]))
+    for command, folder in (
+        (("brittle", "score", "m", "d", "--out", "a run"), "'a run'"),
+        (("brittle", "score", "m", "d", "--out=here/run"), "here/run"),
+        (("brittle", "score", "m", "d"), "RUN"),
+        (("python", "x.py", "--out", "elsewhere"), "RUN"),
+        (None, "RUN"),
+    ):
+        own = replace(found, command=command)
+        assert next_steps(own)[1].command == f"brittle show {folder} --state breaks --right --limit 0.9"
+        assert where_to_run(own).startswith("RUN is" if folder == "RUN" else "The commands run in the folder where")
 
 
 def test_runs_that_can_say_little() -> None:
@@ -188,7 +271,8 @@ def test_steps_carry_their_command() -> None:
 @pytest.mark.parametrize(
     ("parameters", "more"),
     [
-        ({"draws": 400, "limit": 0.9, "sigma": 0.1}, " --most-draws 4000"),
+        ({"draws": 400, "limit": 0.9, "sigma": 0.1}, " --most-draws 10000"),
+        ({"draws": 4000, "limit": 0.9, "sigma": 0.1}, " --most-draws 40000"),
         ({"draws": 400, "limit": 0.8, "sigma": 0.1}, ""),
         ({"draws": 400, "precision": 0.1, "sigma": 0.1}, ""),
         ({"adaptive": True, "draws": 400, "sigma": 0.1}, ""),

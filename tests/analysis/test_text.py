@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brittle.analysis.text import aligned, number, with_interval
+from brittle.analysis.text import aligned, by_number, number, share_of, verb_of, with_interval
 
 
 @given(st.lists(st.tuples(st.text(max_size=9), st.text(max_size=9), st.text(max_size=9)), min_size=1, max_size=6))
@@ -16,6 +16,25 @@ def test_rows_are_of_one_length_and_can_be_read(rows: list[tuple[str, str, str]]
     lines = aligned(rows)
     assert len({len(line) for line in lines}) == 1
     assert all(line.isprintable() and line.startswith("  ") for line in lines)
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "points hold"), (1, "point holds"), (2, "points hold")])
+def test_one_has_a_word_of_its_own(count: int, said: str) -> None:
+    assert by_number(count, "point holds", "points hold") == said
+
+
+@pytest.mark.parametrize(
+    ("count", "total", "said"),
+    [
+        (0, 1, "0 of 1 point (0%) holds"),
+        (1, 1, "1 of 1 point (100%) holds"),
+        (0, 2, "0 of 2 points (0%) hold"),
+        (1, 2, "1 of 2 points (50%) holds"),
+        (2, 2, "2 of 2 points (100%) hold"),
+    ],
+)
+def test_a_verb_follows_the_number_before_it(count: int, total: int, said: str) -> None:
+    assert f"{share_of(count, total, 'point')} {verb_of(count, total, 'holds', 'hold')}" == said
 
 
 @pytest.mark.parametrize(("value", "said"), [(math.nan, "-"), (0.12345, "0.123"), (math.inf, "inf"), (1e-9, "1e-09")])

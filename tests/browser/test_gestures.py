@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 from helpers.browser import Opened, opened
 from helpers.change_tables import LAPLACIAN, with_score
-from helpers.known_groups import BREAK, HOLD, OPEN, made
+from helpers.known_groups import BREAK, HOLD, OPEN, counted, made
 from helpers.pages import text_of
 from helpers.tables import make_table, with_value
 from playwright.sync_api import Browser, Locator
 
 from brittle.analysis.overview import overview
-from brittle.analysis.overview_text import how_brittle, next_steps
+from brittle.analysis.overview_text import how_brittle, how_sure, next_steps
 from brittle.report import CHAPTERS, open_contents
 from brittle.store.schemas import POINTS as POINTS_SCHEMA
 from brittle.store.table import Table
@@ -241,6 +241,18 @@ def test_another_score_and_noise_level_is_spoken_of(page: Opened, table: Table) 
     assert listed(page)[: len(order)] == order.index.tolist()
 
 
+def test_the_confidence_of_the_network_holds_and_breaks_no_point(page: Opened, table: Table) -> None:
+    (own,) = (one for one in table.columns if one.score == "softmax")
+    page.page.locator("#by").select_option(label="confidence, by softmax")
+    assert page.page.locator(".lead").inner_text() == how_brittle(overview(table, column=own))
+    assert page.page.locator("#overview .sure").inner_text() == ""
+    counts = page.page.locator("#overview .groups button").all_inner_texts()
+    assert counts
+    assert all(text.endswith("(0)") for text in counts)
+    rows = csv.DictReader(io.StringIO(saved(page, "#save-csv")))
+    assert {row["state"] for row in rows} <= {"", "failed"}
+
+
 def test_heads_sort_both_ways_and_points_without_a_number_come_last(page: Opened, frame: pd.DataFrame) -> None:
     numbered = pd.Series(frame["flip"]).dropna()
     falling = numbered.sort_values(ascending=False, kind="stable").index.tolist()
@@ -262,7 +274,9 @@ def test_the_csv_is_the_selection(page: Opened, frame: pd.DataFrame, table: Tabl
         assert (row["name"], row["label"], row["state"]) == (own["name"], own["label_name"], own["state"])
         for label, column in columns.items():
             value: float = column.value.to_dict()[row["point"]]
-            assert row[label] == "" if np.isnan(value) else float(row[label]) == value
+            heading = f"{label}.flip_probability" if column.is_probability else label
+            assert row[heading] == "" if np.isnan(value) else float(row[heading]) == value
+            assert {heading, f"{label}.low", f"{label}.high", f"{label}.status"} <= set(table.wide().columns)
             assert row[f"{label}.status"] == column.status.to_dict()[row["point"]]
 
 
@@ -383,6 +397,9 @@ ODD: dict[str, Callable[[], Table]] = {
     "every group": lambda: made([HOLD, BREAK, OPEN, None] * 30, [True] * 60 + [False] * 60, [*range(10)] * 12),
     "a model's word": lambda: made([HOLD, BREAK] * 40, evidence="modelled"),
     "chosen points": lambda: picked(made([HOLD, BREAK, OPEN], [True, False, True])),
+    "confidence alone": lambda: make_table(points=20, scores=("softmax",)),
+    "too few copies": lambda: counted([20] * 4, [0, 1, 9, 20]),
+    "copies as needed": lambda: counted([60, 60, 200, 200, 60], [0, 0, 0, 10, 40]),
 }
 
 
@@ -399,11 +416,17 @@ def test_the_first_screen_says_what_the_analysis_says(
     table = ODD[name]()
     with opened(browser, written(text_of(table, chapters=ALONE))) as page:
         lead = page.page.locator("#overview .lead")
+        sure = page.page.locator("#overview .sure")
         assert lead.inner_text() == how_brittle(overview(table))
         if page.page.locator("#limit").count():
-            for limit in (0.7, 0.97):
+            for limit in (0.7, 0.97, 0.999):
                 page.page.locator("#limit").fill(str(limit))
                 assert lead.inner_text() == how_brittle(overview(table, limit=limit))
+                assert (sure.inner_text() if sure.count() else "") == how_sure(overview(table, limit=limit))
+                commands = {step.text: step.command for step in next_steps(overview(table, limit=limit))}
+                for step in page.page.locator("#overview .steps li:visible").all():
+                    written_command = commands.get(step.locator("p").inner_text(), "detector")
+                    assert step.locator("code").inner_text() == written_command or "detector" in written_command
                 steps = [step.text for step in next_steps(overview(table, limit=limit)) if "detector" not in step.text]
                 seen = page.page.locator("#overview .steps li:visible p").all_inner_texts()
                 assert [one for one in seen if "detector" not in one] == [one for one in steps if one in seen]

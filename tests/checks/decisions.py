@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import brittle
+from brittle.estimate import MOST_DRAWS
 from brittle.intervals import clopper_pearson, decided, log_evidence_below
 from brittle.measure.stopping_rule import looks
-from brittle.scores.until import MOST_DRAWS
 
 LIMITS, CONFIDENCE, REPLICATES = (0.5, 0.9, 0.99), 0.99, 4000
 

@@ -978,6 +978,41 @@ MUTATIONS = (
         "browser/test_gestures.py::test_the_first_screen_says_what_the_analysis_says[chosen points]",
     ),
     mutation(
+        "the page says where copies are too few", "report/page/js/overview.js",
+        "${said}${tooFew()}${lost}", "${said}${lost}",
+        "browser/test_gestures.py::test_the_first_screen_says_what_the_analysis_says[too few copies]",
+    ),
+    mutation(
+        "confidence holds no point on the page", "report/page/js/selection.js",
+        "if (!judges) return 5;", "if (Number.isNaN(bound)) return 5;",
+        "browser/test_gestures.py::test_the_confidence_of_the_network_holds_and_breaks_no_point",
+    ),
+    mutation(
+        "confidence holds no point", "store/columns.py",
+        "        if not self.judges:\n", "        if not self.is_probability:\n",
+        "analysis/test_overview.py::test_the_confidence_of_a_network_holds_and_breaks_no_point",
+    ),
+    mutation(
+        "copies that showed one point to hold are enough", "analysis/copies.py",
+        " and count not in set(copies[held].tolist())]", "]",
+        "analysis/test_copies.py::test_a_point_that_holds_by_a_model_shows_that_its_copies_are_enough",
+    ),
+    mutation(
+        "the gap that is needed is corrected for the pairs", "analysis/class_differences.py",
+        "TAILS[2.0 * TAILS * pairs <= ", "TAILS[2.0 * TAILS <= ",
+        "analysis/test_class_differences.py::test_the_gap_that_is_needed_is_known_for_ones_and_zeros",
+    ),
+    mutation(
+        "the demo records a command that scores", "cli/commands.py",
+        '("brittle", "score", *words), *given.args', '("brittle", "demo"), *given.args',
+        "cli/test_demo.py::test_every_suggested_command_of_the_demo_runs_as_it_is_copied",
+    ),
+    mutation(
+        "a limit is judged before what goes with it", "scores/until.py",
+        '    check_share("limit", limit)\n', "",
+        "test_limit.py::test_in_python[score without until-1.5]",
+    ),
+    mutation(
         "a table that the page saves holds no formula", "report/page/js/save.js",
         "GUARDED.test(text) ? `'${text}` : text;", "text;",
         "browser/test_hostile.py::test_a_saved_table_runs_nothing_and_brittle_reads_its_ids",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import re
+import shlex
+from contextlib import redirect_stderr, redirect_stdout
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -19,24 +23,33 @@ def small_demo(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"brittle.cli.digits.{name}", value)
 
 
-def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
+    """The folder where a small demo was called, for the folder `my demo`, and what it printed on either stream."""
+    place, out, err = tmp_path_factory.mktemp("demo"), io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        small_demo(patch)
+        for name, value in {"POINTS": 40, "DRAWS": 50}.items():
+            patch.setattr(f"brittle.cli.demo.{name}", value)
+        patch.chdir(place)
+        before = torch.random.get_rng_state()
+        assert main(["demo", "--out", "my demo", "--quiet"]) == 0
+        assert torch.equal(before, torch.random.get_rng_state())
+    return place, out.getvalue(), err.getvalue()
+
+
+def test_the_demo(shown: tuple[Path, str, str]) -> None:
     """It ends on one screen, which says what it found, where the report lies and what comes next."""
-    small_demo(monkeypatch)
-    for name, value in {"POINTS": 40, "DRAWS": 50}.items():
-        monkeypatch.setattr(f"brittle.cli.demo.{name}", value)
-    before = torch.random.get_rng_state()
-    assert main(["demo", "--out", str(tmp_path / "demo"), "--quiet"]) == 0
-    assert torch.equal(before, torch.random.get_rng_state())
-    table = brittle.read_table(tmp_path / "demo" / "run")
+    place, printed, said = shown
+    table = brittle.read_table(place / "my demo" / "run")
     assert table.points.num_rows == 40
-    page = (tmp_path / "demo" / "report.html").read_text()
+    page = (place / "my demo" / "report.html").read_text()
     assert all(f'id="{view}"' in page for view in ("distribution", "worst-case", "expected-change"))
-    printed, said = capsys.readouterr()
     assert said == ""
     lines, flat = printed.splitlines(), " ".join(printed.split())
     assert len(lines) <= 24
-    assert max(map(len, lines)) <= 100 + len(str(tmp_path))
-    found = re.search(r"reads (\S+)% of 40 .* (\d+) predictions hold and (\d+) break; of the other (\d+)", flat)
+    assert max(map(len, lines)) <= 100
+    found = re.search(r"reads (\S+)% of 40 .* (\d+) predictions? holds? and (\d+) breaks?; of the other (\d+)", flat)
     assert found is not None
     assert float(found[1]) > 80
     assert int(found[2]) + int(found[3]) + int(found[4]) == 40
@@ -44,8 +57,35 @@ def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert int(found[3]) == (flips["low"] > 0.1).sum()
     worst = flips.sort_values("value")["value"].iloc[-1]
     assert f"{worst:.1%} (" in lines[[line.startswith("  point") for line in lines].index(True) + 1]
-    assert f"Report: {tmp_path / 'demo' / 'report.html'}" in printed
-    assert "brittle demo --full" in printed
+    assert "Report: my demo/report.html, to be opened" in printed
+
+
+def suggested(page: str) -> list[str]:
+    """The commands on the first screen of a report."""
+    return [unescape(one) for one in re.findall(r"<li data-state=.*?<code>(.*?)</code>", page)]
+
+
+def test_every_suggested_command_of_the_demo_runs_as_it_is_copied(
+    shown: tuple[Path, str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the folder where it was called. The recorded command is that of the run: it finds it finished."""
+    place, printed, _ = shown
+    monkeypatch.chdir(place)
+    offered = re.findall(r"^(?:Next:)? +(brittle .*)$", printed, re.MULTILINE)
+    assert offered == ["brittle show 'my demo/run'", "brittle demo --full --out 'my demo-full'"]
+    page = Path("my demo", "report.html").read_text(encoding="utf-8")
+    assert "The commands run in the folder where this run was started." in page
+    recorded = brittle.read_table("my demo/run").record.command
+    assert recorded is not None
+    commands = [shlex.split(command) for command in (offered[0], *suggested(page))]
+    assert {words[1] for words in commands} >= {"score", "show"}
+    with one_thread():
+        assert main([word for word in recorded[1:] if word != "--quiet"] + ["--resume"]) == 0
+        assert "was finished before; nothing was computed" in capsys.readouterr().err
+        for words in commands:
+            assert (words[0], main(words[1:])) == ("brittle", 0), words
+            assert capsys.readouterr().err == ""
+    assert [column.limit for column in brittle.read_table("my demo/run").columns].count(0.9) == 1
 
 
 def test_one_thread_computes_and_as_many_as_before_afterwards() -> None:

@@ -96,7 +96,10 @@ def test_counts_are_those_of_the_rows(name: str) -> None:
         count for (_, state), count in truth.items() if state is not None
     )
     totals = {state: sum(count for (_, one), count in truth.items() if one == state) for _, state in truth}
-    said = f"{totals.get('holds', 0)} hold, {totals.get('breaks', 0)} break, {totals.get('open', 0)} undecided"
+    verbs = {"holds": "hold", "breaks": "break"}
+    counts = {state: totals.get(state, 0) for state in verbs}
+    told = ", ".join(f"{count} {state if count == 1 else verbs[state]}" for state, count in counts.items())
+    said = f"{told}, {totals.get('open', 0)} undecided"
     lost = f", {totals[None]} without a number" if None in totals else ""
     assert f"{said}{lost}: kept with probability 0.9 or more, by {column.label}" in repr(table)
     rows = Counter(row["score"] for row in table.scores.to_pylist() if row["value"] is not None)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.problems import Wrapped, inputs, small_network
+from helpers.problems import Wrapped, inputs, linear_network, small_network
 from torch import nn
 
 import brittle
@@ -73,6 +73,12 @@ REFUSED = [
     Defect("value_range", r"to 254\.\d*, outside \[0, 1\] in 40 of 40 rows.*--bounds 0 255", x=inputs(COUNT) * 254.99),
     Defect("value_range", "the data look normalised", x=inputs(COUNT) * 4.7 - 2.1),
     Defect("value_range", "declare the range with --bounds", x=inputs(COUNT) * 3),
+    Defect(
+        "value_range",
+        r"that holds all features of all rows with .* --bounds -3\.2\d* 3\.\d+; noise is of one size in all features",
+        lambda: linear_network(4, 8, dtype=torch.float32),
+        inputs(COUNT, (8,)) * 4.2 - 2.1,
+    ),
     Defect("dtype", "uint8", x=(inputs(COUNT) * 255).to(torch.uint8)),
     Defect("layout", "channels-last", x=inputs(COUNT, (16, 16, 3))),
     Defect("empty_dataset", "no points", x=inputs(0), y=None),

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 from helpers.tables import make_table
+from scipy.stats import beta
 
+from brittle.estimate import Parameter, parameters_json
 from brittle.store.schemas import POINTS, SCORES
 from brittle.store.table import Table
 
@@ -42,4 +44,22 @@ def made(
         run,
         points=pa.Table.from_pandas(points, schema=POINTS, preserve_index=False),
         scores=pa.Table.from_pandas(scores, schema=SCORES, preserve_index=False),
+    )
+
+
+def counted(copies: Sequence[int], flips: Sequence[int]) -> Table:
+    """A run whose intervals are those of Clopper and Pearson, of points with so many flips among so many copies."""
+    pairs = [*zip(copies, flips, strict=True)]
+    low = [float(beta.ppf(0.005, k, n - k + 1)) if k else 0.0 for n, k in pairs]
+    high = [float(beta.ppf(0.995, k + 1, n - k)) if k < n else 1.0 for n, k in pairs]
+    run = made([*zip(low, high, strict=True)])
+    (score,) = run.record.scores
+    alike: dict[str, Parameter] = {"draws": max(copies), "sigma": 0.1}
+    parameters = alike if len(set(copies)) == 1 else {"adaptive": True, **alike}
+    changed = {"counted_low": low, "counted_high": high, "passes": [n + 1 for n in copies]}
+    frame = run.long().assign(parameters=parameters_json(parameters), **changed)
+    return replace(
+        run,
+        scores=pa.Table.from_pandas(frame, schema=SCORES, preserve_index=False),
+        record=replace(run.record, scores=(replace(score, parameters=parameters),)),
     )

@@ -13,10 +13,10 @@ from torch import Tensor
 
 import brittle
 from brittle.errors import ParameterError
-from brittle.estimate import Evidence, Status
+from brittle.estimate import MOST_DRAWS, Evidence, Status
 from brittle.noise import Uniform
 from brittle.scores import LogitMargin, Moments, MonteCarlo, ProbabilityChange, Shrinkage, Softmax, Taylor
-from brittle.scores.until import MOST_DRAWS, drawn_until
+from brittle.scores.until import drawn_until
 
 POINTS = 100
 

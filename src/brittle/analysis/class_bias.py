@@ -8,7 +8,7 @@ from typing import Literal, cast
 import numpy as np
 import pandas as pd
 
-from brittle.analysis.class_differences import mean_differences
+from brittle.analysis.class_differences import Gap, clearest_gap, mean_differences
 from brittle.analysis.columns import typical
 from brittle.analysis.mean_interval import mean_interval
 from brittle.store.columns import Column, Scored, storable
@@ -30,6 +30,8 @@ class ClassBias:
             `1 - confidence` for all of them together. Every class, where the test finds no difference.
         most: numbers of those that may be the most robust, likewise.
         confidence: of the intervals, each for its class alone, and of the test.
+        clearest: the two classes that come nearest to being told apart, by their places in `classes`; None with fewer
+            than two.
     """
 
     column: Column
@@ -40,6 +42,7 @@ class ClassBias:
     least: tuple[int, ...]
     most: tuple[int, ...]
     confidence: float
+    clearest: Gap | None = None
 
     @property
     def differ(self) -> bool:
@@ -80,9 +83,11 @@ def class_bias(table: Scored, column: Column | None = None) -> ClassBias | None:
     ]
     frame = pd.DataFrame(rows).sort_values(["mean", "class"], ignore_index=True)
     spread = frame["mean"].iloc[-1] - frame["mean"].iloc[0] if len(frame) > 1 else np.nan
-    found = mean_differences([groups[number].to_numpy() for number in frame["class"]], confidence)
+    values = [groups[number].to_numpy() for number in frame["class"]]
+    found = mean_differences(values, confidence)
     least, most = (tuple(int(frame["class"].iloc[place]) for place in places) for places in found[1:])
-    return ClassBias(column, by, frame, float(spread), found.p_value, least, most, confidence)
+    clearest = clearest_gap(values, confidence)
+    return ClassBias(column, by, frame, float(spread), found.p_value, least, most, confidence, clearest)
 
 
 def class_of(table: Scored) -> tuple[Literal["label", "predicted"], pd.Series]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 
 import pandas as pd
 
 from brittle.analysis.columns import check_column, typical
 from brittle.analysis.text import aligned, number
 from brittle.errors import DataError, ParameterError
+from brittle.intervals import check_share
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Scored
 
 STATES = (HOLDS, BREAKS, UNDECIDED)
@@ -39,26 +39,23 @@ def decide(table: Scored, limit: float | None = None, column: Column | None = No
 
     Raises:
         ParameterError: the limit is not between 0 and 1, or neither given nor known.
-        DataError: the run holds no flip probability, or `column` is none.
+        DataError: the run holds no flip probability under noise, or `column` is none.
     """
     check_column("column", column)
+    check_share("limit", limit)
     column = column if column is not None else column_for(table, limit)
     limit = column.limit if limit is None else limit
     if limit is None:
         raise ParameterError("limit", f"{column.label} was not drawn for a limit; give one, such as limit=0.9")
-    check_limit(limit)
+    if column.is_probability and not column.judges and column.value.notna().any():
+        raise DataError("no_such_score", f"{unjudged_text(column)}; score the points under noise, such as by shrinkage")
     frame = pd.DataFrame({"state": column.states(limit), "draws": drawn(column)})
     return frame.rename_axis("point").reset_index()
 
 
-def check_limit(limit: object) -> None:
-    """Raise where a limit is given that is none.
-
-    Raises:
-        ParameterError: it is not a number between 0 and 1.
-    """
-    if limit is not None and not (isinstance(limit, Real) and 0 < float(limit) < 1):
-        raise ParameterError("limit", f"limit must be a number between 0 and 1; found {limit!r:.40}")
+def unjudged_text(column: Column) -> str:
+    """Why a column that judges no point (`Column.judges`) says of none that it holds or breaks."""
+    return f"{column.title} is no measurement under noise: it has no interval, so no point is held or broken by it"
 
 
 def column_for(table: Scored, limit: float | None = None, sigma: float | None = None) -> Column:

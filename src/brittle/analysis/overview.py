@@ -9,7 +9,9 @@ import pandas as pd
 
 from brittle.analysis.class_bias import ClassBias, class_bias, class_name, class_of
 from brittle.analysis.columns import check_column, safety
-from brittle.analysis.decisions import check_limit, column_if_any
+from brittle.analysis.copies import TooFew, best_ends, too_few
+from brittle.analysis.decisions import column_if_any
+from brittle.intervals import check_share
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row, Scored
 
 LIMIT = 0.9
@@ -33,7 +35,8 @@ class Overview:
     """What a run says of its points, for one limit.
 
     Attributes:
-        column: the flip probability that was read; None where the run has none.
+        column: the flip probability that was read; None where the run has none. One that no noise was drawn for, such
+            as `softmax`, holds and breaks no point (`judges`).
         limit: a prediction holds where `p_robust` is at least this.
         points: points of the run.
         chosen_from: points of the data, where those of the run were chosen by their ids; else None.
@@ -42,9 +45,10 @@ class Overview:
         groups: how many points are of each kind: one row for `right`, `wrong` and `no label`, one column for `holds`,
             `undecided` and `breaks`. Points without a number are in none.
         without_number: points whose robustness has no number.
+        too_few: whether undecided points have too few noisy copies to hold at the limit; None where none has.
         classes: one row per class, that of which the largest share breaks first: `class`, `name`, `points`, `holds`,
             `undecided`, `breaks`.
-        bias: whether classes differ; None without classes.
+        bias: whether classes differ; None without classes, and where the column judges no point.
         evidence: how many of the states rest on `counted`, `modelled` and `extrapolated` intervals (`Column.rests_on`).
         confidence: of the intervals.
         order: label of the first score that orders the points, for runs without a flip probability; empty for none.
@@ -59,6 +63,7 @@ class Overview:
     right: int
     groups: pd.DataFrame
     without_number: int
+    too_few: TooFew | None
     classes: pd.DataFrame
     bias: ClassBias | None
     evidence: Mapping[str, int]
@@ -70,6 +75,11 @@ class Overview:
         """Points of a state: those that are right, wrong or without a label, or all."""
         rows = self.groups if kind is None else self.groups.loc[[kind]]
         return sum(rows[state].tolist())
+
+    @property
+    def judges(self) -> bool:
+        """Whether points can hold or break by the flip probability that was read."""
+        return self.column is not None and self.column.judges
 
     @property
     def named(self) -> Row | None:
@@ -100,14 +110,15 @@ def overview(
         ParameterError: the limit is not between 0 and 1.
     """
     check_column("column", column)
-    check_limit(limit)
+    check_share("limit", limit)
     column = column if column is not None else column_if_any(table, limit, sigma)
     limit = limit if limit is not None else (column.limit if column is not None else None) or LIMIT
     frame = _frame(table, limit, column)
     groups = pd.crosstab(frame["kind"], frame["state"]).reindex(
         index=[RIGHT, WRONG, UNLABELLED], columns=FROM_SAFE, fill_value=0
     )
-    bias = class_bias(table, column) if column is not None else None
+    judging = column if column is not None and column.judges else None
+    bias = class_bias(table, judging) if judging is not None else None
     evidence = frame["evidence"].where(frame["state"].notna()).dropna().value_counts().to_dict()
     return Overview(
         column=column,
@@ -117,7 +128,8 @@ def overview(
         labelled=sum(kind != UNLABELLED for kind in frame["kind"]),
         right=frame["kind"].tolist().count(RIGHT),
         groups=groups,
-        without_number=sum(frame["state"].isna().tolist()),
+        without_number=len(frame) if column is None else int(column.value.isna().sum()),
+        too_few=None if judging is None else _too_few(judging, limit, table.record.confidence),
         classes=_classes(table, frame),
         bias=bias,
         evidence=evidence,
@@ -125,6 +137,10 @@ def overview(
         order=next((one.label for one in table.columns if safety(one) is not None), ""),
         command=table.record.command,
     )
+
+
+def _too_few(column: Column, limit: float, confidence: float) -> TooFew | None:
+    return too_few(*best_ends(column, confidence), column.states(limit), limit)
 
 
 def _frame(table: Scored, limit: float, column: Column | None) -> pd.DataFrame:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from brittle.analysis.decisions import MORE_DRAWS
+from brittle.analysis.class_bias import ClassBias
+from brittle.analysis.decisions import MORE_DRAWS, unjudged_text
 from brittle.analysis.overview import FAILED, FROM_SAFE, RIGHT, WRONG, Overview
-from brittle.analysis.text import aligned, chosen_text, number, share_of
-from brittle.estimate import Evidence
+from brittle.analysis.text import aligned, by_number, chosen_text, number, share_of, verb_of
+from brittle.estimate import MOST_DRAWS, Evidence
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED
 
 SHOWN = 10
@@ -19,11 +20,54 @@ FEWEST_FOR_DETECTOR = 47
 0.95 cannot be calibrated once a fifth of them has chosen the score."""
 
 RESTS = {
-    Evidence.MODELLED: "rest on a model of the margins that the noisy copies bear out",
-    Evidence.EXTRAPOLATED: "rest on a model alone, of noise that no noisy copy drew",
-    Evidence.SAMPLED: "rest on rare flips that were searched for, and do not cover flips that no search came near",
+    Evidence.MODELLED: (
+        "rests on a model of the margins that the noisy copies bear out",
+        "rest on a model of the margins that the noisy copies bear out",
+    ),
+    Evidence.EXTRAPOLATED: (
+        "rests on a model alone, of noise that no noisy copy drew",
+        "rest on a model alone, of noise that no noisy copy drew",
+    ),
+    Evidence.SAMPLED: (
+        "rests on rare flips that were searched for, and does not cover flips that no search came near",
+        "rest on rare flips that were searched for, and do not cover flips that no search came near",
+    ),
 }
-"""What intervals that do not count noisy copies rest on."""
+"""What intervals that do not count noisy copies rest on, of one of them and of several."""
+
+FEW_IN_A_CLASS = 100
+"""Points of a class below which a test over classes sees large gaps alone."""
+
+LARGEST = 10_000_000
+"""The largest number that --most-draws takes."""
+
+STEEP = 20
+"""Over `1 - limit`, noisy copies that are more than enough to show that a point which none of them flips holds."""
+
+UNDECIDED_WORDS = "undecided: draw more noise for it", "undecided: draw more noise for these"
+BREAK_WORDS = "right, and noise breaks it: look at it", "right, and noise breaks them: look at them"
+HELD_WRONG_WORDS = (
+    "wrong, and no noise shows it: check its label",
+    "wrong, and no noise shows it: check their labels",
+)
+NONE_HELD_WORDS = (
+    "wrong, and it does not hold, so noise hints at no wrong label: look at it",
+    "wrong, and none of them holds, so noise hints at no wrong label: look at them",
+)
+DETECTOR_WORDS = (
+    "breaks: calibrate a detector that flags such predictions in one pass",
+    "break: calibrate a detector that flags such predictions in one pass",
+)
+NUMBERLESS_WORDS = "without a number: see why", "without a number: see why"
+UNKNOWN_WORDS = (
+    "without a flip probability: see what another score says of it",
+    "without a flip probability: see what another score says of them",
+)
+NOISELESS_WORDS = (
+    "that no noise was drawn for: see how sure the network itself is",
+    "that no noise was drawn for: see of which the network itself is the least sure",
+)
+"""Each step in words, of one point and of several."""
 
 OWN_OPTIONS = ("--until", "--limit", "--precision", "--most-draws", "--workers", "--cluster")
 """Options with a value that a command which draws more leaves out: it has a rule of its own, and one process."""
@@ -39,6 +83,7 @@ class NextStep:
         command: what does it, as one types it.
         state: of these points, as `brittle show --state` takes it; empty for any.
         kind: `right` or `wrong`, where it is about these alone; else empty.
+        words: the sentence without the number, for one point and for several.
     """
 
     points: int
@@ -46,6 +91,7 @@ class NextStep:
     command: str
     state: str = ""
     kind: str = ""
+    words: tuple[str, str] = ("", "")
 
 
 def how_brittle(found: Overview) -> str:
@@ -66,13 +112,15 @@ def _held(found: Overview) -> str:
     rated = found.points - found.without_number
     if not rated:
         return f"{_right(found)} No point has a flip probability, so nothing is known of what noise does to them."
+    if found.column is not None and not found.judges:
+        return f"{unjudged_text(found.column)}. {_right(found)}"
     held, broken, open_ones = (found.count(state) for state in (HOLDS, BREAKS, UNDECIDED))
     column = found.column
     noise = "" if column is None or column.setting.sigma is None else f"Under noise of {column.setting}, "
     first = (
-        f"{noise}{share_of(held, rated, 'prediction')} {'holds' if rated == 1 else 'hold'}: kept with probability "
-        f"{found.limit:g} or more. {broken:,} {'breaks' if broken == 1 else 'break'} and {open_ones:,} "
-        f"{'is' if open_ones == 1 else 'are'} undecided."
+        f"{noise}{share_of(held, rated, 'prediction')} {verb_of(held, rated, 'holds', 'hold')}: kept with probability "
+        f"{_limit(found)} or more. {broken:,} {by_number(broken, 'breaks', 'break')} and {open_ones:,} "
+        f"{by_number(open_ones, 'is', 'are')} undecided."
     )
     return f"{first[0].upper()}{first[1:]} {_right(found)}"
 
@@ -91,83 +139,119 @@ def where(found: Overview) -> str:
         )
     if not bias.differ:
         apart = f"The {len(bias.classes)} classes cannot be told apart by their mean robustness"
-        return f"{apart} (p = {number(bias.p_value)})."
+        return f"{apart} (p = {number(bias.p_value)}). {_power(bias)}"
     return (
         f"The classes differ in mean robustness (p = {number(bias.p_value)}), but which is the least robust is open: "
         f"{len(bias.least)} of {len(bias.classes)} may be."
     )
 
 
+def _power(bias: ClassBias) -> str:
+    """How large a gap between two classes would have had to be, where the test found none."""
+    assert bias.clearest is not None
+    lower, upper, seen, needed = bias.clearest
+    classes = bias.classes.to_dict("records")
+    sizes = [int(row["points"]) for row in classes]
+    span = f"{min(sizes):,}" if min(sizes) == max(sizes) else f"{min(sizes):,} to {max(sizes):,}"
+    few = ", so only large gaps show" if min(sizes) < FEW_IN_A_CLASS else ""
+    there = f"There {by_number(max(sizes), 'is', 'are')} {span} {by_number(max(sizes), 'point', 'points')} a class{few}"
+    if number(seen) == "0":
+        return f"{there}: two of them would have to be about {number(needed)} apart."
+    pair = " and ".join(f"{classes[place]['name']} ({sizes[place]:,})" for place in (lower, upper))
+    return f"{there}: {pair} come nearest, {number(seen)} apart, and would have to be {number(needed)} apart."
+
+
 def how_sure(found: Overview) -> str:
-    """How sure the states are, and what they rest on."""
+    """How sure the states are, what they rest on, and whether the copies of a point were too few for it to hold."""
     rated = found.points - found.without_number
-    if not rated:
+    if not rated or not found.judges:
         return ""
     sure = f"A point is called only where its whole {100 * found.confidence:.4g}% interval lies on one side."
     rests = [
-        f"{found.evidence[kind.slug]:,} of {rated:,} intervals {words}."
+        f"{count:,} of {rated:,} {by_number(rated, 'interval', 'intervals')} {verb_of(count, rated, *words)}."
         for kind, words in RESTS.items()
-        if found.evidence.get(kind.slug)
-    ] or ["All intervals count noisy copies and hold for every network."]
-    have = "has" if found.points == 1 else "have"
-    lost = (
-        [f"{share_of(found.without_number, found.points, 'point')} {have} no number."] if found.without_number else []
-    )
-    return " ".join([sure, *rests, *lost])
+        if (count := found.evidence.get(kind.slug))
+    ] or [
+        by_number(
+            rated,
+            "The interval counts noisy copies and holds for every network.",
+            "All intervals count noisy copies and hold for every network.",
+        )
+    ]
+    lost = found.without_number
+    have = verb_of(lost, found.points, "has", "have")
+    missing = [f"{share_of(lost, found.points, 'point')} {have} no number."] if lost else []
+    return " ".join([sure, *rests, *_too_few(found), *missing])
 
 
-def next_steps(found: Overview, run: str = "RUN") -> tuple[NextStep, ...]:
+def _too_few(found: Overview) -> list[str]:
+    """That the noisy copies of some points cannot show that these hold, and what can; empty where no point is so."""
+    few = found.too_few
+    if few is None:
+        return []
+    copies = f"{few.copies:,} {by_number(few.copies, 'copy', 'copies')}"
+    if few.every:
+        who = f"{copies} a point cannot show that a prediction holds at {_limit(found)}"
+    else:
+        some = f"{few.points:,} of {few.undecided:,} undecided {by_number(few.undecided, 'point', 'points')}"
+        have = verb_of(few.points, few.undecided, "has", "have")
+        who = f"{some} {have} at most {copies}, which cannot show that a prediction holds at {_limit(found)}"
+    return [
+        f"{who}: that takes at least {few.needed:,}, none of which flips. The command of the run with {_rule(found)} "
+        "draws as many as each point needs."
+    ]
+
+
+def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
     """What to do next, the most useful first, each with the command that does it.
 
     Args:
         found: what `overview` gives.
-        run: the folder of the run.
+        run: the folder of the run; by default the one that its command named, else `RUN`.
     """
+    run = _folder(found.command) if run is None else run
     show = f"brittle show {shlex.quote(run)}"
     if found.column is None:
-        text = f"{found.points:,} without a flip probability: see what another score says of them."
-        return (NextStep(found.points, text, f"{show} --by {shlex.quote(found.order)}"),) if found.order else ()
-    limit = f" --limit {found.limit:g}"
+        by = f"{show} --by {shlex.quote(found.order)}"
+        return (_step(found.points, UNKNOWN_WORDS, by),) if found.order else ()
+    if not found.judges:
+        return (_step(found.points, NOISELESS_WORDS, f"{show} --by {shlex.quote(found.column.label)}"),)
+    limit = f" --limit {_limit(found)}"
     open_ones, held, broken = (found.count(state) for state in (UNDECIDED, HOLDS, BREAKS))
+    held_wrong = found.count(HOLDS, WRONG)
     steps = (
-        NextStep(open_ones, "undecided: draw more noise for these", _draw_more(found, run), UNDECIDED),
-        NextStep(
-            found.count(BREAKS, RIGHT),
-            "right, and noise breaks them: look at them",
-            f"{show} --state breaks --right{limit}",
-            BREAKS,
-            RIGHT,
-        ),
-        NextStep(
-            found.count(HOLDS, WRONG),
-            "wrong, and no noise shows it: check their labels",
-            f"{show} --state holds --wrong{limit}",
-            HOLDS,
-            WRONG,
-        ),
-        NextStep(
-            0 if found.count(HOLDS, WRONG) else found.labelled - found.right,
-            "wrong, and none of them holds, so noise hints at no wrong label: look at them",
-            f"{show} --wrong{limit}",
-            kind=WRONG,
-        ),
-        NextStep(
+        _step(open_ones, UNDECIDED_WORDS, _draw_more(found, run), UNDECIDED),
+        _step(found.count(BREAKS, RIGHT), BREAK_WORDS, f"{show} --state breaks --right{limit}", BREAKS, RIGHT),
+        _step(held_wrong, HELD_WRONG_WORDS, f"{show} --state holds --wrong{limit}", HOLDS, WRONG),
+        _step(0 if held_wrong else found.labelled - found.right, NONE_HELD_WORDS, f"{show} --wrong{limit}", kind=WRONG),
+        _step(
             broken if min(broken, held) >= FEWEST_FOR_DETECTOR else 0,
-            "break: calibrate a detector that flags such predictions in one pass",
+            DETECTOR_WORDS,
             f"brittle detector fit {shlex.quote(run)}{limit}",
             BREAKS,
         ),
-        NextStep(found.without_number, "without a number: see why", f"{show} --state failed", FAILED),
+        _step(found.without_number, NUMBERLESS_WORDS, f"{show} --state failed", FAILED),
     )
-    return tuple(replace(step, text=f"{step.points:,} {step.text}.") for step in steps if step.points)
+    return tuple(step for step in steps if step.points)
 
 
-def format_overview(found: Overview, run: str = "RUN") -> str:
+def where_to_run(found: Overview) -> str:
+    """From which folder the commands of `next_steps` run as they are, or what their folder `RUN` stands for."""
+    if _folder(found.command) == "RUN":
+        return "RUN is the folder of this run."
+    return "The commands run in the folder where this run was started."
+
+
+def _step(points: int, words: tuple[str, str], command: str, state: str = "", kind: str = "") -> NextStep:
+    return NextStep(points, f"{points:,} {by_number(points, *words)}.", command, state, kind, words)
+
+
+def format_overview(found: Overview, run: str | None = None) -> str:
     """The overview as plain text for a terminal.
 
     Args:
         found: what `overview` gives.
-        run: the folder of the run, for the commands.
+        run: the folder of the run, for the commands; by default as of `next_steps`.
     """
     lines = [text for text in (how_brittle(found), where(found), how_sure(found)) if text]
     kinds = [kind for kind in found.groups.index if found.groups.loc[kind].sum()]
@@ -193,18 +277,46 @@ def format_overview(found: Overview, run: str = "RUN") -> str:
 def _right(found: Overview) -> str:
     if not found.labelled:
         return "No point has a label, so nothing is known of how many are right."
-    return f"{share_of(found.right, found.labelled, 'label')} {'is' if found.labelled == 1 else 'are'} predicted right."
+    counts = found.right, found.labelled
+    return f"{share_of(*counts, 'label')} {verb_of(*counts, 'is', 'are')} predicted right."
 
 
 def _draw_more(found: Overview, run: str) -> str:
-    """The command that goes on with the undecided points of a run, with more draws where it drew for this limit."""
-    drew = found.column is not None and found.column.limit == found.limit
-    most = found.column.parameters.get("draws") if found.column is not None and drew else None
-    more = f" --most-draws {MORE_DRAWS * most}" if isinstance(most, int) else ""
-    rule = f"--resume --until decided --limit {found.limit:g}{more}"
+    """The command that goes on with the undecided points of a run."""
+    rule = _rule(found)
     if found.command is None or found.command[:2] != ("brittle", "score"):
         return f"brittle score MODEL DATA --out {shlex.quote(run)} {rule}"
     return f"{shlex.join(_without_rule(found.command))} {rule}"
+
+
+def _rule(found: Overview) -> str:
+    """The options that draw for undecided points: enough for the limit, and more than the run where it drew for it."""
+    drew = found.column is not None and found.column.limit == found.limit
+    draws = found.column.parameters.get("draws") if found.column is not None and drew else None
+    most = max(enough_draws(found.limit), MORE_DRAWS * draws if isinstance(draws, int) else 0)
+    more = f" --most-draws {most}" if most > MOST_DRAWS or draws is not None else ""
+    return f"--resume --until decided --limit {_limit(found)}{more}"
+
+
+def enough_draws(limit: float) -> int:
+    """Noisy copies, `MOST_DRAWS` or more, of which so many decide a point at the limit if none flips."""
+    most = MOST_DRAWS
+    while most * (1.0 - limit) < STEEP and most < LARGEST:
+        most *= 10
+    return most
+
+
+def _limit(found: Overview) -> str:
+    """The limit with all digits that people give one."""
+    return f"{found.limit:.12g}"
+
+
+def _folder(command: tuple[str, ...] | None) -> str:
+    """The folder that the command of a run named; `RUN` where it named none."""
+    words = command if command is not None and command[:2] == ("brittle", "score") else ()
+    given = [word.partition("=")[2] for word in words if word.startswith("--out=")]
+    given += [words[place + 1] for place, word in enumerate(words[:-1]) if word == "--out"]
+    return given[-1] if given else "RUN"
 
 
 def _without_rule(command: tuple[str, ...]) -> list[str]:

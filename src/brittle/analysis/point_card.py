@@ -8,7 +8,7 @@ import pandas as pd
 
 from brittle.analysis.class_bias import class_name
 from brittle.analysis.columns import largest_budgets, safety
-from brittle.analysis.decisions import column_if_any
+from brittle.analysis.decisions import column_if_any, unjudged_text
 from brittle.analysis.features import Attacked, changed_features, features
 from brittle.analysis.overview import LIMIT
 from brittle.analysis.text import aligned, number
@@ -142,7 +142,9 @@ def _answers(table: Scored, point: str) -> list[str]:
     """Whether the prediction holds, and how one would learn the distance to another one where the run has none."""
     column = column_if_any(table)
     lines = []
-    if column is not None:
+    if column is not None and not column.judges:
+        lines.append(f"{unjudged_text(column)}.")
+    elif column is not None:
         limit = column.limit or LIMIT
         state = column.states(limit).to_dict()[point] or "has no number"
         what = "is undecided" if state == UNDECIDED else state

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from brittle.analysis.class_bias import class_name, class_of
 from brittle.analysis.columns import check_column, safety
-from brittle.analysis.decisions import STATES, check_limit, column_for
+from brittle.analysis.decisions import STATES, column_for
 from brittle.analysis.overview import FAILED, LIMIT
 from brittle.analysis.text import aligned, chosen_text, number
 from brittle.errors import DataError, ParameterError, listed
+from brittle.intervals import check_share
 from brittle.store.columns import Column, Scored
 
 Correct = Literal["right", "wrong"]
@@ -36,7 +37,7 @@ def point_list(
             number come last.
         of_class: only those of a class, by its name or its number: of the label, or without labels of the prediction.
         state: only those that are `holds`, `breaks` or `undecided` by `by`, where that is a flip probability; or
-            `failed`, without a number.
+            `failed`, without a number. A score that no noise was drawn for, such as `softmax`, holds and breaks none.
         correct: only those that are `right` or `wrong`.
         limit: what the states compare `p_robust` with; by default the one of the column, else `LIMIT`.
 
@@ -49,7 +50,7 @@ def point_list(
         ParameterError: the state is none, the limit is not between 0 and 1, or the score has no order.
     """
     check_column("by", by)
-    check_limit(limit)
+    check_share("limit", limit)
     by = by if by is not None else column_for(table, limit)
     if state not in (None, FAILED, *STATES):
         raise ParameterError("state", f"state is holds, breaks, undecided or failed; found {state!r:.40}")

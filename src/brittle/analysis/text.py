@@ -24,9 +24,29 @@ def chosen_text(points: int, chosen_from: int | None) -> str:
     return "" if chosen_from is None else f"chosen by {'its id' if points == 1 else 'their ids'} out of {chosen_from:,}"
 
 
+def by_number(count: int, one: str, many: str) -> str:
+    """The word that goes with a number of things: `one` for 1, `many` for 0, for 2 and for more.
+
+    Example:
+        >>> [by_number(count, "point holds", "points hold") for count in (0, 1, 2)]
+        ['points hold', 'point holds', 'points hold']
+    """
+    return one if count == 1 else many
+
+
+def verb_of(count: int, total: int, one: str, many: str) -> str:
+    """The verb after `share_of`: `one` where it speaks of 1, or of some of 1.
+
+    Example:
+        >>> [verb_of(*shares, "holds", "hold") for shares in ((0, 1), (1, 9), (0, 9), (2, 9))]
+        ['holds', 'holds', 'hold', 'hold']
+    """
+    return one if 1 in (count, total) else many
+
+
 def share_of(count: int, total: int, noun: str) -> str:
     """Some of a number of things, such as `646 of 2,000 predictions (32%)`; never rounded to none or to all."""
-    plural = noun if total == 1 else f"{noun}s"
+    plural = by_number(total, noun, f"{noun}s")
     share = 100.0 * count / total
     rounded = (
         f"{share:.0f}%" if 1.0 <= share <= 99.0 or count in (0, total) else "under 1%" if share < 1.0 else "over 99%"

@@ -13,11 +13,11 @@ from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
-from brittle.cli.common import Flag, Many, check_own, say, show, whole_numbers
+from brittle.cli.common import Flag, Many, check_own, show, whole_numbers
 from brittle.cli.compare import compare
 from brittle.cli.corrupt import corrupt
 from brittle.cli.detector import detector, pseudo_margin
-from brittle.cli.options import Quiet, RunOptions
+from brittle.cli.options import Quiet
 from brittle.cli.show import show as show_run
 from brittle.cli.verify import verify
 from brittle.errors import BrittleError, UsageError
@@ -116,10 +116,8 @@ def demo(*, out: Path = Path("brittle-demo"), full: Annotated[bool, Flag] = Fals
     full
         Score all test points by all scores but rare_event at three sigmas, which takes minutes.
     """
-    from brittle.cli import digits
+    from brittle.cli.demo import full as full_demo
     from brittle.cli.demo import short
-    from brittle.cli.score import score
-    from brittle.cli.score_options import ScoreOptions
     from brittle.store.files.writing import check_folder
     from brittle.store.folder import check_free
 
@@ -127,12 +125,8 @@ def demo(*, out: Path = Path("brittle-demo"), full: Annotated[bool, Flag] = Fals
     check_free(out / "run")
     _check_page(out / "report.html")
     if not full:
-        return short(out, quiet)
-    say(quiet, "training a small network on scikit-learn's digits")
-    model, data = digits.prepare(out)
-    scoring = ScoreOptions(scores=digits.SCORES, sigma=digits.SIGMAS).taking(draws=digits.DRAWS, effort="fast")
-    code = score(str(model), data, out=out / "run", scoring=scoring, running=RunOptions(quiet=quiet))
-    return code or report(out / "run", out=out / "report.html")
+        return short(out, quiet, _score)
+    return full_demo(out, quiet, _score) or report(out / "run", out=out / "report.html")
 
 
 @app.command
@@ -199,6 +193,14 @@ def list_scores() -> int:
     for fault in faults:
         show(f"brittle: note: {fault}", sys.stderr)
     return 0
+
+
+def _score(words: Sequence[str]) -> int:
+    """Do what `brittle score` does with these words, and record them as the command of the run; the exit code."""
+    from brittle.cli.score import scored
+
+    _, given, _ = app.parse_args(["score", *words], exit_on_error=False, print_error=False)
+    return scored(("brittle", "score", *words), *given.args, **given.kwargs)
 
 
 def _check_page(path: Path) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brittle.cli.common import say, show
-from brittle.cli.options import DataOptions, RunOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,25 +41,20 @@ WIDTH = 100
 """Longest line of the sentences."""
 
 
-def short(out: Path, quiet: bool) -> int:
+def short(out: Path, quiet: bool, score: Callable[[Sequence[str]], int]) -> int:
     """Train the network, score some points, write the report and show what was found; the exit code.
 
     Args:
         out: folder for the network, its test points, the run `run` and `report.html`.
         quiet: whether no progress is shown.
+        score: does what `brittle score` does with the words that it is given.
     """
     from brittle.cli import digits
-    from brittle.cli.score import score
-    from brittle.cli.score_options import ScoreOptions
     from brittle.report import write_report
     from brittle.store.reading import read_table
 
-    scoring = ScoreOptions(scores=SCORES, sigma=(SIGMA,)).taking(draws=DRAWS, effort="fast")
-    reading, running = DataOptions(points=POINTS), RunOptions(quiet=quiet)
     with digits.one_thread():
-        say(quiet, "training a small network on scikit-learn's digits")
-        model, data = digits.prepare(out)
-        code = score(str(model), data, out=out / "run", reading=reading, scoring=scoring, running=running)
+        code = score(_prepared(out, quiet, SCORES, (SIGMA,), DRAWS, POINTS))
     if code:
         return code
     say(quiet, "writing the report")
@@ -67,13 +62,37 @@ def short(out: Path, quiet: bool) -> int:
     path = write_report(table, out / "report.html")
     show(summary(table))
     show(f"Report: {path}, to be opened in a browser")
-    show(f"Next:   brittle demo --full --out {out}-full (more scores, {digits.TEST_POINTS} digits, 3 sigmas: minutes)")
-    show("        brittle score MODEL DATA --out RUN (your own network and data)")
+    show(f"Next:   brittle show {shlex.quote(str(out / 'run'))}")
+    show(f"        brittle demo --full --out {shlex.quote(f'{out}-full')}")
+    show(f"        (more scores, {digits.TEST_POINTS} digits, 3 sigmas: minutes)")
+    show("Yours:  brittle score MODEL DATA --out RUN (a file of your network, one of your data, a new folder)")
     return 0
+
+
+def full(out: Path, quiet: bool, score: Callable[[Sequence[str]], int]) -> int:
+    """Train the network and score all its test points at several sigmas; the exit code. Arguments as of `short`."""
+    from brittle.cli import digits
+
+    return score(_prepared(out, quiet, digits.SCORES, digits.SIGMAS, digits.DRAWS))
+
+
+def _prepared(
+    out: Path, quiet: bool, scores: Sequence[str], sigmas: Sequence[float], draws: int, points: int | None = None
+) -> list[str]:
+    """Train the network and write it with its test points; what `brittle score` is given to score these."""
+    from brittle.cli import digits
+
+    say(quiet, "training a small network on scikit-learn's digits")
+    model, data = digits.prepare(out)
+    first = [] if points is None else ["--points", str(points)]
+    noise = ["--sigma", *map(str, sigmas), "--draws", str(draws)]
+    words = [str(model), str(data), "--out", str(out / "run"), *first, "--scores", *scores, *noise, "--effort", "fast"]
+    return [*words, *(["--quiet"] if quiet else [])]
 
 
 def summary(table: Table) -> str:
     """What the run found, in a few sentences and a table of the least robust points."""
+    from brittle.analysis.text import by_number
     from brittle.scores import MonteCarlo
     from brittle.store.columns import BULKY
 
@@ -83,9 +102,10 @@ def summary(table: Table) -> str:
     holds = sum(high <= ALLOWED for high in flips["high"])
     breaks = sum(low > ALLOWED for low in flips["low"])
     passes = table.record.account.passes
+    kept, lost = by_number(holds, "prediction holds", "predictions hold"), by_number(breaks, "breaks", "break")
     sentences = (
         f"The network reads {points['correct'].mean():.1%} of {len(points)} digits right. Under noise of "
-        f"sigma {SIGMA:g} (pixels lie in [0, 1]) {holds} predictions hold and {breaks} break; of the other "
+        f"sigma {SIGMA:g} (pixels lie in [0, 1]) {holds} {kept} and {breaks} {lost}; of the other "
         f"{len(points) - holds - breaks} the {DRAWS} noisy copies do not tell. To hold is to survive at least "
         f"{1 - ALLOWED:.0%} of the noise. The least robust:"
     )

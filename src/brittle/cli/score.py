@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,15 +42,30 @@ def score(
     out
         Folder for the run; it must not hold one yet, unless it is resumed.
     """
-    from brittle.run import JobOptions, execute
-    from brittle.run.progress import progress
     from brittle.run.workers.service import serve
 
     if sharing.as_worker:
         return serve(partial(_open_job, model, data, None, declared, reading, scoring, running))
+    return scored(("brittle", *sys.argv[1:]), model, data, out, declared, reading, scoring, running, sharing)
+
+
+def scored(
+    command: Sequence[str],
+    model: str,
+    data: Path,
+    out: Path,
+    declared: ModelOptions = ModelOptions(),
+    reading: DataOptions = DataOptions(),
+    scoring: ScoreOptions = ScoreOptions(),
+    running: RunOptions = RunOptions(),
+    sharing: WorkerOptions = WorkerOptions(),
+) -> int:
+    """As `score`, for a command that is recorded word by word."""
+    from brittle.run import JobOptions, execute
+    from brittle.run.progress import progress
+
     workers = sharing.crew(declared.device, running.quiet)
     job = _open_job(model, data, out, declared, reading, scoring, running)
-    command = ["brittle", *sys.argv[1:]]
     with progress(running.quiet, sys.stderr) as advance:
         options = JobOptions(
             expected_accuracy=running.expected_accuracy,

@@ -15,12 +15,13 @@ from cyclopts import Parameter
 from brittle.cli.common import Flag, Many
 from brittle.cli.options import ModelOptions
 from brittle.errors import UsageError
+from brittle.estimate import MOST_DRAWS
 from brittle.model.bounds import check_bounds
 from brittle.noise import Sphere
 from brittle.scores import CATALOGUE, NoiseScore, Score
 from brittle.scores.choose import choose
 from brittle.scores.options import Option, by_name, described
-from brittle.scores.until import MOST_DRAWS, drawn_until
+from brittle.scores.until import drawn_until
 
 if TYPE_CHECKING:
     from brittle.data import Points

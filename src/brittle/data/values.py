@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -39,7 +41,8 @@ def check_values(batch: Batch, bounds: tuple[float, float]) -> None:
     first = torch.tensor(batch.rows)[readable(batch).cpu()][outside.cpu()][0]
     rows = int(outside.sum())
     found = f"values from {smallest:.4g} to {largest:.4g}, outside [{low:g}, {high:g}] in {rows} of {len(inputs)} rows"
-    advice = _advice(smallest, largest, (low, high))
+    table = batch.inputs.dim() == 2 and not bool((inputs == inputs.round()).all())
+    advice = _table_advice(smallest, largest) if table else _advice(smallest, largest, (low, high))
     raise DataError("value_range", f"{found}, the first of them row {int(first)}; {advice}")
 
 
@@ -51,3 +54,19 @@ def _advice(smallest: float, largest: float, bounds: tuple[float, float]) -> str
     if smallest < low and (high - low) <= 2:
         return "the data look normalised; give pixels and declare --mean and --std (mean=, std=) instead"
     return "declare the range with --bounds LO HI (bounds=)"
+
+
+def _table_advice(smallest: float, largest: float) -> str:
+    """What to do about the features of a table, from `smallest` to `largest`; the range that is named has room beside.
+
+    Later rows may reach further: a quarter of the range on either side, but not below 0 where no value is.
+    """
+    room = (largest - smallest) / 4.0
+    step = 10.0 ** (math.floor(math.log10(max(room, abs(largest) / 4.0, 1e-30))) - 1)
+    ends = (math.floor((smallest - room * (smallest < 0)) / step), math.ceil((largest + room) / step))
+    low, high = (f"{end * step:.12g}" for end in ends)
+    return (
+        f"declare a range that holds all features of all rows with --bounds LO HI (bounds=(LO, HI)), such as --bounds "
+        f"{low} {high}; noise is of one size in all features, so bring them to one scale first, such as a standard "
+        "deviation of 1"
+    )

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from brittle.analysis.decisions import MORE_DRAWS
-from brittle.estimate import Parameter, Scalar, score_label
-from brittle.scores.until import MOST_DRAWS
+from brittle.estimate import MOST_DRAWS, Parameter, Scalar, score_label
 from brittle.store.columns import setting_of
 
 

@@ -25,9 +25,9 @@ from brittle.detector.scoring import (
 )
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Scalar
+from brittle.intervals import check_share
 from brittle.norms import check_norm, parse_epsilon
 from brittle.scores import LogitMargin
-from brittle.scores.monte_carlo import check_share
 from brittle.store.columns import column_of
 from brittle.store.record import ScoreRecord
 from brittle.store.table import Table

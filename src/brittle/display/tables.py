@@ -6,9 +6,10 @@ from pathlib import PurePath
 
 from markupsafe import Markup
 
-from brittle.analysis.decisions import column_if_any
+from brittle.analysis.decisions import column_if_any, unjudged_text
 from brittle.analysis.overview import FROM_SAFE, LIMIT, Overview, overview
 from brittle.analysis.overview_text import how_brittle, how_sure, where
+from brittle.analysis.text import by_number
 from brittle.display.markup import block, grid, paragraph, text, unreadable
 from brittle.report.wording import plural, show
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED
@@ -87,11 +88,14 @@ def _states(table: Table) -> str:
     column = column_if_any(table)
     if column is None:
         return "none has a flip probability, so it is not known how many hold" if len(table.points) else ""
+    if not column.judges:
+        return show(unjudged_text(column))
     limit = column.limit or LIMIT
     states = column.states(limit).tolist()
-    held, broken, undecided = (f"{states.count(state):,}" for state in (HOLDS, BREAKS, UNDECIDED))
+    held, broken, undecided = (states.count(state) for state in (HOLDS, BREAKS, UNDECIDED))
+    told = f"{held:,} {by_number(held, 'holds', 'hold')}, {broken:,} {by_number(broken, 'breaks', 'break')}"
     lost = f", {states.count(None):,} without a number" if None in states else ""
-    said = f"{held} hold, {broken} break, {undecided} undecided{lost}: kept with probability {limit:g} or more"
+    said = f"{told}, {undecided:,} undecided{lost}: kept with probability {limit:g} or more"
     return f"{said}, by {show(column.label, LONGEST_NAME)}"
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from brittle import doctor
 from brittle.data import Batch, Points, as_points
 from brittle.errors import DataError, ParameterError, ResumeError
-from brittle.estimate import CONFIDENCE
+from brittle.estimate import CONFIDENCE, MOST_DRAWS
 from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
@@ -29,7 +29,7 @@ from brittle.run.workers import Expected, Workers
 from brittle.scores import Score
 from brittle.scores.call import check_classifier, check_seed
 from brittle.scores.outside import check_scores
-from brittle.scores.until import MOST_DRAWS, drawn_until
+from brittle.scores.until import drawn_until
 from brittle.store.account import FIRST_ROWS, Account
 from brittle.store.folder import RunFolder, check_free
 from brittle.store.reading import read_table

@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Evidence, Parameters, Status
-from brittle.intervals import sequence_interval
+from brittle.intervals import check_share, sequence_interval
 from brittle.measure import Measurement, Sample, Sampled, SampleUntil, StoppedVotes
 from brittle.measure.base import check_draws
 from brittle.measure.stopping_rule import StoppingRule
@@ -129,17 +128,6 @@ class MonteCarlo(SampledScore):
         if isinstance(found, StoppedVotes):
             return _stopped(found, StoppingRule(self.draws, self.limit, self.precision, confidence))
         return _counted(found, confidence)
-
-
-def check_share(name: str, value: float | None) -> None:
-    """Raise unless `value` is None or a number strictly between 0 and 1.
-
-    Raises:
-        ParameterError: it is something else.
-    """
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value is not None and not (number and 0 < value < 1):
-        raise ParameterError(name, f"{name} must be a number between 0 and 1; found {value!r:.40}")
 
 
 def _counted(sampled: Sampled, confidence: float) -> Estimate:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from brittle.errors import ParameterError
-from brittle.estimate import FLIP_PROBABILITY
+from brittle.estimate import FLIP_PROBABILITY, MOST_DRAWS
+from brittle.intervals import check_share
 from brittle.measure import Sample, SampleUntil
 from brittle.noise import Noise
 from brittle.scores.base import NoiseScore, Score
@@ -13,9 +14,6 @@ from brittle.scores.monte_carlo import MonteCarlo
 
 DECIDED = "decided"
 """Draw until it is decided whether `p_robust` reaches the limit."""
-
-MOST_DRAWS = 10_000
-"""Noisy copies of a point at most by default, where a rule stops earlier."""
 
 
 def drawn_until(
@@ -40,6 +38,8 @@ def drawn_until(
     Raises:
         ParameterError: a number is out of range, `until` and `limit` are not given together, or no score has noise.
     """
+    check_share("limit", limit)
+    check_share("precision", precision)
     if until not in (None, DECIDED):
         raise ParameterError("until", f"until takes 'decided' or nothing; found {until!r:.40}")
     if until is not None and limit is None:

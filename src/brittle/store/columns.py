@@ -228,18 +228,30 @@ class Column:
         limit = self.parameters.get("limit")
         return float(limit) if isinstance(limit, int | float) else None
 
+    @property
+    def judges(self) -> bool:
+        """Whether it says of points that they hold or break: a flip probability under noise, or one with intervals.
+
+        The network's own confidence, such as `softmax`, is neither: it is a number that no noise was drawn for.
+        """
+        return self.is_probability and (self.noise is not None or bool((self.high > self.low).any()))
+
     def states(self, limit: float) -> pd.Series:
         """Whether each point holds: is its prediction kept with probability `limit` or more?
 
         `holds` and `breaks` where the whole interval says so, `undecided` where it reaches over `limit`; None without
-        a number.
+        a number, and everywhere where the column judges no point (`judges`).
 
         Raises:
             DataError: the value is no flip probability.
         """
+        import pandas as pd
+
         self.p_robust  # noqa: B018 - raises where the value is no flip probability
         choices = {HOLDS: self.high <= 1.0 - limit, BREAKS: self.low >= 1.0 - limit, UNDECIDED: self.value.notna()}
         found = np.select([*choices.values()], [*choices], "").astype(object)
+        if not self.judges:
+            return pd.Series([None] * len(self), index=self.value.index, dtype=object)
         return self.value.astype(object).where(self.value.isna(), found).replace({np.nan: None})
 
     @property

@@ -12,8 +12,10 @@ import pyarrow as pa
 import pytest
 import torch
 from helpers.change_runs import change_run, other_run
+from helpers.known_groups import counted
 from helpers.pages import EVERY_SCORE
 from helpers.tables import make_table
+from scipy.stats import beta
 
 import brittle
 from brittle.analysis.overview import overview
@@ -68,12 +70,27 @@ def test_every_score_is_there_with_its_numbers(table: Table, data: dict[str, Any
         assert texts(written["details"], len(column)) == column.rows["detail"].fillna("").tolist()
 
 
+@pytest.mark.parametrize("copies", [[20] * 4, [60, 60, 200, 200]])
+def test_the_copies_of_points_are_there(copies: list[int]) -> None:
+    run = counted(copies, [0, 1, 0, 30])
+    (written,) = data_of(run)["columns"]
+    found = written["copies"]
+    own = [0] * 4 if found["of"] is None else numbers(found["of"]).tolist()
+    assert [found["numbers"][place] for place in own] == copies
+    assert found["best"] == pytest.approx([beta.ppf(0.995, 1, count) for count in sorted(set(copies))])
+    assert next(one for one in data_of(make_table(points=5))["columns"] if one["name"] == "softmax")["copies"] is None
+
+
 @pytest.mark.parametrize("limit", [0.5, 0.9, 0.99])
 def test_states_by_these_numbers_are_those_of_the_column(table: Table, data: dict[str, Any], limit: float) -> None:
     """The rule of `selection.js`, in NumPy; the comparison is with the bits that the page holds."""
     for column in table.columns:
         written = next((one for one in data["columns"] if one["label"] == column.label), None)
         if written is None or not column.is_probability or written["low"] is None:
+            continue
+        assert written["judges"] == (column.score != "softmax")
+        if not written["judges"]:
+            assert column.states(limit).isna().all()
             continue
         value, low, high = (
             numbers(written["value" if written[name] == "value" else name]) for name in ("value", "low", "high")

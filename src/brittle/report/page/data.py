@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from brittle.analysis.columns import largest_budgets, safety
 from brittle.analysis.comparison import pair_points
+from brittle.analysis.copies import best_ends
 from brittle.analysis.decisions import column_if_any
 from brittle.analysis.overview import LIMIT
-from brittle.analysis.overview_text import RESTS, chosen_sentence
-from brittle.estimate import Status, parameters_json
+from brittle.analysis.overview_text import LARGEST, RESTS, STEEP, chosen_sentence
+from brittle.estimate import MOST_DRAWS, Status, parameters_json
 from brittle.report.contents import Contents
 from brittle.report.page.inputs import page_inputs
 from brittle.report.page.packed import packed
@@ -60,6 +61,7 @@ def page_data(contents: Contents) -> dict[str, object] | None:
         ],
         "by": [column.label for column in columns].index(by.label),
         "rests": {kind.slug: words for kind, words in RESTS.items()},
+        "mostDraws": [MOST_DRAWS, LARGEST, STEEP],
         "statuses": {status.slug: status.sentence for status in Status},
         "pictures": _pictures(contents, order),
         "nearest": _nearest(contents, order),
@@ -131,6 +133,8 @@ def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str,
         "variant": column.variant,
         "quantity": column.quantity,
         "probability": column.is_probability,
+        "judges": column.judges,
+        "copies": _copies(column, rows, contents.confidence),
         "safer": _safer(column),
         "explanation": column.explanation,
         "value": packed(rows["value"], "f8"),
@@ -140,6 +144,24 @@ def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str,
         "evidence": _texts(rests_on(rows).tolist()),
         "details": _texts(rows["detail"].tolist()),
     }
+
+
+def _copies(column: Column, rows: pd.DataFrame, confidence: float) -> dict[str, object] | None:
+    """How many noisy copies points have, the best end by their number, and of each point the place of its number.
+
+    -1 stands for none. None where no point has any, and in the place of the places where all points have as many.
+    """
+    if not column.judges:
+        return None
+    copies, best = best_ends(column, confidence)
+    if not best:
+        return None
+    numbers: dict[str, object] = {"numbers": [*best], "best": [*best.values()]}
+    if len(best) == 1 and not (np.isnan(copies) & column.value.notna().to_numpy()).any():
+        return numbers | {"of": None}
+    places = pd.Series(copies, index=column.value.index).map({float(count): place for place, count in enumerate(best)})
+    of = places.reindex(rows.index).fillna(-1).to_numpy(np.int32)
+    return numbers | {"of": packed(of, "i4")}
 
 
 def _ends(rows: pd.DataFrame, name: str) -> dict[str, str] | str | None:

@@ -36,4 +36,5 @@ def test_a_score_that_knows_no_noise_is_labelled_so_and_decides_nothing() -> Non
     assert set(result.frame["estimator"]) == {"monte_carlo", "softmax: 1 − confidence, no flips"}
     own = result.frame[result.frame["estimator"].str.startswith("softmax")]
     assert own.loc[own["state"] != "undecided", "points"].sum() == 0
+    assert own.loc[own["state"] == "undecided", "points"].sum() == 30
     assert "they say how sure the network is: softmax." in page_of(table, chapters=(DistributionChapter(),)).text

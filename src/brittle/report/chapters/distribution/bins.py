@@ -30,7 +30,7 @@ def tail_histogram(column: Column, limit: float) -> pd.DataFrame:
     """
     values = column.value.dropna()
     places = np.searchsorted(EDGES[1:], values.to_numpy(dtype=np.float64), side="left").clip(0, len(_BINS) - 1)
-    knows = column.setting.sigma is not None
+    knows = column.judges
     states = column.states(limit)[values.index] if knows else [UNDECIDED] * len(values)
     counts = pd.crosstab(places, np.asarray(states)).reindex(index=range(len(_BINS)), columns=list(RANKS), fill_value=0)
     rows = [

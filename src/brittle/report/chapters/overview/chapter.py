@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from brittle.analysis.overview import FROM_SAFE, Overview, overview
-from brittle.analysis.overview_text import NextStep, how_brittle, how_sure, next_steps, where
+from brittle.analysis.overview_text import NextStep, how_brittle, how_sure, next_steps, where, where_to_run
 from brittle.intervals import clopper_pearson
 from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.contents import Contents
@@ -63,6 +63,7 @@ class FirstScreen:
         left_out: classes between those that are shown, in words; empty for none.
         gap: after how many bars these would stand; 0 for none.
         steps: what to do next.
+        folder: where their commands run.
     """
 
     brittle: str
@@ -73,6 +74,7 @@ class FirstScreen:
     left_out: str
     gap: int
     steps: tuple[NextStep, ...]
+    folder: str
 
 
 class OverviewChapter(Chapter[FirstScreen]):
@@ -101,6 +103,7 @@ class OverviewChapter(Chapter[FirstScreen]):
             left_out=f"{plural(hidden, 'class')} between these not drawn." if hidden else "",
             gap=MAX_CLASSES // 2 if hidden else 0,
             steps=tuple(replace(step, command=show(step.command)) for step in next_steps(found)),
+            folder=show(where_to_run(found)),
         )
 
 

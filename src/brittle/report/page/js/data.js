@@ -20,6 +20,8 @@ import { byId } from "./dom.js";
  * @property {string} variant the score with what tells it from its siblings, but noise and draws
  * @property {string} quantity
  * @property {boolean} probability whether the value is a flip probability
+ * @property {boolean} judges whether points hold or break by it
+ * @property {Copies | null} copies
  * @property {"higher" | "lower" | null} safer
  * @property {string} explanation
  * @property {Numbers} value
@@ -31,6 +33,12 @@ import { byId } from "./dom.js";
  */
 
 /** @typedef {{names: string[], of: Numbers}} Texts */
+
+/**
+ * How many noisy copies points have, how small the flip probability can be shown to be by so many, and of each point the
+ * place of its number; null where all points have as many.
+ * @typedef {{numbers: number[], best: number[], of: Numbers | null}} Copies
+ */
 /** @typedef {{point: number, score: string, predicted: number, own?: string, other?: string}} Nearest */
 
 const written = JSON.parse(byId("data").textContent ?? "{}");
@@ -75,8 +83,11 @@ export const identity = written.identity;
 /** @type {number} The place of the column that speaks for the run. */
 export const spokesman = written.by;
 
-/** @type {Record<string, string>} What intervals rest on that count no noisy copies, by the kind of their evidence. */
+/** @type {Record<string, [string, string]>} What intervals rest on that count no copies: of one of them, of several. */
 export const rests = written.rests;
+
+/** @type {[number, number, number]} Copies of a point at most by default, the most that can be asked for, and what over `1 - limit` is enough. */
+export const mostDraws = written.mostDraws;
 
 /** @type {Record<string, string>} What each status means. */
 export const statuses = written.statuses;
@@ -124,6 +135,7 @@ export const columns = written.columns.map((/** @type {any} */ column, /** @type
     high: ends(column.high),
     status: texts(column.status),
     evidence: texts(column.evidence),
+    copies: column.copies && { ...column.copies, of: column.copies.of && unpacked(column.copies.of) },
     details: texts(column.details),
   };
 });

@@ -2,11 +2,11 @@
 /** The first screen, alive: its groups and classes select, and follow the score and the limit that the reader chooses. */
 
 import { element } from "./dom.js";
-import { chosen, classOf, classes, columns, count, ownLimit, rests, runs, spokesman } from "./data.js";
+import { chosen, classOf, classes, columns, count, mostDraws, ownLimit, rests, runs, spokesman } from "./data.js";
 import { fields } from "./fields.js";
 import { classFor, kinds, selectedBut, states } from "./selection.js";
 import { KINDS, STATES, choose, state } from "./state.js";
-import { counted, percent, percentOf, share, shown } from "./text.js";
+import { byNumber, counted, percent, percentOf, share, shown, verbOf } from "./text.js";
 
 const DECIDED = STATES.slice(0, 3);
 const FEW = 12;
@@ -31,7 +31,7 @@ export function drawOverview() {
   const own = state.by === spokesman;
   if (lead) lead.textContent = own && state.limit === ownLimit ? written.lead : sentence();
   if (where) where.textContent = own ? written.where : `Whether classes differ was tested by ${shown(fields[spokesman].name)} alone.`;
-  if (sure) sure.textContent = own ? written.sure : evidenceText();
+  if (sure) sure.textContent = own && state.limit === ownLimit ? written.sure : evidenceText();
   drawGroups();
   drawBars();
   for (const step of steps) drawStep(/** @type {HTMLElement} */ (step));
@@ -39,7 +39,7 @@ export function drawOverview() {
 
 /** How many predictions hold and break by the chosen score and limit, and how many are right. */
 function sentence() {
-  const { probability, setting } = columns[state.by];
+  const { probability, judges, setting, title } = columns[state.by];
   const tally = STATES.map(() => 0);
   const known = [0, 0, 0];
   for (let point = 0; point < count; point++) {
@@ -48,18 +48,19 @@ function sentence() {
   }
   const rated = tally[0] + tally[1] + tally[2];
   const [right, all] = [known[0], known[0] + known[1]];
-  const accuracy = all ? `${share(right, all, "label")} ${all === 1 ? "is" : "are"} predicted right.` : "No point has a label, so nothing is known of how many are right.";
-  if (!probability || !rated) return chosen + accuracy;
+  const accuracy = all ? `${share(right, all, "label")} ${verbOf(right, all, "is", "are")} predicted right.` : "No point has a label, so nothing is known of how many are right.";
+  if (probability && !judges) return shown(`${chosen}${title} is no measurement under noise: it has no interval, so no point is held or broken by it. ${accuracy}`);
+  if (!judges || !rated) return chosen + accuracy;
   const noise = setting ? `Under noise of ${setting}, ` : "By this score, ";
-  const held = `${share(tally[0], rated, "prediction")} ${rated === 1 ? "holds" : "hold"}: kept with probability ${state.limit} or more.`;
-  const rest = `${counted(tally[2])} ${tally[2] === 1 ? "breaks" : "break"} and ${counted(tally[1])} ${tally[1] === 1 ? "is" : "are"} undecided.`;
+  const held = `${share(tally[0], rated, "prediction")} ${verbOf(tally[0], rated, "holds", "hold")}: kept with probability ${state.limit} or more.`;
+  const rest = `${counted(tally[2])} ${byNumber(tally[2], "breaks", "break")} and ${counted(tally[1])} ${byNumber(tally[1], "is", "are")} undecided.`;
   return shown(`${chosen}${noise}${held} ${rest} ${accuracy}`);
 }
 
-/** What the intervals of the chosen score rest on. */
+/** What the intervals of the chosen score rest on, and whether the copies of points were too few for these to hold. */
 function evidenceText() {
-  const { probability, evidence, value, run } = columns[state.by];
-  if (!probability || !evidence) return "";
+  const { judges, evidence, value, run } = columns[state.by];
+  if (!judges || !evidence) return "";
   const tallies = evidence.names.map(() => 0);
   let rated = 0;
   for (let point = 0; point < count; point++) {
@@ -68,13 +69,56 @@ function evidenceText() {
     if (evidence.of[point] >= 0) tallies[evidence.of[point]]++;
   }
   const parts = evidence.names.flatMap((name, place) =>
-    rests[name] && tallies[place] ? [`${counted(tallies[place])} of ${counted(rated)} intervals ${rests[name]}.`] : [],
+    rests[name] && tallies[place] ? [`${share0(tallies[place], rated)} ${verbOf(tallies[place], rated, ...rests[name])}.`] : [],
   );
-  const said = parts.length ? parts.join(" ") : "All intervals count noisy copies and hold for every network.";
+  if (!rated) return "";
+  const every = byNumber(rated, "The interval counts noisy copies and holds for every network.", "All intervals count noisy copies and hold for every network.");
+  const said = parts.length ? parts.join(" ") : every;
   const missing = count - rated;
-  const lost = missing ? ` ${share(missing, count, "point")} ${count === 1 ? "has" : "have"} no number.` : "";
+  const lost = missing ? ` ${share(missing, count, "point")} ${verbOf(missing, count, "has", "have")} no number.` : "";
   const { confidence } = runs[run];
-  return `A point is called only where its whole ${percentOf(confidence)} interval lies on one side. ${said}${lost}`;
+  return `A point is called only where its whole ${percentOf(confidence)} interval lies on one side. ${said}${tooFew()}${lost}`;
+}
+
+/**
+ * Some of all intervals, such as `3 of 10 intervals`.
+ * @param {number} some
+ * @param {number} all
+ */
+function share0(some, all) {
+  return `${counted(some)} of ${counted(all)} ${byNumber(all, "interval", "intervals")}`;
+}
+
+/** That the noisy copies of undecided points cannot show that these hold, and what can; empty where no point is so. */
+function tooFew() {
+  const { copies } = columns[state.by];
+  if (!copies) return "";
+  const tallies = copies.numbers.map(() => [0, 0, 0, 0, 0, 0]);
+  let undecided = 0;
+  for (let point = 0; point < count; point++) {
+    if (states[point] === 1) undecided++;
+    const place = copies.of ? copies.of[point] : 0;
+    if (place >= 0) tallies[place][states[point]]++;
+  }
+  const short = copies.best.map((end, place) => end > 1 - state.limit && tallies[place][0] === 0 && tallies[place][1] > 0);
+  const last = short.lastIndexOf(true);
+  if (last < 0) return "";
+  const points = tallies.reduce((sum, tally, place) => sum + (short[place] ? tally[1] : 0), 0);
+  const most = copies.numbers[last];
+  const needed = Math.ceil((most * Math.log1p(-copies.best[last])) / Math.log(state.limit) - 1e-9);
+  const several = `${counted(most)} ${byNumber(most, "copy", "copies")}`;
+  const some = `${counted(points)} of ${counted(undecided)} undecided ${byNumber(undecided, "point", "points")} ${verbOf(points, undecided, "has", "have")} at most ${several}, which`;
+  const who = copies.numbers.length === 1 ? `${several} a point` : some;
+  const rule = `--resume --until decided --limit ${state.limit}${moreDraws()}`;
+  return ` ${who} cannot show that a prediction holds at ${state.limit}: that takes at least ${counted(needed)}, none of which flips. The command of the run with ${rule} draws as many as each point needs.`;
+}
+
+/** The option by which a point that no copy flips can be shown to hold at the chosen limit; empty where none is needed. */
+function moreDraws() {
+  const [byDefault, largest, enough] = mostDraws;
+  let most = byDefault;
+  while (most * (1 - state.limit) < enough && most < largest) most *= 10;
+  return most > byDefault ? ` --most-draws ${most}` : "";
 }
 
 function drawGroups() {
@@ -163,7 +207,7 @@ function bar(number, tally, sum) {
  * @param {HTMLElement} step
  */
 function drawStep(step) {
-  const { kind = "", state: name = "" } = step.dataset;
+  const { kind = "", state: name = "", one = "", many = "" } = step.dataset;
   let points = 0;
   for (let point = 0; point < count; point++) {
     if ((!name || STATES[states[point]] === name) && (!kind || KINDS[kinds[point]] === kind)) points++;
@@ -171,7 +215,7 @@ function drawStep(step) {
   const heldWrong = !name && states.some((which, point) => which === 0 && kinds[point] === 1);
   step.hidden = points === 0 || heldWrong;
   const text = step.querySelector("p");
-  if (text) text.textContent = (text.textContent ?? "").replace(/^[\d,]+/, counted(points));
+  if (text) text.textContent = `${counted(points)} ${byNumber(points, one, many)}.`;
   const command = step.querySelector("code");
   if (command) {
     commands.set(step, commands.get(step) ?? command.textContent ?? "");
@@ -192,5 +236,6 @@ function drawStep(step) {
  */
 function atLimit(command) {
   if (state.limit === ownLimit) return command;
-  return command.replace(/--limit \S+/, `--limit ${state.limit}`).replace(/ --most-draws \S+/, "");
+  const more = command.includes(" --until decided ") ? moreDraws() : "";
+  return command.replace(/ --most-draws \d+$/, "").replace(/ --limit \S+$/, ` --limit ${state.limit}`) + more;
 }

@@ -52,7 +52,7 @@ function selectionCsv() {
   const headings = ["point", "row", "name", "label", "predicted", "state"];
   for (const { column } of fields) {
     const name = column.run ? `${runs[column.run].name}: ${column.label}` : column.label;
-    headings.push(name, `${name}.low`, `${name}.high`, `${name}.status`);
+    headings.push(column.probability ? `${name}.flip_probability` : name, `${name}.low`, `${name}.high`, `${name}.status`);
   }
   if (withNotes) headings.push("tags", "note");
   const predicted = predictions();

@@ -76,10 +76,10 @@ function kindOf(point, { correct }) {
  * @param {import("./data.js").Column} column
  * @param {number} bound
  */
-function stateOf(point, { run, value, low, high, probability }, bound) {
+function stateOf(point, { run, value, low, high, judges }, bound) {
   if (!runs[run].held[point]) return 4;
   if (Number.isNaN(value[point])) return 3;
-  if (!probability) return 5;
+  if (!judges) return 5;
   if (!low || !high) return 1;
   return high[point] <= bound ? 0 : low[point] >= bound ? 2 : 1;
 }

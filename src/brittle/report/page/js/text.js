@@ -60,6 +60,27 @@ export function percent(share) {
 }
 
 /**
+ * The word that goes with a number of things: `one` for 1, `many` for 0, for 2 and for more.
+ * @param {number} number
+ * @param {string} one
+ * @param {string} many
+ */
+export function byNumber(number, one, many) {
+  return number === 1 ? one : many;
+}
+
+/**
+ * The verb after `share`: `one` where it speaks of 1, or of some of 1.
+ * @param {number} some
+ * @param {number} all
+ * @param {string} one
+ * @param {string} many
+ */
+export function verbOf(some, all, one, many) {
+  return some === 1 || all === 1 ? one : many;
+}
+
+/**
  * Some of a number of things, such as `646 of 2,000 points (32%)`.
  * @param {number} some
  * @param {number} all

@@ -1,0 +1,66 @@
+"""A limit that is none gets one sentence, wherever it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers.known_groups import BREAK, HOLD, made
+from helpers.problems import inputs, small_classifier
+
+import brittle
+from brittle.analysis import decide, overview, point_list
+from brittle.cli import main
+from brittle.detector import Detector
+from brittle.errors import ParameterError
+from brittle.scores import Moments, MonteCarlo
+
+NONE = (0.0, 1.0, 1.5, -1.0, 90, float("nan"), float("inf"))
+RUN = made([HOLD, BREAK])
+
+GIVEN: dict[str, Callable[[float], object]] = {
+    "overview": lambda limit: overview(RUN, limit),
+    "point_list": lambda limit: point_list(RUN, limit=limit),
+    "decide": lambda limit: decide(RUN, limit),
+    "score": lambda limit: brittle.score(small_classifier(), inputs(2), [Moments(0.1)], until="decided", limit=limit),
+    "score without until": lambda limit: brittle.score(small_classifier(), inputs(2), [Moments(0.1)], limit=limit),
+    "MonteCarlo": lambda limit: MonteCarlo(0.1, limit=limit),
+    "Detector.fit": lambda limit: Detector.fit(RUN, limit=limit),
+}
+"""Places in Python that take a limit."""
+
+TYPED = (
+    ["show", "run"],
+    ["show", "run", "--state", "holds"],
+    ["score", "absent.pt2", "absent.npz", "--out", "new", "--until", "decided"],
+    ["score", "absent.pt2", "absent.npz", "--out", "new"],
+    ["detector", "fit", "run"],
+)
+"""Commands that take one."""
+
+
+@pytest.mark.parametrize("limit", NONE)
+@pytest.mark.parametrize("place", GIVEN)
+def test_in_python(place: str, limit: float) -> None:
+    with pytest.raises(ParameterError) as caught:
+        GIVEN[place](limit)
+    assert str(caught.value) == f"limit: limit must be a number between 0 and 1; found {limit!r}"
+
+
+@pytest.mark.parametrize("limit", NONE)
+@pytest.mark.parametrize("command", TYPED, ids=" ".join)
+def test_on_the_command_line(
+    command: list[str],
+    limit: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    RUN.save("run")
+    assert main([*command, f"--limit={limit}"]) == ParameterError.exit_code
+    assert (
+        f"brittle: limit: limit must be a number between 0 and 1; found {float(limit)!r}\n" == capsys.readouterr().err
+    )
+    assert not Path("new").exists()
