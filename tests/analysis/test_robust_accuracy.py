@@ -1,6 +1,6 @@
 """Robust accuracy: exact where the score is consistent, honest where it is not.
 
-At 99% confidence 10 misses in 1,000 replicates are expected; more than 34 happen by chance once in 1e9 for a correct
+At 99% confidence 5 misses in 500 replicates are expected; more than 17 happen by chance once in 1e5 for a correct
 interval.
 """
 
@@ -23,7 +23,7 @@ from brittle.analysis import (
 from brittle.errors import ParameterError
 from brittle.intervals import clopper_pearson
 
-EPSILON, REPLICATES, MOST_MISSES = 1.5, 1000, 34
+EPSILON, REPLICATES, MOST_MISSES = 1.5, 500, 17
 
 
 def sample(size: int, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from brittle.analysis.robust_accuracy import RobustAccuracy, direct_robust_accuracy
 from brittle.estimate import Status
@@ -108,10 +109,15 @@ def _beyond(case: MarginCase, kind: str, epsilon: float) -> RobustAccuracy:
 
     With labels, those proven are right as well, so that their share bounds the robust accuracy from below.
     """
+    return direct_robust_accuracy(*_margins(case, kind), epsilon, case.contents.confidence)
+
+
+def _margins(case: MarginCase, kind: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The margins that `_beyond` counts, `[n]`, and whether their points count, 1 or 0; NaN where none is known."""
     found = case.margin.value
     margin = case.margin.rows["low"].fillna(0.0).where(found.notna()) if kind == "certified" else found
     right = np.ones(len(margin)) if kind == "all" or not case.labelled else case.correct
-    return direct_robust_accuracy(margin.to_numpy(), right, epsilon, case.contents.confidence)
+    return margin.to_numpy(), right
 
 
 def _curves(case: MarginCase) -> pd.DataFrame:
@@ -124,8 +130,9 @@ def _curves(case: MarginCase) -> pd.DataFrame:
     rows = [
         (kind, of, epsilon, found.robust_accuracy, found.low, found.high, case.epsilon.value)
         for kind, of in kinds.items()
+        for margins in [_margins(case, kind)]
         for epsilon in grid
-        for found in [_beyond(case, kind, float(epsilon))]
+        for found in [direct_robust_accuracy(*margins, float(epsilon), case.contents.confidence)]
     ]
     return pd.DataFrame(rows, columns=_CURVE)
 
