@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.robust_accuracy import RobustAccuracy, direct_robust_accuracy
+from brittle.analysis.robust_accuracy import RobustAccuracy, direct_robust_accuracies, direct_robust_accuracy
 from brittle.estimate import Status
 from brittle.report.chapters.worst_case.case import MarginCase
 from brittle.report.chapters.worst_case.result import Distances
@@ -128,11 +128,9 @@ def _curves(case: MarginCase) -> pd.DataFrame:
     reach = float(case.finite.quantile(0.99)) if len(case.finite) else 0.0
     grid = np.linspace(0.0, max(1.05 * reach, 1.5 * case.epsilon.value) or 1.0, STEPS)
     rows = [
-        (kind, of, epsilon, found.robust_accuracy, found.low, found.high, case.epsilon.value)
+        (kind, of, found.epsilon, found.robust_accuracy, found.low, found.high, case.epsilon.value)
         for kind, of in kinds.items()
-        for margins in [_margins(case, kind)]
-        for epsilon in grid
-        for found in [direct_robust_accuracy(*margins, float(epsilon), case.contents.confidence)]
+        for found in direct_robust_accuracies(*_margins(case, kind), grid.tolist(), case.contents.confidence)
     ]
     return pd.DataFrame(rows, columns=_CURVE)
 
