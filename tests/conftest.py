@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import sys
@@ -24,6 +25,17 @@ hear_signals()
 
 SECONDS, SECONDS_SLOW = 300, 1800
 """Longest time of a test; the slowest takes 20 s on an idle machine."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """What the collection makes lives as long as the process: no search for garbage looks at it, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _limited(item: pytest.Item) -> Generator[None, Any, Any]:

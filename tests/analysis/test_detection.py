@@ -1,6 +1,6 @@
 """Detection: perfect and useless scores, scikit-learn's answers, and coverage.
 
-At 99% confidence 20 misses in 2,000 replicates are expected; more than 52 happen by chance once in 1e9 for a correct
+At 99% confidence 10 misses in 1,000 replicates are expected; more than 26 happen by chance once in 1e5 for a correct
 interval.
 """
 
@@ -19,7 +19,7 @@ from brittle.analysis.detection import _aupr
 from brittle.errors import ParameterError
 from brittle.intervals import jackknife
 
-REPLICATES, MOST_MISSES, CONFIDENCE = 2000, 52, 0.99
+REPLICATES, MOST_MISSES, CONFIDENCE = 1000, 26, 0.99
 
 
 def tied(size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,6 @@
 """Robust accuracy: exact where the score is consistent, honest where it is not.
 
-At 99% confidence 10 misses in 1,000 replicates are expected; more than 34 happen by chance once in 1e9 for a correct
+At 99% confidence 5 misses in 500 replicates are expected; more than 17 happen by chance once in 1e5 for a correct
 interval.
 """
 
@@ -20,10 +20,11 @@ from brittle.analysis import (
     sanity,
     subset_study,
 )
+from brittle.analysis.robust_accuracy import RobustAccuracy, direct_robust_accuracies
 from brittle.errors import ParameterError
 from brittle.intervals import clopper_pearson
 
-EPSILON, REPLICATES, MOST_MISSES = 1.5, 1000, 34
+EPSILON, REPLICATES, MOST_MISSES = 1.5, 500, 17
 
 
 def sample(size: int, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -53,6 +54,20 @@ def test_direct_by_hand() -> None:
     low, high = clopper_pearson(2, 4, 0.9)
     assert (found.points, found.dropped, found.accuracy, found.robust_accuracy) == (4, 1, 0.75, 0.5)
     assert (found.low, found.high) == (float(low), float(high))
+
+
+def test_several_sizes_at_once_are_each_counted_and_a_margin_of_epsilon_is_not_larger() -> None:
+    margin = np.round(np.random.default_rng(0).gamma(1.5, size=200), 1)
+    margin[:3] = math.inf, math.nan, 0.0
+    correct = np.where(np.arange(200) % 5 > 0, 1.0, 0.0)
+    correct[7] = math.nan
+    sizes = (0.0, 0.5, 1.1, 50.0)
+    known = ~np.isnan(margin) & ~np.isnan(correct)
+    for size, found in zip(sizes, direct_robust_accuracies(margin, correct, sizes), strict=True):
+        count = sum(bool(one > size and right == 1.0) for one, right in zip(margin[known], correct[known], strict=True))
+        low, high = clopper_pearson(count, 198, 0.99)
+        assert found == RobustAccuracy(size, 198, 2, correct[known].mean(), count / 198, float(low), float(high), 0.99)
+        assert found == direct_robust_accuracy(margin, correct, size)
 
 
 def test_direct_without_labels() -> None:

@@ -103,14 +103,20 @@ HOSTILE_MODULES = (
 )
 
 
-@pytest.mark.parametrize("command", ["installed", "module"])
-def test_what_lies_in_the_current_folder_is_not_imported(command: str, tmp_path: Path) -> None:
+LISTS, SCORES = ["list"], ["score", "net:make", "absent.npz", "--out", "run"]
+
+
+@pytest.mark.parametrize(("command", "lines"), [("installed", (LISTS, SCORES)), ("module", (SCORES,))])
+def test_what_lies_in_the_current_folder_is_not_imported(
+    command: str, lines: tuple[list[str], ...], tmp_path: Path
+) -> None:
+    """However the program is started, and whatever a command imports; `score` imports what `list` does and more."""
     for name in HOSTILE_MODULES:
         (tmp_path / f"{name}.py").write_text(f"open('canary-{name}', 'w')\nraise SystemExit(99)\n", encoding="utf-8")
     program = [str(Path(sys.executable).with_name("brittle"))]
     begin = program if command == "installed" else [sys.executable, "-m", "brittle"]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    for arguments in (["list"], ["score", "net:make", "absent.npz", "--out", "run"]):
+    for arguments in lines:
         done = subprocess.run(
             [*begin, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )

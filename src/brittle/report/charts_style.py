@@ -94,9 +94,14 @@ def names_axis() -> alt.Axis:
 
 def styled(chart: Any) -> Any:
     """`chart` in the style of the page."""
-    axis = {"domainColor": RULE, "tickColor": RULE, "gridColor": GRID, "labelColor": MUTED, "titleColor": MUTED}
-    return chart.configure(font=FONT, background="transparent", aria=False, padding=5).configure_view(
-        stroke=None
-    ).configure_axis(**axis, grid=False, labelFontSize=11, titleFontSize=11, titleFontWeight="normal").configure_legend(
-        labelFontSize=12, labelColor=INK, labelLimit=220
-    )  # fmt: skip
+    colours = {"domainColor": RULE, "tickColor": RULE, "gridColor": GRID, "labelColor": MUTED, "titleColor": MUTED}
+    axis: dict[str, Any] = colours | {"grid": False, "labelFontSize": 11, "titleFontSize": 11}
+    return chart.configure(  # in one call, as each copies the chart with its data
+        font=FONT,
+        background="transparent",
+        aria=False,
+        padding=5,
+        view=alt.ViewConfig(stroke=None),
+        axis=alt.AxisConfig(**axis, titleFontWeight="normal"),
+        legend=alt.LegendConfig(labelFontSize=12, labelColor=INK, labelLimit=220),
+    )

@@ -17,6 +17,7 @@ from brittle.analysis.class_bias import ClassBias, class_bias, class_name
 from brittle.analysis.columns import preferred, settings, typical
 from brittle.analysis.expected_change import CHANGE
 from brittle.analysis.extremes import tie_breaker
+from brittle.analysis.overview import Overview, overview
 from brittle.analysis.worst_case import margin_columns
 from brittle.norms import DUAL_ORDER
 from brittle.report import palette
@@ -101,6 +102,11 @@ class Contents:
     def tells_robustness(self) -> bool:
         """Whether the page speaks of robustness under noise: the run holds some, or nothing else to speak of."""
         return self.chosen is not None or not (self.margins or self.changes or self.laplacian is not None)
+
+    @cached_property
+    def overview(self) -> Overview:
+        """What the run says in one screen."""
+        return overview(self)
 
     @cached_property
     def biases(self) -> Mapping[Setting, ClassBias]:

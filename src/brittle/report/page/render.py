@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from brittle.norms import parse_epsilon
@@ -29,6 +30,9 @@ from brittle.store.table import Table
 
 MARK = '<meta name="generator" content="brittle '
 """What every page holds near its start, before the version that wrote it."""
+
+TEMPLATES = 128
+"""Templates of chapters that stay compiled; ours are three a chapter."""
 
 
 @dataclass(frozen=True)
@@ -117,39 +121,54 @@ def render(contents: Contents, chapters: Sequence[Chapter[Any]] = CHAPTERS) -> s
         ParameterError: two chapters share a name, or one is no anchor.
     """
     check_names(chapters)
-    environment = Environment(
+    found = [_set(chapter, contents) for chapter in chapters]
+    sections = [section for section in found if section is not None]
+    data = page_data(contents)
+    style, code = _style(chapters), "" if data is None else script()
+    return (
+        _environment()
+        .get_template("page/page.html.jinja")
+        .render(
+            policy=policy(f"\n{style}\n", code),
+            generator=Markup(f'{MARK}{version("brittle")}">'),
+            style=style,
+            title=_title(contents),
+            subtitle=_subtitle(contents),
+            warnings=[Entry(show(one.code), show(one.sentence)) for one in contents.record.warnings],
+            headline=[number for section in sections for number in section.brief.numbers],
+            sections=sections,
+            data=None if data is None else Markup(inert_json(data)),
+            script=Markup(code),
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    """What compiles the templates, each once in a process."""
+    return Environment(
         loader=PackageLoader("brittle.report", "."),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found = [_set(environment, chapter, contents) for chapter in chapters]
-    sections = [section for section in found if section is not None]
-    data = page_data(contents)
-    style, code = _style(chapters), "" if data is None else script()
-    return environment.get_template("page/page.html.jinja").render(
-        policy=policy(f"\n{style}\n", code),
-        generator=Markup(f'{MARK}{version("brittle")}">'),
-        style=style,
-        title=_title(contents),
-        subtitle=_subtitle(contents),
-        warnings=[Entry(show(one.code), show(one.sentence)) for one in contents.record.warnings],
-        headline=[number for section in sections for number in section.brief.numbers],
-        sections=sections,
-        data=None if data is None else Markup(inert_json(data)),
-        script=Markup(code),
-    )
 
 
-def _set(environment: Environment, chapter: Chapter[Any], contents: Contents) -> _Section | None:
+@lru_cache(TEMPLATES)
+def _compiled(text: str) -> Template:
+    """A chapter's template."""
+    return _environment().from_string(text)
+
+
+def _set(chapter: Chapter[Any], contents: Contents) -> _Section | None:
     """The chapter as the page holds it; None where it has nothing to say."""
     result = chapter.summarize(contents)
     if result is None:
         return None
     drawn = {name: Markup(figure.draw(one, f"{chapter.name}-{name}")) for name, one in chapter.figures(result).items()}
     texts = (
-        Markup(environment.from_string(text_of(text)).render(result=result, figures=drawn))
+        Markup(_compiled(text_of(text)).render(result=result, figures=drawn))
         for text in (chapter.terms, chapter.template, chapter.methods)
     )
     places = chapter.leads, chapter.in_methods, chapter.begins_part

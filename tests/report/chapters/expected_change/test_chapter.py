@@ -21,12 +21,16 @@ from brittle.analysis import (
 from brittle.analysis.location import skewed_mean
 from brittle.report import open_contents
 from brittle.report.chapters.expected_change import ExpectedChangeChapter
+from brittle.report.chapters.other_runs import OtherRunsChapter
 from brittle.report.wording import reach, short, signed, small_percent
 from brittle.store.columns import Setting
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table
 
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")
+
+BOTH = (ExpectedChangeChapter(), OtherRunsChapter())
+"""The chapters that read the scores which a test changes; other tests make pages of all chapters."""
 
 
 def test_the_chapter_has_its_sections_and_figures(table: Table) -> None:
@@ -125,24 +129,26 @@ def test_points_without_a_number(table: Table) -> None:
     curvature = next(column for column in table.columns if column.score == "laplacian").value.to_numpy().copy()
     curvature[::4] = math.nan
     made = with_score(without(table, "laplacian"), "laplacian", curvature, LAPLACIAN)
-    page = page_of(made)
+    page = page_of(made, chapters=BOTH)
     assert_inert(page)
     assert "Up to 40 points left out for lack of a number." in page.text
     assert len(expected_change(made).prediction.frame) == 2 * 120
     empty = with_score(without(table, "laplacian"), "laplacian", [math.nan] * 160, LAPLACIAN)
-    assert "This run holds no Laplacian" in page_of(empty).text
+    assert "This run holds no Laplacian" in page_of(empty, chapters=BOTH).text
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-300, -1e300])
 def test_laplacians_all_alike_are_drawn(table: Table, value: float) -> None:
     made = with_score(without(table, "laplacian"), "laplacian", [value] * 160, LAPLACIAN)
-    assert_inert(page_of(made))
+    page = page_of(made, chapters=BOTH)
+    assert_inert(page)
+    assert "svg" in page.tags
 
 
 def test_an_infinite_laplacian_has_no_mean(table: Table) -> None:
     made = with_score(without(table, "laplacian"), "laplacian", [math.inf] + [1.0] * 159, LAPLACIAN)
     assert expected_change(made).numbers[1].value == "∞"
-    assert_inert(page_of(made, against={"other": made, "another": table}))
+    assert_inert(page_of(made, against={"other": made, "another": table}, chapters=BOTH))
 
 
 def test_radius_of_noise_on_a_sphere() -> None:
@@ -176,6 +182,6 @@ def test_hostile_text_is_shown_as_text() -> None:
     made = replace(made, points=pa.Table.from_pylist(rows, schema=POINTS), record=replace(made.record, scores=entries))
     other = another(made, spec=HOSTILE[2], sha256=HOSTILE[0])
     for names in (HOSTILE, HOSTILE[:2]):
-        page = page_of(made, against=dict.fromkeys(names, other))
+        page = page_of(made, against=dict.fromkeys(names, other), chapters=BOTH)
         assert_inert(page)
         assert HOSTILE[0] in page.text

@@ -11,7 +11,6 @@ import pandas as pd
 from brittle.analysis.columns import TYPICAL_P_ROBUST, largest_budgets, preferred
 from brittle.analysis.distribution import FRAGILE
 from brittle.analysis.mean_interval import mean_interval
-from brittle.analysis.overview import overview
 from brittle.errors import listed
 from brittle.report.chapter import Brief, Chapter, Text, files_beside
 from brittle.report.chapters.distribution.bins import tail_histogram
@@ -67,7 +66,7 @@ class DistributionChapter(Chapter[Distribution]):
         """Histograms and means; None where no point has a robustness."""
         if contents.chosen is None:
             return None
-        limit = overview(contents).limit
+        limit = contents.overview.limit
         frame, note = _histograms(contents, limit)
         found = [(setting, preferred(contents.columns, setting)) for setting in contents.panels]
         means = tuple(_mean(contents, setting, column) for setting, column in found if column is not None)

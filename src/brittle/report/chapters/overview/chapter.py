@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from brittle.analysis.overview import FROM_SAFE, Overview, overview
+from brittle.analysis.overview import FROM_SAFE, Overview
 from brittle.analysis.overview_text import NextStep, how_brittle, how_sure, next_steps, where, where_to_run
 from brittle.intervals import clopper_pearson
 from brittle.report.chapter import Chapter, Text, files_beside
@@ -91,7 +91,7 @@ class OverviewChapter(Chapter[FirstScreen]):
         """The first screen; None for a run that speaks of something else than flip probabilities."""
         if not contents.tells_robustness:
             return None
-        found = overview(contents)
+        found = contents.overview
         bars = _bars(contents, found)
         hidden = len(found.classes) - len(bars) if bars else 0
         return FirstScreen(

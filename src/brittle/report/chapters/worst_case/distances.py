@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from brittle.analysis.robust_accuracy import RobustAccuracy, direct_robust_accuracy
+from brittle.analysis.robust_accuracy import RobustAccuracy, direct_robust_accuracies, direct_robust_accuracy
 from brittle.estimate import Status
 from brittle.report.chapters.worst_case.case import MarginCase
 from brittle.report.chapters.worst_case.result import Distances
@@ -108,10 +109,15 @@ def _beyond(case: MarginCase, kind: str, epsilon: float) -> RobustAccuracy:
 
     With labels, those proven are right as well, so that their share bounds the robust accuracy from below.
     """
+    return direct_robust_accuracy(*_margins(case, kind), epsilon, case.contents.confidence)
+
+
+def _margins(case: MarginCase, kind: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The margins that `_beyond` counts, `[n]`, and whether their points count, 1 or 0; NaN where none is known."""
     found = case.margin.value
     margin = case.margin.rows["low"].fillna(0.0).where(found.notna()) if kind == "certified" else found
     right = np.ones(len(margin)) if kind == "all" or not case.labelled else case.correct
-    return direct_robust_accuracy(margin.to_numpy(), right, epsilon, case.contents.confidence)
+    return margin.to_numpy(), right
 
 
 def _curves(case: MarginCase) -> pd.DataFrame:
@@ -122,10 +128,9 @@ def _curves(case: MarginCase) -> pd.DataFrame:
     reach = float(case.finite.quantile(0.99)) if len(case.finite) else 0.0
     grid = np.linspace(0.0, max(1.05 * reach, 1.5 * case.epsilon.value) or 1.0, STEPS)
     rows = [
-        (kind, of, epsilon, found.robust_accuracy, found.low, found.high, case.epsilon.value)
+        (kind, of, found.epsilon, found.robust_accuracy, found.low, found.high, case.epsilon.value)
         for kind, of in kinds.items()
-        for epsilon in grid
-        for found in [_beyond(case, kind, float(epsilon))]
+        for found in direct_robust_accuracies(*_margins(case, kind), grid.tolist(), case.contents.confidence)
     ]
     return pd.DataFrame(rows, columns=_CURVE)
 
