@@ -4,128 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
-from helpers.browser import Opened, opened
-from helpers.change_tables import LAPLACIAN, with_score
-from helpers.known_groups import BREAK, HOLD, OPEN, counted, made
-from helpers.pages import text_of
-from helpers.tables import make_table, with_value
-from playwright.sync_api import Browser, Locator
+from helpers.browser import VIEWS, Opened, opened
+from helpers.gestures import POINTS, count, drag, ids, listed, press, run, saved
+from playwright.sync_api import Browser
 
-from brittle.analysis.overview import overview
-from brittle.analysis.overview_text import how_brittle, how_sure, next_steps
-from brittle.report import CHAPTERS, open_contents
-from brittle.store.schemas import POINTS as POINTS_SCHEMA
 from brittle.store.table import Table
 
 pytestmark = pytest.mark.xdist_group("browser")
-
-POINTS = 300
-ALONE = CHAPTERS[:1]
-"""The first screen and the points, without the chapters and their figures."""
-
-
-def run(seed: int) -> Table:
-    """A made-up run; another `seed` has other noise and other Laplacians at the same points."""
-    scores = ("monte_carlo", "softmax", "logit_margin", "input_margin")
-    recipe = {"points": POINTS, "scores": scores, "sigmas": (0.1, 0.25), "budgets": (50,), "broken": 4}
-    table = make_table(**recipe, seed=seed)
-    if seed:
-        labels = make_table(**recipe).points.select(["label"]).to_pylist()
-        rows = [row | label for row, label in zip(table.points.to_pylist(), labels, strict=True)]
-        table = replace(table, points=pa.Table.from_pylist(rows, schema=POINTS_SCHEMA))
-    return with_score(table, "laplacian", np.random.default_rng(seed).standard_t(3, POINTS), LAPLACIAN)
-
-
-@pytest.fixture(scope="module")
-def table() -> Table:
-    return run(0)
-
-
-@pytest.fixture(scope="module")
-def place(table: Table, written: Callable[[str], Path]) -> Path:
-    return written(text_of(table, chapters=ALONE))
-
-
-@pytest.fixture
-def page(browser: Browser, place: Path) -> Iterator[Opened]:
-    with opened(browser, place) as found:
-        yield found
-        assert found.said == []
-        assert found.asked == []
-
-
-@pytest.fixture(scope="module")
-def frame(table: Table) -> pd.DataFrame:
-    """Every point with what the page should say of it."""
-    points = table.points.to_pandas().set_index("point")
-    column = next(one for one in table.columns if one.label == chosen(table))
-    kind = points["correct"].map({True: "right", False: "wrong"}).fillna("no label")
-    names = table.record.data.class_names or ()
-    return points.assign(
-        kind=kind,
-        state=column.states(0.9).fillna("failed"),
-        flip=column.value,
-        label_name=[names[int(one)] if one == one and one is not None else "" for one in points["label"]],
-        margin=next(one for one in table.columns if one.score == "logit_margin").value,
-    )
-
-
-def chosen(table: Table) -> str:
-    """The label of the column that the page speaks of."""
-    column = open_contents(table).chosen
-    assert column is not None
-    return column.label
-
-
-def ids(of: pd.DataFrame | pd.Series, wanted: Any) -> list[str]:
-    """The points of which something is so."""
-    chosen = np.asarray(wanted, dtype=bool)
-    return [str(point) for point, one in zip(of.index.tolist(), chosen, strict=True) if one]
-
-
-def count(page: Opened) -> int:
-    return int(page.page.locator("#count").inner_text().split(" of ")[0].replace(",", ""))
-
-
-def press(page: Opened, text: str, within: str = "body") -> None:
-    page.page.locator(within).get_by_role("button", name=text).first.click()
-
-
-def saved(page: Opened, button: str) -> str:
-    with page.page.expect_download() as waiting:
-        page.page.locator(button).click()
-    return Path(waiting.value.path()).read_text(encoding="utf-8")
-
-
-def listed(page: Opened) -> list[str]:
-    """The ids of the selection, in the order of the list."""
-    return saved(page, "#save-ids").split()
-
-
-def drag(page: Opened, canvas: Locator, start: tuple[float, float], end: tuple[float, float]) -> None:
-    """Drag between two places of a drawing, given from 0 to 1 between its axes."""
-    canvas.scroll_into_view_if_needed()
-    box = canvas.bounding_box()
-    assert box is not None
-    left, right, top, bottom = 56, 12, 24, 40
-
-    def spot(place: tuple[float, float]) -> tuple[float, float]:
-        x = box["x"] + left + place[0] * (box["width"] - left - right)
-        return x, box["y"] + box["height"] - bottom - place[1] * (box["height"] - top - bottom)
-
-    page.page.mouse.move(*spot(start))
-    page.page.mouse.down()
-    page.page.mouse.move(*spot(end), steps=3)
-    page.page.mouse.up()
 
 
 @pytest.mark.parametrize("kind", ["right", "wrong"])
@@ -201,6 +91,55 @@ def test_words_find_names_classes_and_ids(page: Opened, frame: pd.DataFrame) -> 
     assert set(listed(page)) == set(ids(frame, (frame["label_name"] == "deer") | (predicted == "deer")))
 
 
+def test_a_short_text_is_looked_for_as_a_word(page: Opened, frame: pd.DataFrame) -> None:
+    """`9` is in nearly every id and many names: it finds the image `00009` alone. Ids are found by how they begin."""
+    for text, wanted in (("9", "test/00009.png"), ("299", "test/00299.png")):
+        page.page.locator("#find").fill(text)
+        page.page.locator("#filters li", has_text=f"“{text}”").wait_for()
+        assert set(listed(page)) == set(ids(frame, frame["name"] == wanted))
+    own = frame.index[7]
+    page.page.locator("#find").fill(own[:15])
+    page.page.locator("#filters li", has_text=own[:15]).wait_for()
+    assert set(listed(page)) == {one for one in frame.index if one.startswith(own[:15])}
+
+
+def test_numbers_filter_as_they_are_typed(page: Opened, frame: pd.DataFrame) -> None:
+    page.page.locator("#filter-by").select_option(label="Logit margin")
+    middle = float(np.nanmedian(frame["margin"]))
+    page.page.locator("#from").fill(str(middle))
+    page.page.locator("#filters li").wait_for()
+    assert set(listed(page)) == set(ids(frame, frame["margin"] >= middle))
+    assert page.page.locator("#from").input_value() == str(middle)
+
+
+def test_what_is_selected_above_the_points_is_said_there(page: Opened, frame: pd.DataFrame) -> None:
+    """And the bars of the classes go on to show every group."""
+    bars, said = page.page.locator("#overview .bars"), page.page.locator("#overview .picked")
+    before = bars.inner_text()
+    assert not said.is_visible()
+    page.page.locator("#overview .groups button", has_text="right, breaks (").click()
+    own = int(((frame["kind"] == "right") & (frame["state"] == "breaks")).sum())
+    assert said.inner_text().startswith(f"{own} of {POINTS} points are selected.")
+    assert bars.inner_text() == before
+    page.page.evaluate("scrollTo(0, 0)")
+    press(page, "See them", "#overview .picked")
+    assert 0 <= page.page.locator("#explore").bounding_box()["y"] < 200  # type: ignore[index]
+    press(page, "Show all", "#overview .picked")
+    assert count(page) == POINTS
+    assert not said.is_visible()
+
+
+def test_a_tap_on_a_phone_brings_the_card(browser: Browser, place: Path) -> None:
+    """From the list and from the plot; its beginning is then in the window."""
+    view = VIEWS["phone"]
+    with opened(browser, place, view) as page:
+        page.page.locator("#rows .row").nth(2).tap()
+        card = page.page.locator("#card h3")
+        box = card.bounding_box()
+        assert box is not None
+        assert 0 <= box["y"] < view.height - 40
+
+
 def test_numbers_filter_by_any_score(page: Opened, frame: pd.DataFrame) -> None:
     fields = page.page.locator("#filter-by")
     fields.select_option(label="Logit margin")
@@ -212,45 +151,6 @@ def test_numbers_filter_by_any_score(page: Opened, frame: pd.DataFrame) -> None:
     page.page.locator("#to").fill(str(2 * middle))
     page.page.locator("#to").press("Enter")
     assert set(listed(page)) == set(ids(frame, (values >= middle) & (values <= 2 * middle)))
-
-
-@pytest.mark.parametrize("limit", [0.5, 0.99])
-def test_another_limit_judges_every_point_again(page: Opened, table: Table, limit: float) -> None:
-    page.page.locator("#limit").fill(str(limit))
-    states = next(one for one in table.columns if one.label == chosen(table)).states(limit).dropna()
-    text = page.page.locator("#overview .lead").inner_text()
-    held = int((states == "holds").sum())
-    assert f"{held:,} of {len(states):,} predictions" in text
-    assert f"{(states == 'breaks').sum():,} break" in text
-    step = page.page.locator("#overview .steps li", has_text="draw more noise")
-    open_ones = int((states == "undecided").sum())
-    assert step.is_visible() == (open_ones > 0)
-    if open_ones:
-        assert step.locator("p").inner_text().startswith(f"{open_ones:,} ")
-        assert f"--limit {limit}" in step.locator("code").inner_text()
-        press(page, "Show them", "#overview .steps li:first-child")
-        assert set(listed(page)) == set(ids(states, states == "undecided"))
-
-
-def test_another_score_and_noise_level_is_spoken_of(page: Opened, table: Table) -> None:
-    column = next(one for one in table.columns if one.score == "monte_carlo" and one.label != chosen(table))
-    page.page.locator("#by").select_option(label=f"flip probability, Monte Carlo, {column.setting}")
-    states = column.states(0.9).dropna()
-    assert f"{(states == 'holds').sum():,} of {len(states):,} predictions" in page.page.locator(".lead").inner_text()
-    order = pd.Series(column.value).dropna().sort_values(ascending=False, kind="stable")
-    assert listed(page)[: len(order)] == order.index.tolist()
-
-
-def test_the_confidence_of_the_network_holds_and_breaks_no_point(page: Opened, table: Table) -> None:
-    (own,) = (one for one in table.columns if one.score == "softmax")
-    page.page.locator("#by").select_option(label="confidence, by softmax")
-    assert page.page.locator(".lead").inner_text() == how_brittle(overview(table, column=own))
-    assert page.page.locator("#overview .sure").inner_text() == ""
-    counts = page.page.locator("#overview .groups button").all_inner_texts()
-    assert counts
-    assert all(text.endswith("(0)") for text in counts)
-    rows = csv.DictReader(io.StringIO(saved(page, "#save-csv")))
-    assert {row["state"] for row in rows} <= {"", "failed"}
 
 
 def test_heads_sort_both_ways_and_points_without_a_number_come_last(page: Opened, frame: pd.DataFrame) -> None:
@@ -355,123 +255,6 @@ def test_notes_are_kept_found_and_saved(browser: Browser, place: Path, page: Ope
     assert page.page.locator("#rows .row").first.get_attribute("id") == point
     (row,) = csv.DictReader(io.StringIO(saved(page, "#save-csv")))
     assert (row["tags"], row["note"]) == ("odd, =SUM(A1)", "look\nagain")
-
-
-def test_another_run_is_switched_to_and_what_changed_is_selected(
-    browser: Browser, table: Table, written: Callable[[str], Path]
-) -> None:
-    other = run(1)
-    with opened(browser, written(text_of(table, against={"B": other}, chapters=ALONE))) as page:
-        page.page.locator("#run").select_option(label="B")
-        label = chosen(table)
-        mine, theirs = (next(one for one in each.columns if one.label == label).states(0.9) for each in (table, other))
-        for name, before, after in (("held, now breaks", "holds", "breaks"), ("broke, now holds", "breaks", "holds")):
-            own = set(ids(mine, (mine == before) & (theirs.reindex(mine.index) == after)))
-            press(page, name, "#changes")
-            assert set(listed(page)) == own, name
-            press(page, name, "#changes")
-        assert page.said == []
-
-
-def test_the_nearest_other_inputs_of_this_run_are_not_given_to_another(
-    browser: Browser, table: Table, written: Callable[[str], Path]
-) -> None:
-    found = table.points["point"].to_pylist().index(table.counterexamples["point"][0].as_py())
-    place = written(text_of(table, against={"B": run(1)}))
-    with opened(browser, place) as page:
-        page.page.goto(f"{place.as_uri()}#point={found}")
-        page.page.reload()
-        card = page.page.locator("#card")
-        assert " there)" in card.inner_text()
-        page.page.locator("#run").select_option(label="B")
-        assert "Input margin" in card.inner_text()
-        assert " there)" not in card.inner_text()
-        assert card.locator(".pictures figure").count() <= 1
-
-
-ODD: dict[str, Callable[[], Table]] = {
-    "one point": lambda: made([HOLD]),
-    "one class": lambda: made([HOLD, BREAK, OPEN, OPEN], [True, False, True, False]),
-    "no labels": lambda: made([HOLD, BREAK, OPEN], [None, None, None]),
-    "all failed": lambda: made([None, None]),
-    "every group": lambda: made([HOLD, BREAK, OPEN, None] * 30, [True] * 60 + [False] * 60, [*range(10)] * 12),
-    "a model's word": lambda: made([HOLD, BREAK] * 40, evidence="modelled"),
-    "chosen points": lambda: picked(made([HOLD, BREAK, OPEN], [True, False, True])),
-    "confidence alone": lambda: make_table(points=20, scores=("softmax",)),
-    "too few copies": lambda: counted([20] * 4, [0, 1, 9, 20]),
-    "copies as needed": lambda: counted([60, 60, 200, 200, 60], [0, 0, 0, 10, 40]),
-}
-
-
-def picked(table: Table) -> Table:
-    """The same points, chosen from more."""
-    return replace(table, record=replace(table.record, data=replace(table.record.data, chosen_from=1000)))
-
-
-@pytest.mark.parametrize("name", ODD)
-def test_the_first_screen_says_what_the_analysis_says(
-    browser: Browser, written: Callable[[str], Path], name: str
-) -> None:
-    """At its own limit it is the static text; at another one the script's, which shares no code with the analysis."""
-    table = ODD[name]()
-    with opened(browser, written(text_of(table, chapters=ALONE))) as page:
-        lead = page.page.locator("#overview .lead")
-        sure = page.page.locator("#overview .sure")
-        assert lead.inner_text() == how_brittle(overview(table))
-        if page.page.locator("#limit").count():
-            for limit in (0.7, 0.97, 0.999):
-                page.page.locator("#limit").fill(str(limit))
-                assert lead.inner_text() == how_brittle(overview(table, limit=limit))
-                assert (sure.inner_text() if sure.count() else "") == how_sure(overview(table, limit=limit))
-                commands = {step.text: step.command for step in next_steps(overview(table, limit=limit))}
-                for step in page.page.locator("#overview .steps li:visible").all():
-                    written_command = commands.get(step.locator("p").inner_text(), "detector")
-                    assert step.locator("code").inner_text() == written_command or "detector" in written_command
-                steps = [step.text for step in next_steps(overview(table, limit=limit)) if "detector" not in step.text]
-                seen = page.page.locator("#overview .steps li:visible p").all_inner_texts()
-                assert [one for one in seen if "detector" not in one] == [one for one in steps if one in seen]
-        if name == "every group":
-            page.page.locator("#overview .steps li", has_text="without a number").get_by_role("button").click()
-            assert count(page) == 30
-        assert page.said == []
-
-
-def saturated() -> Table:
-    """Flip probabilities that 1 minus them does not tell apart, and per cents that a division does not reach."""
-    table = make_table(points=12, scores=("softmax", "monte_carlo"), sigmas=(0.1,), budgets=(50,))
-    labels = {column.score: column.label for column in table.columns}
-    table = with_value(table, labels["softmax"], [10.0 ** -(one + 9) for one in range(12)])
-    return with_value(table, labels["monte_carlo"], [one / 1000 for one in range(1, 13)])
-
-
-def test_what_rounds_to_one_is_ranked_and_filtered_as_it_is(browser: Browser, written: Callable[[str], Path]) -> None:
-    table = saturated()
-    with opened(browser, written(text_of(table, chapters=ALONE))) as page:
-        page.page.locator("#filter-by").select_option(label="flip probability, Monte Carlo, sigma 0.1")
-        for end in ("0.7", "0.3", "1.1"):
-            page.page.locator("#to").fill(end)
-            page.page.locator("#to").press("Enter")
-            assert count(page) == round(10 * float(end)), end
-        page.page.locator("#clear").click()
-        page.page.locator("#head").get_by_role("button", name="Sort by confidence").click()
-        assert listed(page) == table.points["point"].to_pylist()
-        page.page.locator("#rows .row").nth(5).click()
-        cells = page.page.locator("#card tbody tr", has_text="confidence").locator("td").all_inner_texts()
-        assert (cells[0], cells[2]) == ("over 99.9999%", "6 of 12")
-        assert page.said == []
-
-
-def test_a_class_is_that_of_the_labels_where_there_are_any(browser: Browser, written: Callable[[str], Path]) -> None:
-    table = made([HOLD, BREAK, OPEN] * 10, [True, None, False] * 10, [*range(10)] * 3)
-    with opened(browser, written(text_of(table, chapters=ALONE))) as page:
-        rows = page.page.locator("#overview .bars tbody tr").evaluate_all(
-            "(rows) => rows.map((row) => [row.children[0].innerText, row.children[2].innerText])"
-        )
-        own = overview(table).classes
-        known = {
-            row["name"]: f"{row['holds']} · {row['undecided']} · {row['breaks']}" for row in own.to_dict("records")
-        }
-        assert dict(rows) == known
 
 
 def test_what_a_run_lacks_is_not_offered(page: Opened) -> None:

@@ -7,7 +7,7 @@ import { featuresOf } from "./features.js";
 import { fields } from "./fields.js";
 import { walk } from "./list.js";
 import { LONGEST, keepNote, keeps, noteOf } from "./notes.js";
-import { drawDifference, drawPicture, drawWhole, imageAt, pictured } from "./pictures.js";
+import { MIDDLE, drawDifference, drawPicture, drawWhole, imageAt, pictured } from "./pictures.js";
 import { drawLevels } from "./levels.js";
 import { kinds, places, predictions, selected, states } from "./selection.js";
 import { KINDS, STATES, choose, state } from "./state.js";
@@ -87,7 +87,19 @@ function ofThisRun() {
 
 /** @param {number} point */
 function images(point) {
-  return ofThisRun() ? nearest.entries.find((entry) => entry.point === point && entry.own && entry.other) : undefined;
+  return ofThisRun() ? entriesOf(point).find((entry) => entry.own && entry.other) : undefined;
+}
+
+/** @type {Map<number, import("./data.js").Nearest[]>} */
+const entries = new Map();
+
+/**
+ * The nearest inputs with another prediction that were found for a point, one a score.
+ * @param {number} point
+ */
+function entriesOf(point) {
+  if (!entries.size) for (const entry of nearest.entries) entries.set(entry.point, [...(entries.get(entry.point) ?? []), entry]);
+  return entries.get(point) ?? [];
 }
 
 /** @param {number} point */
@@ -111,7 +123,8 @@ function pictures(point) {
   void Promise.all([imageAt(found.own), imageAt(found.other)]).then(([first, second]) => {
     drawWhole(own, first);
     drawWhole(other, second);
-    if (drawDifference(apart, first, second, times)) said.append("; the largest changes are cut");
+    const largest = drawDifference(apart, first, second, times);
+    said.append(`; the largest change is ${largest} of 255 levels${times * largest > MIDDLE ? ", and cut" : ""}`);
   });
   return holder;
 }
@@ -144,11 +157,12 @@ function scoreRow(field, point) {
   /** @param {number} value */
   const text = (value) => (turned ? confidenceText(value) : valueText(value, probability));
   const [low, high] = turned ? [ends[1], ends[0]] : ends;
-  const interval = Number.isNaN(low) || low === high ? "–" : `${text(low)} to ${text(high)}`;
+  const between = low === 0 && high === column.value[point] && !probability ? `at most ${text(high)}` : `${text(low)} to ${text(high)}`;
+  const interval = Number.isNaN(low) || low === high ? "–" : between;
   const status = textOf(column.status, point);
   const detail = textOf(column.details, point);
   const meaning = status === "ok" ? "" : [statuses[status] ?? "", detail].filter(Boolean).join(" ");
-  const met = ofThisRun() ? nearest.entries.find((entry) => entry.point === point && entry.score === column.label) : undefined;
+  const met = ofThisRun() ? entriesOf(point).find((entry) => entry.score === column.label) : undefined;
   const beside = met ? ` (predicted ${classOf(met.predicted)} there)` : "";
   return element(
     "tr",

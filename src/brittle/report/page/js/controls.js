@@ -40,9 +40,10 @@ export function drawControls() {
 function drawEnds() {
   const field = fieldBy(filterBy.value);
   const [low, high] = (field && state.ranges[field.key]) ?? [NaN, NaN];
-  const factor = field?.probability ? 100 : 1;
-  if (document.activeElement !== from) from.value = Number.isFinite(low) ? String(Number((factor * low).toPrecision(12))) : "";
-  if (document.activeElement !== to) to.value = Number.isFinite(high) ? String(Number((factor * high).toPrecision(12))) : "";
+  /** @param {number} end */
+  const text = (end) => (!Number.isFinite(end) ? "" : String(field?.probability ? Number((100 * end).toPrecision(15)) : end));
+  if (document.activeElement !== from) from.value = text(low);
+  if (document.activeElement !== to) to.value = text(high);
   byId("unit").textContent = field?.probability ? "%" : "";
 }
 
@@ -85,26 +86,59 @@ export function watchControls() {
   const label = /** @type {HTMLElement} */ (inRun.parentElement);
   label.hidden = runs.length < 2;
   by.addEventListener("change", () => speakBy(fieldBy(by.value)));
-  inRun.addEventListener("change", () => {
-    const others = speaking(Number(inRun.value));
-    speakBy(others.find(({ column }) => column.label === columns[state.by].label) ?? others[0]);
-  });
+  inRun.addEventListener("change", () => switchTo(Number(inRun.value)));
   limit.addEventListener("input", () => {
     const wanted = Number(limit.value);
-    if (wanted > 0 && wanted < 1) choose({ limit: wanted });
+    const fits = wanted > 0 && wanted < 1;
+    sayLimit(fits);
+    if (fits) choose({ limit: wanted });
   });
-  limit.addEventListener("blur", drawControls);
+  limit.addEventListener("blur", () => {
+    sayLimit(true);
+    drawControls();
+  });
   across.addEventListener("change", () => choose({ across: across.value }));
   up.addEventListener("change", () => choose({ up: up.value }));
   filterBy.addEventListener("change", drawEnds);
-  for (const end of [from, to]) end.addEventListener("change", filter);
+  for (const end of [from, to]) {
+    end.addEventListener("change", filter);
+    afterTyping(end, filter);
+  }
+  afterTyping(find, () => choose({ find: find.value.slice(0, 200) }));
+  byId("clear").addEventListener("click", clear);
+}
+
+/**
+ * Calls `act` once the reader has stopped typing for a moment.
+ * @param {HTMLInputElement} input
+ * @param {() => void} act
+ */
+function afterTyping(input, act) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let waiting;
-  find.addEventListener("input", () => {
+  input.addEventListener("input", () => {
     clearTimeout(waiting);
-    waiting = setTimeout(() => choose({ find: find.value.slice(0, 200) }), PAUSE);
+    waiting = setTimeout(act, PAUSE);
   });
-  byId("clear").addEventListener("click", clear);
+}
+
+/**
+ * Says what a limit may be, where the typed one is none; the last good one stays.
+ * @param {boolean} fits
+ */
+function sayLimit(fits) {
+  const said = fits ? "" : `between 0 and 1; ${state.limit} stays`;
+  limit.setAttribute("aria-invalid", String(!fits));
+  byId("limit-note").textContent = said;
+}
+
+/**
+ * Makes the page speak of another run, by the same score where that has it.
+ * @param {number} run
+ */
+export function switchTo(run) {
+  const others = speaking(run);
+  speakBy(others.find(({ column }) => column.label === columns[state.by].label) ?? others[0]);
 }
 
 /**

@@ -1,6 +1,9 @@
 // @ts-check
 /** Elements of the page, made and found. Text becomes text: nothing here reads markup. */
 
+/** Pixels of an element that are enough to notice it by. */
+const SEEN = 120;
+
 /**
  * The element of this id.
  * @param {string} id
@@ -48,6 +51,15 @@ export function canvas(attributes = {}) {
 export function fill(list, options, chosen) {
   list.replaceChildren(...options.map(({ value, text }) => element("option", { value }, text)));
   list.value = chosen;
+}
+
+/**
+ * Scrolls to an element whose beginning is not seen.
+ * @param {HTMLElement} target
+ */
+export function bring(target) {
+  const { top } = target.getBoundingClientRect();
+  if (top < 0 || top > innerHeight - SEEN) target.scrollIntoView();
 }
 
 /**

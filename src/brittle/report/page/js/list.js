@@ -1,7 +1,7 @@
 // @ts-check
 /** The list of the selected points: as long as the run, of which only what is seen is made. */
 
-import { byId, canvas, element } from "./dom.js";
+import { bring, byId, canvas, element } from "./dom.js";
 import { classOf, count, labels, nameOf } from "./data.js";
 import { fieldBy, fields } from "./fields.js";
 import { drawPicture, pictured } from "./pictures.js";
@@ -87,7 +87,10 @@ function row(place) {
       "aria-selected": String(state.point === point),
       "aria-setsize": selected().length,
       "aria-posinset": place + 1,
-      click: () => choose({ point }),
+      click: () => {
+        choose({ point });
+        bring(byId("card"));
+      },
     },
     ...image,
     ...cells,

@@ -1,11 +1,11 @@
 // @ts-check
 /** The first screen, alive: its groups and classes select, and follow the score and the limit that the reader chooses. */
 
-import { element } from "./dom.js";
+import { bring, byId, element } from "./dom.js";
 import { chosen, classOf, classes, columns, count, mostDraws, ownLimit, rests, runs, spokesman } from "./data.js";
 import { fields } from "./fields.js";
-import { classFor, kinds, selectedBut, states } from "./selection.js";
-import { KINDS, STATES, choose, state } from "./state.js";
+import { classFor, filters, kinds, selected, selectedBut, states } from "./selection.js";
+import { KINDS, STATES, choose, clear, state } from "./state.js";
 import { byNumber, counted, percent, percentOf, share, shown, verbOf } from "./text.js";
 
 const DECIDED = STATES.slice(0, 3);
@@ -23,6 +23,10 @@ const written = { lead: lead?.textContent ?? "", where: where?.textContent ?? ""
 /** @type {Map<HTMLElement, string>} The commands as they were written. */
 const commands = new Map();
 
+/** How many points are selected, where a click above them selects. */
+const picked = element("p", { class: "picked", role: "status", hidden: true });
+groups?.after(picked);
+
 let allClasses = false;
 
 /** Draws what follows the reader. */
@@ -33,6 +37,7 @@ export function drawOverview() {
   if (where) where.textContent = own ? written.where : `Whether classes differ was tested by ${shown(fields[spokesman].name)} alone.`;
   if (sure) sure.textContent = own && state.limit === ownLimit ? written.sure : evidenceText();
   drawGroups();
+  drawPicked();
   drawBars();
   for (const step of steps) drawStep(/** @type {HTMLElement} */ (step));
 }
@@ -152,11 +157,21 @@ function drawGroups() {
   );
 }
 
+function drawPicked() {
+  picked.hidden = filters() === 0;
+  if (picked.hidden) return picked.replaceChildren();
+  const points = selected().length;
+  const said = `${counted(points)} of ${counted(count)} points ${byNumber(points, "is", "are")} selected. `;
+  const go = () => bring(byId("explore"));
+  picked.replaceChildren(said, element("button", { type: "button", click: go }, "See them"), " ", element("button", { type: "button", click: clear }, "Show all"));
+}
+
+/** Of each class all points that the other views select, in whichever group: a chosen group would leave bars of one colour. */
 function drawBars() {
   if (!bars) return;
   const tallies = new Map(classes.map((number) => [number, STATES.map(() => 0)]));
   for (let point = 0; point < count; point++) {
-    const tally = selectedBut(point, "class") ? tallies.get(classFor(point)) : undefined;
+    const tally = selectedBut(point, "classes") ? tallies.get(classFor(point)) : undefined;
     if (tally) tally[states[point]]++;
   }
   const found = [...tallies].map(([number, tally]) => ({ number, tally, sum: tally[0] + tally[1] + tally[2] })).filter(({ sum }) => sum);
@@ -225,7 +240,7 @@ function drawStep(step) {
   if (step.querySelector("button")) return;
   const click = () => {
     choose({ kind, state: name, changed: "", inClass: -1, ranges: {}, find: "" });
-    document.getElementById("explore")?.scrollIntoView();
+    byId("explore").scrollIntoView();
   };
   step.append(element("button", { type: "button", click }, "Show them"));
 }

@@ -55,29 +55,32 @@ export function drawWhole(canvas, image) {
   canvas.getContext("2d")?.drawImage(image, 0, 0);
 }
 
+/** The level of grey that stands for no change, and the largest change to either side that can be drawn. */
+export const MIDDLE = 127;
+
 /**
  * Draws `other - own` around mid-grey, every channel `times` as large; what passes black or white is cut.
  * @param {HTMLCanvasElement} canvas
  * @param {HTMLImageElement} own
  * @param {HTMLImageElement} other
  * @param {number} times
- * @returns {boolean} whether anything was cut
+ * @returns {number} the largest change of a channel, in levels of 255
  */
 export function drawDifference(canvas, own, other, times) {
   const pen = canvas.getContext("2d", { willReadFrequently: true });
-  if (!pen) return false;
+  if (!pen) return 0;
   drawWhole(canvas, other);
   const { width, height } = canvas;
   const second = pen.getImageData(0, 0, width, height);
   pen.drawImage(own, 0, 0, width, height);
   const first = pen.getImageData(0, 0, width, height).data;
-  let cut = false;
+  let largest = 0;
   for (let place = 0; place < first.length; place++) {
     if (place % 4 === 3) continue;
-    const change = 128 + times * (second.data[place] - first[place]);
-    cut ||= change < 0 || change > 255;
-    second.data[place] = change;
+    const change = second.data[place] - first[place];
+    largest = Math.max(largest, Math.abs(change));
+    second.data[place] = 128 + times * change;
   }
   pen.putImageData(second, 0, 0);
-  return cut;
+  return largest;
 }

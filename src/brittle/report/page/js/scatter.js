@@ -1,7 +1,7 @@
 // @ts-check
 /** One score against another; a drag selects, a click opens the nearest point. */
 
-import { byId } from "./dom.js";
+import { bring, byId } from "./dom.js";
 import { count } from "./data.js";
 import { directed, fieldBy, fields } from "./fields.js";
 import { MARGIN, across, colour, onDrag, placeAcross, placeUp, surface, up, writeBelow } from "./paint.js";
@@ -180,7 +180,10 @@ function open(spot, width, height, x, y) {
     const apart = left * left + top * top;
     if (apart < least) [least, found] = [apart, point];
   }
-  if (found >= 0) return choose({ point: found });
+  if (found >= 0) {
+    choose({ point: found });
+    return bring(byId("card"));
+  }
   const ranges = { ...state.ranges };
   delete ranges[x.key];
   delete ranges[y.key];

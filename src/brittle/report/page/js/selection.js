@@ -18,6 +18,18 @@ export const changes = new Uint8Array(count);
 /** Of each point, a bit for each filter that leaves it out. */
 const outside = new Uint32Array(count);
 
+/** From which of `STATES` to which, for the first of `CHANGES`. */
+const STATE_CHANGES = [
+  [0, 2],
+  [0, 1],
+  [1, 2],
+  [2, 0],
+  [2, 1],
+  [1, 0],
+];
+const RIGHT_TO_WRONG = 6;
+const WRONG_TO_RIGHT = 7;
+
 const GROUP = 1;
 const CLASS = 2;
 const FIND = 4;
@@ -26,8 +38,11 @@ const CHANGED = 8;
 /** Of each point, how many of the ranges leave it out. */
 const missed = new Uint16Array(count);
 
+/** A text of fewer characters is looked for as a word of its own: a `9` would be in nearly every name. */
+const SHORT = 3;
+
 /** @type {string[] | null} */
-let haystack = null;
+let names = null;
 
 /** @type {Int32Array} */
 let order = new Int32Array(0);
@@ -54,11 +69,9 @@ export function judge() {
     kinds[point] = kindOf(point, runs[column.run]);
     states[point] = stateOf(point, column, bound);
     const [held, was] = [stateOf(point, before, bound), kindOf(point, runs[0])];
-    changes[point] =
-      Number(held === 0 && states[point] === 2) |
-      (Number(held === 2 && states[point] === 0) << 1) |
-      (Number(was === 0 && kinds[point] === 1) << 2) |
-      (Number(was === 1 && kinds[point] === 0) << 3);
+    const moved = STATE_CHANGES.findIndex(([from, to]) => held === from && states[point] === to);
+    const relabelled = was === 0 && kinds[point] === 1 ? RIGHT_TO_WRONG : was === 1 && kinds[point] === 0 ? WRONG_TO_RIGHT : -1;
+    changes[point] = bit(moved) | bit(relabelled);
   }
 }
 
@@ -108,6 +121,14 @@ export function select() {
   order.forEach((point, place) => (places[point] = place));
 }
 
+/**
+ * The bit of one of `CHANGES`; none for -1.
+ * @param {number} place
+ */
+function bit(place) {
+  return place < 0 ? 0 : 1 << place;
+}
+
 /** @param {number} point */
 function isIn(point) {
   return !outside[point] && !missed[point];
@@ -142,12 +163,22 @@ function misses(key, point) {
 /** @param {string} text */
 function search(text) {
   const predicted = predictions();
-  haystack ??= Array.from({ length: count }, (_, point) => `${nameOf(point)}\n${ids[point]}`.toLowerCase());
-  const inClass = new Set(classes.filter((number) => classOf(number).toLowerCase().includes(text)));
+  names ??= Array.from({ length: count }, (_, point) => nameOf(point).toLowerCase());
+  const inClass = new Set(classes.filter((number) => speaksOf(classOf(number).toLowerCase(), text)));
   for (let point = 0; point < count; point++) {
-    const found = haystack[point].includes(text) || inClass.has(labels[point]) || inClass.has(predicted[point]);
-    if (!found && !tagsOf(point).toLowerCase().includes(text)) outside[point] |= FIND;
+    const found = speaksOf(names[point], text) || inClass.has(labels[point]) || inClass.has(predicted[point]);
+    const own = text.length >= SHORT && ids[point].toLowerCase().startsWith(text);
+    if (!found && !own && !speaksOf(tagsOf(point).toLowerCase(), text)) outside[point] |= FIND;
   }
+}
+
+/**
+ * Whether a name holds a text: anywhere, or if that is a character or two, as a word of its own (`9` in `class 9`, `0009`).
+ * @param {string} name
+ * @param {string} text
+ */
+function speaksOf(name, text) {
+  return text.length >= SHORT ? name.includes(text) : name === text || name.split(/[^\p{L}\p{N}]+/u).some((word) => word === text || word.replace(/^0+/, "") === text);
 }
 
 function sort() {
@@ -168,14 +199,14 @@ function sortValues() {
 }
 
 /**
- * Whether all filters but that of one view select a point: the groups, the classes, what changed, the range of a field, or
- * no view.
+ * Whether all filters but those of one view select a point: the groups, the classes (which show every group), what
+ * changed, the range of a field, or no view.
  * @param {number} point
- * @param {"group" | "class" | "changed" | "none" | { range: string }} view
+ * @param {"group" | "classes" | "changed" | "none" | { range: string }} view
  */
 export function selectedBut(point, view) {
   if (typeof view === "object") return !outside[point] && missed[point] === Number(misses(view.range, point));
-  const own = { group: GROUP, class: CLASS, changed: CHANGED, none: 0 }[view];
+  const own = { group: GROUP, classes: CLASS | GROUP, changed: CHANGED, none: 0 }[view];
   return (outside[point] & ~own) === 0 && !missed[point];
 }
 

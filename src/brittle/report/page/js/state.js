@@ -5,7 +5,16 @@ import { classes, columns, count, ownLimit, spokesman } from "./data.js";
 import { fieldBy, fields } from "./fields.js";
 
 export const KINDS = ["right", "wrong", "no label"];
-export const CHANGES = ["held, now breaks", "broke, now holds", "right, now wrong", "wrong, now right"];
+export const CHANGES = [
+  "held, now breaks",
+  "held, now undecided",
+  "undecided, now breaks",
+  "broke, now holds",
+  "broke, now undecided",
+  "undecided, now holds",
+  "right, now wrong",
+  "wrong, now right",
+];
 export const STATES = ["holds", "undecided", "breaks", "failed", "absent", "unjudged"];
 
 /**
@@ -25,7 +34,7 @@ export const STATES = ["holds", "undecided", "breaks", "failed", "absent", "unju
  * @property {string} up that of its vertical axis
  */
 
-const confidence = fields.find((field) => field.column.probability && field.column.sigma === null);
+const ofNetwork = fields.find((field) => field.column.probability && field.column.sigma === null);
 const other = fields.find((field) => field.column.place !== spokesman);
 
 /** @returns {State} */
@@ -43,7 +52,7 @@ function initial() {
     sort: `s${spokesman}`,
     down: fields[spokesman].safer !== "higher",
     point: -1,
-    across: (by.sigma === null && by.probability ? other : (confidence ?? other))?.key ?? `s${spokesman}`,
+    across: (by.sigma === null && by.probability ? other : (ofNetwork ?? other))?.key ?? `s${spokesman}`,
     up: `s${spokesman}`,
   };
 }
