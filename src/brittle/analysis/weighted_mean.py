@@ -58,7 +58,9 @@ def lower_quantiles(values: Values, tails: Values) -> Values:
     along a vertical line to the left of 0. The line goes near the saddle point, where the sum over few places is right
     to a hundredth of the probability. The quantiles are read off a spline through a few such probabilities, at places
     that the approximation of Lugannani and Rice finds. Above the mean of the law they are that mean. Of numbers that
-    are 0 or all alike the weighted mean follows a Beta law, and the quantiles are its own.
+    are 0 or all alike the weighted mean follows a Beta law, and the quantiles are its own. More than 128 different
+    numbers are taken together by their first three moments in 64 intervals; the probabilities stay right to a
+    hundredth down to 1e-12.
 
     Source: Robert Lugannani and Stephen Rice, Saddle point approximation for the distribution of the sum of independent
     random variables, Adv. Appl. Prob. 12 (1980).
