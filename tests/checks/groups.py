@@ -171,17 +171,17 @@ def differences(replicates: int) -> float:
                 flush=True,
             )
             worst = max(worst, ours / replicates)
-    for shift in (0.05, 0.1, 0.15):
-        _power(shift, replicates // 4)
+    for shift, size in ((0.05, 100), (0.05, 300), (0.1, 100), (0.15, 100)):
+        _power(shift, size, replicates // 4)
     return worst
 
 
-def _power(shift: float, replicates: int) -> None:
+def _power(shift: float, size: int, replicates: int) -> None:
     rng = np.random.default_rng(9)
     named, differ, ranks = 0, 0, 0
     for _ in range(replicates):
         worse = 20.0 * (0.9 - shift)
-        groups = [rng.beta(worse, 20.0 - worse, 100), *(rng.beta(18.0, 2.0, 100) for _ in range(9))]
+        groups = [rng.beta(worse, 20.0 - worse, size), *(rng.beta(18.0, 2.0, size) for _ in range(9))]
         found = mean_differences(groups, CONFIDENCE)
         named, differ = named + (found.least == (0,)), differ + (found.p_value < 0.01)
         ranks += bool(stats.kruskal(*groups).pvalue < 0.01)
@@ -189,7 +189,7 @@ def _power(shift: float, replicates: int) -> None:
         f"{word} {100 * number / replicates:.0f}%"
         for word, number in (("differ", differ), ("named", named), ("by ranks", ranks))
     )
-    print(f" 10 classes of  100, one worse by {shift:g}: {parts}", flush=True)
+    print(f" 10 classes of {size:4d}, one worse by {shift:g}: {parts}", flush=True)
 
 
 def pairs(replicates: int) -> float:
