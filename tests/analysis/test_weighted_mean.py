@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import prod
 
@@ -9,9 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.special import ndtr
 from scipy.stats import beta
 
-from brittle.analysis.weighted_mean import lower_quantiles
+from brittle.analysis.weighted_mean import MOST, lower_quantiles
 
 TAILS = np.array([0.2, 0.05, 0.005, 1e-6, 1e-12])
 
@@ -34,7 +37,22 @@ def share_below(values: list[Fraction], t: float) -> float:
 def test_quantiles_of_different_numbers(thousandths: set[int]) -> None:
     values = [Fraction(number, 1000) for number in sorted(thousandths)]
     found = lower_quantiles(np.array(values, dtype=np.float64), TAILS)
-    assert [share_below(values, t) for t in found] == pytest.approx(TAILS.tolist(), rel=0.01)
+    assert [share_below(values, t) for t in found] == pytest.approx(TAILS.tolist(), rel=0.01, abs=0.0)
+
+
+LAWS: dict[str, Callable[[np.random.Generator], NDArray[np.float64]]] = {
+    "flips of a robust network": lambda rng: ndtr(-6.0 - 2.0 * rng.standard_normal(150)),
+    "of any size": lambda rng: 10.0 ** -rng.uniform(0.0, 15.0, 150),
+    "rare": lambda rng: rng.beta(0.1, 3.0, 150),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_quantiles_of_many_numbers_of_any_size(law: str) -> None:
+    values = [Fraction(number) for number in sorted({*np.round(LAWS[law](np.random.default_rng(1)), 25).tolist()})]
+    assert len(values) > MOST
+    found = lower_quantiles(np.array(values, dtype=np.float64), TAILS)
+    assert [share_below(values, t) for t in found] == pytest.approx(TAILS.tolist(), rel=0.01, abs=0.0)
 
 
 @pytest.mark.parametrize(("ones", "zeros"), [(1, 0), (1, 9), (7, 3), (300, 700), (1000, 0)])

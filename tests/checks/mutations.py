@@ -1261,8 +1261,23 @@ MUTATIONS = (
     ),
     mutation(
         "quantiles of a weighted mean by its own law", "analysis/weighted_mean.py",
-        "    value[:, 0] /= 2.0\n", "",
+        "np.where(places == 0.0, 0.5, np.cosh(places))", "np.cosh(places)",
         "analysis/test_weighted_mean.py::test_quantiles_of_different_numbers",
+    ),
+    mutation(
+        "the integral goes on as long as anything is left", "analysis/weighted_mean.py",
+        "        if modulus[:, -1].max() < NEGLIGIBLE:\n            break\n", "        break\n",
+        "analysis/test_weighted_mean.py::test_quantiles_of_different_numbers",
+    ),
+    mutation(
+        "small numbers keep their size among many", "analysis/weighted_mean.py",
+        "np.geomspace(least, 1.0, MOST", "np.linspace(least, 1.0, MOST",
+        "analysis/test_weighted_mean.py::test_quantiles_of_many_numbers_of_any_size",
+    ),
+    mutation(
+        "many numbers keep their skewness", "analysis/weighted_mean.py",
+        "root = np.hypot(skewness, 2.0)", "root = np.hypot(skewness * 0.0, 2.0)",
+        "analysis/test_weighted_mean.py::test_quantiles_of_many_numbers_of_any_size",
     ),
     mutation(
         "orders that stopped before", "measure/stopping_rule.py",

@@ -12,10 +12,17 @@ from scipy.special import betaincinv, ndtr, ndtri
 Values = NDArray[np.float64]
 
 MOST = 128
-"""Different numbers that are looked at one by one; of more, those of an interval are two with their mean and spread."""
+"""Different numbers that are looked at one by one; of more, those of an interval are two with their moments."""
 
-PLACES = 0.125 * np.arange(66)
-"""Where the integral is taken: the inverse hyperbolic sines of the distances from the saddle point in its width."""
+LEAST = 1e-18
+"""Share of the largest number below which numbers are one interval."""
+
+PLACES = 0.125 * np.arange(66).reshape(3, 22)
+"""Where the integral is taken, in the order taken: the inverse hyperbolic sines of the distances from the saddle point
+in its width."""
+
+NEGLIGIBLE = 1e-17
+"""Modulus of `e^{K(z) - K(line)}` below which no more places are taken: it only falls, faster with more numbers."""
 
 LOOKS = 40
 """Tilts that are looked at in one step of the search for those that span some probabilities."""
@@ -51,7 +58,9 @@ def lower_quantiles(values: Values, tails: Values) -> Values:
     along a vertical line to the left of 0. The line goes near the saddle point, where the sum over few places is right
     to a hundredth of the probability. The quantiles are read off a spline through a few such probabilities, at places
     that the approximation of Lugannani and Rice finds. Above the mean of the law they are that mean. Of numbers that
-    are 0 or all alike the weighted mean follows a Beta law, and the quantiles are its own.
+    are 0 or all alike the weighted mean follows a Beta law, and the quantiles are its own. More than 128 different
+    numbers are taken together by their first three moments in 64 intervals; the probabilities stay right to a
+    hundredth down to 1e-12.
 
     Source: Robert Lugannani and Stephen Rice, Saddle point approximation for the distribution of the sum of independent
     random variables, Adv. Appl. Prob. 12 (1980).
@@ -78,18 +87,28 @@ def lower_quantiles(values: Values, tails: Values) -> Values:
 
 
 def _condensed(values: Values) -> tuple[Values, Values]:
-    """Different numbers and how often each is there; many different ones are two for each of `MOST / 2` intervals."""
+    """Different numbers and how often each is there; of many the two nodes of Gauss of each of `MOST / 2` intervals.
+
+    The intervals grow with the numbers, as what a number does to the probability depends on its size beside the
+    quantile. The nodes have the count, the mean, the spread and the skewness of the numbers of their interval, and lie
+    among them.
+    """
     numbers, counts = np.unique(values, return_counts=True)
     if numbers.size <= MOST:
         return numbers, counts.astype(np.float64)
-    edges = np.linspace(numbers[0], numbers[-1], MOST // 2 + 1)
-    place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, MOST // 2 - 1)
-    size = np.bincount(place, minlength=MOST // 2)
-    mean = np.bincount(place, values, MOST // 2) / np.maximum(size, 1)
-    spread = np.sqrt(np.bincount(place, (values - mean[place]) ** 2, MOST // 2) / np.maximum(size, 1))
-    some = size > 0
-    both = np.concatenate(((mean - spread)[some], (mean + spread)[some]))
-    return np.maximum(both, 0.0), np.tile(size[some] / 2.0, 2)
+    least = max(float(numbers[numbers > 0.0][0]), LEAST)
+    place = np.searchsorted(np.geomspace(least, 1.0, MOST // 2 + 1)[1:-1], numbers, side="right")
+    size = np.bincount(place, counts, MOST // 2)
+    place, size = np.cumsum(size > 0)[place] - 1, size[size > 0]
+    mean = np.bincount(place, counts * numbers) / size
+    apart = numbers - mean[place]
+    spread = np.sqrt(np.bincount(place, counts * apart**2) / size)
+    apart /= np.where(spread > 0.0, spread, 1.0)[place]
+    skewness = np.bincount(place, counts * apart**2 * apart) / size
+    root = np.hypot(skewness, 2.0)
+    nodes = np.concatenate((mean + spread * (skewness - root) / 2.0, mean + spread * (skewness + root) / 2.0))
+    shares = np.concatenate((root + skewness, root - skewness)) / np.tile(2.0 * root, 2)
+    return np.maximum(nodes, 0.0), shares * np.tile(size, 2)
 
 
 def _tilted(numbers: Values, counts: Values, tilts: Values) -> _Tilted:
@@ -125,9 +144,14 @@ def _probabilities(numbers: Values, counts: Values, tilts: Values) -> tuple[Valu
     slopes = apart / (1.0 - line[:, None] * apart)
     height = -np.log1p(-line[:, None] * apart) @ counts
     width = 1.0 / np.sqrt(slopes**2 @ counts + 1.0 / line**2)
-    z = line[:, None] + 1j * width[:, None] * np.sinh(PLACES)
-    # e^{K(z) - K(line)}: modulus and angle of its factors apart take a fifth of the time of complex logarithms.
-    ratios = z.imag[..., None] * slopes[:, None]
-    value = np.exp(1j * (np.arctan(ratios) @ counts) - 0.5 * (np.log1p(ratios**2) @ counts)) / z
-    value[:, 0] /= 2.0
-    return at.t, -(value.real @ np.cosh(PLACES)) * PLACES[1] / np.pi * width * np.exp(height)
+    total = np.zeros(tilts.shape)
+    for places in PLACES:
+        z = line[:, None] + 1j * width[:, None] * np.sinh(places)
+        # e^{K(z) - K(line)}: modulus and angle of its factors apart take a fifth of the time of complex logarithms.
+        ratios = z.imag[..., None] * slopes[:, None]
+        modulus = np.exp(-0.5 * (np.log1p(ratios**2) @ counts))
+        steps = np.where(places == 0.0, 0.5, np.cosh(places))
+        total += (modulus * np.exp(1j * (np.arctan(ratios) @ counts)) / z).real @ steps
+        if modulus[:, -1].max() < NEGLIGIBLE:
+            break
+    return at.t, -total * PLACES[0, 1] / np.pi * width * np.exp(height)
