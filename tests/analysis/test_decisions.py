@@ -106,7 +106,7 @@ def test_a_run_without_flip_probabilities_holds_nothing() -> None:
 
 def test_draws_in_two_stages_are_those_of_each_point() -> None:
     table = brittle.score(small_classifier(), inputs(40), [Shrinkage(0.1, draws=104, adaptive=True)])
-    assert set(decide(table, 0.9)["draws"]) == {26, 104}
+    assert set(decide(table, 0.9)["draws"]) == {32, 104}
     column = table["shrinkage"]
     assert column.label == "shrinkage(adaptive=True, draws=104, sigma=0.1)"
     assert column.stops
