@@ -398,8 +398,8 @@ MUTATIONS = (
     ),
     mutation(
         "margins that are not normal are counted", "scores/moments.py",
-        "doubt = doubtful(value, margins.spread, votes) | by_votes.excludes(value)",
-        "doubt = torch.zeros_like(value, dtype=torch.bool)",
+        "doubt = doubtful(model.value, sampled.margins.spread, sampled.votes) | model.by_votes.excludes(model.value)",
+        "doubt = torch.zeros_like(model.flat)",
         "scores/test_evidence.py::test_a_wrong_number_is_told_or_held",
     ),
     mutation(
@@ -1078,19 +1078,9 @@ MUTATIONS = (
         "scores/test_shrinkage.py::test_hardly_ever_behind_the_better_of_its_parts",
     ),
     mutation(
-        "the mixture keeps the interval of a model in doubt", "scores/shrinkage.py",
-        "modelled.replaced(model.by_votes, model.doubt | silent)", "modelled",
-        "scores/test_shrinkage.py::test_what_is_doubted_is_held_by_the_count",
-    ),
-    mutation(
-        "a model is believed below what its copies reach", "scores/shrinkage.py",
-        "model.interval.hull(model.by_votes, unseen(value, sampled.draws))", "model.interval",
-        "scores/test_shrinkage.py::test_a_step_that_no_margin_announces_is_held",
-    ),
-    mutation(
-        "copies that are sure to agree say nothing of a model", "scores/shrinkage.py",
-        "torch.minimum(value, 1.0 - value) * draws < 1.0", "value * draws < 1.0",
-        "scores/test_shrinkage.py::test_a_number_near_1_is_bounded_by_what_was_counted",
+        "the default's interval is less sure than it says", "scores/shrinkage.py",
+        "value, model.by_votes, only_counted", "value, counted(sampled.votes, 0.9)[1], only_counted",
+        "scores/test_shrinkage.py::test_the_interval_is_that_by_counting",
     ),
     mutation(
         "a second stage draws the first one again", "measure/sampling.py",

@@ -110,12 +110,11 @@ function tooFew() {
   if (last < 0) return "";
   const points = tallies.reduce((sum, tally, place) => sum + (short[place] ? tally[1] : 0), 0);
   const most = copies.numbers[last];
-  const needed = Math.ceil((most * Math.log1p(-copies.best[last])) / Math.log(state.limit) - 1e-9);
   const several = `${counted(most)} ${byNumber(most, "copy", "copies")}`;
   const some = `${counted(points)} of ${counted(undecided)} undecided ${byNumber(undecided, "point", "points")} ${verbOf(points, undecided, "has", "have")} at most ${several}, which`;
   const who = copies.numbers.length === 1 ? `${several} a point` : some;
   const rule = `--resume --until decided --limit ${state.limit}${moreDraws()}`;
-  return ` ${who} cannot show that a prediction holds at ${state.limit}: that takes at least ${counted(needed)}, none of which flips. The command of the run with ${rule} draws as many as each point needs.`;
+  return ` ${who} cannot show that a prediction holds at ${state.limit}, even where none of them flips. The command of the run with ${rule} draws as many as each point needs.`;
 }
 
 /** The option by which a point that no copy flips can be shown to hold at the chosen limit; empty where none is needed. */
