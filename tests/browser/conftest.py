@@ -8,9 +8,11 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
-from helpers.browser import VIEWS, Measures, launched, opened
+from helpers.browser import VIEWS, Measures, Opened, launched, opened
 from helpers.change_tables import LAPLACIAN, change, with_score
+from helpers.gestures import ALONE, chosen, run
 from helpers.pages import text_of
 from helpers.tables import make_table
 from playwright.sync_api import Browser, sync_playwright
@@ -84,3 +86,37 @@ def whole_run(seed: int) -> Table:
     curvature = np.random.default_rng(seed).standard_t(3, POINTS)
     table = with_score(table, "laplacian", curvature, LAPLACIAN)
     return with_score(table, "probability_change", 0.1**2 / 2 * curvature, change(0.1))
+
+
+@pytest.fixture(scope="package")
+def table() -> Table:
+    return run(0)
+
+
+@pytest.fixture(scope="package")
+def place(table: Table, written: Callable[[str], Path]) -> Path:
+    return written(text_of(table, chapters=ALONE))
+
+
+@pytest.fixture
+def page(browser: Browser, place: Path) -> Iterator[Opened]:
+    with opened(browser, place) as found:
+        yield found
+        assert found.said == []
+        assert found.asked == []
+
+
+@pytest.fixture(scope="package")
+def frame(table: Table) -> pd.DataFrame:
+    """Every point with what the page should say of it."""
+    points = table.points.to_pandas().set_index("point")
+    column = next(one for one in table.columns if one.label == chosen(table))
+    kind = points["correct"].map({True: "right", False: "wrong"}).fillna("no label")
+    names = table.record.data.class_names or ()
+    return points.assign(
+        kind=kind,
+        state=column.states(0.9).fillna("failed"),
+        flip=column.value,
+        label_name=[names[int(one)] if one == one and one is not None else "" for one in points["label"]],
+        margin=next(one for one in table.columns if one.score == "logit_margin").value,
+    )

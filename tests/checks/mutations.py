@@ -970,22 +970,22 @@ MUTATIONS = (
     mutation(
         "nearest other inputs stay with their run", "report/page/js/card.js",
         "return columns[state.by].run === 0;", "return true;",
-        "browser/test_gestures.py::test_the_nearest_other_inputs_of_this_run_are_not_given_to_another",
+        "browser/test_other_runs.py::test_the_nearest_other_inputs_of_this_run_are_not_given_to_another",
     ),
     mutation(
         "points that were chosen are called so at every limit", "report/page/js/overview.js",
         "return shown(`${chosen}${noise}", "return shown(`${noise}",
-        "browser/test_gestures.py::test_the_first_screen_says_what_the_analysis_says[chosen points]",
+        "browser/test_first_screen.py::test_the_first_screen_says_what_the_analysis_says[chosen points]",
     ),
     mutation(
         "the page says where copies are too few", "report/page/js/overview.js",
         "${said}${tooFew()}${lost}", "${said}${lost}",
-        "browser/test_gestures.py::test_the_first_screen_says_what_the_analysis_says[too few copies]",
+        "browser/test_first_screen.py::test_the_first_screen_says_what_the_analysis_says[too few copies]",
     ),
     mutation(
         "confidence holds no point on the page", "report/page/js/selection.js",
         "if (!judges) return 5;", "if (Number.isNaN(bound)) return 5;",
-        "browser/test_gestures.py::test_the_confidence_of_the_network_holds_and_breaks_no_point",
+        "browser/test_first_screen.py::test_the_confidence_of_the_network_holds_and_breaks_no_point",
     ),
     mutation(
         "confidence holds no point", "store/columns.py",

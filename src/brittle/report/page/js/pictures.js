@@ -27,8 +27,8 @@ export async function imageAt(address) {
  * @param {number} point
  */
 export async function drawPicture(canvas, point) {
-  const own = nearest.entries.find((entry) => entry.point === point && entry.own)?.own;
   if (!pictures) return;
+  const own = nearest.get(point)?.find((entry) => entry.own)?.own;
   const tile = pictures.tiles[point];
   canvas.width = canvas.height = pictures.side;
   if (tile < 0 && !own) return;
@@ -55,29 +55,36 @@ export function drawWhole(canvas, image) {
   canvas.getContext("2d")?.drawImage(image, 0, 0);
 }
 
+/** A difference is magnified by this at most. */
+const MOST_TIMES = 64;
+
+/** The largest change that is seen around mid-grey. */
+const FULL = 127;
+
 /**
- * Draws `other - own` around mid-grey, every channel `times` as large; what passes black or white is cut.
+ * Draws `other - own` around mid-grey, every channel as large as the largest power of two shows in full, or 64 times.
  * @param {HTMLCanvasElement} canvas
  * @param {HTMLImageElement} own
  * @param {HTMLImageElement} other
- * @param {number} times
- * @returns {boolean} whether anything was cut
+ * @returns {{times: number, largest: number}} by how much it is magnified, and the largest change, of 255 steps
  */
-export function drawDifference(canvas, own, other, times) {
+export function drawDifference(canvas, own, other) {
   const pen = canvas.getContext("2d", { willReadFrequently: true });
-  if (!pen) return false;
+  if (!pen) return { times: 1, largest: 0 };
   drawWhole(canvas, other);
   const { width, height } = canvas;
   const second = pen.getImageData(0, 0, width, height);
   pen.drawImage(own, 0, 0, width, height);
   const first = pen.getImageData(0, 0, width, height).data;
-  let cut = false;
+  let largest = 0;
   for (let place = 0; place < first.length; place++) {
-    if (place % 4 === 3) continue;
-    const change = 128 + times * (second.data[place] - first[place]);
-    cut ||= change < 0 || change > 255;
-    second.data[place] = change;
+    if (place % 4 !== 3) largest = Math.max(largest, Math.abs(second.data[place] - first[place]));
+  }
+  let times = 1;
+  while (2 * times * largest <= FULL && times < MOST_TIMES) times *= 2;
+  for (let place = 0; place < first.length; place++) {
+    if (place % 4 !== 3) second.data[place] = 128 + times * (second.data[place] - first[place]);
   }
   pen.putImageData(second, 0, 0);
-  return cut;
+  return { times, largest };
 }

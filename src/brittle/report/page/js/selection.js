@@ -1,7 +1,7 @@
 // @ts-check
 /** Which points are selected, in which order; and for each view those that all other views select. */
 
-import { classOf, classes, columns, count, ids, labelled, labels, nameOf, runs } from "./data.js";
+import { classOf, classes, columns, count, ids, labelled, labels, nameOf, rows, runs } from "./data.js";
 import { fieldBy } from "./fields.js";
 import { tagsOf } from "./notes.js";
 import { CHANGES, KINDS, STATES, state } from "./state.js";
@@ -12,8 +12,19 @@ export const states = new Uint8Array(count);
 /** Of each point its place in `KINDS`. */
 export const kinds = new Uint8Array(count);
 
-/** Of each point, a bit for each of `CHANGES` that it made from this run to the chosen one. */
-export const changes = new Uint8Array(count);
+/** Of each point, a bit for each of `CHANGES` that it made from this run to the compared one. */
+export const changes = new Uint16Array(count);
+
+/** Of what a point was (row) and is (column), by places in `STATES` and `KINDS`: a bit for each of `CHANGES`. */
+const [OF_STATES, OF_KINDS] = [STATES, KINDS].map((names) => names.map((was) => names.map((is) => bits(was, is))));
+
+/**
+ * @param {string} was
+ * @param {string} is
+ */
+function bits(was, is) {
+  return CHANGES.reduce((all, { before, after }, place) => all | (Number(before.includes(was) && after.includes(is)) << place), 0);
+}
 
 /** Of each point, a bit for each filter that leaves it out. */
 const outside = new Uint32Array(count);
@@ -26,8 +37,11 @@ const CHANGED = 8;
 /** Of each point, how many of the ranges leave it out. */
 const missed = new Uint16Array(count);
 
-/** @type {string[] | null} */
+/** @type {string[] | null} The names of all points as they are searched. */
 let haystack = null;
+
+/** @type {"" | "whole" | "parts"} What the text to find was found as: empty where none is looked for. */
+let foundAs = "";
 
 /** @type {Int32Array} */
 let order = new Int32Array(0);
@@ -45,20 +59,25 @@ export function predictions() {
   return runs[columns[state.by].run].predicted;
 }
 
-/** Judges every point by the score, the limit and the run that are chosen. */
+/** The place of the run that this one is compared with: the one on show, or where that is this one, the chosen one. */
+export function compared() {
+  return columns[state.by].run || state.against;
+}
+
+/** Judges every point by the score, the limit and the run that are chosen, and what changes from this run to another. */
 export function judge() {
   const column = columns[state.by];
-  const before = columns.find(({ run, label }) => run === 0 && label === column.label) ?? column;
   const bound = 1 - state.limit;
   for (let point = 0; point < count; point++) {
     kinds[point] = kindOf(point, runs[column.run]);
     states[point] = stateOf(point, column, bound);
-    const [held, was] = [stateOf(point, before, bound), kindOf(point, runs[0])];
-    changes[point] =
-      Number(held === 0 && states[point] === 2) |
-      (Number(held === 2 && states[point] === 0) << 1) |
-      (Number(was === 0 && kinds[point] === 1) << 2) |
-      (Number(was === 1 && kinds[point] === 0) << 3);
+  }
+  if (runs.length < 2) return;
+  const other = compared();
+  const [first, second] = [0, other].map((place) => columns.find(({ run, label }) => run === place && label === column.label));
+  for (let point = 0; point < count; point++) {
+    const states = first && second ? OF_STATES[stateOf(point, first, bound)][stateOf(point, second, bound)] : 0;
+    changes[point] = states | OF_KINDS[kindOf(point, runs[0])][kindOf(point, runs[other])];
   }
 }
 
@@ -88,7 +107,7 @@ function stateOf(point, { run, value, low, high, judges }, bound) {
 export function select() {
   const kind = KINDS.indexOf(state.kind);
   const wanted = state.state ? STATES.indexOf(state.state) : -1;
-  const change = CHANGES.indexOf(state.changed);
+  const change = CHANGES.findIndex(({ name }) => name === state.changed);
   const keys = Object.keys(state.ranges);
   for (let point = 0; point < count; point++) {
     outside[point] =
@@ -98,7 +117,8 @@ export function select() {
   }
   missed.fill(0);
   keys.forEach(leaveOut);
-  if (state.find) search(state.find.toLowerCase());
+  foundAs = "";
+  if (state.find) search(state.find.trim().toLowerCase());
   let inside = 0;
   for (let point = 0; point < count; point++) if (isIn(point)) inside++;
   order = new Int32Array(inside);
@@ -139,15 +159,52 @@ function misses(key, point) {
   return !(value >= low && value <= high);
 }
 
-/** @param {string} text */
+/**
+ * Leaves out what a text does not find. What is called so as a whole comes first: a name, an id, a row, a class or a tag;
+ * where nothing is, what holds the text in its name, its classes or its tags, or begins with it in its id.
+ * @param {string} text
+ */
 function search(text) {
+  const whole = wholly(text);
+  foundAs = whole.includes(1) ? "whole" : "parts";
+  const found = foundAs === "whole" ? whole : partly(text);
+  for (let point = 0; point < count; point++) if (!found[point]) outside[point] |= FIND;
+}
+
+/** The names of all points as they are searched. */
+function lowerNames() {
+  haystack ??= Array.from({ length: count }, (_, point) => nameOf(point).toLowerCase());
+  return haystack;
+}
+
+/** @param {string} text */
+function wholly(text) {
+  const names = lowerNames();
+  const inClass = new Set(classes.filter((number) => classOf(number).toLowerCase() === text || String(number) === text));
   const predicted = predictions();
-  haystack ??= Array.from({ length: count }, (_, point) => `${nameOf(point)}\n${ids[point]}`.toLowerCase());
+  return Uint8Array.from({ length: count }, (_, point) => {
+    const called = names[point] === text || ids[point].toLowerCase() === text || String(rows[point]) === text;
+    const tagged = tagsOf(point).toLowerCase().split(",").some((tag) => tag.trim() === text);
+    return Number(called || tagged || inClass.has(labels[point]) || inClass.has(predicted[point]));
+  });
+}
+
+/** @param {string} text */
+function partly(text) {
+  const names = lowerNames();
   const inClass = new Set(classes.filter((number) => classOf(number).toLowerCase().includes(text)));
-  for (let point = 0; point < count; point++) {
-    const found = haystack[point].includes(text) || inClass.has(labels[point]) || inClass.has(predicted[point]);
-    if (!found && !tagsOf(point).toLowerCase().includes(text)) outside[point] |= FIND;
-  }
+  const predicted = predictions();
+  return Uint8Array.from({ length: count }, (_, point) => {
+    const named = names[point].includes(text) || ids[point].toLowerCase().startsWith(text) || tagsOf(point).toLowerCase().includes(text);
+    return Number(named || inClass.has(labels[point]) || inClass.has(predicted[point]));
+  });
+}
+
+/** What the text to find was looked for in, as a sentence; empty where none is. */
+export function searched() {
+  if (!foundAs) return "";
+  if (foundAs === "whole") return "Found as a whole name, id, row, class (label or prediction) or tag.";
+  return "No whole name, id, row, class or tag is this: found inside names, classes and tags, and where ids begin.";
 }
 
 function sort() {

@@ -1,0 +1,142 @@
+"""The first screen at every score and limit: what the analysis says, counted here by pandas."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from helpers.browser import Opened, opened
+from helpers.gestures import ALONE, chosen, count, ids, listed, press, saved
+from helpers.known_groups import BREAK, HOLD, OPEN, counted, made
+from helpers.pages import text_of
+from helpers.tables import make_table
+from playwright.sync_api import Browser
+
+from brittle.analysis.overview import overview
+from brittle.analysis.overview_text import how_brittle, how_sure, next_steps
+from brittle.store.table import Table
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+@pytest.mark.parametrize("limit", [0.5, 0.99])
+def test_another_limit_judges_every_point_again(page: Opened, table: Table, limit: float) -> None:
+    page.page.locator("#limit").fill(str(limit))
+    states = next(one for one in table.columns if one.label == chosen(table)).states(limit).dropna()
+    text = page.page.locator("#overview .lead").inner_text()
+    held = int((states == "holds").sum())
+    assert f"{held:,} of {len(states):,} predictions" in text
+    assert f"{(states == 'breaks').sum():,} break" in text
+    step = page.page.locator("#overview .steps li", has_text="draw more noise")
+    open_ones = int((states == "undecided").sum())
+    assert step.is_visible() == (open_ones > 0)
+    if open_ones:
+        assert step.locator("p").inner_text().startswith(f"{open_ones:,} ")
+        assert f"--limit {limit}" in step.locator("code").inner_text()
+        press(page, "Show them", "#overview .steps li:first-child")
+        assert set(listed(page)) == set(ids(states, states == "undecided"))
+
+
+def test_another_score_and_noise_level_is_spoken_of(page: Opened, table: Table) -> None:
+    column = next(one for one in table.columns if one.score == "monte_carlo" and one.label != chosen(table))
+    page.page.locator("#by").select_option(label=f"flip probability, Monte Carlo, {column.setting}")
+    states = column.states(0.9).dropna()
+    assert f"{(states == 'holds').sum():,} of {len(states):,} predictions" in page.page.locator(".lead").inner_text()
+    order = pd.Series(column.value).dropna().sort_values(ascending=False, kind="stable")
+    assert listed(page)[: len(order)] == order.index.tolist()
+
+
+def test_the_confidence_of_the_network_holds_and_breaks_no_point(page: Opened, table: Table) -> None:
+    (own,) = (one for one in table.columns if one.score == "softmax")
+    page.page.locator("#by").select_option(label="confidence, by softmax")
+    assert page.page.locator(".lead").inner_text() == how_brittle(overview(table, column=own))
+    assert page.page.locator("#overview .sure").inner_text() == ""
+    counts = page.page.locator("#overview .groups button").all_inner_texts()
+    assert counts
+    assert all(text.endswith("(0)") for text in counts)
+    rows = csv.DictReader(io.StringIO(saved(page, "#save-csv")))
+    assert {row["state"] for row in rows} <= {"", "failed"}
+
+
+ODD: dict[str, Callable[[], Table]] = {
+    "one point": lambda: made([HOLD]),
+    "one class": lambda: made([HOLD, BREAK, OPEN, OPEN], [True, False, True, False]),
+    "no labels": lambda: made([HOLD, BREAK, OPEN], [None, None, None]),
+    "all failed": lambda: made([None, None]),
+    "every group": lambda: made([HOLD, BREAK, OPEN, None] * 30, [True] * 60 + [False] * 60, [*range(10)] * 12),
+    "a model's word": lambda: made([HOLD, BREAK] * 40, evidence="modelled"),
+    "chosen points": lambda: picked(made([HOLD, BREAK, OPEN], [True, False, True])),
+    "confidence alone": lambda: make_table(points=20, scores=("softmax",)),
+    "too few copies": lambda: counted([20] * 4, [0, 1, 9, 20]),
+    "copies as needed": lambda: counted([60, 60, 200, 200, 60], [0, 0, 0, 10, 40]),
+}
+
+
+def picked(table: Table) -> Table:
+    """The same points, chosen from more."""
+    return replace(table, record=replace(table.record, data=replace(table.record.data, chosen_from=1000)))
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_the_first_screen_says_what_the_analysis_says(
+    browser: Browser, written: Callable[[str], Path], name: str
+) -> None:
+    """At its own limit it is the static text; at another one the script's, which shares no code with the analysis."""
+    table = ODD[name]()
+    with opened(browser, written(text_of(table, chapters=ALONE))) as page:
+        lead = page.page.locator("#overview .lead")
+        sure = page.page.locator("#overview .sure")
+        assert lead.inner_text() == how_brittle(overview(table))
+        if page.page.locator("#limit").count():
+            for limit in (0.7, 0.97, 0.999):
+                page.page.locator("#limit").fill(str(limit))
+                assert lead.inner_text() == how_brittle(overview(table, limit=limit))
+                assert (sure.inner_text() if sure.count() else "") == how_sure(overview(table, limit=limit))
+                commands = {step.text: step.command for step in next_steps(overview(table, limit=limit))}
+                for step in page.page.locator("#overview .steps li:visible").all():
+                    written_command = commands.get(step.locator("p").inner_text(), "detector")
+                    assert step.locator("code").inner_text() == written_command or "detector" in written_command
+                steps = [step.text for step in next_steps(overview(table, limit=limit)) if "detector" not in step.text]
+                seen = page.page.locator("#overview .steps li:visible p").all_inner_texts()
+                assert [one for one in seen if "detector" not in one] == [one for one in steps if one in seen]
+        if name == "every group":
+            page.page.locator("#overview .steps li", has_text="without a number").get_by_role("button").click()
+            assert count(page) == 30
+        assert page.said == []
+
+
+def test_a_class_is_that_of_the_labels_where_there_are_any(browser: Browser, written: Callable[[str], Path]) -> None:
+    table = made([HOLD, BREAK, OPEN] * 10, [True, None, False] * 10, [*range(10)] * 3)
+    with opened(browser, written(text_of(table, chapters=ALONE))) as page:
+        rows = page.page.locator("#overview .bars tbody tr").evaluate_all(
+            "(rows) => rows.map((row) => [row.children[0].innerText, row.children[2].innerText])"
+        )
+        own = overview(table).classes
+        known = {
+            row["name"]: f"{row['holds']} · {row['undecided']} · {row['breaks']}" for row in own.to_dict("records")
+        }
+        assert dict(rows) == known
+
+
+@pytest.mark.parametrize("wrong", ["1.5", "0", "-1", "1"])
+def test_a_limit_that_is_none_is_told_and_the_last_one_stays(page: Opened, wrong: str) -> None:
+    lead = page.page.locator("#overview .lead").inner_text()
+    field, said = page.page.locator("#limit"), page.page.locator("#limit-told")
+    field.fill(wrong)
+    page.page.locator("#limit-told", has_text="between 0 and 1").wait_for()
+    assert f"{wrong} is none. The page keeps to 0.9." in said.inner_text()
+    assert field.get_attribute("aria-invalid") == "true"
+    assert page.page.locator("#overview .lead").inner_text() == lead
+    field.blur()
+    assert field.input_value() == "0.9"
+    page.page.wait_for_timeout(500)  # longer than the page waits for the next key
+    assert "between 0 and 1" in said.inner_text()
+    field.fill("0.8")
+    assert said.inner_text() == ""
+    assert field.get_attribute("aria-invalid") == "false"
+    assert "probability 0.8 or more" in page.page.locator("#overview .lead").inner_text()
