@@ -165,11 +165,11 @@ def test_classes_keep_their_order_and_show_how_much_of_each_is_selected(page: Op
         )
 
     before = [name for name, *_ in bars()]
-    page.page.locator("#overview .groups button", has_text="right, breaks (").click()
+    page.page.locator("#overview .groups button", has_text="right, undecided (").click()
     rated = frame[frame["flip"].notna()]
     assert [name for name, *_ in bars()] == before
     for name, text, width in bars():
         own = rated[rated["label_name"] == name]
-        some = own[(own["kind"] == "right") & (own["state"] == "breaks")]
+        some = own[(own["kind"] == "right") & (own["state"] == "undecided")]
         assert text.startswith(f"{len(some)} of {len(own)} (")
         assert float(width) == pytest.approx(100 * len(some) / len(own), abs=0.01)
