@@ -970,22 +970,22 @@ MUTATIONS = (
     mutation(
         "nearest other inputs stay with their run", "report/page/js/card.js",
         "return columns[state.by].run === 0;", "return true;",
-        "browser/test_gestures.py::test_the_nearest_other_inputs_of_this_run_are_not_given_to_another",
+        "browser/test_other_runs.py::test_the_nearest_other_inputs_of_this_run_are_not_given_to_another",
     ),
     mutation(
         "points that were chosen are called so at every limit", "report/page/js/overview.js",
         "return shown(`${chosen}${noise}", "return shown(`${noise}",
-        "browser/test_gestures.py::test_the_first_screen_says_what_the_analysis_says[chosen points]",
+        "browser/test_first_screen.py::test_the_first_screen_says_what_the_analysis_says[chosen points]",
     ),
     mutation(
         "the page says where copies are too few", "report/page/js/overview.js",
         "${said}${tooFew()}${lost}", "${said}${lost}",
-        "browser/test_gestures.py::test_the_first_screen_says_what_the_analysis_says[too few copies]",
+        "browser/test_first_screen.py::test_the_first_screen_says_what_the_analysis_says[too few copies]",
     ),
     mutation(
         "confidence holds no point on the page", "report/page/js/selection.js",
         "if (!judges) return 5;", "if (Number.isNaN(bound)) return 5;",
-        "browser/test_gestures.py::test_the_confidence_of_the_network_holds_and_breaks_no_point",
+        "browser/test_first_screen.py::test_the_confidence_of_the_network_holds_and_breaks_no_point",
     ),
     mutation(
         "confidence holds no point", "store/columns.py",
@@ -1011,6 +1011,107 @@ MUTATIONS = (
         "a limit is judged before what goes with it", "scores/until.py",
         '    check_share("limit", limit)\n', "",
         "test_limit.py::test_in_python[score without until-1.5]",
+    ),
+    mutation(
+        "what a gesture opens is brought into view", "report/page/js/dom.js",
+        "top + SEEN <= innerHeight) return false;", "top + SEEN <= Infinity) return false;",
+        "browser/test_going.py::test_on_a_phone_a_point_of_the_list_shows_its_card_and_closing_it_the_list",
+    ),
+    mutation(
+        "a selection is brought into view", "report/page/js/list.js",
+        "if (bring(byId(STACKED.matches ? \"list\" : \"selected\")))", "if (innerWidth < 0)",
+        "browser/test_going.py::test_on_a_phone_what_is_selected_on_the_first_screen_is_shown",
+    ),
+    mutation(
+        "a point of the plot is brought into view", "report/page/js/scatter.js",
+        "    bring(byId(\"card\"));\n", "",
+        "browser/test_going.py::test_on_a_phone_a_point_of_the_plot_shows_its_card",
+    ),
+    mutation(
+        "nothing glides where people object", "report/page/js/dom.js",
+        "? \"auto\" : \"smooth\"", "? \"smooth\" : \"smooth\"",
+        "browser/test_going.py::test_the_page_glides_only_where_people_do_not_object[True]",
+    ),
+    mutation(
+        "the focus stays on what is drawn anew", "report/page/js/dom.js",
+        "  if (!keep || held?.isConnected) return;\n", "  if (held) return;\n",
+        "browser/test_going.py::test_the_focus_stays_on_what_is_drawn_anew",
+    ),
+    mutation(
+        "numbers filter as they are typed", "report/page/js/controls.js",
+        "    end.addEventListener(\"input\", later(filter, NUMBER_PAUSE));\n", "",
+        "browser/test_selecting.py::test_numbers_filter_as_they_are_typed_and_what_is_left_is_said",
+    ),
+    mutation(
+        "a limit that is none is told", "report/page/js/controls.js",
+        "  byId(\"limit-told\").textContent = text;\n", "",
+        "browser/test_first_screen.py::test_a_limit_that_is_none_is_told_and_the_last_one_stays[1.5]",
+    ),
+    mutation(
+        "whole words are found first", "report/page/js/selection.js",
+        "whole.includes(1) ?", "whole.includes(2) ?",
+        "browser/test_selecting.py::test_whole_words_are_found_before_parts_of_words",
+    ),
+    mutation(
+        "classes keep their order on the page", "report/page/js/overview.js",
+        "other.all[2] / other.sum - one.all[2] / one.sum", "other.tally[2] / other.sum - one.tally[2] / one.sum",
+        "browser/test_selecting.py::test_classes_keep_their_order_and_show_how_much_of_each_is_selected",
+    ),
+    mutation(
+        "what is undecided now holds no longer", "report/page/js/state.js",
+        "after: [\"undecided\", \"breaks\"] }", "after: [\"breaks\"] }",
+        "browser/test_other_runs.py::test_every_change_has_its_word_and_its_points_whichever_run_is_on_show[B]",
+    ),
+    mutation(
+        "changes are seen without another run on show", "report/page/js/selection.js",
+        "columns[state.by].run || state.against", "columns[state.by].run",
+        "browser/test_other_runs.py::test_every_change_has_its_word_and_its_points_whichever_run_is_on_show[this run]",
+    ),
+    mutation(
+        "commands are those of the run on show", "report/page/js/overview.js",
+        "runs[columns[state.by].run].next", "runs[0].next",
+        "browser/test_other_runs.py::test_the_steps_are_those_of_the_run_on_show",
+    ),
+    mutation(
+        "what attacks found is an upper bound on the card", "report/page/js/card.js",
+        "return high === value && ", "return high === null && ",
+        "browser/test_card.py::test_what_attacks_found_is_called_an_upper_bound",
+    ),
+    mutation(
+        "small differences are magnified", "report/page/js/pictures.js",
+        "times < MOST_TIMES", "times < 2",
+        "browser/test_card.py::test_a_difference_is_magnified_by_what_it_can_bear[1-64]",
+    ),
+    mutation(
+        "wrong points leave right ones in sight", "report/page/js/scatter.js",
+        "const TURNS = 16;", "const TURNS = 1;",
+        "browser/test_room.py::test_wrong_points_do_not_cover_right_ones_where_both_are_many",
+    ),
+    mutation(
+        "words under a plot end inside it", "report/page/js/paint.js",
+        "pen.measureText(text).width <= room);", "room > 0);",
+        "browser/test_room.py::test_words_of_a_plot_end_inside_it",
+    ),
+    mutation(
+        "choices are read in full on a phone", "report/page/explore.css",
+        "  .controls .whole select, .views .whole select { display: block; width: 100%; }\n",
+        "  #explore select { max-width: 13rem; }\n",
+        "browser/test_room.py::test_what_is_chosen_is_read_in_full_on_a_phone",
+    ),
+    mutation(
+        "words of the list stay whole on a phone", "report/page/explore.css",
+        "  #head, .row { font-size: .75rem; }\n", "",
+        "browser/test_room.py::test_no_word_of_the_list_is_broken_on_a_phone",
+    ),
+    mutation(
+        "what was put right is no warning", "report/page/render.py",
+        "frozenset({\"train_mode\", \"log_softmax\"})", "frozenset({\"log_softmax\"})",
+        "report/page/test_render.py::test_what_was_put_right_is_no_warning",
+    ),
+    mutation(
+        "a parameter that is no number has a sentence", "estimate.py",
+        "isinstance(one, float) and not math.isfinite(one)", "one is math.isfinite",
+        "report/page/test_render.py::test_a_parameter_that_is_no_number_is_named[nan]",
     ),
     mutation(
         "a table that the page saves holds no formula", "report/page/js/save.js",
