@@ -120,8 +120,8 @@ def test_where_classes_are_alike_the_gap_that_would_have_shown_is_said() -> None
     assert gap.seen == pytest.approx(0.11)
     assert where(found) == (
         f"The 2 classes cannot be told apart by their mean robustness (p = {found.bias and found.bias.p_value:.3g}). "
-        "There are 10 to 22 points a class, so only large gaps show: airplane (10) and automobile (22) come nearest, "
-        f"0.11 apart, and would have to be {gap.needed:.3g} apart."
+        "There are 10 to 22 points a class, so only large gaps show: the clearest, between airplane (10 points) and "
+        f"automobile (22 points), is 0.11, and would have to be {gap.needed:.3g} to be sure."
     )
     many = where(overview(made([HOLD] * 300, classes=[0, 1] * 150)))
     assert "There are 150 points a class: two of them would have to be about " in many

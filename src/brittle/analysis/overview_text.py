@@ -44,7 +44,7 @@ LARGEST = 10_000_000
 STEEP = 20
 """Over `1 - limit`, noisy copies that are more than enough to show that a point which none of them flips holds."""
 
-UNDECIDED_WORDS = "undecided: draw more noise for it", "undecided: draw more noise for these"
+UNDECIDED_WORDS = "undecided: draw more noise for it alone", "undecided: draw more noise for these alone"
 BREAK_WORDS = "right, and noise breaks it: look at it", "right, and noise breaks them: look at them"
 HELD_WRONG_WORDS = (
     "wrong, and no noise shows it: check its label",
@@ -157,8 +157,12 @@ def _power(bias: ClassBias) -> str:
     there = f"There {by_number(max(sizes), 'is', 'are')} {span} {by_number(max(sizes), 'point', 'points')} a class{few}"
     if number(seen) == "0":
         return f"{there}: two of them would have to be about {number(needed)} apart."
-    pair = " and ".join(f"{classes[place]['name']} ({sizes[place]:,})" for place in (lower, upper))
-    return f"{there}: {pair} come nearest, {number(seen)} apart, and would have to be {number(needed)} apart."
+    one, other = (
+        f"{classes[place]['name']} ({sizes[place]:,} {by_number(sizes[place], 'point', 'points')})"
+        for place in (lower, upper)
+    )
+    clearest = f"the clearest, between {one} and {other}, is {number(seen)}"
+    return f"{there}: {clearest}, and would have to be {number(needed)} to be sure."
 
 
 def how_sure(found: Overview) -> str:
