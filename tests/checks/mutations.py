@@ -339,6 +339,11 @@ MUTATIONS = (
         "data/test_chosen.py::test_data_that_change_are_not_read_as_if_they_had_not",
     ),
     mutation(
+        "a loader that shuffles is refused", "data/datasets.py",
+        "    if shuffles:\n", "    if False:\n",
+        "data/test_datasets.py::test_a_loader_that_shuffles_is_told",
+    ),
+    mutation(
         "ids that are not there are refused", "data/chosen.py",
         "    if missing:\n", "    if False:\n",
         "data/test_chosen.py::test_ids_that_are_not_there_are_counted_and_named",

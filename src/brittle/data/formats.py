@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
 from brittle.data.arrays import array_points
 from brittle.data.chosen import choose_points
+from brittle.data.datasets import dataset_points
 from brittle.data.files import path_text
 from brittle.data.folder import is_folder_of_classes, read_folder
 from brittle.data.format import Format
@@ -38,14 +40,20 @@ FORMATS = (
 """All formats; the first that recognises a path reads it."""
 
 
-def as_points(data: Points | tuple[Any, Any] | Tensor, bounds: tuple[float, float]) -> Points:
-    """Points as `brittle.score` takes them: `(x, y)`, where `y` may be None, or `x` alone, or points themselves.
+def as_points(
+    data: Points | tuple[Any, Any] | Tensor | Dataset[Any] | DataLoader[Any], bounds: tuple[float, float]
+) -> Points:
+    """Points as `brittle.score` takes them: `(x, y)`, where `y` may be None, or `x` alone, or points themselves, or a
+    data set or loader of PyTorch, which is read as `dataset_points` does.
 
     Raises:
-        DataError: the arrays are not of the form that `array_points` takes.
+        DataError: the arrays are not of the form that `array_points` takes, or the items not of that of
+            `dataset_points`.
     """
     if isinstance(data, Points):
         return data
+    if isinstance(data, Dataset | DataLoader):
+        return dataset_points(data, bounds=bounds)
     x, y = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
     return array_points(x, y, bounds=bounds)
 
