@@ -86,6 +86,14 @@ def test_the_example_of_the_page(page: str, tmp_path: Path, monkeypatch: pytest.
         exec(compile(example, f"docs/{page}.md", "exec"), {})
 
 
+def test_the_commands_of_the_page_on_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mynet.py").write_text("import torch\nmake = lambda: torch.nn.Linear(3, 2)\n", encoding="utf-8")
+    Path("table.csv").write_text("a,b,c,species\n0.5,1,-1,ant\n0.25,2,3,bee\n", encoding="utf-8")
+    for command in "".join(blocks("docs/data.md", "console")).splitlines():
+        assert main(shlex.split(command)[1:]) == 0
+
+
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 """A long option, whole: `--draw` is none of `--draws`."""
 

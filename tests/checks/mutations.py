@@ -344,6 +344,16 @@ MUTATIONS = (
         "data/test_datasets.py::test_a_loader_that_shuffles_is_told",
     ),
     mutation(
+        "a feature that is missing is refused", "data/tabular.py",
+        "    if len(missing):\n", "    if False:\n",
+        "data/test_tabular.py::test_tables_of_another_form_get_one_sentence",
+    ),
+    mutation(
+        "a row of another length is refused", "data/csv_file.py",
+        "        if len(cells) != width:\n", "        if False:\n",
+        "data/test_tabular.py::test_tables_of_another_form_get_one_sentence",
+    ),
+    mutation(
         "ids that are not there are refused", "data/chosen.py",
         "    if missing:\n", "    if False:\n",
         "data/test_chosen.py::test_ids_that_are_not_there_are_counted_and_named",

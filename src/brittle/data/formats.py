@@ -13,12 +13,13 @@ from torch.utils.data import DataLoader, Dataset
 from brittle.data.arrays import array_points
 from brittle.data.chosen import choose_points
 from brittle.data.datasets import dataset_points
+from brittle.data.feature_parquet import is_feature_table, read_features
 from brittle.data.files import path_text
 from brittle.data.folder import is_folder_of_classes, read_folder
 from brittle.data.format import Format
 from brittle.data.idx import is_idx_folder, read_idx
 from brittle.data.npz import read_npz
-from brittle.data.options import ReadingOptions
+from brittle.data.options import FOR_SOME, ReadingOptions
 from brittle.data.outside import GROUP, check_format, find_outside_format, read_outside, recognises
 from brittle.data.parquet import is_parquet, read_parquet
 from brittle.data.points import Points
@@ -31,8 +32,11 @@ def _is_npz(path: Path) -> bool:
     return path.is_file() and path.suffix == ".npz"
 
 
+_TABLE = "a table of features, .csv, .tsv or .parquet"
+
 FORMATS = (
     Format("npz", "a .npz file with x and y, or images and labels", _is_npz, read_npz, arrays=True),
+    Format("table", _TABLE, is_feature_table, read_features, options=frozenset({"label_column", "header"})),
     Format("parquet", "a Hugging Face image .parquet file, or a folder of them", is_parquet, read_parquet, True),
     Format("idx", "a folder with PREFIX-images-idx3-ubyte[.gz]", is_idx_folder, read_idx),
     Format("folder", "a folder of images by class, CLASS/NAME.png", is_folder_of_classes, read_folder, True),
@@ -69,6 +73,8 @@ def open_points(
     exif: str = "ignore",
     format: Format | str | None = None,  # noqa: A002 - the word that the record and the command line use
     ids: Iterable[str] | None = None,
+    label_column: str | None = None,
+    header: bool | None = None,
 ) -> Points:
     """Open data on disk; the format is found from the path (see `FORMATS`), unless one is given.
 
@@ -86,6 +92,9 @@ def open_points(
             anything else is done with them; `ignore` leaves them as their pixels lie, as torchvision does.
         format: what the data are, of your own or by a name that `find_format` knows; None recognises it.
         ids: keep the points with these ids, as `brittle.data.choose_points` does; None keeps all.
+        label_column: name of the column of a table that holds the labels, or its place as text, `0` being the first and
+            `-1` the last; None takes the one that is called label, target, class or y.
+        header: whether the first row of a `.csv` or `.tsv` file names the columns; None looks at it.
 
     Returns:
         the points, in the order of the data.
@@ -100,17 +109,12 @@ def open_points(
         raise ParameterError(
             "ids", "a limit keeps the first points and ids keep those that they name; give one of them"
         )
-    options = ReadingOptions(split, bounds, limit, layout, scale_uint8, exif)
+    options = ReadingOptions(split, bounds, limit, layout, scale_uint8, exif, label_column, header)
     place = Path(path)
     if not place.exists():
         raise DataError("no_such_path", f"{path_text(place)} does not exist")
     known = _recognised(place) if format is None else _given(format, place)
-    if layout is not None and not known.arrays:
-        raise ParameterError(
-            "layout", f"a layout is for arrays in .npz files and the like, {path_text(place)} is {known.form}"
-        )
-    if exif != "ignore" and not known.encoded:
-        raise ParameterError("exif", f"only encoded images are turned (exif), {path_text(place)} is {known.form}")
+    _check_meant(known, options, place)
     points = known.read(place, options) if _is_own(known) else read_outside(known, place, options)
     return points if ids is None else choose_points(points, ids)
 
@@ -127,6 +131,19 @@ def find_format(name: str) -> Format:
     if found is None:
         raise unknown("format", name, [*own, *offered(GROUP)])
     return found
+
+
+def _check_meant(known: Format, options: ReadingOptions, place: Path) -> None:
+    """Raise where an option is given that is not for data of this form."""
+    if options.layout is not None and not known.arrays:
+        raise ParameterError(
+            "layout", f"a layout is for arrays in .npz files and the like, {path_text(place)} is {known.form}"
+        )
+    if options.exif != "ignore" and not known.encoded:
+        raise ParameterError("exif", f"only encoded images are turned (exif), {path_text(place)} is {known.form}")
+    for name, meant in FOR_SOME.items():
+        if getattr(options, name) is not None and name not in known.options:
+            raise ParameterError("unused_option", f"{meant}, and {path_text(place)} is {known.form}; leave it out")
 
 
 def _recognised(path: Path) -> Format:

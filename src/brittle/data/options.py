@@ -8,6 +8,12 @@ from brittle.data.exif import EXIF
 from brittle.errors import ParameterError
 from brittle.model.bounds import check_bounds
 
+FOR_SOME = {
+    "label_column": "--label-column (label_column=) names a column of a table",
+    "header": "--header (header=) is for text files of tables",
+}
+"""Options that only formats take which say so, and what each is for."""
+
 
 @dataclass(frozen=True)
 class ReadingOptions:
@@ -20,6 +26,8 @@ class ReadingOptions:
         layout: axis order of image arrays, one of `brittle.data.arrays.LAYOUTS`, or None.
         scale_uint8: whether arrays of whole numbers 0..255 are mapped to the bounds.
         exif: what is done with the orientation of encoded images, one of `brittle.data.exif.EXIF`.
+        label_column: name or place of the column of a table that holds the labels; None takes the one called so.
+        header: whether the first row of a table names its columns; None looks at it.
 
     Raises:
         ParameterError: a limit below 1, bounds that are not finite and increasing, or another word for `exif`.
@@ -31,6 +39,8 @@ class ReadingOptions:
     layout: str | None = None
     scale_uint8: bool = False
     exif: str = "ignore"
+    label_column: str | None = None
+    header: bool | None = None
 
     def __post_init__(self) -> None:
         if self.exif not in EXIF:

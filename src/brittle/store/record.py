@@ -119,6 +119,7 @@ class DataRecord:
         ids_sha256: digest of the ids of those that were chosen, as a list in JSON, in the order of the data.
         keys: of the arrays that were read.
         columns: of the tables that were read.
+        label_column: of a table of features, the one that holds the labels, by its name or else its place; or None.
         layout: axis order of image arrays, or None.
         scale_uint8: whether whole numbers were mapped to the bounds.
         exif: what was done with the orientation of encoded images.
@@ -141,6 +142,7 @@ class DataRecord:
     ids_sha256: str | None = field(default=None, metadata=SAME)
     keys: tuple[str, ...] | None = field(default=None, metadata=SAME)
     columns: tuple[str, ...] | None = field(default=None, metadata=SAME)
+    label_column: str | None = field(default=None, metadata=SAME)
     layout: str | None = field(default=None, metadata=SAME)
     scale_uint8: bool | None = field(default=None, metadata=SAME)
     exif: str | None = field(default=None, metadata=SAME)
