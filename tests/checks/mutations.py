@@ -344,6 +344,11 @@ MUTATIONS = (
         "data/test_datasets.py::test_a_loader_that_shuffles_is_told",
     ),
     mutation(
+        "a header of an array is not believed", "data/npy.py",
+        "            if expected != there or not kind.itemsize:\n", "            if False:\n",
+        "data/test_npy.py::test_a_damaged_file",
+    ),
+    mutation(
         "a feature that is missing is refused", "data/tabular.py",
         "    if len(missing):\n", "    if False:\n",
         "data/test_tabular.py::test_tables_of_another_form_get_one_sentence",

@@ -93,9 +93,11 @@ class ReadOptions:
         layout: Axis order of image arrays in .npz files (nchw).
         scale_uint8: Map whole numbers 0..255 in .npz files to the bounds.
         exif: What becomes of images that say in their EXIF data that they are turned: ignore (the default) or apply.
-        format: What DATA are: npz, table, parquet, idx, folder, or FILE.py:NAME; found out by default.
+        format: What DATA are: npz, array (.npy), table, parquet, idx, folder, images, or FILE.py:NAME; found out by
+            default.
         label_column: Column of a table that holds the labels, by its name or its place (0 is the first, -1 the last);
             by default the one that is called label, target, class or y.
+        labels: A .npy file with the class index of each point, for a .npy file or a folder of images without classes.
         header: Whether the first row of a .csv or .tsv file names its columns; found out by default.
     """
 
@@ -106,6 +108,7 @@ class ReadOptions:
     format: str | None = None
     label_column: str | None = None
     header: Literal["yes", "no"] | None = None
+    labels: Path | None = None
 
     def read(
         self, data: Path, bounds: tuple[float, float], limit: int | None, ids: Sequence[str] | None = None
@@ -124,6 +127,7 @@ class ReadOptions:
             format=self.format,
             ids=ids,
             label_column=self.label_column,
+            labels=self.labels,
             header=None if self.header is None else self.header == "yes",
         )
 

@@ -37,9 +37,9 @@ def score(
         A torch.export archive (.pt2), or package.module:factory or ./file.py:factory, a function without arguments
         that returns the network.
     data
-        A Parquet file or folder of images as Hugging Face writes them, a folder of images by class, an .npz file with
-        x (or images) and y (or labels), a .csv, .tsv or Parquet table of features, or a folder of MNIST-style IDX
-        files.
+        A Parquet file or folder of images as Hugging Face writes them, a folder of images by class or without classes,
+        an .npz file with x (or images) and y (or labels), a .npy file, a .csv, .tsv or Parquet table of features, or a
+        folder of MNIST-style IDX files.
     out
         Folder for the run; it must not hold one yet, unless it is resumed.
     """

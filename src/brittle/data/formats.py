@@ -15,9 +15,10 @@ from brittle.data.chosen import choose_points
 from brittle.data.datasets import dataset_points
 from brittle.data.feature_parquet import is_feature_table, read_features
 from brittle.data.files import path_text
-from brittle.data.folder import is_folder_of_classes, read_folder
+from brittle.data.folder import is_flat_folder, is_folder_of_classes, read_flat_folder, read_folder
 from brittle.data.format import Format
 from brittle.data.idx import is_idx_folder, read_idx
+from brittle.data.npy import is_npy, read_npy
 from brittle.data.npz import read_npz
 from brittle.data.options import FOR_SOME, ReadingOptions
 from brittle.data.outside import GROUP, check_format, find_outside_format, read_outside, recognises
@@ -34,12 +35,16 @@ def _is_npz(path: Path) -> bool:
 
 _TABLE = "a table of features, .csv, .tsv or .parquet"
 
+_IMAGES = "a folder of images without classes, NAME.png"
+
 FORMATS = (
     Format("npz", "a .npz file with x and y, or images and labels", _is_npz, read_npz, arrays=True),
+    Format("array", "a .npy file with one array", is_npy, read_npy, arrays=True, options=frozenset({"label_file"})),
     Format("table", _TABLE, is_feature_table, read_features, options=frozenset({"label_column", "header"})),
     Format("parquet", "a Hugging Face image .parquet file, or a folder of them", is_parquet, read_parquet, True),
     Format("idx", "a folder with PREFIX-images-idx3-ubyte[.gz]", is_idx_folder, read_idx),
     Format("folder", "a folder of images by class, CLASS/NAME.png", is_folder_of_classes, read_folder, True),
+    Format("images", _IMAGES, is_flat_folder, read_flat_folder, True, options=frozenset({"label_file"})),
 )
 """All formats; the first that recognises a path reads it."""
 
@@ -75,6 +80,7 @@ def open_points(
     ids: Iterable[str] | None = None,
     label_column: str | None = None,
     header: bool | None = None,
+    labels: str | os.PathLike[str] | None = None,
 ) -> Points:
     """Open data on disk; the format is found from the path (see `FORMATS`), unless one is given.
 
@@ -95,6 +101,8 @@ def open_points(
         label_column: name of the column of a table that holds the labels, or its place as text, `0` being the first and
             `-1` the last; None takes the one that is called label, target, class or y.
         header: whether the first row of a `.csv` or `.tsv` file names the columns; None looks at it.
+        labels: a `.npy` file with the class index of each point, for a `.npy` file or a folder of images without
+            classes.
 
     Returns:
         the points, in the order of the data.
@@ -109,7 +117,8 @@ def open_points(
         raise ParameterError(
             "ids", "a limit keeps the first points and ids keep those that they name; give one of them"
         )
-    options = ReadingOptions(split, bounds, limit, layout, scale_uint8, exif, label_column, header)
+    label_file = None if labels is None else Path(labels)
+    options = ReadingOptions(split, bounds, limit, layout, scale_uint8, exif, label_column, header, label_file)
     place = Path(path)
     if not place.exists():
         raise DataError("no_such_path", f"{path_text(place)} does not exist")

@@ -21,8 +21,11 @@ from brittle.data.exif import DECODER_ERRORS, SIDEWAYS, TURNS, UPRIGHT, orientat
 from brittle.estimate import Status
 from brittle.model.quiet import without_warnings
 
-FORMATS = ("PNG", "JPEG", "BMP", "WEBP")
-"""The image formats that are read; none of them starts another program."""
+FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "PPM")
+"""The image formats that are read, PPM with its kin PGM and PBM; none of them starts another program.
+
+TIFF is none of them: a file may hold any compression, and Pillow reads all of its pages to count them.
+"""
 
 MAX_PIXELS = 1 << 26
 """An image with more pixels is not decoded."""

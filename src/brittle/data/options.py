@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from brittle.data.exif import EXIF
 from brittle.errors import ParameterError
@@ -11,6 +12,7 @@ from brittle.model.bounds import check_bounds
 FOR_SOME = {
     "label_column": "--label-column (label_column=) names a column of a table",
     "header": "--header (header=) is for text files of tables",
+    "label_file": "--labels (labels=) is for .npy files and for folders of images without classes",
 }
 """Options that only formats take which say so, and what each is for."""
 
@@ -28,6 +30,7 @@ class ReadingOptions:
         exif: what is done with the orientation of encoded images, one of `brittle.data.exif.EXIF`.
         label_column: name or place of the column of a table that holds the labels; None takes the one called so.
         header: whether the first row of a table names its columns; None looks at it.
+        label_file: a `.npy` file with the class index of each point, or None.
 
     Raises:
         ParameterError: a limit below 1, bounds that are not finite and increasing, or another word for `exif`.
@@ -41,6 +44,7 @@ class ReadingOptions:
     exif: str = "ignore"
     label_column: str | None = None
     header: bool | None = None
+    label_file: Path | None = None
 
     def __post_init__(self) -> None:
         if self.exif not in EXIF:

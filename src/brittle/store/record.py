@@ -126,6 +126,8 @@ class DataRecord:
         class_names: in the order of their index, or None.
         feature_names: of the numbers of an input, in the order of its axes (C order), or None.
         labelled: whether the points have labels.
+        labels_sha256: digest of the file of labels, where these lie in one of their own.
+        labels: where it lies.
         path: file or folder, or None.
         files: names of the files in it that were read.
         other_files: how many others lay there.
@@ -149,6 +151,8 @@ class DataRecord:
     class_names: tuple[str, ...] | None = field(default=None, metadata=SAME)
     feature_names: tuple[str, ...] | None = field(default=None, metadata=SAME)
     labelled: bool = field(default=False, metadata=SAME)
+    labels_sha256: str | None = field(default=None, metadata=SAME)
+    labels: str | None = field(default=None, metadata=OTHER)
     code: Mapping[str, str] | None = field(default=None, metadata=SAME)
     path: str | None = field(default=None, metadata=OTHER)
     files: tuple[str, ...] | None = field(default=None, metadata=OTHER)
