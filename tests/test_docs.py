@@ -100,6 +100,9 @@ def test_the_commands_of_the_page_on_data(tmp_path: Path, monkeypatch: pytest.Mo
     Path("photos").mkdir()
     for number in range(4):
         Image.new("RGB", (4, 4), (60 * number, 0, 0)).save(f"photos/{number}.png")
+    Path("mixed/ant").mkdir(parents=True)
+    Image.new("L", (8, 5), 200).save("mixed/ant/0.png")
+    Image.new("RGB", (4, 7), (9, 90, 200)).save("mixed/ant/1.ppm")
     np.save("classes.npy", np.arange(4) % 2)
     for command in "".join(blocks("docs/data.md", "console")).splitlines():
         assert main(shlex.split(command)[1:]) == 0

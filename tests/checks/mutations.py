@@ -344,6 +344,11 @@ MUTATIONS = (
         "data/test_datasets.py::test_a_loader_that_shuffles_is_told",
     ),
     mutation(
+        "how images were resized makes another run", "data/options.py",
+        '        asked = {"resize": self.resize, ', '        asked = {"resize": None, ',
+        "data/test_fitting.py::test_a_run_knows_how_its_images_were_fitted",
+    ),
+    mutation(
         "a header of an array is not believed", "data/npy.py",
         "            if expected != there or not kind.itemsize:\n", "            if False:\n",
         "data/test_npy.py::test_a_damaged_file",

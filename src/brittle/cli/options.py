@@ -93,6 +93,9 @@ class ReadOptions:
         layout: Axis order of image arrays in .npz files (nchw).
         scale_uint8: Map whole numbers 0..255 in .npz files to the bounds.
         exif: What becomes of images that say in their EXIF data that they are turned: ignore (the default) or apply.
+        resize: Height and width to which encoded images are brought, or their shorter side alone.
+        center_crop: Height and width of the middle of encoded images that is kept, after --resize.
+        mode: Convert encoded images to RGB or to L (grey); by default to the mode of the first.
         format: What DATA are: npz, array (.npy), table, parquet, idx, folder, images, or FILE.py:NAME; found out by
             default.
         label_column: Column of a table that holds the labels, by its name or its place (0 is the first, -1 the last);
@@ -109,6 +112,9 @@ class ReadOptions:
     label_column: str | None = None
     header: Literal["yes", "no"] | None = None
     labels: Path | None = None
+    resize: Annotated[tuple[int, ...], Many] = ()
+    center_crop: Annotated[tuple[int, ...], Many] = ()
+    mode: Literal["RGB", "L"] | None = None
 
     def read(
         self, data: Path, bounds: tuple[float, float], limit: int | None, ids: Sequence[str] | None = None
@@ -128,6 +134,9 @@ class ReadOptions:
             ids=ids,
             label_column=self.label_column,
             labels=self.labels,
+            resize=self.resize or None,
+            center_crop=self.center_crop or None,
+            mode=self.mode,
             header=None if self.header is None else self.header == "yes",
         )
 

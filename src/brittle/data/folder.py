@@ -55,7 +55,7 @@ def read_folder(path: Path, options: ReadingOptions) -> ListedPoints:
             "points": len(kept),
             "limit": options.limit,
             "other_files": others,
-            "exif": options.exif,
+            **options.of_images,
         },
         labels=tuple(index[one.relative_to(root).parts[0]] for one in kept),
         names=names,
@@ -97,7 +97,7 @@ def read_flat_folder(path: Path, options: ReadingOptions) -> ListedPoints:
             "points": len(kept),
             "limit": options.limit,
             "other_files": len(found) - len(files),
-            "exif": options.exif,
+            **options.of_images,
         }
         | labels_provenance(options.label_file),
         labels=None if labels is None else labels[: options.limit],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +33,44 @@ def _is_npz(path: Path) -> bool:
     return path.is_file() and path.suffix == ".npz"
 
 
-_TABLE = "a table of features, .csv, .tsv or .parquet"
-
-_IMAGES = "a folder of images without classes, NAME.png"
+_FITTED = frozenset({"resize", "center_crop", "mode"})
+"""Options of all formats of encoded images."""
 
 FORMATS = (
     Format("npz", "a .npz file with x and y, or images and labels", _is_npz, read_npz, arrays=True),
     Format("array", "a .npy file with one array", is_npy, read_npy, arrays=True, options=frozenset({"label_file"})),
-    Format("table", _TABLE, is_feature_table, read_features, options=frozenset({"label_column", "header"})),
-    Format("parquet", "a Hugging Face image .parquet file, or a folder of them", is_parquet, read_parquet, True),
+    Format(
+        "table",
+        "a table of features, .csv, .tsv or .parquet",
+        is_feature_table,
+        read_features,
+        options=frozenset({"label_column", "header"}),
+    ),
+    Format(
+        "parquet",
+        "a Hugging Face image .parquet file, or a folder of them",
+        is_parquet,
+        read_parquet,
+        encoded=True,
+        options=_FITTED,
+    ),
     Format("idx", "a folder with PREFIX-images-idx3-ubyte[.gz]", is_idx_folder, read_idx),
-    Format("folder", "a folder of images by class, CLASS/NAME.png", is_folder_of_classes, read_folder, True),
-    Format("images", _IMAGES, is_flat_folder, read_flat_folder, True, options=frozenset({"label_file"})),
+    Format(
+        "folder",
+        "a folder of images by class, CLASS/NAME.png",
+        is_folder_of_classes,
+        read_folder,
+        encoded=True,
+        options=_FITTED,
+    ),
+    Format(
+        "images",
+        "a folder of images without classes, NAME.png",
+        is_flat_folder,
+        read_flat_folder,
+        encoded=True,
+        options=_FITTED | {"label_file"},
+    ),
 )
 """All formats; the first that recognises a path reads it."""
 
@@ -81,6 +107,9 @@ def open_points(
     label_column: str | None = None,
     header: bool | None = None,
     labels: str | os.PathLike[str] | None = None,
+    resize: Sequence[int] | None = None,
+    center_crop: Sequence[int] | None = None,
+    mode: str | None = None,
 ) -> Points:
     """Open data on disk; the format is found from the path (see `FORMATS`), unless one is given.
 
@@ -103,6 +132,10 @@ def open_points(
         header: whether the first row of a `.csv` or `.tsv` file names the columns; None looks at it.
         labels: a `.npy` file with the class index of each point, for a `.npy` file or a folder of images without
             classes.
+        resize: `(height, width)` to which encoded images are brought (bilinear, with antialiasing), or `(side,)` for
+            the shorter side, which keeps their shape.
+        center_crop: `(height, width)` of the middle of them that is kept, after `resize`.
+        mode: `RGB` or `L` (grey), to which they are converted before that; None takes the mode of the first.
 
     Returns:
         the points, in the order of the data.
@@ -117,8 +150,20 @@ def open_points(
         raise ParameterError(
             "ids", "a limit keeps the first points and ids keep those that they name; give one of them"
         )
-    label_file = None if labels is None else Path(labels)
-    options = ReadingOptions(split, bounds, limit, layout, scale_uint8, exif, label_column, header, label_file)
+    options = ReadingOptions(
+        split,
+        bounds,
+        limit,
+        layout,
+        scale_uint8,
+        exif,
+        label_column=label_column,
+        header=header,
+        label_file=None if labels is None else Path(labels),
+        resize=_pixels(resize),
+        center_crop=_pixels(center_crop),
+        mode=mode,
+    )
     place = Path(path)
     if not place.exists():
         raise DataError("no_such_path", f"{path_text(place)} does not exist")
@@ -140,6 +185,10 @@ def find_format(name: str) -> Format:
     if found is None:
         raise unknown("format", name, [*own, *offered(GROUP)])
     return found
+
+
+def _pixels(sides: Sequence[int] | None) -> tuple[int, ...] | None:
+    return None if sides is None else tuple(sides)
 
 
 def _check_meant(known: Format, options: ReadingOptions, place: Path) -> None:

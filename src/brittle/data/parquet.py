@@ -62,7 +62,7 @@ def read_parquet(path: Path, options: ReadingOptions) -> ListedPoints:
         "limit": options.limit,
         "files": [path_text(one.name) for one in files],
         "columns": [column for column in (columns.image, columns.label, columns.id) if column],
-        "exif": options.exif,
+        **options.of_images,
     }
     return ListedPoints(
         ids=rows.ids,

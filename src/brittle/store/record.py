@@ -123,6 +123,9 @@ class DataRecord:
         layout: axis order of image arrays, or None.
         scale_uint8: whether whole numbers were mapped to the bounds.
         exif: what was done with the orientation of encoded images.
+        resize: height and width to which they were brought, or the shorter side alone, or None.
+        center_crop: height and width of their middle that was kept, or None.
+        mode: what they were converted to, where that was asked for.
         class_names: in the order of their index, or None.
         feature_names: of the numbers of an input, in the order of its axes (C order), or None.
         labelled: whether the points have labels.
@@ -148,6 +151,9 @@ class DataRecord:
     layout: str | None = field(default=None, metadata=SAME)
     scale_uint8: bool | None = field(default=None, metadata=SAME)
     exif: str | None = field(default=None, metadata=SAME)
+    resize: tuple[int, ...] | None = field(default=None, metadata=SAME)
+    center_crop: tuple[int, ...] | None = field(default=None, metadata=SAME)
+    mode: str | None = field(default=None, metadata=SAME)
     class_names: tuple[str, ...] | None = field(default=None, metadata=SAME)
     feature_names: tuple[str, ...] | None = field(default=None, metadata=SAME)
     labelled: bool = field(default=False, metadata=SAME)
