@@ -95,6 +95,7 @@ def test_the_commands_of_the_page_on_data(tmp_path: Path, monkeypatch: pytest.Mo
         "import torch\nmake = lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(48, 2))\n",
         encoding="utf-8",
     )
+    Path("classes.txt").write_text("bee\nant\n", encoding="utf-8")
     np.save("x.npy", np.random.default_rng(0).random((5, 3), dtype=np.float32))
     np.save("y.npy", np.arange(5) % 2)
     Path("photos").mkdir()

@@ -349,6 +349,11 @@ MUTATIONS = (
         "data/test_fitting.py::test_a_run_knows_how_its_images_were_fitted",
     ),
     mutation(
+        "labels are mapped by name", "data/class_names.py",
+        "tuple(map(known.index, own))", "None",
+        "data/test_class_names.py::test_labels_are_mapped_by_name",
+    ),
+    mutation(
         "a header of an array is not believed", "data/npy.py",
         "            if expected != there or not kind.itemsize:\n", "            if False:\n",
         "data/test_npy.py::test_a_damaged_file",

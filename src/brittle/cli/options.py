@@ -96,6 +96,8 @@ class ReadOptions:
         resize: Height and width to which encoded images are brought, or their shorter side alone.
         center_crop: Height and width of the middle of encoded images that is kept, after --resize.
         mode: Convert encoded images to RGB or to L (grey); by default to the mode of the first.
+        class_names: File with the names of the model's classes, one a line in the order of its outputs; labels of data
+            that name their classes are mapped into them.
         format: What DATA are: npz, array (.npy), table, parquet, idx, folder, images, or FILE.py:NAME; found out by
             default.
         label_column: Column of a table that holds the labels, by its name or its place (0 is the first, -1 the last);
@@ -115,12 +117,14 @@ class ReadOptions:
     resize: Annotated[tuple[int, ...], Many] = ()
     center_crop: Annotated[tuple[int, ...], Many] = ()
     mode: Literal["RGB", "L"] | None = None
+    class_names: Path | None = None
 
     def read(
         self, data: Path, bounds: tuple[float, float], limit: int | None, ids: Sequence[str] | None = None
     ) -> Points:
         """The first `limit` points of DATA, or those with these ids."""
         from brittle.data import open_points
+        from brittle.data.class_names import read_class_names
 
         return open_points(
             data,
@@ -137,6 +141,7 @@ class ReadOptions:
             resize=self.resize or None,
             center_crop=self.center_crop or None,
             mode=self.mode,
+            class_names=None if self.class_names is None else read_class_names(self.class_names),
             header=None if self.header is None else self.header == "yes",
         )
 

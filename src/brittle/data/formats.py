@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from brittle.data.arrays import array_points
 from brittle.data.chosen import choose_points
+from brittle.data.class_names import name_classes
 from brittle.data.datasets import dataset_points
 from brittle.data.feature_parquet import is_feature_table, read_features
 from brittle.data.files import path_text
@@ -110,6 +111,7 @@ def open_points(
     resize: Sequence[int] | None = None,
     center_crop: Sequence[int] | None = None,
     mode: str | None = None,
+    class_names: Sequence[str] | None = None,
 ) -> Points:
     """Open data on disk; the format is found from the path (see `FORMATS`), unless one is given.
 
@@ -136,6 +138,8 @@ def open_points(
             the shorter side, which keeps their shape.
         center_crop: `(height, width)` of the middle of them that is kept, after `resize`.
         mode: `RGB` or `L` (grey), to which they are converted before that; None takes the mode of the first.
+        class_names: names of the model's classes in the order of its outputs; labels of data that name their classes
+            are mapped into them, as `brittle.data.class_names.name_classes` does.
 
     Returns:
         the points, in the order of the data.
@@ -170,7 +174,8 @@ def open_points(
     known = _recognised(place) if format is None else _given(format, place)
     _check_meant(known, options, place)
     points = known.read(place, options) if _is_own(known) else read_outside(known, place, options)
-    return points if ids is None else choose_points(points, ids)
+    points = points if ids is None else choose_points(points, ids)
+    return points if class_names is None else name_classes(points, class_names)
 
 
 def find_format(name: str) -> Format:
