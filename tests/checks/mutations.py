@@ -339,6 +339,36 @@ MUTATIONS = (
         "data/test_chosen.py::test_data_that_change_are_not_read_as_if_they_had_not",
     ),
     mutation(
+        "a loader that shuffles is refused", "data/datasets.py",
+        "    if shuffles:\n", "    if False:\n",
+        "data/test_datasets.py::test_a_loader_that_shuffles_is_told",
+    ),
+    mutation(
+        "how images were resized makes another run", "data/options.py",
+        '        asked = {"resize": self.resize, ', '        asked = {"resize": None, ',
+        "data/test_fitting.py::test_a_run_knows_how_its_images_were_fitted",
+    ),
+    mutation(
+        "labels are mapped by name", "data/class_names.py",
+        "tuple(map(known.index, own))", "None",
+        "data/test_class_names.py::test_labels_are_mapped_by_name",
+    ),
+    mutation(
+        "a header of an array is not believed", "data/npy.py",
+        "            if expected != there or not kind.itemsize:\n", "            if False:\n",
+        "data/test_npy.py::test_a_damaged_file",
+    ),
+    mutation(
+        "a feature that is missing is refused", "data/tabular.py",
+        "    if len(missing):\n", "    if False:\n",
+        "data/test_tabular.py::test_tables_of_another_form_get_one_sentence",
+    ),
+    mutation(
+        "a row of another length is refused", "data/csv_file.py",
+        "        if len(cells) != width:\n", "        if False:\n",
+        "data/test_tabular.py::test_tables_of_another_form_get_one_sentence",
+    ),
+    mutation(
         "ids that are not there are refused", "data/chosen.py",
         "    if missing:\n", "    if False:\n",
         "data/test_chosen.py::test_ids_that_are_not_there_are_counted_and_named",
