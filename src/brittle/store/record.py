@@ -22,7 +22,7 @@ from brittle.store.files.strict_json import FormatProblem, Rule, convert
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-FORMAT = 4
+FORMAT = 5
 """Version of the run folder's layout."""
 
 SAME: Mapping[str, bool] = {"same_run": True}
