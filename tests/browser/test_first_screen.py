@@ -32,7 +32,7 @@ def test_another_limit_judges_every_point_again(page: Opened, table: Table, limi
     held = int((states == "holds").sum())
     assert f"{held:,} of {len(states):,} predictions" in text
     assert f"{(states == 'breaks').sum():,} break" in text
-    step = page.page.locator("#overview .steps li", has_text="draw more noise")
+    step = page.page.locator("#overview .steps li", has_text="draw noise until")
     open_ones = int((states == "undecided").sum())
     assert step.is_visible() == (open_ones > 0)
     if open_ones:

@@ -44,15 +44,15 @@ LARGEST = 10_000_000
 STEEP = 20
 """Over `1 - limit`, noisy copies that are more than enough to show that a point which none of them flips holds."""
 
-UNDECIDED_WORDS = "undecided: draw more noise for it alone", "undecided: draw more noise for these alone"
+UNDECIDED_WORDS = "undecided: draw noise until it is decided", "undecided: draw noise until they are decided"
 BREAK_WORDS = "right, and noise breaks it: look at it", "right, and noise breaks them: look at them"
 HELD_WRONG_WORDS = (
     "wrong, and no noise shows it: check its label",
     "wrong, and no noise shows it: check their labels",
 )
 NONE_HELD_WORDS = (
-    "wrong, and it does not hold, so noise hints at no wrong label: look at it",
-    "wrong, and none of them holds, so noise hints at no wrong label: look at them",
+    "wrong, and it is not known to hold, so noise hints at no wrong label yet: look at it",
+    "wrong, and none of them is known to hold, so noise hints at no wrong label yet: look at them",
 )
 DETECTOR_WORDS = (
     "breaks: calibrate a detector that flags such predictions in one pass",

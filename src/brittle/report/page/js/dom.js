@@ -61,7 +61,7 @@ export function unfoldTo(id) {
 }
 
 /** Pixels that must be seen below the start of a part before it counts as seen. */
-const SEEN = 160;
+const SEEN = 320;
 
 /**
  * Scrolls to the start of a part where that is out of sight.
