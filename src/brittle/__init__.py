@@ -46,7 +46,7 @@ _HOMES = {
     "write_report": "brittle.report",
 }
 
-_ROOMS = ("analysis", "data", "detector", "display", "noise", "report", "scores")
+_ROOMS = ("analysis", "data", "decisions", "detector", "display", "noise", "report", "scores")
 """Packages that are there after `import brittle`, imported when they are first used."""
 
 __all__ = [

@@ -87,6 +87,30 @@ LEAN = "doctor/test_company.py::test_rows_that_lean_on_each_other_are_refused"
 PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is_scored"
 
 MUTATIONS = (
+    # What is decided.
+    mutation(
+        "copies are looked at by what was decided at their own point", "measure/forward.py",
+        "classifier(inputs, self.aside.only(rows))", "classifier(inputs, self.aside.only(rows * 0))",
+        "decisions/test_scores.py::test_counts_are_those_of_single_copies",
+    ),
+    mutation(
+        "a pass that says of no point is refused", "model/classifier.py",
+        "        if aside is None or aside.decided is None:\n",
+        "        if aside is None:\n"
+        "            return self.decision.as_logits(outputs, self.decision.decide(outputs))\n"
+        "        if aside.decided is None:\n",
+        "decisions/test_scores.py::test_a_pass_that_does_not_say_of_which_point_is_refused",
+    ),
+    mutation(
+        "a score that a decision does not serve is refused in a run", "run/scoring.py",
+        "    check_all_serve(scores, classifier)\n", "",
+        "decisions/test_scores.py::test_a_score_serves_a_decision_or_refuses_it_by_name",
+    ),
+    mutation(
+        "runs over different decisions are not compared", "analysis/comparison.py",
+        "    _check_decisions(first, second)\n", "",
+        "decisions/test_runs.py::test_runs_over_different_decisions_are_not_compared",
+    ),
     # The run folder.
     mutation(
         "bytes of a shard are flushed to the disk", "store/files/writing.py",
@@ -510,7 +534,7 @@ MUTATIONS = (
     ),
     mutation(
         "a model that is trained during a pass", "model/classifier.py",
-        "            output = call(ready)\n        check_mode(self.model)\n", "            output = call(ready)\n",
+        "else call(ready, **aside.tensors)\n        check_mode(self.model)\n", "else call(ready, **aside.tensors)\n",
         f"{MODE}training_in_the_middle_of_a_pass_stops_it",
     ),
     mutation(
@@ -789,7 +813,7 @@ MUTATIONS = (
     ),
     mutation(
         "a worker sees other inputs before the first points", "run/job.py",
-        "            self.classifier(subject.other_inputs())\n", "",
+        "            self.classifier.read(subject.other_inputs())\n", "",
         "doctor/test_state.py::test_statistics_of_the_first_batch_differ_between_processes",
     ),
     mutation(

@@ -172,6 +172,8 @@ def _make(recipe: Recipe) -> Table:
         "name": [f"test/{row:05d}.png" for row in range(recipe.points)],
         "label": truth.tolist() if recipe.labels else [None] * recipe.points,
         "predicted": [None if slug != "ok" else int(c) for slug, c in zip(slugs, predicted, strict=True)],
+        "target": [None] * recipe.points,
+        "decided": [None] * recipe.points,
         "correct": [
             bool(right) if recipe.labels and slug == "ok" else None
             for right, slug in zip(truth == predicted, slugs, strict=True)

@@ -99,5 +99,10 @@ def class_of(table: Scored) -> tuple[Literal["label", "predicted"], pd.Series]:
 
 def class_name(table: Scored, number: int) -> str:
     """The name of class `number`, or `class 3` where the data name none."""
-    names = table.record.data.class_names or ()
+    names = table.record.data.names
     return storable(names[number]) if 0 <= number < len(names) else f"class {number}"
+
+
+def answer_text(table: Scored, number: int | None, words: str | None) -> str | None:
+    """A label or a prediction: the name of its class, or the words for what is no class; None where there is none."""
+    return words and storable(words) if number is None else class_name(table, number)

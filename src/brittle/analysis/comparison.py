@@ -118,6 +118,7 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
         DataError: the points cannot be paired, paired points have different labels, or inputs have different bounds.
     """
     _check_bounds(first, second)
+    _check_decisions(first, second)
     pairing = pair_points(first, second)
     confidence = max(first.record.confidence, second.record.confidence)
     rows = [_accuracy(first, second, pairing, confidence)]
@@ -165,6 +166,19 @@ def _noise(column: Column, others: Mapping[tuple[str, str], Column], keyed_alike
     if not column.sources:
         return None
     return SHARED if keyed_alike and column.sources == others[_key(column)].sources else OWN
+
+
+def _check_decisions(first: Scored, second: Scored) -> None:
+    """Raise where the two runs are about different decisions."""
+    decided = [(table.record.model.decision, table.record.model.decision_parameters) for table in (first, second)]
+    if decided[0] != decided[1]:
+        names = [name or "class" for name, _ in decided]
+        unlike = " (with other parameters)" if names[0] == names[1] else ""
+        raise DataError(
+            "decisions_differ",
+            f"the first run is about the decision {names[0]}, the second about {names[1]}{unlike}, so their scores "
+            f"answer different questions; score both with one --decision (decision=)",
+        )
 
 
 def _check_bounds(first: Scored, second: Scored) -> None:

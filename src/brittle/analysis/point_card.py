@@ -6,7 +6,7 @@ import math
 
 import pandas as pd
 
-from brittle.analysis.class_bias import class_name
+from brittle.analysis.class_bias import answer_text
 from brittle.analysis.columns import largest_budgets, safety
 from brittle.analysis.decisions import column_if_any, unjudged_text
 from brittle.analysis.features import Attacked, changed_features, features
@@ -99,10 +99,11 @@ def format_point_card(table: Attacked, point: str) -> str:
     lines += ["", *(f"  {score}: {note}" for note, score in notes.items())] if notes else []
     kept = table.points.filter(_is(table, point))["input"].null_count == 0
     lines += _features(table, point) if kept else []
-    met = table.counterexamples.select(["point", "score", "parameters", "predicted"]).to_pylist()
+    met = table.counterexamples.select(["point", "score", "parameters", "predicted", "decided"]).to_pylist()
     for one in met:
         if one["point"] == point:
-            found = f"the nearest other input that was found is predicted {class_name(table, one['predicted'])}"
+            there = answer_text(table, one["predicted"], one["decided"])
+            found = f"the nearest other input that was found is predicted {there}"
             lines += [f"  {one['score']}: {found}", *(_changes(table, point, one) if kept else [])]
     return "\n".join(lines)
 
@@ -160,8 +161,11 @@ def _is(table: Scored, point: str) -> list[bool]:
 
 def _what(table: Scored, row: Row) -> str:
     name = f" ({row['name']})" if row["name"] is not None else ""
-    predicted = "no prediction" if row["predicted"] is None else f"predicted {class_name(table, row['predicted'])}"
-    label = "" if row["label"] is None else f", labelled {class_name(table, row['label'])}"
+    own, right = (
+        answer_text(table, row[number], row[words]) for number, words in (("predicted", "decided"), ("label", "target"))
+    )
+    predicted = "no prediction" if own is None else f"predicted {own}"
+    label = "" if right is None else f", labelled {right}"
     wrong = {True: ": right", False: ": wrong", None: ""}[row["correct"]]
     detail = f"; {row['detail']}" if row["detail"] else ""
     return f"Point {row['point']}{name}, row {row['row']}: {predicted}{label}{wrong}{detail}"

@@ -59,7 +59,7 @@ def point_list(
     if state is not None:
         wanted = wanted & (frame["value"].isna() if state == FAILED else frame["state"] == state).to_numpy(dtype=bool)
     if correct is not None:
-        if table.points["label"].null_count == len(table.points):
+        if table.points["correct"].null_count == len(table.points):
             raise DataError("no_labels", "no point of the run has a label, so none is known to be right or wrong")
         wanted = wanted & np.array(
             [one is (correct == "right") for one in table.points["correct"].to_pylist()], dtype=bool
@@ -70,17 +70,19 @@ def point_list(
 
 def format_point_list(frame: pd.DataFrame, table: Scored, by: Column, top: int) -> str:
     """The first points of a `point_list` as plain text for a terminal."""
-    names = table.record.data.class_names or ()
+    names = table.record.data.names
 
-    def class_text(key: float) -> str:
-        return "-" if key != key else names[int(key)] if 0 <= key < len(names) else str(int(key))
+    def class_text(key: float, words: str | None) -> str:
+        if key != key:
+            return words or "-"
+        return names[int(key)] if 0 <= key < len(names) else str(int(key))
 
     title = "p_robust" if by.is_probability else by.quantity.replace("_", " ")
     rows = [
         [
             str(row["point"]) if pd.isna(row["name"]) else f"{row['point']} {row['name']}",
-            class_text(row["label"]),
-            class_text(row["predicted"]),
+            class_text(row["label"], row["target"]),
+            class_text(row["predicted"], row["decided"]),
             number(row["value"]),
             "-" if np.isnan(row["low"]) else f"{number(row['low'])} to {number(row['high'])}",
             row["state"] or "",
@@ -105,7 +107,8 @@ def _frame(table: Scored, by: Column, limit: float | None) -> pd.DataFrame:
     order = safety(by)
     if order is None:
         raise ParameterError("by", f"{by.label} has no safer direction, so it orders no points; name another score")
-    frame = table.points.select(["point", "row", "name", "label", "predicted", "correct"]).to_pandas()
+    shown = ["point", "row", "name", "label", "predicted", "target", "decided", "correct"]
+    frame = table.points.select(shown).to_pandas()
     rows = by.rows.reset_index(drop=True)
     value, low, high = (rows[name] for name in ("value", "low", "high"))
     if by.is_probability:
@@ -118,7 +121,7 @@ def _frame(table: Scored, by: Column, limit: float | None) -> pd.DataFrame:
 
 def _in_class(table: Scored, of_class: str | int) -> NDArray[np.bool_]:
     """Whether each point is in a class, named by its name or its number; `[N]`."""
-    names = table.record.data.class_names or ()
+    names = table.record.data.names
     classes = class_of(table)[1]
     asked = names.index(str(of_class)) if of_class in names else str(of_class)
     found = classes.map(lambda key: key == key and (int(key) == asked or str(int(key)) == asked)).to_numpy(dtype=bool)

@@ -59,7 +59,9 @@ def doctor(
     choice = scoring.choose(declared)
     rows = whole_rows(batch_size)
     points, data_read = _opened(
-        "data", lambda: reading.open(data, declared.bounds), lambda it: f"{len(it):,} points in {data}"
+        "data",
+        lambda: reading.open(data, declared.bounds, declared.decides.targets),
+        lambda it: f"{len(it):,} points in {data}",
     )
     classifier, model_read = _opened(
         "model", lambda: _classifier(declared, choice, model), lambda it: f"{model} is read, its weights are finite"

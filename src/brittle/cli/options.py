@@ -17,6 +17,7 @@ from brittle.estimate import CONFIDENCE
 
 if TYPE_CHECKING:
     from brittle.data import Points
+    from brittle.decisions import Decision
     from brittle.model.classifier import Classifier
     from brittle.model.loading.load import LoadedModel
     from brittle.run.workers import Workers
@@ -48,6 +49,7 @@ class NetworkOptions:
         *,
         outputs: str,
         head: str | None,
+        decision: str | None = None,
     ) -> Classifier:
         """The network that MODEL names, with the preprocessing that is known of it."""
         from brittle.model.classifier import Classifier
@@ -55,7 +57,15 @@ class NetworkOptions:
         loaded = _load(model, self.weights)
         source = loaded.provenance
         return Classifier(
-            loaded.module, bounds, mean, std, outputs=outputs, device=self.device, source=source, head=head
+            loaded.module,
+            bounds,
+            mean,
+            std,
+            outputs=outputs,
+            device=self.device,
+            source=source,
+            head=head,
+            decision=decision,
         )
 
 
@@ -70,6 +80,8 @@ class ModelOptions(NetworkOptions):
         std: What the difference is divided by, likewise.
         outputs: What the network returns.
         head: Name of the last linear layer, for the scores that need features; found by default.
+        decision: What is decided from it: class (the predicted class), multilabel (which labels hold), multilabel:J
+            (whether label J does), top:K (which K classes score highest), within:T (a number within T).
     """
 
     bounds: Annotated[tuple[float, float], Flag] = (0.0, 1.0)
@@ -77,10 +89,23 @@ class ModelOptions(NetworkOptions):
     std: Annotated[tuple[float, ...], Many] = ()
     outputs: Literal["logits", "probs", "binary-logit"] = "logits"
     head: str | None = None
+    decision: str = "class"
 
     def classifier(self, model: str) -> Classifier:
         """The network that MODEL names, as it was declared."""
-        return self.load(model, self.bounds, self.mean or None, self.std or None, outputs=self.outputs, head=self.head)
+        declared = {"outputs": self.outputs, "head": self.head, "decision": self.decision}
+        return self.load(model, self.bounds, self.mean or None, self.std or None, **declared)
+
+    @property
+    def decides(self) -> Decision:
+        """What is decided.
+
+        Raises:
+            ParameterError: there is no such decision.
+        """
+        from brittle.decisions import as_decision
+
+        return as_decision(self.decision)
 
 
 @Parameter(name="*")
@@ -101,7 +126,8 @@ class ReadOptions:
         format: What DATA are: npz, array (.npy), table, parquet, idx, folder, images, or FILE.py:NAME; found out by
             default.
         label_column: Column of a table that holds the labels, by its name or its place (0 is the first, -1 the last);
-            by default the one that is called label, target, class or y.
+            by default the one that is called label, target, class or y. Several, with commas between them, where
+            several labels may hold or numbers are predicted.
         labels: A .npy file with the class index of each point, for a .npy file or a folder of images without classes.
         header: Whether the first row of a .csv or .tsv file names its columns; found out by default.
     """
@@ -120,9 +146,14 @@ class ReadOptions:
     class_names: Path | None = None
 
     def read(
-        self, data: Path, bounds: tuple[float, float], limit: int | None, ids: Sequence[str] | None = None
+        self,
+        data: Path,
+        bounds: tuple[float, float],
+        limit: int | None,
+        ids: Sequence[str] | None = None,
+        targets: bool = False,
     ) -> Points:
-        """The first `limit` points of DATA, or those with these ids."""
+        """The first `limit` points of DATA, or those with these ids; with `targets` their labels are no classes."""
         from brittle.data import open_points
         from brittle.data.class_names import read_class_names
 
@@ -143,6 +174,7 @@ class ReadOptions:
             mode=self.mode,
             class_names=None if self.class_names is None else read_class_names(self.class_names),
             header=None if self.header is None else self.header == "yes",
+            targets=targets,
         )
 
 
@@ -159,8 +191,8 @@ class DataOptions(ReadOptions):
     points: int | None = None
     ids: Path | None = None
 
-    def open(self, data: Path, bounds: tuple[float, float]) -> Points:
-        """The points of DATA.
+    def open(self, data: Path, bounds: tuple[float, float], targets: bool = False) -> Points:
+        """The points of DATA; with `targets` their labels are several or numbers.
 
         Raises:
             UsageError: both a number of points and ids are given.
@@ -172,7 +204,8 @@ class DataOptions(ReadOptions):
             raise UsageError(
                 "points_and_ids", "--points takes the first points and --ids those that FILE names; give one of them"
             )
-        return self.read(data, bounds, self.points, None if self.ids is None else read_ids(self.ids))
+        ids = None if self.ids is None else read_ids(self.ids)
+        return self.read(data, bounds, self.points, ids, targets)
 
 
 @Parameter(name="*")

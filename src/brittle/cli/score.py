@@ -103,7 +103,7 @@ def _open_job(
         low, high = declared.bounds
         say(running.quiet, f"sigma {choice.spread:g}, a tenth of the value range [{low:g}, {high:g}]")
     rows = whole_rows(running.batch_size)
-    points = reading.open(data, declared.bounds)
+    points = reading.open(data, declared.bounds, declared.decides.targets)
     if points.provenance.get("label_column") is not None:
         say(running.quiet, f"labels are the column {points.provenance['label_column']!r:.60} of {data}")
     scores = choice.scores(points)

@@ -54,6 +54,10 @@ def _field(name: str, takers: Mapping[str, Option]) -> tuple[str, Any, Any]:
     return name, Annotated[first.kind | None, helped], field(default=None)
 
 
+BY_DEFAULT = ("shrinkage", "softmax", "logit_margin")
+"""What is computed where nothing is chosen; of decisions without a probability only what reads margins."""
+
+
 @Parameter(name="*")
 @with_fields_of_scores
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +80,7 @@ class ScoreOptions:
         settings: Fields of one score or of the noise alone, as NAME.FIELD=VALUE, such as mmse.draws=40.
     """
 
-    scores: Annotated[tuple[str, ...], Many] = ("shrinkage", "softmax", "logit_margin")
+    scores: Annotated[tuple[str, ...], Many] = BY_DEFAULT
     sigma: Annotated[tuple[float, ...], Many] = ()
     radius: Annotated[tuple[float, ...], Many] = ()
     noise: str = "gaussian"
@@ -100,6 +104,8 @@ class ScoreOptions:
         """
         low, high = check_bounds(model.bounds)
         spread = 0.1 * (high - low)
+        if self.scores is BY_DEFAULT and not model.decides.has_probability:
+            self = replace(self, scores=tuple(name for name in BY_DEFAULT if CATALOGUE[name].serves == "all"))
         named = tuple(self.named(self.sigma or self.radius or (spread,)))
         learned = None
         if self.pseudo_margin is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ def array_points(
     layout: str | None = None,
     scale_uint8: bool = False,
     feature_names: Sequence[str] | np.ndarray | None = None,
+    targets: bool = False,
 ) -> ListedPoints:
     """Points in memory.
 
@@ -51,6 +53,8 @@ def array_points(
         scale_uint8: map whole numbers 0..255 (uint8) to the bounds.
         feature_names: name of each number of an input, in the order of its axes; a run that keeps its inputs
             (`brittle.store.inputs`) keeps them.
+        targets: whether `y` holds several labels, `[N, L]`, 1 where one holds and 0 where it does not, or numbers,
+            `[N]` or `[N, R]`; `class_names` are then the names of the labels.
 
     Returns:
         the points.
@@ -59,12 +63,12 @@ def array_points(
         DataError: the arrays are not of this form; the code says what is wrong.
         ParameterError: `bounds` or `layout` are not of this form.
     """
-    options = ReadingOptions(bounds=bounds, layout=layout, scale_uint8=scale_uint8)
+    options = ReadingOptions(bounds=bounds, layout=layout, scale_uint8=scale_uint8, targets=targets)
     inputs = check_inputs(x, "x", options)
-    labels = optional_labels(y, "y", len(inputs))
+    right = right_answers(y, "y", len(inputs), options)
     named = text_ids(ids, "ids", len(inputs))
-    provenance = _memory_provenance(inputs, labels, named) | named_features(feature_names, "feature_names", inputs)
-    return list_points(inputs, labels, named, class_names, options, provenance)
+    provenance = _memory_provenance(inputs, right, named) | named_features(feature_names, "feature_names", inputs)
+    return list_points(inputs, right, named, class_names, options, provenance)
 
 
 def array_chunks(inputs: Tensor, size: int, start: int, bounds: tuple[float, float]) -> Iterator[InputChunk]:
@@ -87,7 +91,8 @@ def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
     if labels.ndim == 2:
         raise DataError(
             "label_dtype",
-            f"{where} has shape {labels.shape}, which looks one-hot; give class indices: {where.split()[0]}.argmax(1)",
+            f"{where} has shape {labels.shape}, which looks one-hot; give class indices: {where.split()[0]}.argmax(1). "
+            f"If several labels may hold at once, use --decision multilabel (decision='multilabel')",
         )
     if labels.dtype.kind not in "iu":
         raise DataError(
@@ -101,7 +106,7 @@ def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
 
 def list_points(
     inputs: Tensor,
-    labels: tuple[int, ...] | None,
+    right: RightAnswers,
     ids: tuple[str, ...],
     class_names: Sequence[str] | None,
     options: ReadingOptions,
@@ -111,8 +116,9 @@ def list_points(
         ids=ids,
         read=lambda size, start: array_chunks(inputs, size, start, options.bounds),
         bounds=options.bounds,
-        provenance=provenance,
-        labels=labels,
+        provenance=provenance if right.targets is None else provenance | {"targets": right.targets.shape[1]},
+        labels=right.labels,
+        targets=right.targets,
         class_names=None if class_names is None else tuple(class_names),
     )
 
@@ -169,6 +175,46 @@ def _check_dtype(inputs: Tensor, where: str, scale_uint8: bool) -> None:
         raise DataError("dtype", f"{where} has type {name}; expected floating point numbers, such as float32")
 
 
+@dataclass(frozen=True)
+class RightAnswers:
+    """What is right for each point, where the data say it.
+
+    Attributes:
+        labels: class indices, `[N]`, or None.
+        targets: several labels or numbers, `[N, R]`, float64, or None.
+    """
+
+    labels: tuple[int, ...] | None = None
+    targets: Tensor | None = None
+
+    def first(self, count: int | None) -> RightAnswers:
+        """Those of the first `count` points; None is all."""
+        labels, targets = self.labels, self.targets
+        return RightAnswers(None if labels is None else labels[:count], None if targets is None else targets[:count])
+
+
+def right_answers(y: Any, where: str, count: int, options: ReadingOptions) -> RightAnswers:
+    """Labels `[N]` or, with `options.targets`, targets `[N]` or `[N, R]`, of an array or a tensor; or None.
+
+    Raises:
+        DataError: they are of another kind, or not `count`.
+    """
+    if y is None or not options.targets:
+        return RightAnswers(optional_labels(y, where, count))
+    found = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    if found.dtype.kind not in "iufb" or found.ndim not in (1, 2) or len(found) != count:
+        raise DataError(
+            "label_dtype",
+            f"{where} has type {found.dtype} and shape {found.shape} for {count} points; expected numbers, one or one "
+            f"row for each point",
+        )
+    numbers = found.reshape(count, -1).astype(np.float64)
+    odd = np.argwhere(~np.isfinite(numbers))
+    if len(odd):
+        raise DataError("label_null", f"{where} holds {numbers[tuple(odd[0])]} in row {odd[0][0]}; give every number")
+    return RightAnswers(targets=torch.from_numpy(numbers))
+
+
 def optional_labels(y: Any, where: str, count: int) -> tuple[int, ...] | None:
     if y is None:
         return None
@@ -202,8 +248,10 @@ def named_features(names: Any, where: str, inputs: Tensor) -> dict[str, list[str
     return {"feature_names": found.reshape(-1).tolist()} if keeps(inputs.shape[1:]) else {}
 
 
-def _memory_provenance(inputs: Tensor, labels: tuple[int, ...] | None, ids: tuple[str, ...]) -> dict[str, Any]:
-    digest = hashlib.sha256(repr((str(inputs.dtype), tuple(inputs.shape), labels, ids)).encode())
+def _memory_provenance(inputs: Tensor, right: RightAnswers, ids: tuple[str, ...]) -> dict[str, Any]:
+    digest = hashlib.sha256(repr((str(inputs.dtype), tuple(inputs.shape), right.labels, ids)).encode())
+    if right.targets is not None:
+        digest.update(right.targets.numpy().tobytes())
     for rows in inputs.split(_CHUNK):
         digest.update(rows.contiguous().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
     return {

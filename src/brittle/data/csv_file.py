@@ -47,7 +47,7 @@ def read_csv(path: Path, options: ReadingOptions) -> ListedPoints:
         raise DataError("empty_dataset", f"{where} holds no rows; expected at least 1")
     named = _is_header(first[1], options, where)
     names = [cell.strip() for cell in first[1]] if named else None
-    roles = find_roles(names, len(first[1]), options.label_column, where)
+    roles = find_roles(names, len(first[1]), options, where)
     cells = _cells(lines if named else _with_first(first, lines), roles, len(first[1]), where)
     return table_points(cells, roles, where, options, {"format": "table", "path": where, "sha256": file_digest(path)})
 
@@ -114,12 +114,12 @@ def _cells(lines: Iterator[Line], roles: Roles, width: int, where: str) -> Cells
                 "table_columns",
                 f"{place(row)} of {where} has {len(cells)} cells and the first row {width}; mend the row",
             )
-        numbers.extend(_numbers([cells[at] for at in roles.features], place(row), roles, where))
+        numbers.extend(_numbers([cells[at] for at in roles.numbers], place(row), roles, where))
         if roles.label is not None:
             labels.append(cells[roles.label])
         if roles.id is not None:
             ids.append(cells[roles.id].strip())
-    features = np.array(numbers).reshape(-1, len(roles.features))
+    features = np.array(numbers).reshape(-1, len(roles.numbers))
     return Cells(features, None if roles.label is None else labels, None if roles.id is None else ids, place)
 
 
@@ -131,7 +131,7 @@ def _numbers(cells: Sequence[str], place: str, roles: Roles, where: str) -> list
     except ValueError:
         pass
     odd = next(at for at, cell in enumerate(cells) if "_" in cell or not _is_float(cell))
-    raise bad_cell(place, roles.name(roles.features[odd]), where, cells[odd])
+    raise bad_cell(place, roles.name(roles.numbers[odd]), where, cells[odd])
 
 
 def _is_float(cell: str) -> bool:

@@ -61,6 +61,7 @@ def dataset_points(
     layout: str | None = None,
     scale_uint8: bool = False,
     feature_names: Sequence[str] | np.ndarray | None = None,
+    targets: bool = False,
 ) -> ListedPoints:
     """The items of a data set, read once in their order and held in memory: the points of their arrays.
 
@@ -78,6 +79,7 @@ def dataset_points(
         layout: as for `array_points`.
         scale_uint8: as for `array_points`.
         feature_names: as for `array_points`.
+        targets: as for `array_points`.
 
     Raises:
         DataError: the loader shuffles, an item cannot be read or is of another form, or two differ in shape, type or
@@ -98,6 +100,7 @@ def dataset_points(
         layout=layout,
         scale_uint8=scale_uint8,
         feature_names=feature_names,
+        targets=targets,
     )
     return replace(points, provenance=points.provenance | {"limit": limit})
 

@@ -50,7 +50,7 @@ def read_features(path: Path, options: ReadingOptions) -> ListedPoints:
     files, split = split_files(path, options.split)
     where = path_text(path)
     schema = _common_schema(files)
-    roles = find_roles(schema.names, len(schema.names), options.label_column, where)
+    roles = find_roles(schema.names, len(schema.names), options, where)
     cells = _cells(files, schema, roles, where)
     digest = file_digest(path) if path.is_file() else files_digest(path, files)
     named = [path_text(one.name) for one in files]
@@ -82,14 +82,14 @@ def _cells(files: Sequence[Path], schema: pa.Schema, roles: Roles, where: str) -
     for file in files:
         with open_parquet(file) as parquet:
             for batch in parquet.batches(ROWS):
-                columns = [_numbers(batch.column(at), row, roles.name(at), where) for at in roles.features]
+                columns = [_numbers(batch.column(at), row, roles.name(at), where) for at in roles.numbers]
                 parts.append(np.stack(columns, axis=1))
                 if roles.label is not None:
                     labels += _labels(batch.column(roles.label), roles.name(roles.label), where)
                 if roles.id is not None:
                     ids += map(str, batch.column(roles.id).to_pylist())
                 row += len(batch)
-    features = np.concatenate(parts) if parts else np.empty((0, len(roles.features)))
+    features = np.concatenate(parts) if parts else np.empty((0, len(roles.numbers)))
     found = None if roles.label is None else labels
     return Cells(features, found, None if roles.id is None else ids, lambda row: f"row {row}")
 

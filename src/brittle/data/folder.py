@@ -7,10 +7,11 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from brittle.data.arrays import RightAnswers
 from brittle.data.encoded import EncodedImages
 from brittle.data.files import changed_error, files_digest, path_text
 from brittle.data.listed import ListedPoints
-from brittle.data.npy import labels_provenance, read_labels
+from brittle.data.npy import labels_provenance, read_answers
 from brittle.data.options import ReadingOptions
 from brittle.errors import DataError
 
@@ -81,7 +82,8 @@ def read_flat_folder(path: Path, options: ReadingOptions) -> ListedPoints:
         raise DataError("split_missing", f"{where} is one folder of images and has no splits; leave out --split")
     found = sorted((one for one in path.iterdir() if one.is_file()), key=lambda one: one.name)
     files = [one for one in found if _is_point(one)]
-    labels = None if options.label_file is None else read_labels(options.label_file, len(files))
+    found_right = None if options.label_file is None else read_answers(options.label_file, len(files), options)
+    right = (found_right or RightAnswers()).first(options.limit)
     kept = files[: options.limit]
     names = tuple(path_text(one) for one in kept)
     images = EncodedImages.open(lambda start: _opened(kept[start:], where), names, options)
@@ -99,8 +101,10 @@ def read_flat_folder(path: Path, options: ReadingOptions) -> ListedPoints:
             "other_files": len(found) - len(files),
             **options.of_images,
         }
-        | labels_provenance(options.label_file),
-        labels=None if labels is None else labels[: options.limit],
+        | labels_provenance(options.label_file)
+        | ({} if right.targets is None else {"targets": right.targets.shape[1]}),
+        labels=right.labels,
+        targets=right.targets,
         names=names,
     )
 

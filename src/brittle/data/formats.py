@@ -77,10 +77,14 @@ FORMATS = (
 
 
 def as_points(
-    data: Points | tuple[Any, Any] | Tensor | Dataset[Any] | DataLoader[Any], bounds: tuple[float, float]
+    data: Points | tuple[Any, Any] | Tensor | Dataset[Any] | DataLoader[Any],
+    bounds: tuple[float, float],
+    targets: bool = False,
 ) -> Points:
     """Points as `brittle.score` takes them: `(x, y)`, where `y` may be None, or `x` alone, or points themselves, or a
     data set or loader of PyTorch, which is read as `dataset_points` does.
+
+    With `targets` a point's label is not a class, but several labels or numbers.
 
     Raises:
         DataError: the arrays are not of the form that `array_points` takes, or the items not of that of
@@ -89,9 +93,9 @@ def as_points(
     if isinstance(data, Points):
         return data
     if isinstance(data, Dataset | DataLoader):
-        return dataset_points(data, bounds=bounds)
+        return dataset_points(data, bounds=bounds, targets=targets)
     x, y = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
-    return array_points(x, y, bounds=bounds)
+    return array_points(x, y, bounds=bounds, targets=targets)
 
 
 def open_points(
@@ -112,6 +116,7 @@ def open_points(
     center_crop: Sequence[int] | None = None,
     mode: str | None = None,
     class_names: Sequence[str] | None = None,
+    targets: bool = False,
 ) -> Points:
     """Open data on disk; the format is found from the path (see `FORMATS`), unless one is given.
 
@@ -140,6 +145,8 @@ def open_points(
         mode: `RGB` or `L` (grey), to which they are converted before that; None takes the mode of the first.
         class_names: names of the model's classes in the order of its outputs; labels of data that name their classes
             are mapped into them, as `brittle.data.class_names.name_classes` does.
+        targets: whether what the data say is right for a point is no class, but several labels (1 holds, 0 does not)
+            or numbers, as for `array_points`; `label_column` may then name several, with commas between them.
 
     Returns:
         the points, in the order of the data.
@@ -167,6 +174,7 @@ def open_points(
         resize=_pixels(resize),
         center_crop=_pixels(center_crop),
         mode=mode,
+        targets=targets,
     )
     place = Path(path)
     if not place.exists():

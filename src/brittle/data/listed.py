@@ -67,6 +67,7 @@ class ListedPoints:
         labels: class index of each point, `[N]`, or None.
         names: what the source calls each point, `[N]`, or None.
         class_names: names of the classes, or None.
+        targets: the numbers that are right for each point, `[N, R]`, or None.
 
     Raises:
         DataError: there are no points, two share an id, or the labels are not as many as the points.
@@ -79,6 +80,7 @@ class ListedPoints:
     labels: tuple[int, ...] | None = None
     names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
+    targets: Tensor | None = None
 
     def __post_init__(self) -> None:
         source = self.provenance["path"] or "the data"
@@ -140,6 +142,7 @@ class ListedPoints:
             ),
             images=drawn and tuple(png if failure is None else None for png, failure in zip(drawn, found, strict=True)),
             turned=None if turned is None else tuple(position in turned for position in range(len(rows))),
+            targets=None if self.targets is None else self.targets[part],
         )
 
     def _name_in_brackets(self, row: int) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from brittle.data.arrays import check_inputs, check_labels, list_points
+from brittle.data.arrays import RightAnswers, check_inputs, list_points, right_answers
 from brittle.data.files import file_digest, path_text
 from brittle.data.listed import ListedPoints
 from brittle.data.options import ReadingOptions
@@ -47,7 +47,7 @@ def read_npy(path: Path, options: ReadingOptions) -> ListedPoints:
     if options.split is not None:
         raise DataError("split_missing", f"{where} is one array and has no splits; leave out --split")
     inputs = check_inputs(read_array(path), where, options)
-    labels = None if options.label_file is None else read_labels(options.label_file, len(inputs))
+    right = RightAnswers() if options.label_file is None else read_answers(options.label_file, len(inputs), options)
     kept = slice(options.limit)
     provenance = {
         "format": "array",
@@ -60,18 +60,18 @@ def read_npy(path: Path, options: ReadingOptions) -> ListedPoints:
         "scale_uint8": options.scale_uint8,
     } | labels_provenance(options.label_file)
     ids = tuple(map(str, range(len(inputs[kept]))))
-    return list_points(inputs[kept], None if labels is None else labels[kept], ids, None, options, provenance)
+    return list_points(inputs[kept], right.first(options.limit), ids, None, options, provenance)
 
 
-def read_labels(path: Path, count: int) -> tuple[int, ...]:
-    """The class index of each of `count` points, in a `.npy` file.
+def read_answers(path: Path, count: int, options: ReadingOptions) -> RightAnswers:
+    """The class index or the targets of each of `count` points, in a `.npy` file.
 
     Raises:
         DataError: the file is damaged, or its array is not of that form.
     """
     if not path.is_file():
         raise DataError("no_such_path", f"{path_text(path)} (--labels) does not exist")
-    return check_labels(read_array(path), path_text(path), count)
+    return right_answers(read_array(path), path_text(path), count, options)
 
 
 def labels_provenance(path: Path | None) -> dict[str, str]:

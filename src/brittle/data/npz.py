@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from brittle.data.arrays import check_inputs, list_points, named_features, optional_labels, text_ids
+from brittle.data.arrays import check_inputs, list_points, named_features, right_answers, text_ids
 from brittle.data.files import file_digest, path_text
 from brittle.data.listed import ListedPoints
 from brittle.data.options import ReadingOptions
@@ -61,7 +61,7 @@ def read_npz(path: Path, options: ReadingOptions) -> ListedPoints:
     where = {role: f"{key} in {path_text(path)}" for role, key in keys.items()}
     x = arrays["inputs"]
     inputs = check_inputs(x[:, None] if "images" in keys["inputs"] and x.ndim == 3 else x, where["inputs"], options)
-    labels = optional_labels(arrays.get("labels"), where.get("labels", ""), len(inputs))
+    right = right_answers(arrays.get("labels"), where.get("labels", ""), len(inputs), options)
     ids = text_ids(arrays.get("ids"), where.get("ids", ""), len(inputs))
     kept = slice(options.limit)
     provenance = {
@@ -78,9 +78,7 @@ def read_npz(path: Path, options: ReadingOptions) -> ListedPoints:
     provenance |= named_features(arrays.get("feature_names"), where.get("feature_names", ""), inputs)
     names = arrays.get("class_names")
     class_names = None if names is None else [str(name) for name in names.reshape(-1)]
-    return list_points(
-        inputs[kept], None if labels is None else labels[kept], ids[kept], class_names, options, provenance
-    )
+    return list_points(inputs[kept], right.first(options.limit), ids[kept], class_names, options, provenance)
 
 
 def _read_npz(path: Path, split: str | None) -> tuple[dict[str, str], dict[str, np.ndarray]]:

@@ -44,6 +44,7 @@ class ReadingOptions:
         resize: height and width to which encoded images are brought, or the shorter side alone, or None.
         center_crop: height and width of the middle of them that is kept, or None.
         mode: `RGB` or `L`, to which they are converted; None takes that of the first.
+        targets: whether a point's label is not a class, but several labels (1 holds, 0 does not) or numbers.
 
     Raises:
         ParameterError: a limit below 1, bounds that are not finite and increasing, another word for `exif` or `mode`,
@@ -62,6 +63,7 @@ class ReadingOptions:
     resize: tuple[int, ...] | None = None
     center_crop: tuple[int, ...] | None = None
     mode: str | None = None
+    targets: bool = False
 
     def __post_init__(self) -> None:
         if self.exif not in EXIF:

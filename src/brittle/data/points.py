@@ -24,6 +24,8 @@ class Batch:
         status: how reading each point ended, `[B]`.
         detail: why reading failed, where it did, `[B]`.
         images: for each point PNG bytes of a thumbnail, `[B]`, or None where inputs are no images.
+        targets: of each point the numbers that are right, `[B, R]`, float64, where it has several labels (1 holds, 0
+            does not) or a number is predicted; None elsewhere.
         turned: whether the EXIF data of each point's image say that it is turned or mirrored, `[B]`; None where they
             are not looked at.
     """
@@ -37,6 +39,7 @@ class Batch:
     detail: tuple[str | None, ...]
     images: tuple[bytes | None, ...] | None = None
     turned: tuple[bool, ...] | None = None
+    targets: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.rows)

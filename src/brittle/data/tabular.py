@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from brittle.data.arrays import list_points, named_features
+from brittle.data.arrays import RightAnswers, list_points, named_features
 from brittle.data.listed import ListedPoints
 from brittle.data.options import ReadingOptions
 from brittle.errors import DataError, ParameterError, listed
@@ -41,12 +41,24 @@ class Roles:
         label: place of the labels, or None.
         id: place of the ids, or None.
         features: places of all others.
+        targets: places of the numbers that are right for a row, where it has several labels or a number is predicted.
     """
 
     names: tuple[str, ...] | None
     label: int | None
     id: int | None
     features: tuple[int, ...]
+    targets: tuple[int, ...] = ()
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Places of the columns that hold a number in every row: the features, then the targets."""
+        return self.features + self.targets
+
+    @property
+    def answers(self) -> tuple[int, ...]:
+        """Places of the columns that say what is right: the targets, or that of the labels."""
+        return self.targets if self.label is None else (self.label,)
 
     def name(self, place: int) -> str:
         """A column as messages and the record call it: by its name, else by its place."""
@@ -58,25 +70,26 @@ class Cells:
     """What the rows of a table hold.
 
     Attributes:
-        features: `[N, D]`, float64; NaN where there is no value.
+        numbers: of `Roles.numbers`, `[N, D]`, float64; NaN where there is no value.
         labels: text, numbers or None for each row, or None where no column holds labels.
         ids: of each row, or None.
         place: where a row stands, in words.
     """
 
-    features: np.ndarray
+    numbers: np.ndarray
     labels: Sequence[Any] | None
     ids: Sequence[str] | None
     place: Callable[[int], str]
 
 
-def find_roles(names: Sequence[str] | None, width: int, label_column: str | None, where: str) -> Roles:
+def find_roles(names: Sequence[str] | None, width: int, options: ReadingOptions, where: str) -> Roles:
     """What each of the columns is.
 
     Args:
         names: of the columns, or None.
         width: how many there are.
-        label_column: the name or the place of the labels, the last one being -1; None looks for `LABEL_NAMES`.
+        options: `label_column` is the name or the place of the labels, the last one being -1; None looks for
+            `LABEL_NAMES`. With `targets` it may be several, with commas between them.
         where: what to call the table.
 
     Raises:
@@ -85,15 +98,19 @@ def find_roles(names: Sequence[str] | None, width: int, label_column: str | None
     """
     if names is not None:
         _check_names(names, where)
-    label = _label_place(names, width, label_column, where)
+    asked = options.label_column
+    several = asked.split(",") if asked and options.targets and asked not in (names or ()) else [asked]
+    found = [place for one in several if (place := _label_place(names, width, one, where)) is not None]
+    label = None if options.targets or not found else found[0]
     own = None if names is None else next((at for at, one in enumerate(names) if one.lower() == ID_NAME), None)
-    ids = None if own == label else own
-    features = tuple(place for place in range(width) if place not in (label, ids))
+    ids = None if own in found else own
+    features = tuple(place for place in range(width) if place not in (*found, ids))
     if not features:
         raise DataError(
             "table_columns", f"{where} has no column of features besides labels and ids; expected at least 1"
         )
-    return Roles(None if names is None else tuple(names), label, ids, features)
+    targets = tuple(dict.fromkeys(found)) if options.targets else ()
+    return Roles(None if names is None else tuple(names), label, ids, features, targets)
 
 
 def table_points(
@@ -104,23 +121,27 @@ def table_points(
     Raises:
         DataError: there are no rows, or a feature or label is missing or of another kind.
     """
-    if not len(cells.features):
+    if not len(cells.numbers):
         raise DataError("empty_dataset", f"{where} holds no rows; expected at least 1")
     _check_features(cells, roles, where)
     labels, class_names = (None, None) if roles.label is None else _classes(cells, roles, where)
     kept = slice(options.limit)
-    inputs = torch.from_numpy(np.ascontiguousarray(cells.features[kept]))
+    width = len(roles.features)
+    inputs, right = (torch.from_numpy(np.ascontiguousarray(part[kept])) for part in np.split(cells.numbers, [width], 1))
+    if len(roles.targets) > 1 and roles.names is not None:
+        class_names = tuple(roles.names[place] for place in roles.targets)
     ids = [str(row) for row in range(len(inputs))] if cells.ids is None else cells.ids[kept]
     named = None if roles.names is None else np.array([roles.names[place] for place in roles.features])
     known = {
         "split": options.split,
         "points": len(inputs),
         "limit": options.limit,
-        "label_column": None if roles.label is None else roles.name(roles.label),
-        "columns": [roles.name(place) for place in (roles.label, roles.id) if place is not None],
+        "label_column": ",".join(map(roles.name, roles.answers)) or None,
+        "columns": [roles.name(place) for place in (*roles.answers, roles.id) if place is not None],
     }
     provenance = known | provenance | named_features(named, f"the header of {where}", inputs)
-    return list_points(inputs, None if labels is None else labels[kept], tuple(ids), class_names, options, provenance)
+    answers = RightAnswers(None if labels is None else labels[kept], right if roles.targets else None)
+    return list_points(inputs, answers, tuple(ids), class_names, options, provenance)
 
 
 def bad_cell(place: str, name: str, where: str, seen: Any) -> DataError:
@@ -170,10 +191,10 @@ def _label_place(names: Sequence[str] | None, width: int, asked: str | None, whe
 
 
 def _check_features(cells: Cells, roles: Roles, where: str) -> None:
-    missing = np.argwhere(np.isnan(cells.features))
+    missing = np.argwhere(np.isnan(cells.numbers))
     if len(missing):
         row, place = map(int, missing[0])
-        raise bad_cell(cells.place(row), roles.name(roles.features[place]), where, None)
+        raise bad_cell(cells.place(row), roles.name(roles.numbers[place]), where, None)
 
 
 def _classes(cells: Cells, roles: Roles, where: str) -> tuple[tuple[int, ...], tuple[str, ...] | None]:

@@ -80,17 +80,18 @@ def examine(
         ModelError: what the model returns cannot be scored.
         ParameterError: the noise is too small for the precision of the inputs, or an integral too large.
     """
-    before = (classifier.forward_passes, classifier.backward_passes)
     subject = Subject(classifier, batch, labels, scores, seed, rows, points)
+    looked = subject.classifier
+    before = (looked.forward_passes, looked.backward_passes)
     findings = () if skip else raise_or_note(subject)
     return Diagnosis(
         classes=subject.logits.shape[1],
         input_shape=tuple(subject.inputs.shape[1:]),
-        taken=classifier.taken,
+        taken=looked.taken,
         findings=findings,
         examined=SKIPPED if skip else PASSED,
         digest=digest(batch),
-        forward_passes=classifier.forward_passes - before[0],
-        backward_passes=classifier.backward_passes - before[1],
+        forward_passes=looked.forward_passes - before[0],
+        backward_passes=looked.backward_passes - before[1],
         reference=subject.reference,
     )

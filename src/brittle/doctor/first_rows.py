@@ -66,6 +66,8 @@ def _about_accuracy(subject: Subject) -> tuple[str, Finding | None]:
     low, high = clopper_pearson(correct, labelled, CONFIDENCE)
     interval = f"{float(low):.1%} to {float(high):.1%} at {CONFIDENCE:.0%}"
     said = f"{correct / labelled:.1%} of {labelled} labelled points ({interval})"
+    if not subject.decision.of_classes:
+        return said, None
     if subject.points is not None and subject.points.provenance.get("chosen_from") is not None:
         return f"{said}, which were chosen by their ids", None
     return said, next(about_accuracy(correct, labelled, subject.logits.shape[1], subject.predictions.confusion), None)

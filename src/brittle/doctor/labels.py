@@ -35,6 +35,9 @@ def check_classes(subject: Subject) -> Iterator[Finding | str]:
     if subject.labels is None:
         yield "no labels: nothing is said of correctness"
         return
+    if not subject.decision.has_classes:
+        yield f"labels of classes say nothing of {subject.decision.explanation}"
+        return
     check_labels(torch.as_tensor(subject.labels), classes)
     names = None if subject.points is None else subject.points.class_names
     if names is not None and len(names) != classes:
@@ -92,6 +95,12 @@ def check_accuracy(expected: float, subject: Subject) -> None:
         DataError: the upper end of the interval of the accuracy lies below `expected`.
     """
     check_expected(expected)
+    if not subject.decision.of_classes:
+        raise ParameterError(
+            "expected_accuracy",
+            f"an accuracy is expected of predicted classes, and {subject.decision.label} decides "
+            f"{subject.decision.explanation}; leave it out",
+        )
     correct, labelled = subject.predictions.right
     if labelled == 0:
         raise ParameterError("expected_accuracy", "an accuracy is expected, but the rows looked at carry no labels")

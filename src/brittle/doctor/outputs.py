@@ -12,6 +12,10 @@ from brittle.doctor.finding import Finding
 from brittle.doctor.subject import LOOKED_AT, Subject
 from brittle.errors import ModelError, listed
 
+SEEN, LOW = 0.02, -0.5
+"""Outputs look like labels, each of which holds or not, where in at least this share of the rows none is positive, in
+as many several are, and their mean is this many of their standard deviations from 0 in the median."""
+
 ENOUGH_ROWS = 16
 """Rows that must have the same sum to be taken for probabilities of another total, such as 100."""
 
@@ -65,6 +69,9 @@ def check_constant(subject: Subject) -> Iterator[Finding | str]:
 def check_kind(subject: Subject) -> Iterator[Finding | str]:
     """The outputs are what was declared, and not probabilities, sigmoids or the outputs of another task."""
     logits, declared = subject.finite, subject.classifier.outputs
+    if not subject.decision.of_classes:
+        yield f"{subject.decision.label}: {subject.decision.explanation}, from {logits.shape[1]} numbers"
+        return
     yield f"declared as {declared}, from {float(logits.min()):.4g} to {float(logits.max()):.4g}"
     yield from KINDS[declared](subject)
 
@@ -85,10 +92,31 @@ def _about_logits(subject: Subject) -> Iterator[Finding]:
         raise ModelError(
             "sigmoid_outputs",
             f"every output is between 0 and 1, but rows sum to {float(sums.min()):.3g} to {float(sums.max()):.3g}: "
-            f"these look like sigmoids of a multi-label model, which is not supported; return the class scores",
+            f"these look like sigmoids of a multi-label model; for one use --decision multilabel --outputs probs "
+            f"(decision='multilabel', outputs='probs'), otherwise return the class scores",
         )
+    if subject.labels is None:
+        yield from _perhaps_labels(logits)
     if bool((torch.logsumexp(logits.double(), dim=1).abs() <= allowed).all()):
         yield Finding("log_softmax", "the outputs are log-probabilities (log-softmax); they serve as logits")
+
+
+def _perhaps_labels(logits: Tensor) -> Iterator[Finding]:
+    """Ask about outputs that look like several labels, each of which holds or not.
+
+    Training with the cross-entropy of a softmax leaves the sum of the class scores where it began, near 0; labels of
+    which few hold draw it far below, and then hold at none, one or several places at once.
+    """
+    if logits.shape[1] < 3 or len(logits) < ENOUGH_ROWS:
+        return
+    positive, low = (logits > 0).sum(dim=1), (logits.mean(dim=1) / logits.std(dim=1)).median()
+    none, several = (float(each.double().mean()) for each in (positive == 0, positive > 1))
+    if min(none, several) >= SEEN and float(low) < LOW:
+        yield Finding(
+            "perhaps_multilabel",
+            f"all outputs are below 0 in {none:.0%} of the rows looked at, and several above it in {several:.0%}: are "
+            f"these several labels, each of which holds or not? Then use --decision multilabel (decision='multilabel')",
+        )
 
 
 def _about_probabilities(subject: Subject) -> Iterator[Finding]:
@@ -182,6 +210,9 @@ def _refuse_masks(logits: Tensor) -> None:
 
 def check_duplicates(subject: Subject) -> Iterator[Finding | str]:
     """No two classes have the same logits."""
+    if not subject.decision.has_classes:
+        yield f"no classes: the decision is {subject.decision.explanation}"
+        return
     logits = subject.finite
     masked = _masked(logits)
     logits = logits[:, ~masked]

@@ -109,6 +109,10 @@ def plant(subject: Subject) -> Iterator[PlantResult]:
     Raises:
         ParameterError: there is no such score among the chosen ones, or no point with a prediction that is no tie.
     """
+    if not subject.decision.of_classes:
+        raise ParameterError(
+            "planted", f"boundaries are planted between classes; {subject.decision.label} decides something else"
+        )
     scores = _largest_budgets([score for score in subject.scores if can_be_planted(score)])
     if not scores:
         known = ", ".join(kind.name for kind in (*DISTANCES, *PROBABILITIES))

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from brittle.data.points import Batch
 from brittle.data.values import readable
+from brittle.decisions import Decision
 from brittle.model.classifier import Classifier
 
 
@@ -21,21 +22,23 @@ class Predictions:
     Attributes:
         batch: the batch.
         positions: which of its rows they are.
-        logits: their class scores, `[S, C]`, on the CPU.
+        logits: their class scores, `[S, C]`, on the CPU; or what another decision is taken from.
+        decision: what is decided from them.
     """
 
     batch: Batch
     positions: list[int]
     logits: Tensor
+    decision: Decision
 
     @classmethod
-    def of(cls, classifier: Classifier, batch: Batch, rows: int) -> Predictions:
+    def of(cls, classifier: Classifier, decision: Decision, batch: Batch, rows: int) -> Predictions:
         """Those of `batch`, from passes of at most `rows` rows."""
         read = readable(batch).cpu()
         with torch.no_grad():
-            logits = torch.cat([classifier(part).cpu() for part in batch.inputs[read].split(rows)])
-        finite = logits.isfinite().all(dim=1)
-        return cls(batch, read.nonzero().flatten()[finite].tolist(), logits[finite])
+            logits = torch.cat([classifier.read(part).cpu() for part in batch.inputs[read].split(rows)])
+        finite = logits.flatten(1).isfinite().all(dim=1)
+        return cls(batch, read.nonzero().flatten()[finite].tolist(), logits[finite], decision)
 
     @cached_property
     def confusion(self) -> Counter[tuple[int, int]]:
@@ -49,5 +52,16 @@ class Predictions:
     @property
     def right(self) -> tuple[int, int]:
         """How many of the labelled ones are predicted right, and how many there are."""
+        if not self.decision.of_classes:
+            return self._decided_right()
         correct = sum(count for (label, predicted), count in self.confusion.items() if label == predicted)
         return correct, sum(self.confusion.values())
+
+    def _decided_right(self) -> tuple[int, int]:
+        """The same of a decision that is no class, by the labels or the targets of the data."""
+        of_these = torch.tensor(self.positions, dtype=torch.int64)
+        labels, targets = self.batch.labels, self.batch.targets
+        labels = None if labels is None else torch.tensor(labels)[of_these]
+        decided = self.decision.decide(self.logits)
+        known = self.decision.right(decided, labels, None if targets is None else targets[of_these])
+        return known.count(True), len(known) - known.count(None)

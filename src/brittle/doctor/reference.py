@@ -24,7 +24,7 @@ class Reference:
     Attributes:
         rows: their rows in the data, `[R]`; none where none of the first can be read.
         inputs: `[R, *shape]`, on the classifier's device.
-        logits: `[R, C]`.
+        logits: what the decision is taken from, `[R, C]`.
     """
 
     rows: tuple[int, ...]
@@ -44,7 +44,7 @@ class Reference:
         if not self.rows:
             return self
         with torch.no_grad():
-            now = classifier(self.inputs)
+            now = classifier.read(self.inputs).flatten(1)
         found = excess(classifier, self.inputs, self.logits, now)
         if found is not None:
             raise changed_model(self.rows[found.row], where, found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from brittle.data.points import Batch, Points
 from brittle.data.values import readable, usable
+from brittle.decisions import Decision
 from brittle.doctor.first_pass import FirstPass, take_first_pass, untouched_copy
 from brittle.doctor.predictions import Predictions
 from brittle.doctor.reference import KEPT, Reference, changed_model
@@ -51,6 +52,9 @@ class Subject:
         seed: seed of the run.
         rows: most rows in one pass through the network.
         points: all points, or None where only the first are at hand.
+
+    Attributes that are derived:
+        decision: what the classifier decides. `classifier` is then one that is called for its numbers as they are.
     """
 
     classifier: Classifier
@@ -60,6 +64,10 @@ class Subject:
     seed: int
     rows: int
     points: Points | None = None
+    decision: Decision = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.decision, self.classifier = self.classifier.decision, self.classifier.undecided
 
     @cached_property
     def inputs(self) -> Tensor:
@@ -102,7 +110,7 @@ class Subject:
     @cached_property
     def predictions(self) -> Predictions:
         """What the model predicts for the rows of the whole batch."""
-        return Predictions.of(self.classifier, self.batch, self.rows)
+        return Predictions.of(self.classifier, self.decision, self.batch, self.rows)
 
     @cached_property
     def curved(self) -> Curved:

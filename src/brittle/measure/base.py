@@ -13,6 +13,7 @@ from torch import Tensor
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE
 from brittle.measure.forward import Clean, look
+from brittle.model.aside import Aside
 from brittle.model.classifier import Classifier
 from brittle.model.loading.named_code import failing, kind_of, refused
 
@@ -165,6 +166,7 @@ def look_for(
     seed: int,
     rows: int | None = None,
     confidence: float = CONFIDENCE,
+    aside: Aside | None = None,
 ) -> Clean:
     """The clean pass with what `needs` read of it: the graph where one differentiates it, the features where one does.
 
@@ -172,7 +174,7 @@ def look_for(
     """
     differentiate, observe = (any(getattr(need, use) for need in needs) for use in ("uses_graph", "uses_features"))
     kept = {"differentiate": differentiate, "observe": observe}
-    return look(classifier, inputs, ids, seed, rows=rows, **kept, confidence=confidence)
+    return look(classifier, inputs, ids, seed, rows=rows, **kept, confidence=confidence, aside=aside)
 
 
 def passes_of(taken: Mapping[Measurement, Any], clean: Clean) -> Tensor:

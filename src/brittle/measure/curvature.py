@@ -124,7 +124,7 @@ def log_odds_weights(clean: Clean) -> Tensor:
 def curved(need: Curvature, classifier: Classifier, clean: Clean, weights: Tensor) -> Curved:
     """The Laplacian of `sum_k w_k z_k` for `weights` `[B, C]`, by the method of `need`."""
     signs = Stream(Gaussian(1.0), clean.inputs, clean.ids, clean.seed, "curvature")
-    function = _weighted(classifier, weights)
+    function = _weighted(classifier, clean, weights)
     flat, kink = _look_around(classifier, clean, function, signs.draw(LOOKS))
     size = clean.inputs[0].numel()
     exact = need.exact(size)
@@ -133,7 +133,8 @@ def curved(need: Curvature, classifier: Classifier, clean: Clean, weights: Tenso
     spent = torch.full_like(clean.predicted, clean.passes + 4 + LOOKS)
     probes = torch.zeros_like(spent)
     if len(bent):
-        own, bending = clean.only(bent), _weighted(classifier, weights[bent])
+        own = clean.only(bent)
+        bending = _weighted(classifier, own, weights[bent])
         if exact:
             samples[bent, 0] = _exact(classifier, own, bending)
         else:
@@ -149,8 +150,8 @@ def standard_error(samples: Tensor) -> Tensor:
     return samples.std(dim=1) / count**0.5 if count > 1 else torch.zeros_like(samples[:, 0])
 
 
-def _weighted(classifier: Classifier, weights: Tensor) -> Function:
-    return lambda inputs, part: (classifier(inputs) * weights[part]).sum(dim=1)
+def _weighted(classifier: Classifier, clean: Clean, weights: Tensor) -> Function:
+    return lambda inputs, part: (clean.logits_of(classifier, inputs, part) * weights[part]).sum(dim=1)
 
 
 def _look_around(classifier: Classifier, clean: Clean, function: Function, directions: Tensor) -> tuple[Tensor, Tensor]:

@@ -85,7 +85,7 @@ class DirectionalSums:
     def add(self, chunk: NoiseChunk) -> None:
         """Differentiate at the copies of some pairs."""
         copies, repeats = chunk.inputs.requires_grad_(True), chunk.units * chunk.members
-        logits = self.classifier(copies)
+        logits = self.clean.logits_of(self.classifier, copies, chunk.rows)
         rise = -doubt(logits.double(), self.clean.predicted.repeat_interleave(repeats))
         gradient = self.classifier.gradient(rise, copies, keep=False).flatten(1).double()
         noise = (copies.detach() - self.clean.inputs.repeat_interleave(repeats, dim=0)).flatten(1).double()

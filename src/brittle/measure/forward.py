@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.estimate import CONFIDENCE
+from brittle.model.aside import Aside
 from brittle.model.classifier import Classifier
 
 ALL_CLASSES_UP_TO = 100
@@ -44,13 +45,14 @@ class Clean:
         inputs: `[B, *shape]`, in the declared units, on the classifier's device.
         ids: the id of each point, `[B]`, which keys its noise.
         seed: seed of the run.
-        logits: `[B, C]`.
+        logits: `[B, C]`; the margins of another decision than the predicted class as logits, `[0, -m_1, .., -m_K]`.
         rows: most rows in one pass through the network.
         graph: the inputs and logits of the same pass with the graph between them, until a Jacobian uses it up; or
             None.
         features: what the last linear layer saw in the same pass, `[B, d]`, where that was asked for; or None.
         confidence: of all intervals, for a measurement that goes on until its interval is good enough.
         wanted: the points whose numbers count, `[B]`; others only keep their place. None is all.
+        aside: what the points have beside their inputs, and what was decided at them; None where there is nothing.
     """
 
     inputs: Tensor
@@ -62,6 +64,19 @@ class Clean:
     features: Tensor | None = None
     confidence: float = CONFIDENCE
     wanted: Tensor | None = None
+    aside: Aside | None = None
+
+    def logits_of(self, classifier: Classifier, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Logits `[N, C]` of copies of the points, by what was decided at the points; counts `N` forward passes.
+
+        Args:
+            classifier: what the copies go through.
+            inputs: `[N, *shape]`.
+            rows: the position of the point that each of them is a copy of, `[N]`; None for one copy of every point.
+        """
+        if self.aside is None or rows is None:
+            return classifier(inputs, self.aside)
+        return classifier(inputs, self.aside.only(rows))
 
     @property
     def passes(self) -> int:
@@ -88,8 +103,9 @@ class Clean:
         """The points at the positions `rows`, without the graph of the pass."""
         ids = tuple(self.ids[row] for row in rows.tolist())
         wanted = None if self.wanted is None else self.wanted[rows]
+        aside = None if self.aside is None else self.aside.only(rows)
         parts = (self.inputs[rows], ids, self.seed, self.logits[rows], self.rows)
-        return Clean(*parts, confidence=self.confidence, wanted=wanted)
+        return Clean(*parts, confidence=self.confidence, wanted=wanted, aside=aside)
 
     def competitors(self, count: int | None = None) -> Tensor:
         """The `count` classes with the largest logits other than the predicted one, `[B, K]`, in class order.
@@ -111,6 +127,7 @@ def look(
     differentiate: bool = False,
     observe: bool = False,
     confidence: float = CONFIDENCE,
+    aside: Aside | None = None,
 ) -> Clean:
     """Send `inputs` once through the network.
 
@@ -121,7 +138,10 @@ def look(
         inputs = inputs.detach().to(classifier.device)
         # A copy that is made here can be differentiated with respect to, in any mode the inputs were made in.
         start = inputs.clone().requires_grad_(True) if differentiate else inputs
-        logits, features = classifier.observe(start) if observe else (classifier(start), None)
+        if observe:
+            logits, features = classifier.observe(start)
+        else:
+            (logits, aside), features = classifier.decide(start, aside), None
     graph = (start, logits) if differentiate else None
     features = None if features is None else features.detach()
-    return Clean(inputs, tuple(ids), seed, logits.detach(), rows, graph, features, confidence)
+    return Clean(inputs, tuple(ids), seed, logits.detach(), rows, graph, features, confidence, aside=aside)

@@ -55,6 +55,13 @@ class NoiseChunk:
         """The group of each unit, `[units]`."""
         return torch.arange(self.first, self.first + self.units, device=self.inputs.device) % GROUPS
 
+    @property
+    def rows(self) -> Tensor:
+        """The position of the point that each copy is one of, `[copies]`."""
+        copies = self.units * self.members
+        points = len(self.inputs) // copies
+        return torch.arange(points, device=self.inputs.device).repeat_interleave(copies)
+
     def unfold(self, values: Tensor) -> Tensor:
         """`values`, one row per copy, as `[B, units, members, *rest]`."""
         return values.view(-1, self.units, self.members, *values.shape[1:])

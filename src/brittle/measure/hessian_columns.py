@@ -75,7 +75,7 @@ def _measure(need: HessianColumns, classifier: Classifier, clean: Clean) -> Colu
     diagonal, beside = (torch.zeros(len(order), count, dtype=torch.float64, device=order.device) for _ in "ab")
 
     def rise(inputs: Tensor, part: Tensor) -> Tensor:
-        return -doubt(classifier(inputs).double(), clean.predicted[part])
+        return -doubt(clean.logits_of(classifier, inputs, part).double(), clean.predicted[part])
 
     for part, inputs, gradient in differentiable_gradients(classifier, clean, rise):
         slope[part] = gradient.detach().flatten(1).double().abs().sum(dim=1)

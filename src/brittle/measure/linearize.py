@@ -173,7 +173,7 @@ def _taxicab(jacobian: Tensor, kept: Tensor, predicted: Tensor) -> Tensor:
 
 def _differentiable(classifier: Classifier, clean: Clean) -> tuple[Tensor, Tensor]:
     inputs = clean.inputs.clone().requires_grad_(True)
-    return inputs, classifier(inputs)
+    return inputs, clean.logits_of(classifier, inputs)
 
 
 def _smoothed(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, kept: Tensor) -> list[Linearization]:

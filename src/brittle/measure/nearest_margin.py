@@ -122,7 +122,7 @@ class NearestMarginSums:
     def add(self, chunk: NoiseChunk) -> None:
         """Differentiate at the copies of some pairs."""
         inputs, clean = chunk.inputs.requires_grad_(True), self.clean
-        logits = self.classifier(inputs)
+        logits = clean.logits_of(self.classifier, inputs, chunk.rows)
         self.votes.add(chunk.unfold(logits.detach().double()))
         margin = nearest_margin(logits, clean.predicted.repeat_interleave(chunk.units * chunk.members))
         gradient = self.classifier.gradient(margin, inputs, keep=False)

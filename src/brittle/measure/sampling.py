@@ -94,7 +94,7 @@ class Sample(NoisyPasses[Sampled]):
 
     def sums(self, classifier: Classifier, clean: Clean) -> SamplePasses:
         """Of votes, margins and changes of the probability."""
-        return SamplePasses(classifier, self.clip, SampleSums.start(clean))
+        return SamplePasses(classifier, clean, self.clip, SampleSums.start(clean))
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,13 @@ class SamplePasses:
 
     Attributes:
         classifier: what the copies go through.
+        clean: the points.
         clip: whether they are clipped to its bounds.
         sums: over their logits.
     """
 
     classifier: Classifier
+    clean: Clean
     clip: bool
     sums: SampleSums
 
@@ -115,7 +117,7 @@ class SamplePasses:
         """The logits of the copies of a chunk, `[B, units, members, C]`, float64."""
         copies = chunk.inputs.clamp(*self.classifier.bounds) if self.clip else chunk.inputs
         with torch.no_grad():
-            return chunk.unfold(self.classifier(copies).double())
+            return chunk.unfold(self.clean.logits_of(self.classifier, copies, chunk.rows).double())
 
     def add(self, chunk: NoiseChunk) -> None:
         """Send the copies of some pairs through the network."""
@@ -209,7 +211,10 @@ class _Copies:
     def _complete(self, point: int, ends: set[int]) -> Mapping[int, Sampled]:
         """What one point's pairs show, by their number: mirror images of its single copies first, then whole pairs."""
         row = torch.tensor([point], device=self.clean.inputs.device)
-        clean, passes = self.clean.only(row), replace(self.passes, sums=pick(self.passes.sums, row))
+        clean, passes = (
+            self.clean.only(row),
+            replace(self.passes, clean=self.clean.only(row), sums=pick(self.passes.sums, row)),
+        )
         found: dict[int, Sampled] = {}
         for chunk in self.chunks({min(end, self.first) for end in ends}, MIRRORED, self.pairs, clean):
             assert self.unpaired is not None

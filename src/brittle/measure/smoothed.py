@@ -65,7 +65,7 @@ class LinearSums:
     def add(self, chunk: NoiseChunk) -> None:
         """Differentiate at the copies of some units."""
         inputs, clean, kept = chunk.inputs.requires_grad_(True), self.clean, self.kept
-        values = self.classifier(inputs)
+        values = clean.logits_of(self.classifier, inputs, chunk.rows)
         exact = chunk.unfold(values.detach().double())
         self.logits.index_add_(1, chunk.groups, exact.sum(2))
         self.margins.add(exact)

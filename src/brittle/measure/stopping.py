@@ -158,7 +158,8 @@ class _Counting:
         if self.need.clip:
             noisy = noisy.clamp(*classifier.bounds)
         with torch.no_grad():
-            logits = classifier(noisy).double().unflatten(0, (-1, copies))
+            logits = self.clean.logits_of(classifier, noisy, self.active.repeat_interleave(copies))
+        logits = logits.double().unflatten(0, (-1, copies))
         flipped, tied, finite = votes_of(logits, self.clean.predicted[self.active][:, None])
         found = [torch.ones_like(flipped), flipped, flipped & ~tied, tied, ~finite]
         self.counts[:, self.active] += torch.stack([each.sum(dim=1) for each in found])

@@ -5,26 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cached_property
+from copy import copy
+from functools import cached_property, partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from brittle.decisions import Decision, OneLogit, as_decision
+from brittle.decisions.undecided import Undecided
 from brittle.errors import ModelError, ParameterError
+from brittle.model.aside import Aside
 from brittle.model.bounds import check_bounds
 from brittle.model.caller_modes import standard_modes
 from brittle.model.evaluation_mode import check_mode, evaluation_mode
 from brittle.model.failures import NO_SECOND, WITHOUT_SECOND, differentiates_once, failures_in_one_sentence
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.in_use import check_not_in_use, in_use
-from brittle.model.outputs import OUTPUTS, logits_of, scores_of
+from brittle.model.outputs import OUTPUTS, check_decision, logits_of, numbers_of, scores_of
 from brittle.model.placement import place
 from brittle.model.preprocessing import channel_numbers, normalise
 from brittle.model.turns import PASSES
 
-WATCHER: ContextVar[Callable[[Classifier, Tensor, Tensor], None] | None] = ContextVar("watcher", default=None)
-"""Called with the classifier, the inputs and the logits of every pass that this thread makes; None for no watcher."""
+Watcher = Callable[["Classifier", Tensor, Tensor, Aside | None], None]
+"""Called with the classifier, the inputs of a pass, what `Classifier.read` makes of its output, and what the rows have
+beside their inputs."""
+
+WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+"""Called for every pass that this thread makes; None for no watcher."""
 
 
 class Classifier:
@@ -43,6 +51,8 @@ class Classifier:
         device: where the model and its inputs are moved; where the model's parameters are by default.
         source: where the model comes from (JSON values), for the record of a run.
         head: name of the last linear layer, for the scores that need features; found where it is not named.
+        decision: what is decided from the output, one of `brittle.decisions` or its word on the command line, such as
+            `top:5`; by default the predicted class.
 
     Attributes:
         forward_passes: rows sent forward through the model so far, or through its layers by a certificate.
@@ -54,7 +64,8 @@ class Classifier:
         was_training: whether the model was in training mode before it was last evaluated.
 
     Raises:
-        ParameterError: bounds that are not increasing, a std that is not positive, or unknown outputs.
+        ParameterError: bounds that are not increasing, a std that is not positive, unknown outputs or an unknown
+            decision, or one that is not taken from such outputs.
         ModelError: the model's parameters are on several devices, or some have no shape yet (lazy layers).
     """
 
@@ -69,9 +80,14 @@ class Classifier:
         device: str | torch.device | None = None,
         source: Mapping[str, Any] | None = None,
         head: str | None = None,
+        decision: Decision | str | None = None,
     ) -> None:
         if outputs not in OUTPUTS:
             raise ParameterError("outputs", f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
+        self.decision = as_decision(decision)
+        if isinstance(self.decision, OneLogit) and outputs == "logits":
+            outputs = "binary-logit"
+        check_decision(self.decision, outputs)
         self.model = model
         self.bounds = check_bounds(bounds)
         self.mean = channel_numbers("mean", mean)
@@ -93,15 +109,50 @@ class Classifier:
         model = getattr(self.model, "__name__", type(self.model).__name__)
         return f"Classifier({model}, bounds={self.bounds}, outputs={self.outputs!r}, device='{self.device}')"
 
-    def __call__(self, inputs: Tensor) -> Tensor:
+    def __call__(self, inputs: Tensor, aside: Aside | None = None) -> Tensor:
         """Logits `[B, C]` of `inputs`, `[B, *shape]`, in single precision or better; counts `B` forward passes.
+
+        With another decision than the predicted class they are its margins at `inputs` as logits,
+        `[0, -m_1, .., -m_K]`.
+
+        Args:
+            inputs: copies of points, or points.
+            aside: what each row has beside its input: what was decided at the point it is a copy of.
 
         Raises:
             ModelError: the model fails on this batch, or what it returns are not class scores.
+            ParameterError: nobody says what was decided, where the decision is not the predicted class.
         """
-        logits = self._logits(self._run(self.model, inputs), len(inputs))
-        self._notify(inputs, logits)
-        return logits
+        outputs = self.read(inputs, aside)
+        if self.decision.of_classes:
+            return outputs
+        if not self.decision.relative:
+            return self.decision.as_logits(outputs, outputs)
+        if aside is None or aside.decided is None:
+            raise ParameterError(
+                "decided",
+                f"the margins of the decision {self.decision.label} need what was decided at the point; a measurement "
+                f"asks clean.logits_of(classifier, copies, rows)",
+            )
+        return self.decision.as_logits(outputs, aside.decided)
+
+    def read(self, inputs: Tensor, aside: Aside | None = None) -> Tensor:
+        """What the decision is taken from, `[B, ...]`; logits `[B, C]` where it is the predicted class.
+
+        It depends on no other row and on no decision; counts `B` forward passes. Arguments and what is raised are
+        those of a call.
+        """
+        outputs = self._outputs(self._run(self.model, inputs, aside), len(inputs))
+        self._notify(inputs, outputs, aside)
+        return outputs
+
+    def decide(self, inputs: Tensor, aside: Aside | None = None) -> tuple[Tensor, Aside | None]:
+        """Logits of `inputs` as a call gives them, with the decision that is taken there; counts `B` forward passes."""
+        outputs = self.read(inputs, aside)
+        if self.decision.of_classes:
+            return outputs, aside
+        decided = self.decision.decide(outputs.detach())
+        return self.decision.as_logits(outputs, decided), Aside(decided, {} if aside is None else aside.tensors)
 
     def with_head(self, name: str | None) -> Classifier:
         """The same model under the same declaration, with the last linear layer `name`, and its passes not counted."""
@@ -114,7 +165,19 @@ class Classifier:
             device=self.device,
             source=self.source,
             head=name,
+            decision=self.decision,
         )
+
+    @property
+    def undecided(self) -> Classifier:
+        """The same model, called for its numbers as they are, whatever is decided from them; itself where that is the
+        predicted class. Its passes are not counted here."""
+        if self.decision.of_classes:
+            return self
+        other = copy(self)
+        other.decision = Undecided(self.decision)
+        other.forward_passes = other.backward_passes = 0
+        return other
 
     @cached_property
     def head(self) -> Head:
@@ -133,7 +196,7 @@ class Classifier:
             ModelError: there is no head, the logits are not what it gives, or the model fails on this batch.
         """
         output, features = self._run(self.head.observe, inputs)
-        logits, features = self._logits(output, len(inputs)), features.clone()
+        logits, features = self._outputs(output, len(inputs)), features.clone()
         self._notify(inputs, logits)
         if not self._head_agrees:
             check_head(self.head, features, logits)
@@ -228,7 +291,7 @@ class Classifier:
                 self.was_training = was_training
                 yield
 
-    def _run(self, call: Callable[[Tensor], Any], inputs: Tensor) -> Any:
+    def _run(self, call: Callable[..., Any], inputs: Tensor, aside: Aside | None = None) -> Any:
         """What `call` makes of `inputs` as the model sees them; counts `B` forward passes."""
         check_not_in_use(self)
         self.forward_passes += len(inputs)
@@ -237,7 +300,7 @@ class Classifier:
         ready = self._normalise(moved) if self.mean or self.std else moved.clone()
         check_mode(self.model)
         with PASSES.together(), failures_in_one_sentence("run on", inputs, self.device):
-            output = call(ready)
+            output = call(ready) if aside is None else call(ready, **aside.tensors)
         check_mode(self.model)
         return output
 
@@ -251,15 +314,16 @@ class Classifier:
                 )
         return normalise(inputs, inputs.new_tensor(self.mean or (0.0,)), inputs.new_tensor(self.std or (1.0,)))
 
-    def _logits(self, output: Any, rows: int) -> Tensor:
-        """Logits `[B, C]` of what the model returned; remembers in which form and precision it did."""
+    def _outputs(self, output: Any, rows: int) -> Tensor:
+        """What the decision is taken from; remembers in which form and precision the model returned it."""
         scores, self.taken = scores_of(output)
-        logits = logits_of(scores, rows, self.outputs)
+        read = logits_of if self.decision.of_classes else partial(numbers_of, decision=self.decision)
+        outputs = read(scores, rows, self.outputs)
         self.output_dtype = scores.dtype if scores.is_floating_point() else torch.float32
-        return logits
+        return outputs
 
-    def _notify(self, inputs: Tensor, logits: Tensor) -> None:
+    def _notify(self, inputs: Tensor, outputs: Tensor, aside: Aside | None = None) -> None:
         """Call the watcher of the passes of this thread."""
         watcher = WATCHER.get()
         if watcher is not None:
-            watcher(self, inputs, logits)
+            watcher(self, inputs, outputs.flatten(1), aside)

@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.errors import ModelError
+from brittle.decisions import Decision, MultiLabel, OneLogit, PredictedClass, SameTop
+from brittle.decisions.undecided import Undecided
+from brittle.errors import ModelError, ParameterError
 
 OUTPUTS = ("logits", "probs", "binary-logit")
 """What a model may return: class scores, class probabilities (their logarithm is taken), or one logit for class 1."""
@@ -36,6 +38,57 @@ def logits_of(scores: Tensor, rows: int, outputs: str) -> Tensor:
     if outputs == "probs":
         _check_probabilities(scores)
     return log_probabilities(scores) if outputs == "probs" else scores.clone()
+
+
+def numbers_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> Tensor:
+    """What another decision than the predicted class is taken from, `[B, ...]`, in single precision or better.
+
+    It shares no memory with `scores`. Probabilities become what the decision compares: logits of each label, logarithms
+    of those of classes.
+
+    Args:
+        scores: as the model returned them.
+        rows: number of inputs, `B`.
+        outputs: what they are, one of `OUTPUTS`.
+        decision: what is decided from them.
+
+    Raises:
+        ModelError: they are not one row for each input, or nothing that it can be decided from.
+    """
+    if scores.dim() == 1 and len(scores) == rows and decision.one_number:
+        scores = scores[:, None]
+    if scores.dim() == 0 or len(scores) != rows:
+        raise ModelError(
+            "output_shape",
+            f"{rows} inputs gave a result of shape {list(scores.shape)}; expected a row for each of them",
+        )
+    decision.check(scores)
+    numbers = scores.clone() if scores.dtype in (torch.float32, torch.float64) else scores.float()
+    if outputs != "probs":
+        return numbers
+    _check_probabilities(numbers)
+    logarithms = log_probabilities(numbers)
+    meant = decision.instead_of if isinstance(decision, Undecided) else decision
+    return logarithms - log_probabilities(1 - numbers) if isinstance(meant, MultiLabel) else logarithms
+
+
+def check_decision(decision: Decision, outputs: str) -> None:
+    """Raise unless `decision` can be taken from what a model is declared to return.
+
+    Raises:
+        ParameterError: it cannot.
+    """
+    only = {
+        "binary-logit": (OneLogit, PredictedClass, Undecided),
+        "probs": (PredictedClass, MultiLabel, SameTop, Undecided),
+    }
+    allowed = only.get(outputs)
+    fits = allowed is None or isinstance(decision, allowed)
+    if not fits or (outputs == "probs" and isinstance(decision, OneLogit)):
+        raise ParameterError(
+            "decision",
+            f"the decision {decision.label} is not taken from outputs={outputs}; leave out --outputs (outputs=)",
+        )
 
 
 def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from brittle.data import Batch
 from brittle.data.images import is_image, thumbnails
+from brittle.decisions import Decision
 from brittle.errors import ParameterError, listed
 from brittle.estimate import Estimate, Evidence, Status, parameters_json
 from brittle.measure import Clean, Measurement, NearestPoint, passes_of, take
@@ -34,7 +35,7 @@ def evaluate(
 ) -> dict[str, pa.Table]:
     """The rows of a batch, by the kinds of shard file that hold them."""
     found = _evaluate(classifier, batch, scores, seed, rows, confidence)
-    points, table = _rows(found, scores, classifier.dtype)
+    points, table = _rows(found, scores, classifier.decision, classifier.dtype)
     return {
         "points": points,
         "scores": table,
@@ -56,22 +57,29 @@ class _Evaluated:
 
     Attributes:
         batch: the points.
-        predicted: class index of each point, or None.
+        predicted: class index of each point, or what stands for what was decided (`Decision.codes`), or None.
+        decided: what was decided, in words, where it is no class; or None.
+        right: what the data say is right, in words, where it is no class; or None.
+        correct: whether what was decided is that; None where the data say nothing of it.
         status: how each point ended before any score.
         detail: what was found where it failed.
         passes: all passes spent on each point and, where it failed, on what stood in its place.
         estimates: one per score, over all points of the batch.
         nearest: for each score, the inputs with another prediction that it found, or None.
+        there: for each score what is decided at those of its inputs that a table holds; None where it found none.
         measured: positions in the batch of the points whose estimates count.
     """
 
     batch: Batch
     predicted: list[int | None]
+    decided: list[str | None]
+    correct: list[bool | None]
     status: list[Status]
     detail: list[str | None]
     passes: list[int]
     estimates: list[Estimate]
     nearest: list[NearestPoint | None]
+    there: list[_There | None]
     measured: list[int]
 
     def fail(self, position: int, status: Status, found: str) -> None:
@@ -90,12 +98,11 @@ def _evaluate(
         return found
     before = classifier.passes
     measured = take(needs, classifier, clean)
-    found.passes = _passes_of_points(needs, passes_of(measured, clean), classifier.passes - before, clean.passes)
-    labels = clean.predicted.tolist()
-    for position in found.measured:
-        found.predicted[position] = labels[position]
-    found.estimates = [estimate_of(score, measured, confidence, len(batch)) for score in scores]
     found.nearest = [score.counterexamples(measured) for score in scores]
+    found.there = [_decided_there(found, nearest, classifier, clean) for nearest in found.nearest]
+    found.passes = _passes_of_points(needs, passes_of(measured, clean), classifier.passes - before, clean.passes)
+    _note_decisions(found, classifier.decision, clean)
+    found.estimates = [estimate_of(score, measured, confidence, len(batch)) for score in scores]
     return found
 
 
@@ -103,9 +110,64 @@ def _begun(batch: Batch, scores: int) -> _Evaluated:
     """A batch of which nothing was found out but which inputs are not finite."""
     count = len(batch)
     nothing: list[NearestPoint | None] = [None] * scores
-    found = _Evaluated(batch, [None] * count, list(batch.status), list(batch.detail), [0] * count, [], nothing, [])
+    unknown: list[Any] = [None] * count
+    parts = (list(batch.status), list(batch.detail), [0] * count)
+    found = _Evaluated(batch, [*unknown], [*unknown], [*unknown], *parts, [], nothing, [None] * scores, [])
     _mark_nonfinite_inputs(found)
     return found
+
+
+def _note_decisions(found: _Evaluated, decision: Decision, clean: Clean) -> None:
+    """Note what was decided at the points that are measured, and whether the data say the same."""
+    batch, decided = found.batch, clean.predicted[:, None]
+    labels = None if batch.labels is None else torch.tensor(batch.labels)
+    if clean.aside is not None and clean.aside.decided is not None:
+        decided = clean.aside.decided
+    codes, right = decisions_of(decision, clean), decision.right(decided, labels, batch.targets)
+    words = [None] * len(batch) if decision.of_classes else decision.described(decided)
+    for position in found.measured:
+        found.predicted[position] = codes[position]
+        found.decided[position] = words[position]
+        found.correct[position] = right[position]
+
+
+@dataclass(frozen=True)
+class _There:
+    """What is decided at inputs with another decision than their points.
+
+    Attributes:
+        positions: of these points in the batch, `[K]`.
+        codes: the class there, or what stands for it (`Decision.codes`), `[K]`.
+        words: the decision in words where it is no class, `[K]`.
+    """
+
+    positions: list[int]
+    codes: Sequence[int | None]
+    words: Sequence[str | None]
+
+
+def _decided_there(
+    found: _Evaluated, nearest: NearestPoint | None, classifier: Classifier, clean: Clean
+) -> _There | None:
+    """What is decided at the inputs that a score found; where it is no class, by a pass of these inputs."""
+    if nearest is None:
+        return None
+    known = [position for position in found.measured if int(nearest.predicted[position]) >= 0]
+    decision = classifier.decision
+    if decision.of_classes or not known:
+        return _There(known, nearest.predicted[known].tolist(), [None] * len(known))
+    rows = torch.tensor(known, device=nearest.points.device)
+    beside = None if clean.aside is None else clean.aside.only(rows)
+    with torch.no_grad():
+        decided = decision.decide(classifier.read(nearest.points[rows], beside))
+    return _There(known, decision.codes(decided), decision.described(decided))
+
+
+def decisions_of(decision: Decision, clean: Clean) -> list[int | None]:
+    """What was decided at each point as the number that tables hold: the predicted class, or `Decision.codes`."""
+    if clean.aside is None or clean.aside.decided is None:
+        return clean.predicted.tolist()
+    return decision.codes(clean.aside.decided)
 
 
 def _passes_of_points(needs: Iterable[Measurement], said: Tensor, spent: int, clean: int) -> list[int]:
@@ -159,14 +221,14 @@ def _look(
     inputs = found.batch.inputs.clone()
     inputs[[not each for each in sound]] = classifier.bounds[0]
     clean = look_for(needs, classifier, inputs, found.batch.ids, seed, rows, confidence)
-    _mark_bad_outcomes(found, clean)
+    _mark_bad_outcomes(found, clean, classifier.decision)
     wanted = [status.has_value for status in found.status]
     found.measured = [position for position, sound in enumerate(wanted) if sound]
     return replace(clean, wanted=torch.tensor(wanted, device=clean.logits.device))
 
 
-def _mark_bad_outcomes(found: _Evaluated, clean: Clean) -> None:
-    classes = clean.logits.shape[1]
+def _mark_bad_outcomes(found: _Evaluated, clean: Clean, decision: Decision) -> None:
+    classes, labelled = clean.logits.shape[1], decision.classes_of(clean.logits, clean.aside and clean.aside.decided)
     broken = (~clean.logits.isfinite()).sum(dim=1).tolist()
     for position, count in enumerate(broken):
         label = None if found.batch.labels is None else found.batch.labels[position]
@@ -174,25 +236,28 @@ def _mark_bad_outcomes(found: _Evaluated, clean: Clean) -> None:
             continue
         if count:
             found.fail(position, Status.NONFINITE_LOGITS, f"{count} of {classes} logits are NaN or infinite")
-        elif label is not None and not 0 <= label < classes:
-            found.fail(position, Status.LABEL_RANGE, f"label {label}, the model has 0..{classes - 1}")
+        elif label is not None and labelled is not None and not 0 <= label < labelled:
+            found.fail(position, Status.LABEL_RANGE, f"label {label}, the model has 0..{labelled - 1}")
 
 
-def _rows(found: _Evaluated, scores: Sequence[Score], dtype: torch.dtype | None) -> tuple[pa.Table, pa.Table]:
+def _rows(
+    found: _Evaluated, scores: Sequence[Score], decision: Decision, dtype: torch.dtype | None
+) -> tuple[pa.Table, pa.Table]:
     """The rows of a batch: one per point, and one per point and score, point by point.
 
     `dtype` is what the network computes in, as `Classifier.dtype` says it.
     """
     batch = found.batch
-    labels = batch.labels or [None] * len(batch)
-    known = [None if None in (label, own) else label == own for label, own in zip(labels, found.predicted, strict=True)]
+    labels = _label_codes(batch, decision)
     points = {
         "point": batch.ids,
         "row": batch.rows,
         "name": batch.names or [None] * len(batch),
         "label": labels,
         "predicted": found.predicted,
-        "correct": known,
+        "decided": found.decided,
+        "target": [None] * len(batch) if batch.targets is None else decision.target_words(batch.targets),
+        "correct": found.correct,
         "status": [status.slug for status in found.status],
         "detail": found.detail,
         "passes": found.passes,
@@ -214,19 +279,27 @@ def _rows(found: _Evaluated, scores: Sequence[Score], dtype: torch.dtype | None)
     return pa.Table.from_pydict(points, schema=POINTS), pa.Table.from_pylist(rows, schema=SCORES)
 
 
+def _label_codes(batch: Batch, decision: Decision) -> Sequence[int | None]:
+    """What the data say is right for each point, as the number that tables hold; None where they do not say it."""
+    if batch.targets is not None:
+        return decision.target_codes(batch.targets)
+    return batch.labels or [None] * len(batch)
+
+
 def _counterexamples(
     found: _Evaluated, scores: Sequence[Score], bounds: tuple[float, float], dtype: torch.dtype | None
 ) -> pa.Table:
     """A row for every point and score that found an input with another prediction; `dtype` as in `_rows`."""
     rows: list[dict[str, Any]] = []
-    for score, nearest in zip(scores, found.nearest, strict=True):
-        if nearest is None:
+    for score, nearest, there in zip(scores, found.nearest, found.there, strict=True):
+        if nearest is None or there is None:
             continue
-        known = [position for position in found.measured if int(nearest.predicted[position]) >= 0]
+        known = there.positions
         inputs, points = found.batch.inputs[known], nearest.points[known].cpu()
         columns = {
             "point": [found.batch.ids[position] for position in known],
-            "predicted": nearest.predicted[known].tolist(),
+            "predicted": there.codes,
+            "decided": there.words,
             "image": thumbnails(points, bounds) or [None] * len(known),
             "difference": thumbnails(_magnified(points - inputs, bounds), bounds) or [None] * len(known),
             "input": _kept(found.batch, points, dtype, points.flatten(1).isfinite().all(1).tolist()),

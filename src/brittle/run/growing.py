@@ -18,7 +18,7 @@ from brittle.estimate import Status
 from brittle.intervals import sequence_successes
 from brittle.measure import Clean, SampleUntil, StoppedVotes
 from brittle.measure.rows import join
-from brittle.run.evaluation import cells, evaluate, look_at
+from brittle.run.evaluation import cells, decisions_of, evaluate, look_at
 from brittle.run.growth import Continued, Growth, ScoreKey
 from brittle.run.job import Job
 from brittle.scores.sound import estimate_of
@@ -194,7 +194,7 @@ class _Visit:
         assert isinstance(need, SampleUntil)
         clean = look_at(job.classifier, batch, [need], job.seed, job.rows, job.confidence)
         assert clean is not None  # points are open only where they were measured
-        self._check_predicted(batch, clean.predicted.tolist())
+        self._check_predicted(batch, decisions_of(job.classifier.decision, clean))
         order = sorted((at for at, start in enumerate(starts) if start is not None), key=lambda at: not starts[at])
         begun = sum(bool(starts[at]) for at in order)
         votes = self._votes(one, need, clean, batch, order[:begun], order[begun:])

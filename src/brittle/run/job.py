@@ -171,8 +171,8 @@ class Job:
             rows, inputs = subject.kept
             if not rows:
                 return Reference((), inputs, inputs)
-            self.classifier(subject.other_inputs())
-            return Reference(rows, inputs, self.classifier(inputs))
+            self.classifier.read(subject.other_inputs())
+            return Reference(rows, inputs, self.classifier.read(inputs).flatten(1))
 
     def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:
         """The batches of a shard, with the rows of `lost` marked."""

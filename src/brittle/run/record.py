@@ -13,6 +13,7 @@ from importlib import metadata
 import torch
 from torch import nn
 
+from brittle.decisions import Decision
 from brittle.doctor import Diagnosis, Finding, about_accuracy, about_orientation
 from brittle.model.classifier import Classifier
 from brittle.model.loading.weights import state_digest
@@ -53,16 +54,21 @@ class RunningRecord:
     account: Account = field(default_factory=Account)
 
     @classmethod
-    def start(cls, fixed: RunRecord, diagnosis: Diagnosis, created: str | None = None) -> RunningRecord:
+    def start(
+        cls, fixed: RunRecord, diagnosis: Diagnosis, decision: Decision, created: str | None = None
+    ) -> RunningRecord:
         """The record of a run that is about to start, with what looking at its first points showed.
 
         Args:
             fixed: what is known of the run, from `describe`.
             diagnosis: what looking at its first points showed.
+            decision: what the classifier decides.
             created: when the run began, where it goes on; None is now.
         """
         model = replace(fixed.model, classes=diagnosis.classes, taken=diagnosis.taken)
-        data = replace(fixed.data, input_shape=tuple(diagnosis.input_shape))
+        names = decision.code_names(fixed.data.class_names, diagnosis.classes)
+        decided = None if decision.of_classes or names is None else tuple(names)
+        data = replace(fixed.data, input_shape=tuple(diagnosis.input_shape), decided_names=decided)
         begun = replace(fixed, model=model, data=data, doctor=diagnosis.examined, created=created or _now())
         return cls(begun, list(diagnosis.findings), diagnosis.classes)
 
@@ -71,7 +77,8 @@ class RunningRecord:
         account, exif = self.account, self.fixed.data.exif
         self.fixed = replace(self.fixed, seconds=seconds, finished=_now())
         self.findings += about_orientation(account.turned, account.points, applied=exif == "apply")
-        if self.fixed.data.chosen_from is None:  # those that are wrong may have been chosen for it
+        of_classes = self.fixed.model.decision is None
+        if of_classes and self.fixed.data.chosen_from is None:  # those that are wrong may have been chosen for it
             self.findings += about_accuracy(account.correct, account.labelled, self.classes, self.confusion)
 
     @property
@@ -134,6 +141,8 @@ def _describe_model(classifier: Classifier) -> ModelRecord:
         "mean": classifier.mean,
         "std": classifier.std,
         "outputs": classifier.outputs,
+        "decision": None if classifier.decision.of_classes else classifier.decision.label,
+        "decision_parameters": None if classifier.decision.of_classes else classifier.decision.parameters,
         "head": classifier.head_name,
         "parameters": sum(parameter.numel() for parameter in parameters),
         "dtype": ", ".join(dtypes) or None,
@@ -145,6 +154,7 @@ def _describe_data(job: Job) -> DataRecord:
     points = job.points
     names = None if points.class_names is None else list(points.class_names)
     content = dict(points.provenance) | {"class_names": names, "labelled": points.labels is not None}
+    content["labelled"] |= content.get("targets") is not None
     return record_of(DataRecord, content, "the provenance of the data")
 
 

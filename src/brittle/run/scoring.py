@@ -30,6 +30,7 @@ from brittle.run.workers import Expected, Workers
 from brittle.scores import Score
 from brittle.scores.call import check_classifier, check_seed
 from brittle.scores.outside import check_scores
+from brittle.scores.serving import check_all_serve
 from brittle.scores.until import drawn_until
 from brittle.store.account import FIRST_ROWS, Account
 from brittle.store.folder import RunFolder, check_free
@@ -178,7 +179,9 @@ def execute(
         diagnosis = _examine(job, options)
         assert diagnosis.reference is not None
         reference = diagnosis.reference.checked(job.classifier, "when the run begins")
-        record = RunningRecord.start(fixed, diagnosis, None if before is None else before.created)
+        record = RunningRecord.start(
+            fixed, diagnosis, job.classifier.decision, None if before is None else before.created
+        )
         if folder is not None and before is not None and growth is None:
             folder.begin(record.now)
         _Execution(job, options, folder, record, reference, keep, growth).carry_out()
@@ -354,7 +357,8 @@ def make_job(
         DataError: the data do not fit the declaration.
     """
     check_kinds(classifier, scores)
-    points = as_points(data, classifier.bounds)
+    check_all_serve(scores, classifier)
+    points = as_points(data, classifier.bounds, classifier.decision.targets)
     _check_parameters(scores, seed, batch_size, confidence)
     first = next(iter(points.batches(1)))
     rows = batch_size or default_rows(first.inputs, classifier.device)

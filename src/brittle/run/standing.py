@@ -18,6 +18,7 @@ from brittle.data import Batch
 from brittle.doctor.reference import Reference
 from brittle.doctor.rounding import allowed, excess, precision_of
 from brittle.errors import ModelError
+from brittle.model.aside import Aside
 from brittle.model.classifier import WATCHER, Classifier
 
 BATCHES = 8
@@ -38,7 +39,8 @@ class Kept:
         what: which it is, in words.
         rows: rows of the pass.
         inputs: `[1, *shape]`.
-        logits: `[1, C]`.
+        aside: what it has beside its input, or None.
+        logits: what the decision is taken from, `[1, C]`.
         explained: what rounding explains of its logits, `[1, C]`.
         recorded: whether gradients were recorded in the pass; it is looked at again where they are not.
     """
@@ -46,6 +48,7 @@ class Kept:
     what: str
     rows: int
     inputs: Tensor
+    aside: Aside | None
     logits: Tensor
     explained: Tensor
     recorded: bool
@@ -101,7 +104,7 @@ class Standing:
             self.reference.checked(self.classifier, f"at the end of shard {self.shard}")
         for kept in self._kept:
             with torch.no_grad():
-                alone = self.classifier(kept.inputs)
+                alone = self.classifier.read(kept.inputs, kept.aside).flatten(1)
             found = excess(self.classifier, kept.inputs, kept.logits, alone, kept.explained)
             if found is not None:
                 self._check_recorded(kept, alone)
@@ -117,7 +120,8 @@ class Standing:
         if not kept.recorded:
             return
         with torch.enable_grad():
-            again = self.classifier(kept.inputs.clone().requires_grad_(True)).detach()
+            inputs = kept.inputs.clone().requires_grad_(True)
+            again = self.classifier.read(inputs, kept.aside).flatten(1).detach()
         found = excess(self.classifier, kept.inputs, alone, again, kept.explained)
         if found is not None:
             raise ModelError(
@@ -127,7 +131,7 @@ class Standing:
                 f"compute the same in both",
             )
 
-    def _keep_row(self, classifier: Classifier, inputs: Tensor, logits: Tensor) -> None:
+    def _keep_row(self, classifier: Classifier, inputs: Tensor, logits: Tensor, aside: Aside | None) -> None:
         """Keep a row of this pass, if it is one of those that are looked at."""
         if classifier is not self.classifier or self._batch is None:
             return
@@ -144,4 +148,5 @@ class Standing:
         at = f"row {rows[row]}" if clean else f"a copy of one of the rows {rows[0]} to {rows[-1]}"
         explained = allowed(logits, precision_of(classifier))[row : row + 1]
         own, found = (part[row : row + 1].detach().clone() for part in (inputs, logits))
-        self._kept.append(Kept(at, len(inputs), own, found, explained, recorded))
+        beside = None if aside is None else aside.only(torch.tensor([row], device=logits.device))
+        self._kept.append(Kept(at, len(inputs), own, beside, found, explained, recorded))

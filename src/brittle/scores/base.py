@@ -20,6 +20,7 @@ from brittle.model.classifier import Classifier
 from brittle.noise import Gaussian, Noise
 from brittle.scores.call import apply
 from brittle.scores.options import NO_OPTION, options_of
+from brittle.scores.serving import Serves, check_serves
 from brittle.scores.sound import check_parameters, estimate_of, needs_of
 
 LARGEST_PROBIT = 37.5
@@ -48,6 +49,8 @@ class Score(ABC):
             does.
         model: what says a flip probability that no noisy copy showed, such as `the normal model`; None where nothing
             does.
+        serves: which decisions of a classifier it is about: `all` that have margins, those with a `probability` of
+            their own (the predicted class, one logit, one label), or `classes` alone.
     """
 
     name: ClassVar[str]
@@ -60,6 +63,7 @@ class Score(ABC):
     colour: ClassVar[int | None] = None
     preference: ClassVar[float | None] = None
     model: ClassVar[str | None] = None
+    serves: ClassVar[Serves] = "classes"
 
     @property
     @abstractmethod
@@ -107,6 +111,7 @@ class Score(ABC):
             True
         """
         check_parameters(self)
+        check_serves(self, classifier)
         return apply(needs_of(self), partial(estimate_of, self), classifier, x, ids, seed, confidence)
 
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None:

@@ -19,6 +19,7 @@ from brittle.noise import Gaussian, Sphere
 from brittle.scores.base import NoiseScore, clean_status, finish, mark
 from brittle.scores.first_order_change import absolute_moment
 from brittle.scores.probability_change import PROBABILITY_CHANGE
+from brittle.scores.serving import Serves
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class ChangeBound(NoiseScore):
     quantity: ClassVar[str] = PROBABILITY_CHANGE
     cost: ClassVar[str] = "3 + columns"
     reference: ClassVar[str] = "Yang et al. (TMLR 2023), equation 7, corrected"
+    serves: ClassVar[Serves] = "probability"
     explanation: ClassVar[str] = (
         "An upper bound on the mean size of that change, for the second-order model of the probability."
     )

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from brittle.estimate import Direction
 from brittle.scores.one_pass import MOST_CLASSES, OnePass, OnePassScore
+from brittle.scores.serving import Serves
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Entropy(OnePassScore):
     title: ClassVar[str] = "Entropy"
     quantity: ClassVar[str] = "entropy"
     reference: ClassVar[str] = "Shannon (1948)"
+    serves: ClassVar[Serves] = "probability"
     explanation: ClassVar[str] = "How widely the model spreads its probabilities; smaller is surer."
     safer: ClassVar[Direction] = "lower"
     colour: ClassVar[int | None] = 14

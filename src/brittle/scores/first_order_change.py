@@ -15,6 +15,7 @@ from brittle.scores.derivatives import derivatives
 from brittle.scores.linear import linear_detail, linear_status, margins
 from brittle.scores.options import option
 from brittle.scores.probability_change import PROBABILITY_CHANGE, check_statistic
+from brittle.scores.serving import Serves
 
 STATISTICS = ("variance", "absolute")
 """What is said of the change `dp`: `Var[dp]`, `E|dp|`. Its mean has no first order."""
@@ -54,6 +55,7 @@ class FirstOrderChange(NoiseScore):
     quantity: ClassVar[str] = PROBABILITY_CHANGE
     cost: ClassVar[str] = "1 + C"
     reference: ClassVar[str] = "Yang et al. (TMLR 2023), equation 4"
+    serves: ClassVar[Serves] = "probability"
     explanation: ClassVar[str] = "Variance and mean size of that change if the probability were its tangent."
     colour: ClassVar[int | None] = 18
 

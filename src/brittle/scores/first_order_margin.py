@@ -14,6 +14,7 @@ from brittle.norms import DUAL_ORDER, check_norm
 from brittle.scores.base import Score, finish
 from brittle.scores.linear import linear_detail, linear_status, margins
 from brittle.scores.options import option
+from brittle.scores.serving import Serves
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class FirstOrderMargin(Score):
     quantity: ClassVar[str] = "distance"
     cost: ClassVar[str] = "1 + C"
     reference: ClassVar[str] = "Moosavi-Dezfooli et al. (CVPR 2016)"
+    serves: ClassVar[Serves] = "all"
     explanation: ClassVar[str] = "The distance to the nearest decision boundary if the model were its tangent."
     safer: ClassVar[Direction] = "higher"
     colour: ClassVar[int | None] = 9

@@ -16,6 +16,7 @@ from brittle.measure.nearest.nearest import check_search
 from brittle.norms import DUAL_ORDER
 from brittle.scores.base import Score, clean_status, finish, mark
 from brittle.scores.options import option
+from brittle.scores.serving import Serves
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class InputMargin(Score):
     quantity: ClassVar[str] = "distance"
     cost: ClassVar[str] = "by effort"
     reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 2.1"
+    serves: ClassVar[Serves] = "all"
     explanation: ClassVar[str] = (
         "The distance to the nearest input found with another prediction: an upper bound, as attacks may miss a "
         "nearer one. Many passes."

@@ -21,6 +21,7 @@ from brittle.scores.base import Score, finish, initial_status, mark
 from brittle.scores.derivatives import derivatives, laplacians
 from brittle.scores.linear import linear_detail, linear_status, margins
 from brittle.scores.options import option
+from brittle.scores.serving import Serves
 
 METHODS = ("auto", "gram", "exact", "probes")
 """How the Laplacian is found: `gram` is its first term alone."""
@@ -65,6 +66,7 @@ class Laplacian(Score):
     quantity: ClassVar[str] = "laplacian"
     cost: ClassVar[str] = "7 + C, and 34 where the network bends"
     reference: ClassVar[str] = "Yang et al. (TMLR 2023), theorem 1"
+    serves: ClassVar[Serves] = "probability"
     explanation: ClassVar[str] = (
         "The trace of the second derivatives of the predicted probability: which way small noise moves it on average. "
         "Blind to kinks around the point."

@@ -8,6 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from brittle.scores.one_pass import LARGEST, OnePass, OnePassScore
+from brittle.scores.serving import Serves
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class LogitMargin(OnePassScore):
     title: ClassVar[str] = "Logit margin"
     quantity: ClassVar[str] = "logit_margin"
     reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 3"
+    serves: ClassVar[Serves] = "all"
     explanation: ClassVar[str] = "The gap between the largest logit and the second."
     colour: ClassVar[int | None] = 8
     most: ClassVar[float] = 2.0 * LARGEST

@@ -8,6 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from brittle.scores.one_pass import MOST_CLASSES, OnePass, OnePassScore
+from brittle.scores.serving import Serves
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class MaxProbability(OnePassScore):
     title: ClassVar[str] = "Maximum probability"
     quantity: ClassVar[str] = "probability"
     reference: ClassVar[str] = "Hendrycks, Gimpel (ICLR 2017)"
+    serves: ClassVar[Serves] = "probability"
     explanation: ClassVar[str] = "The model's own confidence: the largest probability."
     colour: ClassVar[int | None] = 12
     least: ClassVar[float] = 1.0 / MOST_CLASSES

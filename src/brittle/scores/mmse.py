@@ -26,6 +26,7 @@ from brittle.scores.by_copies import Draft, NoisyCopies, conclude
 from brittle.scores.evidence import Interval, modelled_by_one
 from brittle.scores.linear import orthant_flips, sigmoid_flips
 from brittle.scores.options import option
+from brittle.scores.serving import Serves
 
 DRAWS = 20
 """Noisy copies per point and sigma by default: each costs a Jacobian."""
@@ -118,6 +119,7 @@ class MMSE(_Smoothed):
     name: ClassVar[str] = "mmse"
     title: ClassVar[str] = "MMSE"
     reference: ClassVar[str] = "Han et al. (UAI 2024), definition 3, corrected"
+    serves: ClassVar[Serves] = "all"
     explanation: ClassVar[str] = (
         "Averages logits and gradients at noisy copies of the point (SmoothGrad), adds what the gradients vary to the "
         "variance, then integrates as taylor does."
@@ -169,6 +171,7 @@ class MMSEMVS(_Smoothed):
     name: ClassVar[str] = "mmse_mvs"
     title: ClassVar[str] = "MMSE, multivariate sigmoid"
     reference: ClassVar[str] = "Han et al. (UAI 2024), section 3.2.3"
+    serves: ClassVar[Serves] = "all"
     explanation: ClassVar[str] = "As mmse, with a logistic formula in place of the normal integral."
     colour: ClassVar[int | None] = 3
     preference: ClassVar[float | None] = 4
@@ -211,6 +214,7 @@ class MMSEMargin(NoiseScore):
     title: ClassVar[str] = "MMSE of the nearest margin"
     cost: ClassVar[str] = "1 + 2 draws per sigma"
     reference: ClassVar[str] = "brittle"
+    serves: ClassVar[Serves] = "all"
     explanation: ClassVar[str] = (
         "Averages only the nearest margin (to one other class) and its gradient; one backward pass a draw."
     )

@@ -16,6 +16,7 @@ from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
 from brittle.scores.evidence import Interval, counted, doubtful, evidence_of, judge, modelled, vote_detail
 from brittle.scores.monte_carlo import SampledScore
+from brittle.scores.serving import Serves
 
 DRAWS = 100
 """Noisy copies per point and sigma by default."""
@@ -132,6 +133,7 @@ class Moments(ModelledScore):
     name: ClassVar[str] = "moments"
     title: ClassVar[str] = "Moments"
     reference: ClassVar[str] = "brittle"
+    serves: ClassVar[Serves] = "all"
     explanation: ClassVar[str] = (
         "Fits a normal distribution to the decision margins of a few noisy copies and integrates it. No gradients; "
         "resolves probabilities very near 1."

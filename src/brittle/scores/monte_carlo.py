@@ -18,6 +18,7 @@ from brittle.measure.stopping_rule import StoppingRule
 from brittle.scores.base import NoiseScore, finish, initial_status, mark, nonfinite_detail
 from brittle.scores.evidence import Interval, counted, judge, vote_detail
 from brittle.scores.options import option
+from brittle.scores.serving import Serves
 
 DRAWS = 1000
 """Noisy copies per point and sigma by default."""
@@ -94,6 +95,7 @@ class MonteCarlo(SampledScore):
     name: ClassVar[str] = "monte_carlo"
     title: ClassVar[str] = "Monte Carlo"
     reference: ClassVar[str] = "Han et al. (UAI 2024), section 3.1"
+    serves: ClassVar[Serves] = "all"
     explanation: ClassVar[str] = (
         "The share of noisy copies that keep the prediction. Unbiased, and its interval is exact; it needs many "
         "passes and cannot tell points apart that no draw flips."

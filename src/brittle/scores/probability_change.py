@@ -19,6 +19,7 @@ from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
 from brittle.scores.evidence import FEWEST_UNITS, deviation_factors
 from brittle.scores.monte_carlo import SampledScore
 from brittle.scores.options import option
+from brittle.scores.serving import Serves
 
 STATISTICS = ("mean", "variance", "absolute")
 """What is said of the change `dp`: `E[dp]`, `Var[dp]`, `E|dp|`."""
@@ -78,6 +79,7 @@ class ProbabilityChange(ChangeScore):
     title: ClassVar[str] = "Probability change"
     quantity: ClassVar[str] = PROBABILITY_CHANGE
     reference: ClassVar[str] = "Yang et al. (TMLR 2023), equation 1"
+    serves: ClassVar[Serves] = "probability"
     explanation: ClassVar[str] = (
         "How noise changes the predicted probability, sampled: its mean, variance and mean size."
     )

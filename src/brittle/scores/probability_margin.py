@@ -8,6 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from brittle.scores.one_pass import OnePass, OnePassScore
+from brittle.scores.serving import Serves
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class ProbabilityMargin(OnePassScore):
     title: ClassVar[str] = "Probability margin"
     quantity: ClassVar[str] = "probability"
     reference: ClassVar[str] = "Scheffer et al. (IDA 2001)"
+    serves: ClassVar[Serves] = "probability"
     explanation: ClassVar[str] = "The gap between the largest probability and the second."
     colour: ClassVar[int | None] = 13
     most: ClassVar[float] = 1.0

@@ -17,6 +17,7 @@ from brittle.scores.base import NoiseScore, finish, initial_status, mark
 from brittle.scores.evidence import Interval
 from brittle.scores.options import option
 from brittle.scores.rare_ways import RareNumber, Ways, counted
+from brittle.scores.serving import Serves
 
 COPIES = 200
 """Noisy copies in a level by default."""
@@ -70,6 +71,7 @@ class RareEvent(NoiseScore):
     title: ClassVar[str] = "Rare events"
     cost: ClassVar[str] = "1 + copies where they flip, about 8,000 per sigma at 1e-6"
     reference: ClassVar[str] = "Au, Beck (2001); Owen et al. (2019)"
+    serves: ClassVar[Serves] = "all"
     explanation: ClassVar[str] = (
         "Flip probabilities that no count reaches, by subset simulation, stretched noise and importance sampling: a "
         "number where they agree, elsewhere an upper bound. Many passes."

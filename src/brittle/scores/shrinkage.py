@@ -16,6 +16,7 @@ from brittle.scores.base import in_place
 from brittle.scores.evidence import counted
 from brittle.scores.moments import ModelledScore, conclude
 from brittle.scores.options import option
+from brittle.scores.serving import Serves
 
 DRAWS = 200
 """Noisy copies per point and sigma at most by default; where none of the first 60 flips, a prediction holds at 0.9."""
@@ -86,6 +87,7 @@ class Shrinkage(ModelledScore):
     title: ClassVar[str] = "Shrinkage"
     cost: ClassVar[str] = "1 + draws per sigma, three tenths of them at clear points"
     reference: ClassVar[str] = "brittle"
+    serves: ClassVar[Serves] = "all"
     explanation: ClassVar[str] = (
         "Mixes the share of a few noisy copies that flip with a normal model of their margins, and trusts the model as "
         "far as these copies look normal. No gradients."

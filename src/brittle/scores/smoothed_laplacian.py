@@ -12,6 +12,7 @@ from brittle.intervals import student
 from brittle.measure import Directional, Measurement, Sample, Sampled, SampleGradient
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
 from brittle.scores.probability_change import ChangeScore, change_detail, change_interval, change_status
+from brittle.scores.serving import Serves
 
 FORMS = ("change", "gradient")
 """From probabilities alone, or from gradients."""
@@ -51,6 +52,7 @@ class SmoothedLaplacian(ChangeScore):
     quantity: ClassVar[str] = "laplacian"
     cost: ClassVar[str] = "1 + draws per sigma, 1 + 2 draws by gradients"
     reference: ClassVar[str] = "brittle"
+    serves: ClassVar[Serves] = "probability"
     explanation: ClassVar[str] = (
         "The Laplacian of the probability averaged over noise: the sampled change, in the Laplacian's unit."
     )

@@ -13,6 +13,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import FLIP_PROBABILITY, Direction, Parameters
 from brittle.scores.evidence import no_copies
 from brittle.scores.one_pass import OnePass, OnePassScore
+from brittle.scores.serving import Serves
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Softmax(OnePassScore):
     title: ClassVar[str] = "Softmax"
     quantity: ClassVar[str] = FLIP_PROBABILITY
     reference: ClassVar[str] = "Han et al. (UAI 2024), section 3.2.3"
+    serves: ClassVar[Serves] = "probability"
     explanation: ClassVar[str] = "The model's own confidence in its prediction. It knows nothing of the noise."
     safer: ClassVar[Direction] = "lower"
     colour: ClassVar[int | None] = 7

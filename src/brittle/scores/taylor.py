@@ -10,6 +10,7 @@ from brittle.estimate import Estimate
 from brittle.measure import Linearize, Measurement
 from brittle.scores.base import NoiseScore
 from brittle.scores.linear import orthant_flips, sigmoid_flips
+from brittle.scores.serving import Serves
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Taylor(_AtPoint):
     name: ClassVar[str] = "taylor"
     title: ClassVar[str] = "Taylor"
     reference: ClassVar[str] = "Han et al. (UAI 2024), definition 2"
+    serves: ClassVar[Serves] = "all"
     explanation: ClassVar[str] = (
         "Replaces the model by its tangent at the point, for which the probability is known. Cheap; only as good as "
         "the tangent."
@@ -84,6 +86,7 @@ class TaylorMVS(_AtPoint):
     name: ClassVar[str] = "taylor_mvs"
     title: ClassVar[str] = "Taylor, multivariate sigmoid"
     reference: ClassVar[str] = "Han et al. (UAI 2024), section 3.2.3"
+    serves: ClassVar[Serves] = "all"
     explanation: ClassVar[str] = "As taylor, with a logistic formula in place of the normal integral."
     colour: ClassVar[int | None] = 6
     preference: ClassVar[float | None] = 6

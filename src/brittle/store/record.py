@@ -22,7 +22,7 @@ from brittle.store.files.strict_json import FormatProblem, Rule, convert
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-FORMAT = 5
+FORMAT = 6
 """Version of the run folder's layout."""
 
 SAME: Mapping[str, bool] = {"same_run": True}
@@ -73,6 +73,8 @@ class ModelRecord:
         std: what the difference is divided by, likewise.
         outputs: what the network returns, `logits` or another word of `brittle.model.outputs.OUTPUTS`.
         head: name of the last linear layer, or None.
+        decision: what is decided from the output, such as `multilabel` or `top:5`; None is the predicted class.
+        decision_parameters: its parameters that are not those by default.
         parameters: how many numbers it has learned.
         dtype: of these.
         file: where its code or archive lies.
@@ -95,6 +97,8 @@ class ModelRecord:
     mean: tuple[float, ...] | None = field(default=None, metadata=SAME)
     std: tuple[float, ...] | None = field(default=None, metadata=SAME)
     head: str | None = field(default=None, metadata=SAME)
+    decision: str | None = field(default=None, metadata=SAME)
+    decision_parameters: Mapping[str, Parameter | None] | None = field(default=None, metadata=SAME)
     dtype: str | None = field(default=None, metadata=SAME)
     file: str | None = field(default=None, metadata=OTHER)
     weights: str | None = field(default=None, metadata=OTHER)
@@ -126,9 +130,11 @@ class DataRecord:
         resize: height and width to which they were brought, or the shorter side alone, or None.
         center_crop: height and width of their middle that was kept, or None.
         mode: what they were converted to, where that was asked for.
-        class_names: in the order of their index, or None.
+        class_names: in the order of their index, or None; of the labels, where several may hold.
+        decided_names: names of what stands for a decision that is no class, such as sets of labels; or None.
         feature_names: of the numbers of an input, in the order of its axes (C order), or None.
-        labelled: whether the points have labels.
+        labelled: whether the points have labels, or targets.
+        targets: how many numbers are right for a point, several labels among them, where it has no class; or None.
         labels_sha256: digest of the file of labels, where these lie in one of their own.
         labels: where it lies.
         path: file or folder, or None.
@@ -155,8 +161,10 @@ class DataRecord:
     center_crop: tuple[int, ...] | None = field(default=None, metadata=SAME)
     mode: str | None = field(default=None, metadata=SAME)
     class_names: tuple[str, ...] | None = field(default=None, metadata=SAME)
+    decided_names: tuple[str, ...] | None = field(default=None, metadata=OTHER)
     feature_names: tuple[str, ...] | None = field(default=None, metadata=SAME)
     labelled: bool = field(default=False, metadata=SAME)
+    targets: Count | None = field(default=None, metadata=SAME)
     labels_sha256: str | None = field(default=None, metadata=SAME)
     labels: str | None = field(default=None, metadata=OTHER)
     code: Mapping[str, str] | None = field(default=None, metadata=SAME)
@@ -164,6 +172,11 @@ class DataRecord:
     files: tuple[str, ...] | None = field(default=None, metadata=OTHER)
     other_files: Count | None = field(default=None, metadata=OTHER)
     input_shape: tuple[int, ...] | None = field(default=None, metadata=OTHER)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the classes of labels and predictions, or of what stands for them, in the order of their number."""
+        return self.decided_names or self.class_names or ()
 
 
 @checked

@@ -11,6 +11,8 @@ POINTS = pa.schema(
         pa.field("name", pa.string()),
         pa.field("label", pa.int64()),
         pa.field("predicted", pa.int64()),
+        pa.field("target", pa.string()),
+        pa.field("decided", pa.string()),
         pa.field("correct", pa.bool_()),
         pa.field("status", pa.string(), nullable=False),
         pa.field("detail", pa.string()),
@@ -19,9 +21,10 @@ POINTS = pa.schema(
         pa.field("input", pa.binary()),
     ]
 )
-"""One row per point: its id, position and name in the data, label, predicted class, what was wrong with it if
-anything, all passes spent on it, a PNG thumbnail where the input is an image, and the input itself where it is none and
-small (`brittle.store.inputs`)."""
+"""One row per point: its id, position and name in the data, label and predicted class; where the decision is no class,
+what the data say and what was decided in words (several labels are a class, too: a number whose bits they are); whether
+both agree, what was wrong with it if anything, all passes spent on it, a PNG thumbnail where the input is an image, and
+the input itself where it is none and small (`brittle.store.inputs`)."""
 
 SCORES = pa.schema(
     [
@@ -49,13 +52,15 @@ COUNTEREXAMPLES = pa.schema(
         pa.field("point", pa.string(), nullable=False),
         pa.field("score", pa.string(), nullable=False),
         pa.field("parameters", pa.string(), nullable=False),
-        pa.field("predicted", pa.int64(), nullable=False),
+        pa.field("predicted", pa.int64()),
+        pa.field("decided", pa.string()),
         pa.field("image", pa.binary()),
         pa.field("difference", pa.binary()),
         pa.field("input", pa.binary()),
     ]
 )
-"""One row per point and score that found an input with another prediction: the class there, and, where inputs are
+"""One row per point and score that found an input with another prediction: the class there, or what is
+decided there in words (as for points), and, where inputs are
 images, PNG thumbnails of it and of the difference, magnified to the full range around mid-grey; that input itself where
 inputs are no images and small."""
 

@@ -271,7 +271,7 @@ class Search:
 
     def _forward(self, rows: Tensor, points: Tensor) -> Tensor:
         self._count(rows)
-        return self._classifier(points.view(len(points), *self._clean.inputs.shape[1:]))
+        return self._clean.logits_of(self._classifier, points.view(len(points), *self.shape), rows)
 
     def _gradient(self, rows: Tensor, values: Tensor, points: Tensor, *, keep: bool) -> Tensor:
         """Gradient of each row's value, zero where it is not finite or where the model has none."""

@@ -157,7 +157,7 @@ def _look(
     predicted = clean.predicted[rows.points]
     with torch.set_grad_enabled(gradient):
         copies = copies.detach().requires_grad_(gradient)
-        logits = classifier(copies)
+        logits = clean.logits_of(classifier, copies, rows.points)
         every = margins_of(logits, predicted).double() / rows.scales
         finite = every.detach().nan_to_num(nan=-torch.inf).scatter(1, predicted[:, None], torch.inf)
         competitors = torch.where(rows.chosen >= 0, rows.chosen, finite.argmin(dim=1))

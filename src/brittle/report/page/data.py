@@ -18,6 +18,7 @@ from brittle.analysis.overview import LIMIT, overview
 from brittle.analysis.overview_text import LARGEST, RESTS, STEEP, chosen_sentence, next_steps, where_to_run
 from brittle.estimate import MOST_DRAWS, Status, parameters_json
 from brittle.report.contents import Contents
+from brittle.report.page.answers import Answers
 from brittle.report.page.inputs import page_inputs
 from brittle.report.page.packed import packed
 from brittle.report.page.pictures import MAX_PAIR_BYTES, MAX_PAIRS, PER_SIDE, address, decoded, sheets
@@ -35,22 +36,23 @@ def page_data(contents: Contents) -> dict[str, object] | None:
     if not contents.points.num_rows or not columns:
         return None
     others = [_other(contents, name, other, columns) for name, other in contents.others.items()]
+    answers = Answers([contents, *(other.contents for other in others)])
     by = spoken if spoken is not None else columns[0]
     order = _least_safe_first(by)
     limit = by.limit if by.is_probability and by.limit is not None else LIMIT
     return {
-        **_points(contents, others),
+        **_points(contents, answers),
         "limit": limit,
         "chosen": chosen_sentence(contents.points.num_rows, contents.record.data.chosen_from),
         "identity": _identity(contents),
-        "runs": _runs(contents, others, limit),
+        "runs": _runs(contents, others, answers, limit),
         "columns": _all_columns(contents, columns, others),
         "by": [column.label for column in columns].index(by.label),
         "rests": {kind.slug: words for kind, words in RESTS.items()},
         "mostDraws": [MOST_DRAWS, LARGEST, STEEP],
         "statuses": {status.slug: status.sentence for status in Status},
         "pictures": _pictures(contents, order),
-        "nearest": _nearest(contents, order),
+        "nearest": _nearest(contents, answers, order),
         "inputs": page_inputs(contents),
     }
 
@@ -79,7 +81,7 @@ def _other(contents: Contents, name: str, other: Contents, columns: Sequence[Col
     return _Other(show(name, 40), other, points, shared)
 
 
-def _points(contents: Contents, others: Sequence[_Other]) -> dict[str, object]:
+def _points(contents: Contents, answers: Answers) -> dict[str, object]:
     """What is known of the points apart from their scores: names, rows, labels, and what was wrong with them."""
     ids = contents.points["point"].to_pylist()
     return {
@@ -88,22 +90,22 @@ def _points(contents: Contents, others: Sequence[_Other]) -> dict[str, object]:
         "names": _texts(contents.points["name"].to_pylist()),
         "rows": packed(contents.points["row"].to_numpy(), "f8"),
         "details": _texts(contents.points["detail"].to_pylist()),
-        "classes": _class_names(contents, others),
-        "label": packed(_classes(contents, "label"), "f8"),
+        "classes": answers.names,
+        "label": packed(answers.of(contents, "label"), "f8"),
     }
 
 
-def _runs(contents: Contents, others: Sequence[_Other], limit: float) -> list[dict[str, object]]:
+def _runs(contents: Contents, others: Sequence[_Other], answers: Answers, limit: float) -> list[dict[str, object]]:
     """This run and the others; of the others the commands that go on with them at `limit`, too."""
-    own = _run("this run", contents, contents.points["point"].to_pylist())
-    return [own, *(_run(other.name, other.contents, other.points) | _next(other, limit) for other in others)]
+    own = _run("this run", answers, contents, contents.points["point"].to_pylist())
+    return [own, *(_run(other.name, answers, other.contents, other.points) | _next(other, limit) for other in others)]
 
 
-def _run(name: str, contents: Contents, points: Sequence[str | None]) -> dict[str, object]:
+def _run(name: str, answers: Answers, contents: Contents, points: Sequence[str | None]) -> dict[str, object]:
     """What a run says of each of these points: whether it holds it, what it predicts, and whether that is right."""
     own = contents.points["point"].to_pylist()
     correct = contents.points["correct"].to_pandas().map({True: 1, False: 0}).fillna(2)
-    predicted, right = pd.Series(_classes(contents, "predicted"), index=own), pd.Series(correct.tolist(), index=own)
+    predicted, right = pd.Series(answers.of(contents, "predicted"), index=own), pd.Series(correct.tolist(), index=own)
     held = pd.Series(1, index=own)
     return {
         "name": name,
@@ -214,19 +216,6 @@ def _least_safe_first(column: Column) -> NDArray[np.intp]:
     return np.argsort(values.to_numpy(dtype=np.float64), kind="stable")  # NaN last
 
 
-def _classes(contents: Contents, field: str) -> NDArray[np.float64]:
-    """The class of each point; -1 for none."""
-    return contents.points[field].to_pandas().fillna(-1).to_numpy(np.float64)
-
-
-def _class_names(contents: Contents, others: Sequence[_Other]) -> dict[str, str]:
-    """Names of the classes that points and the inputs near them have in any run, by their numbers."""
-    runs = (contents, *(other.contents for other in others))
-    seen = {number for run in runs for field in ("label", "predicted") for number in _classes(run, field).tolist()}
-    seen |= {float(number) for number in contents.counterexamples["predicted"].to_pylist()}
-    return {str(int(number)): contents.class_text(number) for number in sorted(seen) if number >= 0}
-
-
 def _texts(texts: Sequence[object]) -> dict[str, object] | None:
     """Texts, each once, and which of them every point has, -1 for none; None where no point has any."""
     codes, names = pd.factorize(pd.Series(texts, dtype=object))
@@ -251,23 +240,24 @@ def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] 
     return {"side": made.side, "perSide": PER_SIDE, "sheets": [*made.images], "tiles": packed(made.tiles, "i4")}
 
 
-def _nearest(contents: Contents, order: NDArray[np.intp]) -> list[dict[str, object]]:
+def _nearest(contents: Contents, answers: Answers, order: NDArray[np.intp]) -> list[dict[str, object]]:
     """The nearest inputs with another prediction: of the least safe points with their images, as far as room is."""
     rank = {point: place for place, point in enumerate(order.tolist())}
     place_of = {point: place for place, point in enumerate(contents.points["point"].to_pylist())}
     labels = {(one.score, parameters_json(one.parameters)): one.label for one in contents.columns}
+    rows = contents.counterexamples.to_pylist()
     found = sorted(
-        (row for row in contents.counterexamples.to_pylist() if row["point"] in place_of),
-        key=lambda row: rank[place_of[row["point"]]],
+        (pair for pair in zip(rows, answers.nearest(contents), strict=True) if pair[0]["point"] in place_of),
+        key=lambda pair: rank[place_of[pair[0]["point"]]],
     )
     images = contents.points["image"].to_pylist()
     entries, pairs, room = [], 0, MAX_PAIR_BYTES
-    for row in found:
+    for row, number in found:
         own, other = images[place_of[row["point"]]], row["image"]
         entry: dict[str, object] = {
             "point": place_of[row["point"]],
             "score": labels.get((row["score"], row["parameters"]), row["score"]),
-            "predicted": row["predicted"],
+            "predicted": number,
         }
         if pairs < MAX_PAIRS and decoded(own) is not None and decoded(other) is not None:
             size = len(cast("bytes", own)) + len(other)

@@ -1,0 +1,139 @@
+"""What every decision is: margins that are all positive while it holds.
+
+The decision is taken at the point `x`, from what the model returns there. At another input `x'` it still holds where
+every one of its margins `m_1 .. m_K` is positive. Scores of the average case estimate `P(all m_k > 0)` under noise,
+those of the worst case look for the nearest `x'` with a margin below 0. A margin of exactly 0 is a tie.
+
+Measurements read the margins as logits `[0, -m_1, .., -m_K]`: the first of these classes wins while the decision holds,
+and the difference of its logit from another is that margin.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from brittle.errors import ModelError
+from brittle.estimate import Parameters
+
+
+@dataclass(frozen=True)
+class Decision(ABC):
+    """What a model decides.
+
+    A decision of your own is `brittle.decisions.Custom`, with a function.
+
+    Class attributes:
+        name: what the command line and the record of a run call it.
+        explanation: what is decided, in a few words that a report shows: "the prediction is ...".
+        one_number: whether a model may return one number a row, `[B]`.
+        targets: whether what is right for a point is no class, but several labels or numbers.
+        relative: whether its margins are about what was decided at the point.
+    """
+
+    name: ClassVar[str]
+    explanation: ClassVar[str]
+    one_number: ClassVar[bool] = False
+    relative: ClassVar[bool] = True
+    targets: ClassVar[bool] = False
+
+    @property
+    def of_classes(self) -> bool:
+        """Whether it is the predicted class, of which the model's class scores are read as they are."""
+        return False
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the labels of data that are classes say something of it."""
+        return self.of_classes
+
+    @property
+    def has_probability(self) -> bool:
+        """Whether the softmax of `[0, -m]` is the model's own probability that the decision is right."""
+        return False
+
+    @abstractmethod
+    def decide(self, outputs: Tensor) -> Tensor:
+        """What is kept of a decision, a row for each of `outputs` `[B, ...]`."""
+
+    @abstractmethod
+    def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
+        """The margins `[N, K]` at `outputs` `[N, ...]` of what was `decided`, a row for each of them."""
+
+    @abstractmethod
+    def described(self, decided: Tensor) -> list[str]:
+        """What was decided, in words, for each row of `decided`."""
+
+    def codes(self, decided: Tensor) -> list[int | None]:
+        """What was decided as a number that `code_names` names, for each row; None where it is no such number."""
+        return [None] * len(decided)
+
+    def target_codes(self, targets: Tensor) -> list[int | None]:
+        """What is right as such a number, for each row of `targets` `[B, R]`."""
+        return [None] * len(targets)
+
+    def target_words(self, targets: Tensor) -> list[str]:
+        """What is right, in words, for each row of `targets`."""
+        return [numbers(row) for row in targets.tolist()]
+
+    def classes_of(self, logits: Tensor, decided: Tensor | None) -> int | None:
+        """How many classes a label may be of; None where labels are no classes."""
+        return None
+
+    def code_names(self, names: Sequence[str] | None, outputs: int) -> Sequence[str] | None:
+        """Names of the numbers of `codes`, from those of a model's `outputs`; None where there are none."""
+        return names
+
+    def right(self, decided: Tensor, labels: Tensor | None, targets: Tensor | None) -> list[bool | None]:
+        """Whether what was decided is what the data say, for each row; None where they say nothing of it.
+
+        Args:
+            decided: what `decide` kept.
+            labels: class index of each row, `[B]`, or None.
+            targets: several labels or numbers of each, `[B, R]`, or None.
+        """
+        return [None] * len(decided)
+
+    @property
+    def parameters(self) -> Parameters:
+        """Its fields, as the record of a run holds them; those of their default left out."""
+        return {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
+
+    @property
+    def label(self) -> str:
+        """The decision as the command line writes it, such as `top:5`."""
+        return self.name
+
+    def as_logits(self, outputs: Tensor, decided: Tensor) -> Tensor:
+        """The margins as logits, `[0, -m_1, .., -m_K]`, `[N, 1 + K]`."""
+        margins = self.margins(outputs, decided)
+        return torch.cat((torch.zeros_like(margins[:, :1]), -margins), dim=1)
+
+    def check(self, outputs: Tensor) -> None:
+        """Raise unless this can be decided from `outputs` `[B, ...]`.
+
+        Raises:
+            ModelError: it cannot.
+        """
+        if outputs.dim() != 2:
+            raise ModelError(
+                "output_shape",
+                f"{len(outputs)} inputs gave a result of shape {list(outputs.shape)}; the decision {self.label} needs "
+                f"[{len(outputs)}, numbers]",
+            )
+
+
+def numbers(values: Any) -> str:
+    """Numbers in a few digits, with commas."""
+    return ", ".join(f"{value:.4g}" for value in values)
+
+
+def alone(given: Sequence[float]) -> float | tuple[float, ...]:
+    """The only one of some numbers, or all of them."""
+    values = tuple(map(float, given))
+    return values[0] if len(values) == 1 else values

@@ -1,0 +1,124 @@
+"""A decision that a function of the user's compares."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import ClassVar
+
+from torch import Tensor
+
+from brittle.decisions.base import Decision
+from brittle.errors import ModelError, ParameterError
+from brittle.estimate import Parameters
+
+Compare = Callable[[Tensor, Tensor], Tensor]
+"""From what the model returns `[N, ...]` and what it returned at the point `[N, ...]`, row by row, to margins `[N, K]`
+or `[N]`."""
+
+
+@dataclass(frozen=True)
+class Custom(Decision):
+    """Whatever a function says: `compare(output, output at the point)` is positive while "it is the same".
+
+    Such as the overlap of two masks minus one half, or how far apart the first two of a ranking are. Scores of sampled
+    copies ask for the sign alone. Scores with gradients differentiate the function, so it must be made of operations
+    that PyTorch differentiates; a step has no gradient, and `brittle doctor` says so.
+
+    Attributes:
+        compare: from `[N, ...]` and `[N, ...]`, row by row, to `[N]` or `[N, K]`: all positive while it holds.
+        name_of: what tables and reports call it; the function's name by default.
+        described_as: what was decided, in words, from one row of the output; a report shows nothing by default.
+
+    Raises:
+        ParameterError: `compare` is no function.
+
+    Example:
+        >>> import torch, brittle
+        >>> def overlap(mask, mask_at_point):
+        ...     own, there = (each > 0 for each in (mask_at_point.flatten(1), mask.flatten(1)))
+        ...     return (own & there).sum(1) / (own | there).sum(1).clamp_min(1) - 0.5
+        >>> network = torch.nn.Conv2d(1, 1, 3, padding=1)
+        >>> classifier = brittle.Classifier(network, decision=brittle.decisions.Custom(overlap))
+        >>> found = brittle.scores.MonteCarlo(sigma=0.1, draws=20)(classifier, torch.rand(2, 1, 8, 8))
+        >>> bool(((0 <= found.value) & (found.value <= 1)).all())
+        True
+    """
+
+    compare: Compare
+    name_of: str | None = None
+    described_as: Callable[[Tensor], str] | None = field(default=None, compare=False)
+
+    name: ClassVar[str] = "custom"
+    explanation: ClassVar[str] = "what a function of the user's compares"
+    one_number: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not callable(self.compare):
+            raise ParameterError(
+                "decision", f"Custom takes a function of two outputs that gives margins; found {self.compare!r:.60}"
+            )
+
+    @property
+    def label(self) -> str:
+        """Such as `custom:overlap`."""
+        return f"{self.name}:{self.name_of or getattr(self.compare, '__name__', type(self.compare).__name__)}"
+
+    @property
+    def parameters(self) -> Parameters:
+        """The name of the function, and the digest of its code where it has any that can be read."""
+        return {"function": self.label.partition(":")[2], "sha256": code_digest(self.compare)}
+
+    def decide(self, outputs: Tensor) -> Tensor:
+        """The output at the point, `[B, ...]`."""
+        return outputs
+
+    def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
+        """What the function gives, `[N, K]`.
+
+        Raises:
+            ModelError: that is not a row of numbers for each output.
+        """
+        found = self.compare(outputs, decided)
+        if isinstance(found, Tensor) and found.dim() == 1:
+            found = found[:, None]
+        fine = isinstance(found, Tensor) and found.dim() == 2 and len(found) == len(outputs) and found.shape[1] > 0
+        if not fine or found.is_complex():
+            seen = f"a tensor of shape {list(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+            raise ModelError(
+                "output_shape",
+                f"the function of the decision {self.label} gave {seen} for {len(outputs)} outputs; expected margins "
+                f"[{len(outputs)}] or [{len(outputs)}, K], positive while the decision holds",
+            )
+        return found if found.is_floating_point() else found.to(decided.dtype)
+
+    def described(self, decided: Tensor) -> list[str]:
+        """What the user's function says."""
+        return ["" if self.described_as is None else self.described_as(row) for row in decided]
+
+    def check(self, outputs: Tensor) -> None:
+        """Any tensor with a row for each input can be compared."""
+
+
+def code_digest(function: object) -> str | None:
+    """sha256 of a function's compiled code, its constants and defaults; None where it has none that can be read."""
+    called = function if hasattr(function, "__code__") else vars(type(function)).get("__call__")
+    code = getattr(called, "__code__", None)
+    if not isinstance(code, CodeType):
+        return None
+    digest = hashlib.sha256()
+    _add(digest, code)
+    digest.update(repr(getattr(function, "__defaults__", None)).encode())
+    return digest.hexdigest()
+
+
+def _add(digest: hashlib._Hash, code: CodeType) -> None:
+    digest.update(code.co_code)
+    digest.update(repr((code.co_names, code.co_varnames)).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _add(digest, constant)
+        else:
+            digest.update(repr(constant).encode())

@@ -1,0 +1,54 @@
+"""Which decisions a score is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar, Literal, Protocol
+
+from brittle.decisions import Decision
+from brittle.errors import ParameterError
+from brittle.model.classifier import Classifier
+
+Serves = Literal["all", "probability", "classes"]
+"""All decisions, which have margins; those with a probability of their own; the predicted class alone."""
+
+
+class Serving(Protocol):
+    """What is asked of a score."""
+
+    name: ClassVar[str]
+    serves: ClassVar[Serves]
+
+
+def serves(score: Serving | type[Serving], decision: Decision) -> bool:
+    """Whether `score` is about such a decision."""
+    if decision.of_classes or score.serves == "all":
+        return True
+    return score.serves == "probability" and decision.has_probability
+
+
+def check_serves(score: Serving, classifier: object) -> None:
+    """Raise unless `score` is about what `classifier` decides.
+
+    Raises:
+        ParameterError: it is not.
+    """
+    if not isinstance(classifier, Classifier) or serves(score, classifier.decision):
+        return
+    decision = classifier.decision
+    about = "a probability of the decision" if score.serves == "probability" else "the scores of classes"
+    raise ParameterError(
+        "score_decision",
+        f"{score.name} reads {about}, which {decision.label} ({decision.explanation}) does not have; use shrinkage, "
+        f"monte_carlo, moments, taylor, input_margin or another score of margins",
+    )
+
+
+def check_all_serve(scores: Iterable[Serving], classifier: Classifier) -> None:
+    """Raise unless every one of `scores` is about what `classifier` decides.
+
+    Raises:
+        ParameterError: one is not.
+    """
+    for score in scores:
+        check_serves(score, classifier)

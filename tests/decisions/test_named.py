@@ -1,0 +1,84 @@
+"""Decisions by their words, and what they refuse."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import brittle
+from brittle.decisions import Custom, Decision, MultiLabel, OneLogit, PredictedClass, SameTop, Within, as_decision
+from brittle.decisions.by_user import code_digest
+from brittle.errors import ParameterError
+
+WORDS: dict[str, Decision] = {
+    "class": PredictedClass(),
+    "one-logit": OneLogit(),
+    "multilabel": MultiLabel(),
+    "multilabel:3": MultiLabel(only=3),
+    "top:5": SameTop(5),
+    "within:0.1": Within(0.1),
+    "within:0.1,2": Within((0.1, 2)),
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_is_a_decision_and_back(word: str) -> None:
+    assert as_decision(word) == WORDS[word]
+    assert WORDS[word].label == word
+
+
+def test_nothing_is_the_predicted_class() -> None:
+    assert as_decision(None) == PredictedClass() == brittle.Classifier(torch.nn.Linear(2, 2)).decision
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["", "classes", "top:x", "top:0", "within", "within:", "within:-1", "class:1", "multilabel:-1", "custom"],
+)
+def test_other_words_are_refused(word: str) -> None:
+    with pytest.raises(ParameterError) as found:
+        as_decision(word)
+    assert found.value.code == "decision"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SameTop(1.5),  # type: ignore[arg-type]
+        lambda: Within(float("nan")),
+        lambda: Within(()),
+        lambda: MultiLabel(threshold=float("inf")),
+        lambda: MultiLabel(only=True),
+        lambda: Custom("overlap"),  # type: ignore[arg-type]
+        lambda: as_decision(5),  # type: ignore[arg-type]
+        lambda: brittle.Classifier(torch.nn.Linear(2, 2), outputs="probs", decision=Within(0.1)),
+        lambda: brittle.Classifier(torch.nn.Linear(2, 2), outputs="binary-logit", decision="multilabel"),
+        lambda: brittle.Classifier(torch.nn.Linear(2, 2), outputs="probs", decision="one-logit"),
+    ],
+)
+def test_what_is_no_decision_is_refused(make) -> None:
+    with pytest.raises(ParameterError) as found:
+        make()
+    assert found.value.code == "decision"
+
+
+def test_one_logit_is_the_outputs_of_that_name() -> None:
+    classifier = brittle.Classifier(torch.nn.Linear(2, 1), decision="one-logit")
+    assert classifier.outputs == "binary-logit"
+    assert classifier(torch.rand(3, 2)).shape == (3, 2)
+
+
+def test_another_function_has_another_digest() -> None:
+    """Its constants and what it calls count; its name does not."""
+
+    def half(new, old):
+        return new - old + 0.5
+
+    def also_half(new, old):
+        return new - old + 0.5
+
+    def third(new, old):
+        return new - old + 0.3
+
+    assert code_digest(half) == code_digest(also_half) != code_digest(third)
+    assert code_digest(max) is None
