@@ -87,6 +87,42 @@ LEAN = "doctor/test_company.py::test_rows_that_lean_on_each_other_are_refused"
 PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is_scored"
 
 MUTATIONS = (
+    # Noise.
+    mutation(
+        "noise that is not added has no mirror image", "noise/stream.py",
+        "        if tuple(signs) != (1,):\n", "        if False:\n",
+        "noise/test_transform.py::test_no_copy_has_a_mirror_image",
+    ),
+    mutation(
+        "a transform with randomness of its own is refused", "noise/transform.py",
+        "    if not torch.equal(one, other):\n", "    if False:\n",
+        "noise/test_transform.py::test_a_function_that_cannot_be_noise_is_refused",
+    ),
+    mutation(
+        "a transform gives finite numbers", "noise/transform.py",
+        "    if not bool(found.isfinite().all()):\n", "    if False:\n",
+        "noise/test_transform.py::test_a_function_that_cannot_be_noise_is_refused",
+    ),
+    mutation(
+        "the generators that all share are seeded for a copy", "noise/transform.py",
+        "    seed(generator.initial_seed())\n", "",
+        "noise/test_transform.py::test_generators_that_all_share_are_seeded_for_each_copy",
+    ),
+    mutation(
+        "moments refuses noise without pairs", "scores/moments.py",
+        "        if not self.noise.added:\n", "        if False:\n",
+        "noise/test_transform.py::test_scores_that_need_a_covariance_or_pairs_refuse_it_by_name",
+    ),
+    mutation(
+        "two functions of one name are refused", "scores/outside.py",
+        "    if known.setdefault(called, noise).fn is not noise.fn:\n", "    if False:\n",
+        "noise/test_transform.py::test_two_functions_of_one_name_are_refused",
+    ),
+    mutation(
+        "a run knows the code of its transform", "noise/transform.py",
+        '"code": code_digest(fn)}', '"code": called}',
+        "noise/test_transform.py::test_a_run_is_not_resumed_with_another_function",
+    ),
     # The run folder.
     mutation(
         "bytes of a shard are flushed to the disk", "store/files/writing.py",

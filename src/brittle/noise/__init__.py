@@ -1,4 +1,4 @@
-"""Noise: families with a sampler keyed by point and, where there is one, a covariance."""
+"""Noise: families with a sampler keyed by point and, where there is one, a covariance; and random functions."""
 
 from brittle.noise.base import Noise, at_one, identity
 from brittle.noise.families import (
@@ -14,6 +14,7 @@ from brittle.noise.families import (
     Uniform,
 )
 from brittle.noise.stream import Stream
+from brittle.noise.transform import Transform, Transforming
 
 __all__ = [
     "FAMILIES",
@@ -27,6 +28,8 @@ __all__ = [
     "Noise",
     "Sphere",
     "Stream",
+    "Transform",
+    "Transforming",
     "Uniform",
     "at_one",
     "identity",

@@ -37,6 +37,7 @@ class Noise(ABC):
         normal: whether its draws are jointly normal, so that every linear function of them is; said beside `draw`.
         fixed_length: whether every draw has the length `sigma sqrt(n)`; said beside `draw`.
         explanation: how it is distributed, in a few words that a report shows; where empty, the report shows its name.
+        unit: of `sigma`, where that is not in pixel units.
 
     Raises:
         ParameterError: `sigma` is not a positive finite number, or the family has no name of its own.
@@ -48,6 +49,7 @@ class Noise(ABC):
     normal: ClassVar[bool] = False
     fixed_length: ClassVar[bool] = False
     explanation: ClassVar[str] = ""
+    unit: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         if not (isinstance(self.sigma, int | float) and math.isfinite(self.sigma) and self.sigma > 0):
@@ -87,6 +89,16 @@ class Noise(ABC):
         return self.fixed_length and issubclass(_where(type(self), "fixed_length"), _where(type(self), "draw"))
 
     @property
+    def added(self) -> bool:
+        """Whether it is added to the input, so that a draw has a mirror image; see `brittle.noise.Transform`."""
+        return True
+
+    @property
+    def in_pixels(self) -> bool:
+        """Whether `sigma` is in the declared pixel units."""
+        return self.added and not self.unit
+
+    @property
     def has_draws(self) -> bool:
         """Whether it can be drawn from; the linear scores need no draws."""
         return True
@@ -113,6 +125,8 @@ class Noise(ABC):
     @property
     def _family(self) -> Parameters:
         level: Parameters = {"sigma": self.sigma}
+        if self.unit:
+            level["unit"] = self.unit
         return level if self.name == "gaussian" else level | {"noise": self.name}
 
     def check_serves(self, score: str, linear: bool) -> None:

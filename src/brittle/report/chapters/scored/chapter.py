@@ -148,9 +148,17 @@ def _family_text(contents: Contents, family: str) -> str:
 
 
 def _sigma_text(contents: Contents) -> str:
-    sigmas = list(dict.fromkeys(setting.sigma for setting in _noises(contents) if setting.sigma is not None))
-    if not sigmas:
+    leveled = [setting for setting in _noises(contents) if setting.sigma is not None]
+    if not leveled:
         return "None: no score of this run depends on noise."
+    sigmas = list(dict.fromkeys(one.sigma for one in leveled if one.in_pixels and one.sigma is not None))
+    others = "; ".join(dict.fromkeys(show(str(one)) for one in leveled if not one.in_pixels))
+    parts = [f"{others}."] if others else []
+    return " ".join([*parts, _pixels_text(contents, sigmas)] if sigmas else parts)
+
+
+def _pixels_text(contents: Contents, sigmas: Sequence[float]) -> str:
+    """Levels in pixel units, and as shares of the range of the inputs."""
     values = ", ".join(f"{sigma:g}" for sigma in sigmas)
     low, high = contents.record.model.bounds
     shares = ", ".join(f"{100.0 * sigma / (high - low):.3g}%" for sigma in sigmas)
