@@ -72,6 +72,14 @@ class Noise(ABC):
         """
         raise _no_covariance(self, "a linear estimate")
 
+    def at(self, inputs: Tensor) -> Noise:
+        """This family at the points `[B, *shape]`, where its covariance depends on them; otherwise itself."""
+        return self
+
+    def scales(self, inputs: Tensor) -> Tensor | None:
+        """The factor of the draws at each of the points `[B, *shape]`, `[B]`; None where it depends on no point."""
+        return None
+
     @property
     def has_covariance(self) -> bool:
         """Whether the family says its covariance: `covariance` stands in the class of `draw`, or in one below it."""

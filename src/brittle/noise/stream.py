@@ -16,6 +16,8 @@ from brittle.errors import ParameterError
 from brittle.noise.base import Noise, at_one
 from brittle.noise.families import OWN
 from brittle.noise.promise import check_draw, check_finite, check_promise
+from brittle.noise.relative import Decibels, Relative
+from brittle.noise.tables import PerFeature
 from brittle.noise.transform import Transforming, check_keyed, transformed
 
 
@@ -37,7 +39,7 @@ class Stream:
             if len(like):
                 check_keyed(noise, like[0], lambda: self._single(0, 0))
             return
-        if type(noise) not in OWN:
+        if type(noise) not in (*OWN, Relative, Decibels, PerFeature):
             check_promise(at_one(noise), like[0].numel(), like.device)
         self._generators = [_generator(*key, like.device) for key in self._keys]
 
@@ -90,6 +92,9 @@ class Stream:
             for number in range(count):
                 draws[point, number] = check_draw(self._noise, self._noise.draw(generator, size), size)
         check_finite(self._noise, draws)
+        scales = self._noise.scales(self._like)
+        if scales is not None:
+            draws.mul_(scales.to(draws)[:, None, None])
         return draws.mul_(self._noise.sigma).view(len(self._generators), count, *shape)
 
     def skip(self, count: int) -> None:
