@@ -110,7 +110,7 @@ MUTATIONS = (
     ),
     mutation(
         "a corruption knows the bounds of the values", "noise/corruption.py",
-        "        if least < low - SLACK", "        if False and least < low - SLACK",
+        "        if least < low - SLACK * (high - low) or most > high + SLACK * (high - low):\n", "        if False:\n",
         "noise/test_corruption.py::test_what_is_no_image_or_out_of_range_is_refused",
     ),
     mutation(

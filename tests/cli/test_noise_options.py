@@ -33,6 +33,7 @@ def test_rotations_by_command_with_the_report(place: Path, capsys: pytest.Captur
     assert "rotation 15 degrees" in page
     assert "Turned by a random angle" in page
     assert "sigma = 15" not in page
+    assert "are not clipped" not in page
     assert main(["show", "run"]) == 0
     assert "rotation 15 degrees" in capsys.readouterr().out
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from brittle.errors import ParameterError, ResumeError
 from brittle.intervals import clopper_pearson
 from brittle.measure import Sample, take
 from brittle.measure.groups import PAIRS, noisy_chunks
-from brittle.noise import Stream, Transform
+from brittle.noise import Stream, Transform, Transforming
 from brittle.noise.code import code_digest
 from brittle.run import plan
 from brittle.scores import CATALOGUE, MMSE, Moments, MonteCarlo, NoiseScore, ProbabilityChange, Shrinkage, Taylor
@@ -248,6 +250,41 @@ class Adds:
 def test_the_digest_of_a_function_tells_it_from_others(make) -> None:
     assert code_digest(make(1.0)) == code_digest(make(1.0))
     assert code_digest(make(1.0)) != code_digest(make(2.0))
+
+
+LEVEL = 1.0
+
+
+def by_name(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return x + LEVEL * torch.rand(1, generator=generator)
+
+
+def around(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return by_name(x, generator)
+
+
+@pytest.mark.parametrize("function", [by_name, around])
+def test_the_digest_knows_the_numbers_of_the_module_that_a_function_names(function, monkeypatch) -> None:
+    before = code_digest(function)
+    monkeypatch.setattr(f"{__name__}.LEVEL", 2.0)
+    assert code_digest(function) != before
+
+
+@dataclass(frozen=True)
+class Lighter(Transforming):
+    """Up to `sigma` lighter."""
+
+    name: ClassVar[str] = "lighter_class"
+
+    def apply(self, x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        return x + self.sigma * torch.rand(1, generator=generator)
+
+
+def test_a_family_of_ones_own_has_its_strength_in_its_own_unit() -> None:
+    table = brittle.score(falling(), points(), [MonteCarlo(noise=Lighter(0.5), draws=10)])
+    (column,) = table.columns
+    assert str(column.setting) == "lighter_class 0.5 own units"
+    assert not column.setting.in_pixels
 
 
 def test_functions_without_source_are_told_apart_by_their_bytecode() -> None:

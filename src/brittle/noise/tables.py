@@ -26,8 +26,8 @@ ROWS, NUMBERS = 10_000, 2**24
 READ = 1024
 """Rows that are read at a time."""
 
-SHOWN = 4
-"""Names in a text."""
+SHOWN, KEPT = 4, 12
+"""Names in a message, and of features that stay as they are in what a report says."""
 
 
 @reserve_name
@@ -75,7 +75,7 @@ class PerFeature(DiagonalGaussian):
         still = found.few if categories is None else _mask(categories, names)
         scale = torch.where(still, 0.0, found.scale)
         kept = [names[place] for place in (scale == 0).nonzero().flatten().tolist()]
-        return cls(sigma, scale, listed(kept, SHOWN) if kept else "")
+        return cls(sigma, scale, listed(kept, KEPT) if kept else "")
 
     @property
     def explanation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -31,13 +31,15 @@ class Transforming(Noise):
     """Noise that puts another input in the place of a point: `x' = f(x, randomness)`.
 
     It has no covariance, and no draw has a mirror image: copies are drawn singly, each from a generator of its own, and
-    the sampled scores alone serve it.
+    the sampled scores alone serve it. A family of your own has a `name`, a `unit` and the method `apply`.
 
     Attributes:
         sigma: how strong it is, in a unit of its own.
     """
 
     sigma: float = 1.0
+
+    unit: ClassVar[str] = "own units"
 
     @abstractmethod
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
