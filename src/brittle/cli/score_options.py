@@ -118,7 +118,9 @@ class ScoreOptions:
         _check_used(choice, model)
         return choice
 
-    def named(self, sigmas: Sequence[float], bounds: tuple[float, float], points: Points | None = None) -> list[Score]:
+    def named(
+        self, sigmas: Sequence[float], bounds: tuple[float, float] = (0.0, 1.0), points: Points | None = None
+    ) -> list[Score]:
         """The scores that the names stand for, at these standard deviations, where noise has none of its own."""
         given = {name: getattr(self, name) for name in OF_FIELDS}
         family = noises(self._family(), sigmas, bounds, self.categories, points)
