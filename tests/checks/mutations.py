@@ -111,6 +111,87 @@ MUTATIONS = (
         "    _check_decisions(first, second)\n", "",
         "decisions/test_runs.py::test_runs_over_different_decisions_are_not_compared",
     ),
+    # Noise.
+    mutation(
+        "linear scores refuse noise that is not added", "noise/transform.py",
+        "        if linear:\n", "        if False:\n",
+        "noise/test_transform.py::test_scores_that_need_a_covariance_or_pairs_refuse_it_by_name",
+    ),
+    mutation(
+        "a Gram matrix is multiplied with the power of its own point", "noise/relative.py",
+        "vectors * self.own.square()", "vectors * self.own.square().mean(dim=0, keepdim=True)",
+        "noise/test_relative.py::test_taylor_is_exact_for_linear_models",
+    ),
+    mutation(
+        "draws are multiplied with the size of their own point", "noise/stream.py",
+        "        if scales is not None:\n", "        if False:\n",
+        "noise/test_relative.py::test_draws_have_the_size_of_the_point",
+    ),
+    mutation(
+        "families whose covariance depends on the point share no Gram matrix", "noise/relative.py",
+        "        return at_one(self)\n", "        return None\n",
+        "noise/test_relative.py::test_taylor_is_exact_for_linear_models",
+    ),
+    mutation(
+        "a corruption knows the bounds of the values", "noise/corruption.py",
+        "        if least < low - SLACK * (high - low) or most > high + SLACK * (high - low):\n", "        if False:\n",
+        "noise/test_corruption.py::test_what_is_no_image_or_out_of_range_is_refused",
+    ),
+    mutation(
+        "categories have no noise", "noise/tables.py",
+        "        scale = torch.where(still, 0.0, found.scale)\n", "        scale = found.scale\n",
+        "noise/test_tables.py::test_scales_are_those_of_the_columns_and_0_of_categories",
+    ),
+    mutation(
+        "swaps of other rows are other noise", "noise/tables.py",
+        "        content = rows.contiguous().double().numpy().tobytes()", "        content = b\"\"",
+        "noise/test_tables.py::test_only_the_columns_that_are_named_are_swapped",
+    ),
+    mutation(
+        "noise with a level of its own takes no sigma", "cli/noise_options.py",
+        "    if sigmas and has_level(text):\n", "    if False:\n",
+        "cli/test_noise_options.py::test_what_does_not_fit_together_is_said",
+    ),
+    mutation(
+        "a level in another unit is not said to be in pixels", "store/columns.py",
+        '" in " not in self.noise and not', "not",
+        "cli/test_noise_options.py::test_rotations_by_command_with_the_report",
+    ),
+    mutation(
+        "noise that is not added has no mirror image", "noise/stream.py",
+        "        if tuple(signs) != (1,):\n", "        if False:\n",
+        "noise/test_transform.py::test_no_copy_has_a_mirror_image",
+    ),
+    mutation(
+        "a transform with randomness of its own is refused", "noise/transform.py",
+        "    if not torch.equal(one, other):\n", "    if False:\n",
+        "noise/test_transform.py::test_a_function_that_cannot_be_noise_is_refused",
+    ),
+    mutation(
+        "a transform gives finite numbers", "noise/transform.py",
+        "    if not bool(found.isfinite().all()):\n", "    if False:\n",
+        "noise/test_transform.py::test_a_function_that_cannot_be_noise_is_refused",
+    ),
+    mutation(
+        "the generators that all share are seeded for a copy", "noise/transform.py",
+        "    seed(generator.initial_seed())\n", "",
+        "noise/test_transform.py::test_generators_that_all_share_are_seeded_for_each_copy",
+    ),
+    mutation(
+        "moments refuses noise without pairs", "scores/moments.py",
+        "        if not self.noise.added:\n", "        if False:\n",
+        "noise/test_transform.py::test_scores_that_need_a_covariance_or_pairs_refuse_it_by_name",
+    ),
+    mutation(
+        "two functions of one name are refused", "scores/outside.py",
+        "    if known.setdefault(called, noise).fn is not noise.fn:\n", "    if False:\n",
+        "noise/test_transform.py::test_two_functions_of_one_name_are_refused",
+    ),
+    mutation(
+        "a run knows the code of its transform", "noise/transform.py",
+        '"code": code_digest(fn)}', '"code": called}',
+        "noise/test_transform.py::test_a_run_is_not_resumed_with_another_function",
+    ),
     # The run folder.
     mutation(
         "bytes of a shard are flushed to the disk", "store/files/writing.py",
@@ -655,7 +736,7 @@ MUTATIONS = (
     ),
     mutation(
         "draws are what a family promises", "noise/stream.py",
-        "        if type(noise) not in OWN:\n            check_promise", "        if False:\n            check_promise",
+        "        if type(noise) not in (*OWN, Relative, Decibels, PerFeature):\n", "        if False:\n",
         "noise/test_promise.py::test_a_family_that_breaks_its_promise",
     ),
     mutation(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_ty
 from cyclopts import Parameter
 
 from brittle.cli.common import Flag, Many
+from brittle.cli.noise_options import COLUMNS, check_noise, has_level, noises, plain_name
 from brittle.cli.options import ModelOptions
 from brittle.errors import UsageError
 from brittle.estimate import MOST_DRAWS
@@ -68,7 +69,12 @@ class ScoreOptions:
         scores: What to compute, by the names that `brittle list` shows, or FILE.py:CLASS.
         sigma: Standard deviations of the noise, in pixel units; a tenth of the value range by default.
         radius: Lengths of noise on the sphere, in pixel units, instead of --sigma and --noise.
-        noise: Noise family: gaussian, uniform, laplace, sphere or ball, or FILE.py:CLASS.
+        noise: Noise family: gaussian, uniform, laplace, sphere or ball; relative or per-feature, whose --sigma is in
+            root mean squares of the point or in standard deviations of each feature; with a level of its own
+            decibels:20, swap:0.1, rotation:15, shift:2, brightness:0.2, contrast:0.5 or another corruption, several
+            levels with commas; or FILE.py:CLASS, or FILE.py:FUNCTION, any function (x, generator) of an input.
+        categories: Columns that --noise per-feature leaves alone (by default those of few whole numbers), or that alone
+            --noise swap changes.
         seed: Seed of the noise.
         until: decided counts noisy copies of each point until it is decided whether its prediction holds with
             probability --limit; most points need few.
@@ -84,6 +90,7 @@ class ScoreOptions:
     sigma: Annotated[tuple[float, ...], Many] = ()
     radius: Annotated[tuple[float, ...], Many] = ()
     noise: str = "gaussian"
+    categories: Annotated[tuple[str, ...], Many] = ()
     seed: int = 0
     until: Literal["decided"] | None = None
     limit: float | None = None
@@ -106,20 +113,24 @@ class ScoreOptions:
         spread = 0.1 * (high - low)
         if self.scores is BY_DEFAULT and not model.decides.has_probability:
             self = replace(self, scores=tuple(name for name in BY_DEFAULT if CATALOGUE[name].serves == "all"))
-        named = tuple(self.named(self.sigma or self.radius or (spread,)))
+        check_noise(self.noise, self.sigma, self.categories)
+        named = tuple(self.named(self.sigma or self.radius or (spread,), (low, high)))
         learned = None
         if self.pseudo_margin is not None:
             from brittle.detector.pseudo_margin import PseudoMargin
 
             learned = PseudoMargin.load(self.pseudo_margin)
-        choice = Choice(self, named, learned, spread)
+        choice = Choice(self, named, learned, spread, (low, high))
         _check_used(choice, model)
         return choice
 
-    def named(self, sigmas: Sequence[float]) -> list[Score]:
-        """The scores that the names stand for, at these standard deviations."""
+    def named(
+        self, sigmas: Sequence[float], bounds: tuple[float, float] = (0.0, 1.0), points: Points | None = None
+    ) -> list[Score]:
+        """The scores that the names stand for, at these standard deviations, where noise has none of its own."""
         given = {name: getattr(self, name) for name in OF_FIELDS}
-        chosen = choose(self.scores, sigmas, self._family(), given, self.settings)
+        family = noises(self._family(), sigmas, bounds, self.categories, points)
+        chosen = choose(self.scores, sigmas, family, given, self.settings)
         if self.most_draws is not None and self.until is None and self.precision is None:
             raise UsageError("unused_option", "--most-draws is for --until decided and --precision; give one of them")
         most = MOST_DRAWS if self.most_draws is None else self.most_draws
@@ -141,17 +152,19 @@ class Choice:
         named: those with a name; where a radius was given, not yet at their standard deviation.
         learned: the pseudo-margin, where its file was given.
         spread: standard deviation of the noise where none is given: a tenth of the value range.
+        bounds: of the values of an input.
     """
 
     options: ScoreOptions
     named: tuple[Score, ...]
     learned: PseudoMargin | None
     spread: float
+    bounds: tuple[float, float]
 
     @property
     def default_noise(self) -> bool:
         """Whether there is noise whose size nobody gave."""
-        return self.noisy and not (self.options.sigma or self.options.radius)
+        return self.noisy and not (self.options.sigma or self.options.radius or has_level(self.options.noise))
 
     @property
     def noisy(self) -> bool:
@@ -160,9 +173,17 @@ class Choice:
 
     def scores(self, points: Points | None = None) -> list[Score]:
         """All scores, for points like these."""
-        radius = self.options.radius
-        named = self.named if points is None or not radius else self.options.named(_sigmas_of(radius, points))
+        named = self.named if points is None else self._named_for(points)
         return [*named, *([] if self.learned is None else [self.learned.score])]
+
+    def _named_for(self, points: Points) -> Sequence[Score]:
+        """The scores with a name, once more where their noise depends on the data."""
+        options = self.options
+        if options.radius:
+            return options.named(_sigmas_of(options.radius, points), self.bounds)
+        if plain_name(options.noise) in COLUMNS and self.noisy:
+            return options.named(options.sigma, self.bounds, points)
+        return self.named
 
     def check_model(self, classifier: Classifier) -> None:
         """Raise where the pseudo-margin was learned from another model.

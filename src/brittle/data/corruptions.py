@@ -43,7 +43,7 @@ Draw = np.random.Generator
 
 
 @dataclass(frozen=True)
-class Corruption:
+class Severities:
     """A way to corrupt an image.
 
     Attributes:
@@ -93,7 +93,7 @@ def corrupt(image: Levels, kind: str, severity: int, generator: Draw) -> Levels:
     return np.rint(changed).clip(0, 255).astype(np.uint8).reshape(image.shape)
 
 
-def choose(kind: str, severity: int) -> tuple[Corruption, Any]:
+def choose(kind: str, severity: int) -> tuple[Severities, Any]:
     """The corruption of this name, and its strength at this severity.
 
     Raises:
@@ -109,7 +109,7 @@ def choose(kind: str, severity: int) -> tuple[Corruption, Any]:
     return CORRUPTIONS[kind], CORRUPTIONS[kind].strengths[severity - 1]
 
 
-def check_channels(corruption: Corruption, channels: int) -> None:
+def check_channels(corruption: Severities, channels: int) -> None:
     """Raise where images of so many channels have nothing that the corruption changes.
 
     Raises:
@@ -201,36 +201,36 @@ def _pixels(picture: Image.Image, like: Levels) -> Levels:
     return np.asarray(picture).reshape(like.shape)
 
 
-CORRUPTIONS: dict[str, Corruption] = {
+CORRUPTIONS: dict[str, Severities] = {
     one.name: one
     for one in (
-        Corruption(
+        Severities(
             "gaussian_noise",
             (0.04, 0.06, 0.08, 0.09, 0.10),
             "standard deviation of normal noise, as a share of the value range",
             _gaussian_noise,
         ),
-        Corruption("shot_noise", (500, 250, 100, 75, 50), "photons of a white pixel, Poisson", _shot_noise),
-        Corruption(
+        Severities("shot_noise", (500, 250, 100, 75, 50), "photons of a white pixel, Poisson", _shot_noise),
+        Severities(
             "impulse_noise",
             (0.01, 0.02, 0.03, 0.05, 0.07),
             "share of the numbers that become black or white, half each",
             _impulse_noise,
         ),
-        Corruption(
+        Severities(
             "gaussian_blur",
             (0.4, 0.6, 0.7, 0.8, 1.0),
             "standard deviation in pixels of an image of side 32, longer in larger ones",
             _gaussian_blur,
         ),
-        Corruption(
+        Severities(
             "brightness",
             (0.05, 0.1, 0.15, 0.2, 0.3),
             "added to the value (of hue, saturation, value), as a share of the value range",
             _brightness,
         ),
-        Corruption("contrast", (0.75, 0.5, 0.4, 0.3, 0.15), "factor of the distance from the mean", _contrast),
-        Corruption(
+        Severities("contrast", (0.75, 0.5, 0.4, 0.3, 0.15), "factor of the distance from the mean", _contrast),
+        Severities(
             "saturate",
             ((0.3, 0.0), (0.1, 0.0), (1.5, 0.0), (2.0, 0.1), (2.5, 0.2)),
             "factor of the saturation and what is added; the first two take colour away, the others give more",
@@ -238,9 +238,9 @@ CORRUPTIONS: dict[str, Corruption] = {
             colour_only=True,
             grows=False,
         ),
-        Corruption("jpeg_compression", (80, 65, 58, 50, 40), "quality", _jpeg_compression),
-        Corruption("pixelate", (0.95, 0.9, 0.85, 0.75, 0.65), "share of the pixels of a side that is kept", _pixelate),
-        Corruption(
+        Severities("jpeg_compression", (80, 65, 58, 50, 40), "quality", _jpeg_compression),
+        Severities("pixelate", (0.95, 0.9, 0.85, 0.75, 0.65), "share of the pixels of a side that is kept", _pixelate),
+        Severities(
             "rotate",
             (0.2, 0.4, 0.6, 0.8, 1.0),
             "angle in radians, to a drawn side; what comes into the image is black",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import ClassVar
 
 from torch import Tensor
@@ -13,6 +11,7 @@ from torch import Tensor
 from brittle.decisions.base import Decision
 from brittle.errors import ModelError, ParameterError
 from brittle.estimate import Parameters
+from brittle.noise.code import code_digest
 
 Compare = Callable[[Tensor, Tensor], Tensor]
 """From what the model returns `[N, ...]` and what it returned at the point `[N, ...]`, row by row, to margins `[N, K]`
@@ -68,8 +67,8 @@ class Custom(Decision):
 
     @property
     def parameters(self) -> Parameters:
-        """The name of the function, and the digest of its code where it has any that can be read."""
-        return {"function": self.label.partition(":")[2], "sha256": code_digest(self.compare)}
+        """The name of the function, and a digest of its code."""
+        return {"function": self.label.partition(":")[2], "code": code_digest(self.compare)}
 
     def decide(self, outputs: Tensor) -> Tensor:
         """The output at the point, `[B, ...]`."""
@@ -100,25 +99,3 @@ class Custom(Decision):
 
     def check(self, outputs: Tensor) -> None:
         """Any tensor with a row for each input can be compared."""
-
-
-def code_digest(function: object) -> str | None:
-    """sha256 of a function's compiled code, its constants and defaults; None where it has none that can be read."""
-    called = function if hasattr(function, "__code__") else vars(type(function)).get("__call__")
-    code = getattr(called, "__code__", None)
-    if not isinstance(code, CodeType):
-        return None
-    digest = hashlib.sha256()
-    _add(digest, code)
-    digest.update(repr(getattr(function, "__defaults__", None)).encode())
-    return digest.hexdigest()
-
-
-def _add(digest: hashlib._Hash, code: CodeType) -> None:
-    digest.update(code.co_code)
-    digest.update(repr((code.co_names, code.co_varnames)).encode())
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            _add(digest, constant)
-        else:
-            digest.update(repr(constant).encode())

@@ -92,7 +92,7 @@ class NoiseCriterion:
         if not undecided:
             return ""
         said = f"{undecided} of {points} points are undecided, so neither brittle nor robust"
-        if "action" in self.noise or {"scale", "factor"} & self.noise.keys():
+        if {"action", "scale", "factor", "code", "rows", "unit"} & self.noise.keys():
             return f"{said}; draw for this limit, brittle.score(..., until='decided', limit={self.limit:g})"
         draws = self.noise.get("draws")
         drawn = self.noise.get("limit") == self.limit and isinstance(draws, int)

@@ -9,6 +9,7 @@ from brittle.doctor.subject import Subject
 from brittle.errors import ParameterError
 from brittle.noise import Noise, Stream
 from brittle.scores import NoiseScore
+from brittle.store.columns import setting_of
 
 ABSORBED_SHARE = 0.01
 """Share of input numbers that noise may leave unchanged because of rounding."""
@@ -31,15 +32,17 @@ def check_noise(subject: Subject) -> Iterator[Finding | str]:
     low, high = subject.classifier.bounds
     noises = list(dict.fromkeys(score.noise for score in subject.scores if isinstance(score, NoiseScore)))
     for noise in noises:
-        if noise.sigma > HUGE_SIGMA * (high - low):
+        if noise.in_pixels and noise.sigma > HUGE_SIGMA * (high - low):
             yield Finding(
                 "huge_sigma",
                 f"sigma {noise.sigma:g} is {noise.sigma / (high - low):.3g} times the value range {high - low:g}; "
                 f"sigma is in pixel units, choose a smaller one",
             )
         _check_not_absorbed(subject, noise)
-    levels = ", ".join(f"{noise.sigma:g}" for noise in noises)
-    yield f"sigma {levels} for the range [{low:g}, {high:g}]" if noises else "no chosen score adds noise"
+    pixels = ", ".join(f"{noise.sigma:g}" for noise in noises if noise.in_pixels)
+    levels = [f"sigma {pixels} for the range [{low:g}, {high:g}]"] if pixels else []
+    levels += [str(setting_of(noise.parameters)) for noise in noises if not noise.in_pixels]
+    yield "; ".join(dict.fromkeys(levels)) or "no chosen score adds noise"
 
 
 def check_cost(subject: Subject) -> Iterator[Finding | str]:
@@ -61,7 +64,7 @@ def check_cost(subject: Subject) -> Iterator[Finding | str]:
 
 def _check_not_absorbed(subject: Subject, noise: Noise) -> None:
     """Raise where adding the noise leaves inputs as they are, because it is below their spacing."""
-    if not noise.has_draws:
+    if not (noise.has_draws and noise.added):
         return
     inputs = subject.inputs[:8].to(subject.classifier.dtype or subject.inputs.dtype)
     ids = [f"probe {number}" for number in range(len(inputs))]

@@ -24,12 +24,12 @@ def random_inputs(
 
 
 def noisy_copies(inputs: Tensor, bounds: tuple[float, float], scores: Sequence[Score]) -> Tensor:
-    """A noisy copy of each of `inputs` `[V, *shape]`, with normal noise of the largest sigma of `scores`.
+    """A noisy copy of each of `inputs` `[V, *shape]`, with normal noise of the largest sigma of `scores` in pixels.
 
     Inside the bounds, with a tenth of their range for sigma, where no score sends anything beyond them.
     """
     low, high = bounds
-    noisy = [score for score in scores if isinstance(score, NoiseScore)]
+    noisy = [score for score in scores if isinstance(score, NoiseScore) and score.noise.in_pixels]
     sigma = max((score.noise.sigma for score in noisy), default=SIGMA_SHARE * (high - low))
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(inputs.shape, generator=generator, dtype=torch.float32)

@@ -77,6 +77,9 @@ def noisy_chunks(
     """Noisy copies of the points after the first `after` draws and up to the largest of `budgets`.
 
     They come in chunks that end at every budget. The noise of a unit is the same for all `signs`.
+
+    Raises:
+        ParameterError: `signs` ask for mirror images, and the noise is not added to the input.
     """
     members = len(signs)
     stream = Stream(noise, clean.inputs, clean.ids, clean.seed, purpose)
@@ -86,10 +89,7 @@ def noisy_chunks(
     for end in sorted({budget // members for budget in budgets}):
         while first < end:
             units = min(most, end - first)
-            half = stream.draw(units)
-            signed = torch.stack([half if sign > 0 else -half for sign in signs], dim=2)
-            copies = clean.inputs[:, None, None] + signed
-            yield NoiseChunk(copies.flatten(0, 2), first, units, members)
+            yield NoiseChunk(stream.copies(units, signs).flatten(0, 2), first, units, members)
             first += units
 
 

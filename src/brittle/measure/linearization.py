@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from brittle.measure.forward import Clean
 from brittle.measure.noisy_margins import NoisyMargins, Votes
 from brittle.noise import Noise
 
@@ -90,7 +91,7 @@ def _joined(values: Sequence[Any]) -> Any:
 
 
 def contract(jacobian: Tensor, shape: Noise | None) -> Tensor:
-    """`J K J^T` in double precision, `[B, M, M]`, for `jacobian` `[B, M, n]`."""
+    """`J K J^T` in double precision, `[B, M, M]`, for `jacobian` `[B, M, n]` and a `shape` from `shape_at`."""
     if shape is not None:
         return jacobian.double() @ shape.covariance(jacobian.double()).mT
     gram = jacobian.new_zeros(*jacobian.shape[:2], jacobian.shape[1], dtype=torch.float64)
@@ -98,6 +99,11 @@ def contract(jacobian: Tensor, shape: Noise | None) -> Tensor:
         exact = columns.double()
         gram.baddbmm_(exact, exact.mT)
     return gram
+
+
+def shape_at(shape: Noise | None, clean: Clean) -> Noise | None:
+    """What decides `K` at the points, for `contract`; None for the identity."""
+    return None if shape is None else shape.at(clean.inputs)
 
 
 def last(kept: Tensor, predicted: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from brittle.errors import ParameterError
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_classes, check_draws
 from brittle.measure.forward import Clean, competitors_kept, look
 from brittle.measure.groups import GROUPS, PAIRS, SINGLE, at_budgets, noisy_chunks
-from brittle.measure.linearization import COLUMNS, Linearization, contract, last
+from brittle.measure.linearization import COLUMNS, Linearization, contract, last, shape_at
 from brittle.measure.smoothed import LinearSums
 from brittle.model.classifier import Classifier
 from brittle.noise import Noise
@@ -155,9 +155,10 @@ def _at_point(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, 
     broken = (~exact.isfinite().all(dim=1)).long()
     lengths = _taxicab(jacobian, kept, clean.predicted) if any(need.taxicab for need in needs) else None
     common = (kept, clean.predicted, clean.tied, passes, None, broken, clean.inputs[0].numel())
+    grams = [contract(jacobian, shape_at(need.shape, clean)) for need in needs]
     return [
-        Linearization(exact, contract(jacobian, need.shape), *common, lengths if need.taxicab else None)
-        for need in needs
+        Linearization(exact, gram, *common, lengths if need.taxicab else None)
+        for need, gram in zip(needs, grams, strict=True)
     ]
 
 

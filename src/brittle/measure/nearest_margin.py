@@ -12,7 +12,7 @@ from brittle.measure.base import NetworkTraits, Passes
 from brittle.measure.forward import Clean
 from brittle.measure.gradient_variance import GradientGrams
 from brittle.measure.groups import GROUPS, NoiseChunk, NoisyPasses, along, leave_one_out_weights, offsets
-from brittle.measure.linearization import contract
+from brittle.measure.linearization import contract, shape_at
 from brittle.measure.noisy_margins import Spread, SpreadSums, Votes, VoteSums, parts
 from brittle.model.classifier import Classifier
 from brittle.noise import Noise
@@ -79,7 +79,7 @@ class NearestMarginSums:
     Attributes:
         classifier: whose margin.
         clean: the points.
-        noise: whose covariance the gradients are contracted with.
+        shape: what decides the covariance that the gradients are contracted with; None for the identity.
         margins: averages of `h` over the pairs of each group, `[B, GROUPS]`, float64.
         gradients: of its gradient, `[B, GROUPS, n]`.
         grams: squared lengths of single gradients.
@@ -91,7 +91,7 @@ class NearestMarginSums:
 
     classifier: Classifier
     clean: Clean
-    noise: Noise
+    shape: Noise | None
     margins: Tensor
     gradients: Tensor
     grams: GradientGrams
@@ -109,10 +109,10 @@ class NearestMarginSums:
         return cls(
             classifier,
             clean,
-            noise,
+            shape_at(noise.shape, clean),
             margins=torch.zeros(points, GROUPS, dtype=torch.float64, device=device),
             gradients=clean.inputs.new_zeros(points, GROUPS, clean.inputs[0].numel()),
-            grams=GradientGrams.start(points, 1, noise.shape, device),
+            grams=GradientGrams.start(points, 1, shape_at(noise.shape, clean), device),
             votes=VoteSums.start(clean, 2),
             powers=SpreadSums.start(points, 1, device),
             origin=origin,
@@ -139,7 +139,7 @@ class NearestMarginSums:
         """Means over all pairs so far, and without one group each."""
         weights = leave_one_out_weights(units).to(self.margins.device)
         means = self.margins @ weights.mT
-        crossed = contract(self.gradients, self.noise.shape)
+        crossed = contract(self.gradients, self.shape)
         variances = torch.einsum("ag,bgh,ah->ba", weights, crossed, weights)
         quadratic = self.grams.read(variances[:, :, None, None], weights)[:, :, 0, 0]
         return SmoothedMargin(

@@ -29,14 +29,15 @@ class OtherMargins:
 
 @dataclass(frozen=True)
 class ProbabilityMoments:
-    """Moments of `dp = p_t(x + e) - p_t(x)` over antithetic pairs, `p_t` the probability of the predicted class.
+    """Moments of `dp = p_t(x + e) - p_t(x)` over units of noise, `p_t` the probability of the predicted class.
 
-    For each pair three averages over its two members: of `dp`, of `dp^2` and of `|dp|`.
+    For each unit, an antithetic pair or a single copy, three averages over its members: of `dp`, of `dp^2`, of `|dp|`.
 
     Attributes:
-        mean: means over the pairs, `[B, 3]`, float64.
-        covariance: their covariance between pairs, `[B, 3, 3]`; of the averages, not of their means.
-        pairs: number of pairs.
+        mean: means over the units, `[B, 3]`, float64.
+        covariance: their covariance between units, `[B, 3, 3]`; of the averages, not of their means.
+        units: number of units.
+        draws: number of noisy copies.
         doubt: `1 - p_t(x)`, `[B]`.
         soft: mean and variance of the log-odds of `p_t`, the *soft margin* `z_t - log sum_{j != t} exp z_j`, `[B]`
             each.
@@ -45,7 +46,8 @@ class ProbabilityMoments:
 
     mean: Tensor
     covariance: Tensor
-    pairs: int
+    units: int
+    draws: int
     doubt: Tensor
     soft: Spread
     steepest: Tensor
@@ -60,7 +62,7 @@ class Sampled:
         votes: how they voted.
         margins: mean and covariance of the margins of the kept competitors; None below two units.
         others: the margins of the competitors that were not kept; None where all were, and below two units.
-        change: moments of the probability's change; None below two pairs, and of single copies.
+        change: moments of the probability's change; None below two units.
         nearest: margin to the nearest competitor in each copy, `[B, draws]`; None above `KEPT_DRAWS` copies.
         tied: whether the prediction of the clean input was a tie, `[B]`.
         passes: passes through the network per point, the clean one included.
@@ -129,7 +131,7 @@ class SampleSums:
             votes=votes,
             margins=margins,
             others=None if every else self._left_out(votes.draws),
-            change=None if margins is None or votes.members == 1 else self._change(units, margins),
+            change=None if margins is None else self._change(units, margins),
             nearest=torch.cat(self.nearest, dim=1) if votes.draws <= KEPT_DRAWS else None,
             tied=self.clean.tied,
             passes=self.clean.passes + votes.draws,
@@ -142,7 +144,8 @@ class SampleSums:
         deviation = margins.spread.variance.sqrt()
         nearest = (margins.spread.mean / deviation.clamp_min(1e-300)).argmin(dim=1, keepdim=True)
         steepest = deviation.gather(1, nearest)[:, 0]
-        return ProbabilityMoments(mean, spread / (units - 1), units, self.doubt, soft, steepest)
+        draws = units * self.margins.votes.flips.shape[1] - units
+        return ProbabilityMoments(mean, spread / (units - 1), units, draws, self.doubt, soft, steepest)
 
     def _left_out(self, draws: int) -> OtherMargins:
         mean = self.all_margins / draws

@@ -42,7 +42,7 @@ class SampledInStages:
 
 @dataclass(frozen=True)
 class Sample(NoisyPasses[Sampled]):
-    """Noisy forward passes in antithetic pairs `(e, -e)`.
+    """Noisy forward passes in antithetic pairs `(e, -e)`; of noise that is not added in single copies.
 
     With `adaptive` every point has a first stage of `FIRST_SHARE` of the draws: the first members of as many pairs.
     These are independent draws, so that they say as much as so few can, by counting and of the variance. The rest,
@@ -88,13 +88,15 @@ class Sample(NoisyPasses[Sampled]):
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Any]:
         """The results of `needs`, from the draws of the largest."""
-        copies = _Copies.start(needs[0], classifier, clean)
+        kind = _Copies if needs[0].noise.added else _SingleCopies
+        copies = kind.start(needs[0], classifier, clean)
         copies.take_common(needs)
         return copies.results(needs)
 
     def sums(self, classifier: Classifier, clean: Clean) -> SamplePasses:
         """Of votes, margins and changes of the probability."""
-        return SamplePasses(classifier, clean, self.clip, SampleSums.start(clean))
+        members = 2 if self.noise.added else 1
+        return SamplePasses(classifier, clean, self.clip, SampleSums.start(clean, members=members))
 
 
 @dataclass(frozen=True)
@@ -159,15 +161,6 @@ class _Copies:
         """No copies yet."""
         return cls(need, clean, need.sums(classifier, clean), SampleSums.start(clean, members=1))
 
-    def chunks(self, ends: Iterable[int], signs: tuple[int, ...], after: int, clean: Clean) -> Iterable[NoiseChunk]:
-        """Copies of the units after the first `after`, in chunks that end at every one of `ends`."""
-        budgets = [end * len(signs) for end in ends if end > after]
-        return (
-            ()
-            if not budgets
-            else noisy_chunks(clean, self.need.noise, self.need.purpose, budgets, signs, after * len(signs))
-        )
-
     def take_common(self, needs: Sequence[Sample]) -> None:
         """Take the copies that every point has: all pairs of needs of one stage, and the first stages of the others."""
         staged = [need for need in needs if need.adaptive]
@@ -175,14 +168,14 @@ class _Copies:
         self.pairs = max((need.draws // 2 for need in needs if not need.adaptive), default=0)
         self.first = max(firsts, default=0)
         whole = {need.draws // 2 for need in needs if need.draws // 2 <= self.pairs}
-        for chunk in self.chunks(whole | {end for end in firsts if end <= self.pairs}, PAIRS, 0, self.clean):
+        for chunk in _chunks(self.need, whole | {end for end in firsts if end <= self.pairs}, PAIRS, 0, self.clean):
             logits = self.passes.logits(chunk)
             self.passes.sums.add(logits)
             self._add_first(logits[:, :, :1], chunk.end, firsts)
             if chunk.end in whole:
                 self.after_pairs[chunk.end] = self.passes.read(chunk.end)
         unpaired: list[Tensor] = []
-        for chunk in self.chunks(firsts, SINGLE, self.pairs, self.clean):
+        for chunk in _chunks(self.need, firsts, SINGLE, self.pairs, self.clean):
             unpaired.append(self.passes.logits(chunk))
             self._add_first(unpaired[-1], chunk.end, firsts)
         self.unpaired = torch.cat(unpaired, dim=1)[:, :, 0] if unpaired else None
@@ -211,34 +204,120 @@ class _Copies:
     def _complete(self, point: int, ends: set[int]) -> Mapping[int, Sampled]:
         """What one point's pairs show, by their number: mirror images of its single copies first, then whole pairs."""
         row = torch.tensor([point], device=self.clean.inputs.device)
-        clean, passes = (
-            self.clean.only(row),
-            replace(self.passes, clean=self.clean.only(row), sums=pick(self.passes.sums, row)),
-        )
+        clean = self.clean.only(row)
+        passes = replace(self.passes, clean=clean, sums=pick(self.passes.sums, row))
         found: dict[int, Sampled] = {}
-        for chunk in self.chunks({min(end, self.first) for end in ends}, MIRRORED, self.pairs, clean):
+        for chunk in _chunks(self.need, {min(end, self.first) for end in ends}, MIRRORED, self.pairs, clean):
             assert self.unpaired is not None
             own = self.unpaired[row, chunk.first - self.pairs : chunk.end - self.pairs]
             passes.sums.add(torch.stack((own, passes.logits(chunk)[:, :, 0]), dim=2))
             if chunk.end in ends:
                 found[chunk.end] = passes.read(chunk.end)
-        for chunk in self.chunks(ends, PAIRS, max(self.pairs, self.first), clean):
+        for chunk in _chunks(self.need, ends, PAIRS, max(self.pairs, self.first), clean):
             passes.add(chunk)
             if chunk.end in ends:
                 found[chunk.end] = passes.read(chunk.end)
         return found
 
     def _staged(self, need: Sample, going: Tensor, later: Sequence[Sampled]) -> SampledInStages:
-        """What was found for an adaptive need: of the points that stopped, then of those that went on."""
-        first, parts = self.after_first[need.first_stage], []
-        stopped, went = (some.nonzero().flatten() for some in (~going, going))
-        if len(stopped):
-            parts.append((stopped, pick(first, stopped)))
-        if len(went):
-            whole = self.after_pairs.get(need.draws // 2)
-            parts.append((went, join(later) if whole is None else pick(whole, went)))
-        copies = torch.where(going, need.draws, need.first_stage)
-        return SampledInStages(tuple(parts), copies + self.clean.passes)
+        """What was found for an adaptive need."""
+        first, whole = self.after_first[need.first_stage], self.after_pairs.get(need.draws // 2)
+        return _in_stages(need, going, first, whole, later, self.clean)
+
+
+@dataclass
+class _SingleCopies:
+    """The noisy copies of a batch under noise that is not added: single ones, of which some points have more.
+
+    Attributes:
+        need: the noise, and what is done with the copies.
+        clean: the points.
+        passes: through the network, with the sums over the copies that every point has.
+        common: how many these are.
+        after: what the copies of all points showed, by their number.
+    """
+
+    need: Sample
+    clean: Clean
+    passes: SamplePasses
+    common: int = 0
+    after: dict[int, Sampled] = field(default_factory=dict)
+
+    @classmethod
+    def start(cls, need: Sample, classifier: Classifier, clean: Clean) -> _SingleCopies:
+        """No copies yet."""
+        return cls(need, clean, need.sums(classifier, clean))
+
+    def take_common(self, needs: Sequence[Sample]) -> None:
+        """Take the copies that every point has: all of needs of one stage, and the first stages of the others."""
+        self.common = max(need.first_stage for need in needs)
+        ends = {count for need in needs for count in (need.first_stage, need.draws) if count <= self.common}
+        self.after = _read_at(ends, _chunks(self.need, ends, SINGLE, 0, self.clean), self.passes)
+
+    def results(self, needs: Sequence[Sample]) -> list[Sampled | SampledInStages]:
+        """The results, after the copies beyond those that all points have, which points are sent through alone."""
+        going = {need: needs_more(self.after[need.first_stage]) for need in needs if need.adaptive}
+        later: dict[int, list[Sampled]] = {need.draws: [] for need in going}
+        for point in range(len(self.clean.ids)):
+            ends = {need.draws for need, some in going.items() if some[point]} - self.after.keys()
+            row = torch.tensor([point], device=self.clean.inputs.device)
+            clean = self.clean.only(row)
+            passes = replace(self.passes, clean=clean, sums=pick(self.passes.sums, row))
+            found = _read_at(ends, _chunks(self.need, ends, SINGLE, self.common, clean), passes)
+            for end, sampled in found.items():
+                later[end].append(sampled)
+        return [
+            _in_stages(
+                need,
+                going[need],
+                self.after[need.first_stage],
+                self.after.get(need.draws),
+                later[need.draws],
+                self.clean,
+            )
+            if need.adaptive
+            else self.after[need.draws]
+            for need in needs
+        ]
+
+
+def _chunks(
+    need: Sample, ends: Iterable[int], signs: tuple[int, ...], after: int, clean: Clean
+) -> Iterable[NoiseChunk]:
+    """Copies of the units after the first `after`, in chunks that end at every one of `ends`."""
+    budgets = [end * len(signs) for end in ends if end > after]
+    return () if not budgets else noisy_chunks(clean, need.noise, need.purpose, budgets, signs, after * len(signs))
+
+
+def _read_at(ends: set[int], chunks: Iterable[NoiseChunk], passes: SamplePasses) -> dict[int, Sampled]:
+    """What the units up to each of `ends` showed."""
+    found: dict[int, Sampled] = {}
+    for chunk in chunks:
+        passes.add(chunk)
+        if chunk.end in ends:
+            found[chunk.end] = passes.read(chunk.end)
+    return found
+
+
+def _in_stages(
+    need: Sample, going: Tensor, first: Sampled, whole: Sampled | None, later: Sequence[Sampled], clean: Clean
+) -> SampledInStages:
+    """What was found for an adaptive need: of the points that stopped, then of those that went on.
+
+    Args:
+        need: what was asked for.
+        going: which points went on, `[B]`.
+        first: what the first stage of all points showed.
+        whole: what all copies of all points showed, where these were sent; or None.
+        later: otherwise what all copies of each point that went on showed.
+        clean: the points.
+    """
+    stopped, went = (some.nonzero().flatten() for some in (~going, going))
+    parts = [(stopped, pick(first, stopped))] if len(stopped) else []
+    if len(went):
+        parts.append((went, join(later) if whole is None else pick(whole, went)))
+    copies = torch.where(going, need.draws, need.first_stage)
+    return SampledInStages(tuple(parts), copies + clean.passes)
 
 
 def needs_more(first: Sampled) -> Tensor:

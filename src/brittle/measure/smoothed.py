@@ -10,7 +10,7 @@ from torch import Tensor
 from brittle.measure.forward import Clean
 from brittle.measure.gradient_variance import GradientGrams
 from brittle.measure.groups import GROUPS, NoiseChunk, along, leave_one_out_weights, offsets
-from brittle.measure.linearization import Linearization, contract, last
+from brittle.measure.linearization import Linearization, contract, last, shape_at
 from brittle.measure.noisy_margins import MarginSums
 from brittle.model.classifier import Classifier
 from brittle.noise import Noise
@@ -48,6 +48,7 @@ class LinearSums:
     def start(cls, classifier: Classifier, clean: Clean, kept: Tensor, shape: Noise | None, members: int) -> LinearSums:
         """No units yet."""
         points, classes = kept.shape
+        shape = shape_at(shape, clean)
         competitors = kept.gather(1, last(kept, clean.predicted)[:, :-1])
         return cls(
             classifier,

@@ -154,7 +154,7 @@ class _Counting:
 
     def add(self, classifier: Classifier, copies: int) -> None:
         """Send so many noisy copies of each active point through the network."""
-        noisy = (self.clean.inputs[self.active][:, None] + self.stream.draw(copies)).flatten(0, 1)
+        noisy = self.stream.copies(copies).flatten(0, 2)
         if self.need.clip:
             noisy = noisy.clamp(*classifier.bounds)
         with torch.no_grad():

@@ -1,6 +1,7 @@
-"""Noise: families with a sampler keyed by point and, where there is one, a covariance."""
+"""Noise: families with a sampler keyed by point and, where there is one, a covariance; and random functions."""
 
 from brittle.noise.base import Noise, at_one, identity
+from brittle.noise.corruption import Corruption
 from brittle.noise.families import (
     FAMILIES,
     OWN,
@@ -13,20 +14,30 @@ from brittle.noise.families import (
     Sphere,
     Uniform,
 )
+from brittle.noise.relative import Decibels, Relative
 from brittle.noise.stream import Stream
+from brittle.noise.tables import PerFeature, Swap
+from brittle.noise.transform import Transform, Transforming
 
 __all__ = [
     "FAMILIES",
     "OWN",
     "Ball",
+    "Corruption",
+    "Decibels",
     "DiagonalGaussian",
     "FactorGaussian",
     "FunctionGaussian",
     "Gaussian",
     "Laplace",
     "Noise",
+    "PerFeature",
+    "Relative",
     "Sphere",
     "Stream",
+    "Swap",
+    "Transform",
+    "Transforming",
     "Uniform",
     "at_one",
     "identity",

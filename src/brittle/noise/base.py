@@ -37,6 +37,7 @@ class Noise(ABC):
         normal: whether its draws are jointly normal, so that every linear function of them is; said beside `draw`.
         fixed_length: whether every draw has the length `sigma sqrt(n)`; said beside `draw`.
         explanation: how it is distributed, in a few words that a report shows; where empty, the report shows its name.
+        unit: of `sigma`, where that is not in pixel units.
 
     Raises:
         ParameterError: `sigma` is not a positive finite number, or the family has no name of its own.
@@ -48,6 +49,7 @@ class Noise(ABC):
     normal: ClassVar[bool] = False
     fixed_length: ClassVar[bool] = False
     explanation: ClassVar[str] = ""
+    unit: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         if not (isinstance(self.sigma, int | float) and math.isfinite(self.sigma) and self.sigma > 0):
@@ -70,6 +72,14 @@ class Noise(ABC):
         """
         raise _no_covariance(self, "a linear estimate")
 
+    def at(self, inputs: Tensor) -> Noise:
+        """This family at the points `[B, *shape]`, where its covariance depends on them; otherwise itself."""
+        return self
+
+    def scales(self, inputs: Tensor) -> Tensor | None:
+        """The factor of the draws at each of the points `[B, *shape]`, `[B]`; None where it depends on no point."""
+        return None
+
     @property
     def has_covariance(self) -> bool:
         """Whether the family says its covariance: `covariance` stands in the class of `draw`, or in one below it."""
@@ -85,6 +95,16 @@ class Noise(ABC):
     def has_fixed_length(self) -> bool:
         """Whether every draw is equally long: `fixed_length` stands in the class of `draw`, or below it."""
         return self.fixed_length and issubclass(_where(type(self), "fixed_length"), _where(type(self), "draw"))
+
+    @property
+    def added(self) -> bool:
+        """Whether it is added to the input, so that a draw has a mirror image; see `brittle.noise.Transform`."""
+        return True
+
+    @property
+    def in_pixels(self) -> bool:
+        """Whether `sigma` is in the declared pixel units."""
+        return self.added and not self.unit
 
     @property
     def has_draws(self) -> bool:
@@ -113,6 +133,8 @@ class Noise(ABC):
     @property
     def _family(self) -> Parameters:
         level: Parameters = {"sigma": self.sigma}
+        if self.unit:
+            level["unit"] = self.unit
         return level if self.name == "gaussian" else level | {"noise": self.name}
 
     def check_serves(self, score: str, linear: bool) -> None:

@@ -12,9 +12,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from brittle.errors import ParameterError
 from brittle.noise.base import Noise, at_one
 from brittle.noise.families import OWN
 from brittle.noise.promise import check_draw, check_finite, check_promise
+from brittle.noise.relative import Decibels, Relative
+from brittle.noise.tables import PerFeature
+from brittle.noise.transform import Transforming, check_keyed, transformed
 
 
 class Stream:
@@ -26,11 +30,52 @@ class Stream:
         Raises:
             ParameterError: the draws of a family that is not of this file are not what a family promises.
         """
-        if type(noise) not in OWN:
-            check_promise(at_one(noise), like[0].numel(), like.device)
         self._noise = noise
         self._like = like
-        self._generators = [_generator(seed, purpose, point, like.device) for point in ids]
+        self._keys = [(seed, purpose, point) for point in ids]
+        self._drawn = 0
+        if isinstance(noise, Transforming):
+            self._generators = []
+            if len(like):
+                check_keyed(noise, like[0], lambda: self._single(0, 0))
+            return
+        if type(noise) not in (*OWN, Relative, Decibels, PerFeature):
+            check_promise(at_one(noise), like[0].numel(), like.device)
+        self._generators = [_generator(*key, like.device) for key in self._keys]
+
+    def copies(self, count: int, signs: tuple[int, ...] = (1,)) -> Tensor:
+        """The next `count` noisy copies of each point, once for each of `signs`, `[B, count, len(signs), *shape]`.
+
+        A copy is `x + e`, and `x - e` where the sign is -1, with `e` the next draw; of noise that is not added it is
+        what the noise makes of the point.
+
+        Raises:
+            ParameterError: noise that is not added is asked for a mirror image, which it has none; otherwise as `draw`,
+                and `brittle.noise.transform.transformed`.
+        """
+        if not isinstance(self._noise, Transforming):
+            half = self.draw(count)
+            signed = torch.stack([half if sign > 0 else -half for sign in signs], dim=2)
+            return self._like[:, None, None] + signed
+        if tuple(signs) != (1,):
+            raise ParameterError(
+                "noise_mirrored",
+                f"the noise {self._noise.parameters['noise']} is not added to the input, so a copy has no mirror "
+                f"image; only scores of single copies can use it: shrinkage, monte_carlo or probability_change",
+            )
+        numbers = range(self._drawn, self._drawn + count)
+        self._drawn += count
+        made = [
+            transformed(self._noise, point, [self._single(row, number) for number in numbers])
+            for row, point in enumerate(self._like)
+        ]
+        shape = (len(made), count, 1, *self._like.shape[1:])
+        return torch.stack(made).view(shape) if made else self._like.new_empty(shape)
+
+    def _single(self, row: int, number: int) -> torch.Generator:
+        """The generator of one copy of one point under noise that is not added."""
+        seed, purpose, point = self._keys[row]
+        return _generator(seed, purpose, f"{point}\n{number}", torch.device("cpu"))
 
     def draw(self, count: int) -> Tensor:
         """The next `count` draws of each point, `[B, count, *shape]`, in the dtype of the inputs.
@@ -40,15 +85,21 @@ class Stream:
         """
         shape = self._like.shape[1:]
         size = shape.numel()
+        if not self._noise.added:
+            self._noise.draw(torch.Generator(), size)  # says that there is none
         draws = torch.empty(len(self._generators), count, size, dtype=self._like.dtype, device=self._like.device)
         for point, generator in enumerate(self._generators):
             for number in range(count):
                 draws[point, number] = check_draw(self._noise, self._noise.draw(generator, size), size)
         check_finite(self._noise, draws)
+        scales = self._noise.scales(self._like)
+        if scales is not None:
+            draws.mul_(scales.to(draws)[:, None, None])
         return draws.mul_(self._noise.sigma).view(len(self._generators), count, *shape)
 
     def skip(self, count: int) -> None:
         """Pass over the next `count` draws of each point, as if they had been drawn."""
+        self._drawn += count
         size = self._like.shape[1:].numel()
         for generator in self._generators:
             for _ in range(count):
@@ -57,7 +108,8 @@ class Stream:
     def keep(self, rows: Sequence[int]) -> None:
         """Go on with the points at the positions `rows` alone; the next draws of each are what they would have been."""
         self._like = self._like[list(rows)]
-        self._generators = [self._generators[row] for row in rows]
+        self._keys = [self._keys[row] for row in rows]
+        self._generators = [self._generators[row] for row in rows] if self._generators else []
 
 
 def _generator(seed: int, purpose: str, point: str, device: torch.device) -> torch.Generator:

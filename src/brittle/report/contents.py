@@ -145,7 +145,7 @@ class Contents:
     def noise_text(self, setting: Setting) -> str:
         """A noise setting with three digits, as far as these tell the settings of the run apart."""
         sigmas = {column.setting.sigma for column in self.columns if column.setting.sigma is not None}
-        rounded = None if setting.sigma is None else float(f"{setting.sigma:.3g}")
+        rounded = float(f"{setting.sigma:.3g}") if setting.sigma is not None and setting.in_pixels else None
         alone = sum(f"{sigma:.3g}" == f"{setting.sigma:.3g}" for sigma in sigmas) <= 1 if sigmas and rounded else False
         return show(str(setting._replace(sigma=rounded) if alone else setting), 60)
 

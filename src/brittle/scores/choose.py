@@ -29,7 +29,7 @@ Given = Mapping[str, object]
 def choose(
     names: Sequence[str],
     sigmas: Sequence[float],
-    family: str = "gaussian",
+    family: str | Sequence[Noise] = "gaussian",
     options: Given | None = None,
     settings: Sequence[str] = (),
 ) -> list[Score]:
@@ -42,7 +42,8 @@ def choose(
     Args:
         names: of scores, as `brittle.scores.outside.find_score` knows them.
         sigmas: noise levels in pixel units.
-        family: name of the noise family, as `brittle.scores.outside.find_family` knows it.
+        family: name of the noise family, as `brittle.scores.outside.find_family` knows it; or noises as they are, which
+            have levels of their own.
         options: by the names of `brittle.scores.options`; None, False and () leave every score its own default, and
             several values make several scores.
         settings: of one score or of the noise family alone, such as `mmse.antithetic=false`.
@@ -52,13 +53,13 @@ def choose(
         ParameterError: a number out of range, or code from outside that cannot be used.
     """
     kinds = _kinds(names)
-    noise = find_family(family)
+    noise, ready = (find_family(family), []) if isinstance(family, str) else (None, list(family))
     given = {name: value for name, value in (options or {}).items() if _is_given(value)}
     known = _shared(by_name({**CATALOGUE, **kinds}.items()))
     _check_words(given, known)
     _check_all_taken(given, kinds, known)
-    own = _settings(settings, {**kinds, noise.name: noise})
-    noises: list[Noise] = [_make(noise, {"sigma": sigma, **own.get(noise.name, {})}) for sigma in dict.fromkeys(sigmas)]
+    own = _settings(settings, kinds if noise is None else {**kinds, noise.name: noise})
+    noises = ready if noise is None else _of_family(noise, sigmas, own.get(noise.name, {}))
     comparing = MonteCarlo.name in kinds and len(kinds) > 1
     found = [
         score
@@ -68,6 +69,11 @@ def choose(
     ]
     check_scores(found)
     return found
+
+
+def _of_family(family: type[Noise], sigmas: Sequence[float], fields: Given) -> list[Noise]:
+    """The family at every sigma."""
+    return [_make(family, {"sigma": sigma, **fields}) for sigma in dict.fromkeys(sigmas)]
 
 
 def _kinds(names: Iterable[str]) -> dict[str, type[Score]]:

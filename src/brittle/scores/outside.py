@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from brittle.model.loading.named_code import check_name, find_installed, find_named, kind_of, refused, unknown
 from brittle.model.loading.user_code import digests, offered
-from brittle.noise import FAMILIES, Noise
+from brittle.noise import FAMILIES, Noise, Transform
 from brittle.scores.base import NoiseScore, Score
 from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.sound import check_class, check_dataclass, check_parameters, needs_of
@@ -60,8 +60,10 @@ def installed_scores() -> tuple[dict[str, type[Score]], list[str]]:
 
 def code_of(score: Score) -> dict[str, str] | None:
     """The sha256 of the files from outside in which the score, its noise and its measurements stand, by their names."""
-    parts = (score, getattr(score, "noise", None), *score.needs)
-    return digests(kind for part in parts for kind in type(part).__mro__)
+    noise = getattr(score, "noise", None)
+    own = (noise.fn, type(noise.fn)) if isinstance(noise, Transform) else ()
+    parts = (score, noise, *score.needs)
+    return digests((*own, *(kind for part in parts for kind in type(part).__mro__)))
 
 
 def check_scores(scores: Iterable[Score]) -> None:
@@ -72,14 +74,24 @@ def check_scores(scores: Iterable[Score]) -> None:
     """
     names: dict[str, type[Score]] = {}
     families: dict[str, type[Noise]] = {}
+    transforms: dict[object, Transform] = {}
     for score in scores:
         kind = type(score)
         check_score(kind, f"{kind.__module__}.{kind.__qualname__}")
         check_alone(names, kind.name, kind)
         if isinstance(score, NoiseScore):
             check_alone(families, score.noise.name, type(score.noise))
+            if isinstance(score.noise, Transform):
+                _check_one_code(transforms, score.noise)
         check_parameters(score)
         needs_of(score)
+
+
+def _check_one_code(known: dict[object, Transform], noise: Transform) -> None:
+    """Raise where another function is noise of the same name and parameters: readers would take them for one."""
+    called = noise.parameters["noise"]
+    if known.setdefault(called, noise).fn is not noise.fn:
+        raise refused(f"the noise {called}", "stands for two functions; give one of them another name, or parameters")
 
 
 def check_alone(known: dict[str, type[Named]], name: str, kind: type[Named]) -> None:

@@ -51,8 +51,9 @@ class ProbabilityChange(ChangeScore):
     """`E[dp]`, `Var[dp]` or `E|dp|` of `dp = p_c(x + e) - p_c(x)`, `p_c` the probability of the predicted class.
 
     The draws are antithetic pairs `(e, -e)`, shared with `MonteCarlo` and `Moments`; the gradient's part of the mean
-    cancels exactly within each pair. The change is taken from `1 - p_c`, so that it is right where `p_c` is near 1.
-    The flip rate under the same noise is `MonteCarlo`.
+    cancels exactly within each pair. Of noise that is not added (`brittle.noise.Transform`) they are single copies. The
+    change is taken from `1 - p_c`, so that it is right where `p_c` is near 1. The flip rate under the same noise is
+    `MonteCarlo`.
 
     Validity: unbiased for every model and noise, with or without gradients. The interval holds a Student interval over
     the pairs (for the variance of its linearisation; on the logarithmic scale for variance and absolute change), and
@@ -119,26 +120,26 @@ def check_statistic(statistic: str, known: tuple[str, ...]) -> None:
 def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tuple[Tensor, Tensor, Tensor]:
     """A moment of `dp` over the noise with its interval, `[B]` each.
 
-    The interval holds both what the spread of the pairs says and what a normal model of the soft margin says. Alone,
+    The interval holds both what the spread of the units says and what a normal model of the soft margin says. Alone,
     the first is too narrow where rare noise decides, and the second where the soft margin is not normal.
 
     Args:
-        sampled: what the noisy copies showed, of at least two pairs.
+        sampled: what the noisy copies showed, of at least two units.
         statistic: one of `STATISTICS`.
         confidence: of the interval.
     """
     change = sampled.change
     assert change is not None
     value, error = _moment(change, statistic)
-    half = _quantile(change.pairs, confidence) * error
+    half = _quantile(change.units, confidence) * error
     low, high = (value - half, value + half) if statistic == "mean" else positive_interval(value, half)
     by_model = modelled_changes(change, confidence)[STATISTICS.index(statistic)]
     return value, torch.minimum(low, by_model.amin(dim=0)), torch.maximum(high, by_model.amax(dim=0))
 
 
-def _quantile(pairs: int, confidence: float) -> float:
-    """Student's quantile over the pairs, with half the tail where there are few: their averages are lopsided there."""
-    return student(pairs, confidence if pairs >= FEWEST_UNITS else (1.0 + confidence) / 2.0)
+def _quantile(units: int, confidence: float) -> float:
+    """Student's quantile over the units, with half the tail where there are few: their averages are lopsided there."""
+    return student(units, confidence if units >= FEWEST_UNITS else (1.0 + confidence) / 2.0)
 
 
 def modelled_changes(change: ProbabilityMoments, confidence: float) -> Tensor:
@@ -146,15 +147,15 @@ def modelled_changes(change: ProbabilityMoments, confidence: float) -> Tensor:
 
     `dp = p_t(x + e) - p_t(x) = 1 - p_t(x) - sigmoid(-m - s u)`, `u` standard normal, by quadrature over `NODES` points.
     The ends of `m` and `s` are those of a normal sample with the degrees of freedom of `change.soft`. Beyond the noise
-    that the draws reach, where fewer than one of them is expected (with few pairs everywhere), `s` is at least the
+    that the draws reach, where fewer than one of them is expected (with few units everywhere), `s` is at least the
     deviation of the nearest margin:
     there one competitor decides alone.
     """
     soft = change.soft
     shrunk, stretched = deviation_factors(soft.degrees, confidence)
-    shift = _quantile(change.pairs, confidence) * soft.mean_error
+    shift = _quantile(change.units, confidence) * soft.mean_error
     deviation = soft.variance.sqrt()
-    reach = float(special.ndtri(0.5 / change.pairs)) if change.pairs >= FEWEST_UNITS else math.inf
+    reach = float(special.ndtri(1.0 / change.draws)) if change.units >= FEWEST_UNITS else math.inf
     ends = [
         (soft.mean + sign * shift, deviation / scale, beyond / scale)
         for sign in (-1, 1)
@@ -178,17 +179,17 @@ def _moments_of_normal(doubt: Tensor, mean: Tensor, deviation: Tensor, beyond: T
 
 
 def _moment(moments: ProbabilityMoments, statistic: str) -> tuple[Tensor, Tensor]:
-    """A moment of `dp` and its standard error over the pairs, `[B]` each."""
+    """A moment of `dp` and its standard error over the units, `[B]` each."""
     mean, square, absolute = moments.mean.unbind(dim=1)
     spread = moments.covariance
     if statistic == "variance":
-        value = (square - mean.square() + spread[:, 0, 0] / moments.pairs).clamp_min(0.0)
+        value = (square - mean.square() + spread[:, 0, 0] / moments.units).clamp_min(0.0)
         between = spread[:, 1, 1] - 4.0 * mean * spread[:, 0, 1] + 4.0 * mean.square() * spread[:, 0, 0]
     elif statistic == "absolute":
         value, between = absolute, spread[:, 2, 2]
     else:
         value, between = mean, spread[:, 0, 0]
-    return value, (between.clamp_min(0.0) / moments.pairs).sqrt()
+    return value, (between.clamp_min(0.0) / moments.units).sqrt()
 
 
 def positive_interval(value: Tensor, half: Tensor) -> tuple[Tensor, Tensor]:

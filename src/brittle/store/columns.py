@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 GAUSSIAN = "gaussian"
 """The noise family of a column whose parameters name none."""
 
+DECIBELS = "dB"
+"""The unit of a level that is a ratio of the noise to the point: `-20 log10(sigma)` of them."""
+
 WITHOUT_VALUE = frozenset(status.slug for status in Status if not status.has_value)
 """Statuses, as tables write them, that no number comes with."""
 
@@ -35,18 +38,32 @@ HOLDS, BREAKS, UNDECIDED = "holds", "breaks", "undecided"
 """What an interval says of whether a prediction survives the noise with at least some probability."""
 
 _NUMBERS = ["value", "low", "high"]
-_COMMON_KEYS = ("sigma", "noise", "action", "draws")
+_COMMON_KEYS = ("sigma", "noise", "action", "unit", "code", "draws")
 
 
 class Setting(NamedTuple):
-    """The noise that a robustness refers to: its level in pixel units and its family."""
+    """The noise that a robustness refers to: its level in pixel units and its family.
+
+    A level in another unit has that behind the family, `rotation in degrees`; a function of the user's has its
+    parameters in brackets and no level.
+    """
 
     sigma: float | None
     noise: str
 
     def __str__(self) -> str:
-        sigma = "no noise level" if self.sigma is None else f"sigma {self.sigma:g}"
-        return sigma if self.noise == GAUSSIAN else f"{sigma}, {self.noise}"
+        if self.sigma is None or self.in_pixels:
+            sigma = "no noise level" if self.sigma is None else f"sigma {self.sigma:g}"
+            return sigma if self.noise == GAUSSIAN else f"{sigma}, {self.noise}"
+        if self.noise.endswith(")"):
+            return self.noise
+        family, _, unit = self.noise.partition(" in ")
+        return f"{-20.0 * math.log10(self.sigma):.4g} dB" if unit == DECIBELS else f"{family} {self.sigma:g} {unit}"
+
+    @property
+    def in_pixels(self) -> bool:
+        """Whether its level is one in pixel units."""
+        return self.sigma is not None and " in " not in self.noise and not self.noise.endswith(")")
 
 
 ANY_NOISE = Setting(None, GAUSSIAN)
@@ -58,6 +75,7 @@ def setting_of(parameters: Mapping[str, Parameter]) -> Setting:
     sigma = parameters.get("sigma")
     family = [str(parameters.get("noise", GAUSSIAN))]
     family += [str(parameters["action"])] if "action" in parameters else []
+    family += ["in", str(parameters["unit"])] if "unit" in parameters else []
     return Setting(float(sigma) if isinstance(sigma, int | float) else None, " ".join(family))
 
 

@@ -147,8 +147,10 @@ class RareFlips(Measurement):
         purposes = ("rare_subset", "rare_weighted", "rare_stretched")
         draws = Draws(*(self._draws(clean, point, purpose) for purpose in purposes))
 
+        noise = self.noise.at(clean.inputs[point : point + 1])
+
         def covariance(vectors: Tensor) -> Tensor:
-            return self.noise.covariance(vectors) * self.noise.sigma**2
+            return noise.covariance(vectors) * noise.sigma**2
 
         return search(draws, covariance, clean.competitors()[point], self.copies, self.weighted)
 

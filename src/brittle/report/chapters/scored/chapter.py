@@ -133,12 +133,16 @@ def _noises(contents: Contents) -> tuple[Setting, ...]:
 def _noise_text(contents: Contents) -> str:
     families = dict.fromkeys(setting.noise for setting in _noises(contents))
     names = "; ".join(_family_text(contents, family) for family in families)
-    clipped = (
-        "Sampled scores clip noisy inputs to the range, which the linear ones do not know of."
-        if any(column.parameters.get("clip") for column in contents.columns)
-        else "Noisy inputs are not clipped to the range."
-    )
-    return f"{names}. {clipped}" if names else MISSING
+    return f"{names}. {_clipped_text(contents)}".rstrip() if names else MISSING
+
+
+def _clipped_text(contents: Contents) -> str:
+    """Whether noisy inputs are clipped; empty where the noise, which is not added, decides that by itself."""
+    if any(column.parameters.get("clip") for column in contents.columns):
+        return "Sampled scores clip noisy inputs to the range, which the linear ones do not know of."
+    families = [(setting, contents.noises.get(setting.noise)) for setting in _noises(contents)]
+    added = any(setting.in_pixels or (noise is not None and noise.isotropic is not None) for setting, noise in families)
+    return "Noisy inputs are not clipped to the range." if added else ""
 
 
 def _family_text(contents: Contents, family: str) -> str:
@@ -148,9 +152,17 @@ def _family_text(contents: Contents, family: str) -> str:
 
 
 def _sigma_text(contents: Contents) -> str:
-    sigmas = list(dict.fromkeys(setting.sigma for setting in _noises(contents) if setting.sigma is not None))
-    if not sigmas:
+    leveled = [setting for setting in _noises(contents) if setting.sigma is not None]
+    if not leveled:
         return "None: no score of this run depends on noise."
+    sigmas = list(dict.fromkeys(one.sigma for one in leveled if one.in_pixels and one.sigma is not None))
+    others = "; ".join(dict.fromkeys(show(str(one)) for one in leveled if not one.in_pixels))
+    parts = [f"{others}."] if others else []
+    return " ".join([*parts, _pixels_text(contents, sigmas)] if sigmas else parts)
+
+
+def _pixels_text(contents: Contents, sigmas: Sequence[float]) -> str:
+    """Levels in pixel units, and as shares of the range of the inputs."""
     values = ", ".join(f"{sigma:g}" for sigma in sigmas)
     low, high = contents.record.model.bounds
     shares = ", ".join(f"{100.0 * sigma / (high - low):.3g}%" for sigma in sigmas)

@@ -1,0 +1,126 @@
+"""The option `--noise`: a family with standard deviations, or one with levels of its own, such as `rotation:15`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from brittle.errors import ParameterError, UsageError
+from brittle.model.loading.named_code import find_named
+from brittle.noise import Corruption, Decibels, Noise, PerFeature, Relative, Swap, Transform
+from brittle.noise.corruption import KINDS
+from brittle.scores.outside import FAMILIES_GROUP
+
+if TYPE_CHECKING:
+    from brittle.data import Points
+
+DECIBELS, SWAP, PER_FEATURE, RELATIVE = "decibels", "swap", "per_feature", "relative"
+
+LEVELED = {**dict.fromkeys(KINDS, 1.0), "rotation": 15, DECIBELS: 20, SWAP: 0.1}
+"""Families with levels of their own behind a colon, each with an example."""
+
+COLUMNS = (PER_FEATURE, SWAP)
+"""Families that learn from the columns of the data."""
+
+
+def plain_name(text: str) -> str:
+    """The name of the family in what stands behind `--noise`, with underscores."""
+    return text.partition(":")[0].replace("-", "_")
+
+
+def has_level(text: str) -> bool:
+    """Whether the noise has its level in the text, or none, so that no `--sigma` belongs to it."""
+    return plain_name(text) in LEVELED or _function(text) is not None
+
+
+def check_noise(text: str, sigmas: Sequence[float], categories: Collection[str]) -> None:
+    """Raise unless the options of noise fit together.
+
+    Raises:
+        UsageError: they do not.
+    """
+    name = plain_name(text)
+    if categories and name not in COLUMNS:
+        raise UsageError("unused_option", "--categories is for --noise per-feature and --noise swap:0.1")
+    if sigmas and has_level(text):
+        raise UsageError("noise_level", f"--noise {text:.60} says how strong it is by itself; leave out --sigma")
+    if not sigmas and name in (PER_FEATURE, RELATIVE):
+        of = "standard deviations of each feature" if name == PER_FEATURE else "root mean squares of each point"
+        raise UsageError("noise_level", f"--noise {text:.60} needs --sigma, such as --sigma 0.1, in {of}")
+
+
+def noises(
+    text: str,
+    sigmas: Sequence[float],
+    bounds: tuple[float, float],
+    categories: Collection[str] = (),
+    points: Points | None = None,
+) -> str | list[Noise]:
+    """What `--noise` stands for: ready noises, or the name of a family that standard deviations describe.
+
+    Args:
+        text: what stands behind the option.
+        sigmas: standard deviations, where the text has no level.
+        bounds: of the values of an input.
+        categories: what `--categories` names.
+        points: the data; None before they are opened, where noise that learns from them is only checked.
+
+    Raises:
+        UsageError: it cannot be read.
+        ParameterError: a level is out of range.
+    """
+    name = plain_name(text)
+    function = _function(text)
+    if function is not None:
+        return [function]
+    if name in KINDS:
+        return [Corruption(name, level, bounds) for level in _levels(text)]
+    if name == DECIBELS:
+        return [Decibels(level) for level in _levels(text)]
+    if name == SWAP:
+        return [_swap(level, categories, points) for level in _levels(text)]
+    if name == RELATIVE:
+        return [Relative(sigma) for sigma in dict.fromkeys(sigmas)]
+    if name == PER_FEATURE:
+        return _per_feature(dict.fromkeys(sigmas), categories, points)
+    return text
+
+
+def _swap(share: float, categories: Collection[str], points: Points | None) -> Swap:
+    return Swap(share, torch.zeros(1, 1)) if points is None else Swap.of(points, share, categories or None)
+
+
+def _per_feature(sigmas: Collection[float], categories: Collection[str], points: Points | None) -> list[Noise]:
+    if points is None:
+        return [PerFeature(sigma, torch.ones(1)) for sigma in sigmas]
+    learned = PerFeature.of(points, 1.0, categories or None)
+    return [PerFeature(sigma, learned.scale, learned.still) for sigma in sigmas]
+
+
+def _levels(text: str) -> list[float]:
+    """The levels behind the colon, each once."""
+    name, _, levels = text.partition(":")
+    try:
+        return [float(level) for level in dict.fromkeys(levels.split(","))]
+    except ValueError as error:
+        example = f"--noise {name}:{LEVELED[plain_name(text)]:g}"
+        raise UsageError(
+            "noise_level", f"--noise {text:.60} needs a level behind a colon, or several with commas: {example}"
+        ) from error
+
+
+def _function(text: str) -> Transform | None:
+    """The transform that `FILE.py:FUNCTION` or `PACKAGE.MODULE:FUNCTION` stands for; None for anything else."""
+    if ":" not in text or plain_name(text) in LEVELED:
+        return None
+    found = find_named(text, FAMILIES_GROUP)
+    if isinstance(found, Transform):
+        return found
+    if not inspect.isfunction(found):
+        return None
+    if len(inspect.signature(found).parameters) < 2:
+        raise ParameterError("noise_transform", f"{text:.80} takes one argument; noise is a function (x, generator)")
+    return Transform(found)

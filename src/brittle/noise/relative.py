@@ -1,0 +1,117 @@
+"""Normal noise in the measure of the point itself: of its root mean square, or of its power in decibels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from brittle.errors import ParameterError
+from brittle.noise.base import Noise, at_one, reserve_name
+
+
+@reserve_name
+@dataclass(frozen=True)
+class Relative(Noise):
+    """Independent normal coordinates with the standard deviation `sigma rms(x)`, `rms(x)^2 = mean_i x_i^2`.
+
+    So every point has noise of its own size, such as embeddings of tokens or waveforms ask for. A point of zeros has
+    none. All scores of the average case serve it; those of derivatives alone (`smoothed_laplacian`, `change_bound`) do
+    not.
+
+    Attributes:
+        sigma: standard deviation of a coordinate, as a share of the root mean square of the point's coordinates.
+    """
+
+    name: ClassVar[str] = "relative"
+    explanation: ClassVar[str] = "Normal, with a share of the root mean square of the point's own values"
+    normal: ClassVar[bool] = True
+    unit: ClassVar[str] = "of the rms"
+
+    def draw(self, generator: torch.Generator, size: int) -> Tensor:
+        """Standard normal coordinates, which `scales` brings to the size of a point."""
+        return torch.randn(size, generator=generator, dtype=torch.float32, device=generator.device)
+
+    def covariance(self, vectors: Tensor) -> Tensor:
+        """Not known without the point; `at` knows it.
+
+        Raises:
+            AssertionError: always.
+        """
+        raise AssertionError(f"the covariance of {self.name} noise depends on the point: ask noise.at(inputs)")
+
+    def scales(self, inputs: Tensor) -> Tensor:
+        """The root mean square of each of the points `[B, *shape]`, `[B]`, float64."""
+        return inputs.detach().double().flatten(1).square().mean(dim=1).sqrt()
+
+    def at(self, inputs: Tensor) -> Noise:
+        """This family at the points `[B, *shape]`, where it has a covariance."""
+        return AtPoints(self.sigma, self.scales(inputs))
+
+    @property
+    def shape(self) -> Noise:
+        """This family at `sigma = 1`: what decides `K` is the point."""
+        return at_one(self)
+
+
+@reserve_name
+@dataclass(frozen=True, init=False)
+class Decibels(Relative):
+    """White normal noise at a signal-to-noise ratio in decibels of each point's own power.
+
+    `10 log10(mean_i x_i^2 / s^2) = level`, so the standard deviation of a coordinate is `10^(-level / 20) rms(x)`:
+    20 dB are a tenth of the root mean square, 0 dB all of it.
+
+    Attributes:
+        sigma: `10^(-level / 20)`.
+
+    Raises:
+        ParameterError: the level is no finite number.
+    """
+
+    name: ClassVar[str] = "decibels"
+    explanation: ClassVar[str] = "White normal noise, so many decibels below the power of the point itself"
+    unit: ClassVar[str] = "dB"
+
+    def __init__(self, level: float) -> None:
+        """Noise `level` decibels below the power of the point."""
+        if isinstance(level, bool) or not isinstance(level, int | float) or not abs(level) <= 300.0:
+            raise ParameterError("sigma", f"a level in decibels is a number from -300 to 300; found {level!r:.40}")
+        object.__setattr__(self, "sigma", 10.0 ** (-level / 20.0))
+        self.__post_init__()
+
+    @property
+    def level(self) -> float:
+        """The signal-to-noise ratio in decibels."""
+        return -20.0 * math.log10(self.sigma)
+
+
+@dataclass(frozen=True)
+class AtPoints(Noise):
+    """`Relative` noise at some points: the covariance `sigma^2 s_b^2 I` at point `b`.
+
+    Attributes:
+        own: the scale `s` of each point, `[B]`.
+    """
+
+    own: Tensor = field(repr=False, compare=False)
+
+    name: ClassVar[str] = "relative_at_points"
+    normal: ClassVar[bool] = True
+
+    def draw(self, generator: torch.Generator, size: int) -> Tensor:
+        """There is none: `brittle.noise.Stream` knows the points.
+
+        Raises:
+            AssertionError: always.
+        """
+        raise AssertionError("noise at points is drawn from the family itself")
+
+    def covariance(self, vectors: Tensor) -> Tensor:
+        """`s_b^2 v` for the vectors of each point, `[B, ..., n]`; of a single point for any vectors `[..., n]`."""
+        if len(self.own) > 1 and len(vectors) != len(self.own):
+            raise AssertionError(f"vectors of {len(vectors)} points for the scales of {len(self.own)}")
+        return vectors * self.own.square().to(vectors).view(-1, *[1] * (vectors.dim() - 1))

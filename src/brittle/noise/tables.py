@@ -1,0 +1,246 @@
+"""Noise for tables of features: a scale for each feature, and coordinates taken from other rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from brittle.data.points import Points
+from brittle.errors import DataError, ParameterError, UsageError, listed
+from brittle.estimate import Parameters
+from brittle.noise.base import reserve_name
+from brittle.noise.families import DiagonalGaussian
+from brittle.noise.transform import Transforming
+
+FEW = 10
+"""A column of whole numbers with at most so many different ones is taken for a category."""
+
+ROWS, NUMBERS = 10_000, 2**24
+"""Rows of the data at most whose values `Swap` takes, and numbers that these hold."""
+
+READ = 1024
+"""Rows that are read at a time."""
+
+SHOWN, KEPT = 4, 12
+"""Names in a message, and of features that stay as they are in what a report says."""
+
+
+@reserve_name
+@dataclass(frozen=True)
+class PerFeature(DiagonalGaussian):
+    """Normal noise with a standard deviation of `sigma` times each feature's own: `K = diag(scale^2)`.
+
+    A feature of scale 0, such as a category, stays as it is.
+
+    Attributes:
+        sigma: in standard deviations of each feature.
+        scale: standard deviation of each feature, `[n]`; 0 where it stays. `PerFeature.of` learns it from data.
+        still: what stays as it is, in words, for a report.
+
+    Raises:
+        ParameterError: `sigma` is not positive, a scale is negative or not finite, or all are 0.
+    """
+
+    still: str = field(default="", compare=False)
+
+    name: ClassVar[str] = "per_feature"
+    unit: ClassVar[str] = "of each feature's deviation"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not bool(self.scale.any()):
+            raise ParameterError("scale", "no feature has a scale above 0, so noise would change nothing")
+
+    @classmethod
+    def of(cls, points: Points, sigma: float, categories: Collection[str | int] | None = None) -> PerFeature:
+        """Scales as data have them: the standard deviation of each feature, 0 of categories.
+
+        Args:
+            points: the data, which are read once.
+            sigma: in standard deviations of each feature.
+            categories: features that stay as they are, by name or place; by default columns of whole numbers of which
+                at most `FEW` differ.
+
+        Raises:
+            UsageError: a category names no feature.
+            DataError: no row could be read.
+        """
+        found = _Columns.read(points)
+        names = _names(points, len(found.scale))
+        still = found.few if categories is None else _mask(categories, names)
+        scale = torch.where(still, 0.0, found.scale)
+        kept = [names[place] for place in (scale == 0).nonzero().flatten().tolist()]
+        return cls(sigma, scale, listed(kept, KEPT) if kept else "")
+
+    @property
+    def explanation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """How it is distributed, and what stays as it is."""
+        stays = f"; {self.still} unchanged" if self.still else ""
+        return f"Normal, drawn for every feature independently, with a share of its standard deviation{stays}"
+
+
+@reserve_name
+@dataclass(frozen=True, init=False)
+class Swap(Transforming):
+    """Each coordinate is replaced with some probability by that of a random row of the data.
+
+    So a copy holds values that occur, also of categories; every coordinate is drawn from a row of its own. That row may
+    be the point's own, or hold the same value, which then stays.
+
+    Attributes:
+        sigma: probability with which a coordinate is replaced.
+        rows: the values to take, `[R, n]`.
+        columns: which coordinates may be replaced, `[n]`; all by default.
+        digest: of rows and columns.
+
+    Raises:
+        ParameterError: the probability is not above 0 and at most 1, or the rows are not finite, `[R, n]`.
+    """
+
+    rows: Tensor = field(init=False, repr=False, compare=False)
+    columns: Tensor = field(init=False, repr=False, compare=False)
+    digest: str = field(init=False, repr=False)
+
+    name: ClassVar[str] = "swap"
+    explanation: ClassVar[str] = "Values of a random share of the coordinates from other rows of the data"
+    unit: ClassVar[str] = "of the coordinates"
+
+    def __init__(self, share: float, rows: Tensor, columns: Tensor | None = None) -> None:
+        """Values of these rows with the probability `share`."""
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share <= 1.0:
+            raise ParameterError("sigma", f"the share of swapped values is above 0 and at most 1; found {share!r:.40}")
+        rows = rows.detach().cpu().flatten(1)
+        if not len(rows) or not bool(rows.isfinite().all()):
+            raise ParameterError("noise_rows", f"rows to swap with must be finite, [R, n]; found {list(rows.shape)}")
+        own = torch.ones(rows.shape[1], dtype=torch.bool) if columns is None else columns.cpu().bool().flatten()
+        if len(own) != rows.shape[1] or not bool(own.any()):
+            raise ParameterError(
+                "noise_rows", f"{int(own.sum())} of {len(own)} columns may be swapped, in rows of {rows.shape[1]}"
+            )
+        content = rows.contiguous().double().numpy().tobytes() + own.numpy().tobytes()
+        digest = hashlib.sha256(content).hexdigest()[:16]
+        for name, value in {"sigma": share, "rows": rows, "columns": own, "digest": digest}.items():
+            object.__setattr__(self, name, value)
+        super().__post_init__()
+
+    @classmethod
+    def of(cls, points: Points, share: float, columns: Collection[str | int] | None = None) -> Swap:
+        """Swaps with the first rows of the data, `ROWS` at most.
+
+        Args:
+            points: the data.
+            share: probability with which a coordinate is replaced.
+            columns: features that may be replaced, by name or place; all by default.
+
+        Raises:
+            UsageError: a column names no feature.
+            DataError: no row could be read.
+        """
+        rows = _first_rows(points)
+        return cls(share, rows, None if columns is None else _mask(columns, _names(points, rows.shape[1])))
+
+    @property
+    def parameters(self) -> Parameters:
+        """The share, and the digest of the rows."""
+        return {"sigma": self.sigma, "unit": self.unit, "noise": self.name, "rows": self.digest}
+
+    def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """The point with some of its coordinates from random rows."""
+        size = self.rows.shape[1]
+        if x.numel() != size:
+            raise ParameterError("noise_size", f"the rows to swap with have {size} coordinates, the input {x.numel()}")
+        chosen = (torch.rand(size, generator=generator, dtype=torch.float32) < self.sigma) & self.columns
+        other = torch.randint(len(self.rows), (size,), generator=generator)
+        return torch.where(chosen, self.rows[other, torch.arange(size)].to(x), x.flatten()).view_as(x)
+
+
+@dataclass
+class _Columns:
+    """What the columns of data hold.
+
+    Attributes:
+        scale: standard deviation of each, `[n]`, float64.
+        few: whether each holds whole numbers of which at most `FEW` differ, `[n]`.
+    """
+
+    scale: Tensor
+    few: Tensor
+
+    @classmethod
+    def read(cls, points: Points) -> _Columns:
+        """Of all rows that can be read."""
+        count, mean, squares = 0, torch.zeros(0), torch.zeros(0)
+        seen: list[set[float] | None] = []
+        for rows in _rows(points):
+            if not count:
+                mean, squares = torch.zeros(rows.shape[1]).double(), torch.zeros(rows.shape[1]).double()
+                seen = [set() for _ in range(rows.shape[1])]
+            together = count + len(rows)
+            step = rows.mean(dim=0) - mean
+            squares += (rows - rows.mean(dim=0)).square().sum(dim=0) + step.square() * (count * len(rows) / together)
+            mean, count = mean + step * (len(rows) / together), together
+            seen = [None if few is None else _with(few, column) for few, column in zip(seen, rows.T, strict=True)]
+        return cls((squares / count).sqrt(), torch.tensor([few is not None for few in seen]))
+
+
+def _with(seen: set[float], column: Tensor) -> set[float] | None:
+    """The values seen so far with those of `column`; None where there are too many, or one is no whole number."""
+    values = column.unique()
+    if bool((values != values.round()).any()):
+        return None
+    both = seen | set(values[: FEW + 1].tolist())
+    return both if len(both) <= FEW else None
+
+
+def _rows(points: Points):
+    """The rows that can be read, `[b, n]` each, float64.
+
+    Raises:
+        DataError: there are none.
+    """
+    some = False
+    for batch in points.batches(READ):
+        inputs = batch.inputs.detach().cpu().double().flatten(1)
+        good = torch.tensor([status.has_value for status in batch.status]) & inputs.isfinite().all(dim=1)
+        if bool(good.any()):
+            some = True
+            yield inputs[good]
+    if not some:
+        raise DataError("noise_rows", "none of the rows could be read, so noise cannot be learned from them")
+
+
+def _first_rows(points: Points) -> Tensor:
+    parts: list[Tensor] = []
+    for rows in _rows(points):
+        parts.append(rows.float())
+        most = min(ROWS, max(2, NUMBERS // rows.shape[1]))
+        if sum(map(len, parts)) >= most:
+            return torch.cat(parts)[:most]
+    return torch.cat(parts)
+
+
+def _names(points: Points, size: int) -> Sequence[str]:
+    """The names of the features; their places where they have none."""
+    named = points.provenance.get("feature_names")
+    return named if named is not None and len(named) == size else [str(place) for place in range(size)]
+
+
+def _mask(wanted: Collection[str | int], names: Sequence[str]) -> Tensor:
+    """Which features are `wanted`, `[n]`.
+
+    Raises:
+        UsageError: one is not there.
+    """
+    chosen = {str(one) for one in wanted}
+    if missing := sorted(chosen - set(names)):
+        raise UsageError(
+            "unknown_name",
+            f"no feature is called {listed([f'{one!r:.40}' for one in missing], SHOWN)}; there are "
+            f"{listed(list(names), SHOWN)}",
+        )
+    return torch.tensor([name in chosen for name in names])

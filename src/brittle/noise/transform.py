@@ -1,0 +1,243 @@
+"""Noise that is not added: any random function of an input, such as a rotation."""
+
+from __future__ import annotations
+
+import random
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from brittle.errors import ParameterError
+from brittle.estimate import Parameters
+from brittle.noise.base import Noise, reserve_name
+from brittle.noise.code import code_digest
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""What a transform is called, so that it can stand in labels."""
+
+SAMPLED = "shrinkage, monte_carlo or probability_change"
+"""Scores that serve noise that is not added."""
+
+
+@dataclass(frozen=True)
+class Transforming(Noise):
+    """Noise that puts another input in the place of a point: `x' = f(x, randomness)`.
+
+    It has no covariance, and no draw has a mirror image: copies are drawn singly, each from a generator of its own, and
+    the sampled scores alone serve it. A family of your own has a `name`, a `unit` and the method `apply`.
+
+    Attributes:
+        sigma: how strong it is, in a unit of its own.
+    """
+
+    sigma: float = 1.0
+
+    unit: ClassVar[str] = "own units"
+
+    @abstractmethod
+    def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """A noisy copy of one input.
+
+        Args:
+            x: the input in the declared units, `[*shape]`, on the CPU.
+            generator: where all randomness comes from; no other copy of any point has one of this seed.
+        """
+
+    @property
+    def added(self) -> bool:
+        """It is not."""
+        return False
+
+    def draw(self, generator: torch.Generator, size: int) -> Tensor:
+        """There is none.
+
+        Raises:
+            ParameterError: always.
+        """
+        raise ParameterError("noise_added", f"{self._text} is not added to an input, so there is no noise to draw")
+
+    def check_serves(self, score: str, linear: bool) -> None:
+        """Raise unless a score can stand on noise that is not added.
+
+        Raises:
+            ParameterError: the score needs the covariance of the noise, which this has none.
+        """
+        if linear:
+            raise ParameterError(
+                "noise_added",
+                f"{score} needs noise that is added to the input and has a covariance, and {self._text} is not added; "
+                f"use {SAMPLED}",
+            )
+        super().check_serves(score, linear)
+
+    @property
+    def _text(self) -> str:
+        """What messages call it."""
+        return f"the noise {self.parameters['noise']}"
+
+
+@reserve_name
+@dataclass(frozen=True, init=False)
+class Transform(Transforming):
+    """A random function of yours: `x' = fn(x, generator)` for one input `x`.
+
+    All randomness has to come from `generator`, or from the generators that PyTorch, NumPy and Python share
+    (`torch.rand`, `numpy.random.rand`, `random.random`), which are seeded for each copy and put back as they were. A
+    function that is called twice with the same randomness must give the same numbers, which is checked at one input
+    of every batch. A generator of NumPy is `numpy.random.default_rng(generator.initial_seed())`.
+
+    Example:
+        >>> import torch
+        >>> from brittle.noise import Transform
+        >>> from brittle.scores import MonteCarlo
+        >>> lighter = Transform(lambda x, g: x + 0.2 * torch.rand(1, generator=g), name="lighter")
+        >>> MonteCarlo(noise=lighter, draws=100).parameters["noise"]
+        'lighter()'
+
+    Attributes:
+        sigma: 1; the function knows how strong it is.
+        fn: takes one input, a tensor `[*shape]` on the CPU in the declared units, which it may change, and a
+            `torch.Generator`; gives one of the same shape, a tensor or a NumPy array.
+        called: its name.
+        settings: what else tells it from others of that name, as one writes it: `degrees=10`.
+        code: digest of the code of `fn`, so that no run goes on with another function.
+
+    Raises:
+        ParameterError: `fn` cannot be called, the name is not one word, or a parameter is no number or text.
+    """
+
+    fn: Callable[[Tensor, torch.Generator], Tensor | np.ndarray] = field(init=False, repr=False)
+    called: str = field(init=False)
+    settings: str = field(init=False)
+    code: str = field(init=False)
+
+    name: ClassVar[str] = "transform"
+    explanation: ClassVar[str] = "A random function of the input"
+
+    def __init__(
+        self,
+        fn: Callable[[Tensor, torch.Generator], Tensor | np.ndarray],
+        *,
+        name: str | None = None,
+        parameters: Mapping[str, int | float | str] | None = None,
+    ) -> None:
+        """A random function as noise.
+
+        Args:
+            fn: see the class.
+            name: what tables and reports call it; by default the name of the function.
+            parameters: numbers and texts that tell it from others of that name, such as `{"degrees": 10}`.
+        """
+        if not callable(fn):
+            raise ParameterError("noise_transform", f"expected a function (x, generator) -> x'; found {fn!r:.60}")
+        called = getattr(fn, "__name__", type(fn).__name__) if name is None else name
+        if not isinstance(called, str) or not NAME.fullmatch(called):
+            raise ParameterError(
+                "noise_name", f"a transform needs a name of one word, such as name='rotate'; found {called!r:.60}"
+            )
+        own = {"sigma": 1.0, "fn": fn, "called": called, "settings": _written(parameters), "code": code_digest(fn)}
+        for key, value in own.items():
+            object.__setattr__(self, key, value)
+        super().__post_init__()
+
+    def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """What `fn` gives, as a tensor."""
+        try:
+            found = self.fn(x, generator)
+        except Exception as error:
+            raise ParameterError(
+                "noise_transform", f"{self._text} failed at an input of shape {list(x.shape)}: {_seen(error)}"
+            ) from error
+        return torch.from_numpy(found) if isinstance(found, np.ndarray) else found
+
+    @property
+    def parameters(self) -> Parameters:
+        """Its name with its settings, and the digest of its code."""
+        return {"sigma": self.sigma, "noise": f"{self.called}({self.settings})", "code": self.code}
+
+
+def transformed(noise: Transforming, x: Tensor, generators: list[torch.Generator]) -> Tensor:
+    """Noisy copies of one input, one for each generator, `[len(generators), *shape]`, on its device.
+
+    Args:
+        noise: what makes them.
+        x: `[*shape]`.
+        generators: on the CPU.
+
+    Raises:
+        ParameterError: a copy has another shape, or holds NaN or infinite numbers.
+    """
+    own = x.detach().cpu()
+    with shared_generators() as seed:
+        return torch.stack([_copy(noise, own, one, seed) for one in generators]).to(x)
+
+
+def check_keyed(noise: Transforming, x: Tensor, generator: Callable[[], torch.Generator]) -> None:
+    """Raise unless two copies of `x` with the same randomness are alike.
+
+    Raises:
+        ParameterError: they differ, so the noise has randomness of its own, and no number could be repeated.
+    """
+    one, other = (transformed(noise, x, [generator()]) for _ in range(2))
+    if not torch.equal(one, other):
+        raise ParameterError(
+            "noise_transform",
+            f"{noise._text} gives two results for one input and one generator; take all randomness from the "
+            f"generator, as in torch.rand(1, generator=generator), and keep nothing between two calls",
+        )
+
+
+def _copy(noise: Transforming, x: Tensor, generator: torch.Generator, seed: Callable[[int], None]) -> Tensor:
+    seed(generator.initial_seed())
+    found = noise.apply(x.clone(), generator)
+    if not isinstance(found, Tensor) or found.shape != x.shape or found.is_complex():
+        seen = f"shape {list(found.shape)}" if isinstance(found, Tensor) else f"type {type(found).__name__}"
+        raise ParameterError(
+            "noise_transform", f"{noise._text} must give one input of shape {list(x.shape)} again; found {seen}"
+        )
+    if not bool(found.isfinite().all()):
+        raise ParameterError(
+            "noise_transform", f"{noise._text} gives {int((~found.isfinite()).sum())} NaN or infinite numbers"
+        )
+    return found.detach().to(x)
+
+
+@contextmanager
+def shared_generators() -> Iterator[Callable[[int], None]]:
+    """A function that seeds the generators that PyTorch, NumPy and Python share; afterwards they are as before."""
+    before = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
+
+    def seed(number: int) -> None:
+        torch.default_generator.manual_seed(number)
+        np.random.seed(number % 2**32)  # noqa: NPY002
+        random.seed(number)
+
+    try:
+        yield seed
+    finally:
+        torch.set_rng_state(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002
+        random.setstate(before[2])
+
+
+def _written(parameters: Mapping[str, Any] | None) -> str:
+    """Parameters as one writes them, in the order of their names."""
+    own = dict(parameters or {})
+    for name, value in own.items():
+        if not isinstance(value, int | float | str) or not isinstance(name, str):
+            raise ParameterError(
+                "noise_transform",
+                f"a parameter of a transform is a number or a text; found {name!r:.40}: {value!r:.40}",
+            )
+    return ", ".join(f"{name}={own[name]!r}" for name in sorted(own))
+
+
+def _seen(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".removesuffix(": ")

@@ -1,0 +1,117 @@
+"""The option `--noise` with families that have levels of their own, learn from the data, or are functions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.commands import score
+
+import brittle
+from brittle.cli import main
+
+LIGHT = """
+import torch
+class Chosen: pass
+def light(x, generator):
+    return x + {most} * torch.rand(1, generator=generator)
+def one(x):
+    return x
+"""
+
+
+def labels() -> list[str]:
+    return [entry.label for entry in brittle.read_table("run").record.scores]
+
+
+def test_rotations_by_command_with_the_report(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score("--scores", "monte_carlo", "shrinkage", "--noise", "rotation:15", "--draws", "10") == 0
+    assert "monte_carlo(draws=10, noise=rotation, sigma=15, unit=degrees)" in labels()
+    assert main(["report", "run"]) == 0
+    page = Path("run/report.html").read_text(encoding="utf-8")
+    assert "rotation 15 degrees" in page
+    assert "Turned by a random angle" in page
+    assert "sigma = 15" not in page
+    assert "are not clipped" not in page
+    assert main(["show", "run"]) == 0
+    assert "rotation 15 degrees" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("noise", "settings"),
+    [
+        ("rotation:5,15", ["rotation 5 degrees", "rotation 15 degrees"]),
+        ("decibels:20", ["20 dB"]),
+        ("swap:0.1", ["swap 0.1 of the coordinates"]),
+        ("gaussian-blur:1", ["gaussian_blur 1 pixels"]),
+    ],
+    ids=str,
+)
+def test_levels_stand_behind_a_colon(place: Path, noise: str, settings: list[str]) -> None:
+    assert score("--quiet", "--scores", "shrinkage", "--noise", noise, "--draws", "10") == 0
+    assert [str(column.setting) for column in brittle.read_table("run").columns] == settings
+
+
+@pytest.mark.parametrize("noise", ["relative", "per-feature"])
+def test_families_by_sigma_serve_the_linear_scores(place: Path, noise: str) -> None:
+    names = ["taylor", "shrinkage", "moments", "mmse"]
+    assert score("--quiet", "--scores", *names, "--noise", noise, "--sigma", "0.1", "--draws", "10") == 0
+    assert [one.partition("(")[0] for one in labels()] == names
+    assert all(f"noise={noise.replace('-', '_')}" in one for one in labels())
+
+
+def test_categories_are_left_alone_and_said(place: Path) -> None:
+    draw = np.random.default_rng(0)
+    rows = [",".join(map(str, (*draw.random(4).round(4), number % 2))) for number in range(8)]
+    Path("data.csv").write_text("\n".join(["a,b,c,d,label", *rows]))
+    Path("net.py").write_text("import torch\ndef make():\n    torch.manual_seed(0)\n    return torch.nn.Linear(4, 2)\n")
+    more = ["--quiet", "--scores", "taylor", "--noise", "per-feature", "--sigma", "0.1"]
+    assert score(*more, "--categories", "b", "d", data="data.csv") == 0
+    noise = brittle.read_table("run").record.scores[0].noise
+    assert noise is not None
+    assert "b, d unchanged" in noise.explanation
+
+
+def test_a_function_of_a_file_is_noise_that_a_run_knows(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.py").write_text(LIGHT.format(most=0.2))
+    more = ["--quiet", "--scores", "shrinkage", "--noise", "./mine.py:light", "--draws", "10"]
+    assert score(*more) == 0
+    assert [str(column.setting) for column in brittle.read_table("run").columns] == ["light()"]
+    assert set(brittle.read_table("run").record.scores[0].code or {}) == {"mine.py"}
+    assert score(*more, "--resume") == 0
+    Path("mine.py").write_text(LIGHT.format(most=0.3))
+    assert score(*more, "--resume") != 0
+    assert "another run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--noise", "rotation"], "--noise rotation:15"),
+        (["--noise", "rotation:x"], "needs a level"),
+        (["--noise", "rotation:15", "--sigma", "0.1"], "leave out --sigma"),
+        (["--noise", "per-feature"], "needs --sigma"),
+        (["--noise", "relative"], "needs --sigma"),
+        (["--categories", "a"], "--categories is for"),
+        (["--noise", "per-feature", "--sigma", "0.1", "--categories", "zz"], "no feature is called 'zz'"),
+        (["--noise", "rotation:200"], "at most 180"),
+        (["--noise", "rotation:15", "--scores", "taylor"], "taylor needs noise that is added"),
+        (["--noise", "rotation:15", "--scores", "moments"], "moments fits a normal distribution"),
+        (["--noise", "./mine.py:one"], "noise is a function (x, generator)"),
+        (["--noise", "decibels:20", "--scores", "softmax"], "for scores under noise"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_together_is_said(place: Path, capsys: pytest.CaptureFixture[str], more, said: str) -> None:
+    Path("mine.py").write_text(LIGHT.format(most=0.2))
+    assert score(*more) != 0
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert not Path("run").exists()
+
+
+def test_the_doctor_says_levels_in_their_own_unit(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "./net.py:make", "data.npz", "--noise", "rotation:45"]) == 0
+    said = capsys.readouterr().out
+    assert "rotation 45 degrees" in said
+    assert "huge_sigma" not in said

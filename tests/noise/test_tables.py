@@ -1,0 +1,146 @@
+"""Noise of tables: the scales of the features are learned from the data, and swapped values come from its rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from helpers.laws import MANY_ROWS, estimate
+
+import brittle
+from brittle.data.arrays import array_points
+from brittle.errors import ParameterError, UsageError
+from brittle.noise import PerFeature, Stream, Swap
+from brittle.scores import MMSE, Moments, MonteCarlo, Shrinkage, Taylor
+
+DRAWS = 2000
+NAMES = ["age", "income", "kind", "yes", "flat"]
+
+
+def table(rows: int = 300) -> torch.Tensor:
+    draw = np.random.default_rng(4)
+    columns = (
+        draw.normal(0.0, 2.0, rows), draw.normal(5.0, 0.01, rows), draw.integers(0, 6, rows), draw.integers(0, 2, rows),
+        np.full(rows, 0.25),
+    )  # fmt: skip
+    return torch.from_numpy(np.stack(columns, axis=1))
+
+
+def data(rows: int = 300):
+    return array_points(table(rows), bounds=(-100, 100), feature_names=NAMES)
+
+
+def network() -> torch.nn.Linear:
+    made = torch.nn.Linear(5, 2, dtype=torch.float64)
+    with torch.no_grad():
+        made.weight.copy_(torch.tensor([[0.5, 30.0, 0.3, 0.1, 1.0], [0.0, 0.0, 0.0, 0.0, 0.0]]))
+        made.bias.copy_(torch.tensor([-150.5, 0.0]))
+    return made
+
+
+def test_scales_are_those_of_the_columns_and_0_of_categories() -> None:
+    found = PerFeature.of(data(3000), 0.1)
+    deviations = table(3000).numpy().std(axis=0)
+    assert np.allclose(found.scale.numpy()[:2], deviations[:2], rtol=1e-12)
+    assert found.scale[2:].tolist() == [0.0, 0.0, 0.0]
+    assert found.still == "kind, yes, flat"
+    assert "kind, yes, flat unchanged" in found.explanation
+
+
+def test_categories_that_are_named_are_all_of_them() -> None:
+    found = PerFeature.of(data(), 0.1, ["age"])
+    assert (found.scale == 0).tolist() == [True, False, False, False, True]
+    assert PerFeature.of(data(), 0.1) != found
+    with pytest.raises(UsageError, match="no feature is called 'agee'"):
+        PerFeature.of(data(), 0.1, ["agee"])
+
+
+def test_draws_have_the_scales() -> None:
+    """Of 2,000 draws; a mean or a variance is off by more than 6 standard errors once in 1e7 runs."""
+    noise = PerFeature.of(data(), 0.3)
+    draws = Stream(noise, table(1), ["a"], 0, "test").draw(DRAWS)[0]
+    expected = 0.3 * noise.scale
+    assert not draws[:, 2:].any()
+    assert (draws.mean(dim=0).abs() <= 6 * expected / math.sqrt(DRAWS)).all()
+    assert torch.allclose(draws.square().mean(dim=0), expected.square(), rtol=6 * math.sqrt(2 / DRAWS))
+    assert abs(float((draws[:, 0] * draws[:, 1]).mean())) <= 6 * float(expected[0] * expected[1]) / math.sqrt(DRAWS)
+
+
+def truth(x: torch.Tensor) -> torch.Tensor:
+    """`Phi(-|m| / s)`, `s^2 = sum_i (0.3 d_i w_i)^2` over the features that move, from the table itself."""
+    weights, deviations = [0.5, 30.0], table().numpy().std(axis=0)
+    spread = 0.3 * math.sqrt(sum((one * float(own)) ** 2 for one, own in zip(weights, deviations, strict=False)))
+    margins = (x @ network().weight[0].detach() - 150.5).abs().tolist()
+    return torch.tensor([0.5 * math.erfc(margin / spread / math.sqrt(2)) for margin in margins], dtype=torch.float64)
+
+
+def test_linear_models_are_exact() -> None:
+    """Sampled scores hold it at confidence 0.99; the seed is fixed."""
+    x, noise = table()[:6], PerFeature.of(data(), 0.3)
+    classifier = brittle.Classifier(network(), bounds=(-100, 100))
+    expected = truth(x)
+    assert torch.allclose(estimate(classifier, x, Taylor(noise=noise)).value, expected, rtol=1e-12, atol=1e-300)
+    assert torch.allclose(estimate(classifier, x, MMSE(noise=noise, draws=10)).value, expected, rtol=1e-5)
+    for kind in (MonteCarlo, Shrinkage, Moments):
+        found = estimate(classifier, x, kind(noise=noise), rows=MANY_ROWS)
+        assert ((found.low <= expected) & (expected <= found.high)).all()
+
+
+def test_noise_that_moves_nothing_is_refused() -> None:
+    with pytest.raises(ParameterError, match="no feature has a scale above 0"):
+        PerFeature(0.1, torch.zeros(3))
+
+
+def test_swapped_values_are_those_of_the_rows_as_often_as_said() -> None:
+    """Of 2,000 copies; a share is off by more than 6 standard errors once in 1e7 runs."""
+    rows = torch.tensor([[1.0, 10.0], [1.0, 20.0], [3.0, 30.0], [4.0, 40.0]])
+    found = Stream(Swap(0.4, rows), torch.tensor([[0.0, 0.0]]), ["a"], 0, "test").copies(DRAWS)[0, :, 0]
+    for column, shares in (
+        (0, {0.0: 0.6, 1.0: 0.2, 3.0: 0.1, 4.0: 0.1}),
+        (1, dict.fromkeys((10.0, 20.0, 30.0, 40.0), 0.1)),
+    ):
+        for value, share in shares.items():
+            error = 6 * math.sqrt(share * (1 - share) / DRAWS)
+            assert float((found[:, column] == value).double().mean()) == pytest.approx(share, abs=error)
+    both = float(((found[:, 0] > 0) & (found[:, 1] > 0)).double().mean())
+    assert both == pytest.approx(0.16, abs=6 * math.sqrt(0.16 * 0.84 / DRAWS))
+
+
+def test_only_the_columns_that_are_named_are_swapped() -> None:
+    noise = Swap.of(data(), 1.0, ["kind"])
+    found = Stream(noise, table(1), ["a"], 0, "test").copies(50)[0, :, 0]
+    assert torch.equal(found[:, [0, 1, 3, 4]], table(1)[:, [0, 1, 3, 4]].expand(50, -1))
+    assert set(found[:, 2].tolist()) == {0.0, 1.0, 2.0, 3.0, 4.0, 5.0}
+    assert noise != Swap.of(data(), 1.0)
+    assert noise.parameters["rows"] != Swap.of(data(200), 1.0, ["kind"]).parameters["rows"]
+
+
+def test_the_flip_probability_of_swaps_is_exact_for_a_small_table() -> None:
+    """The margin is `2 - first - second`; swaps of probability 0.4 with rows (1, 2), (3, 0): of four pairs two flip."""
+    made = torch.nn.Linear(2, 2)
+    with torch.no_grad():
+        made.weight.copy_(torch.tensor([[-1.0, -1.0], [0.0, 0.0]]))
+        made.bias.copy_(torch.tensor([2.0, 0.0]))
+    noise = Swap(0.4, torch.tensor([[1.0, 2.5], [3.0, 0.0]]))
+    found = MonteCarlo(noise=noise, draws=2000)(
+        brittle.Classifier(made, bounds=(-9, 9)), torch.zeros(1, 2), confidence=1 - 1e-6
+    )
+    expected = 0.4 * 0.5 + 0.4 * 0.5 - 0.4 * 0.5 * 0.4 * 0.5  # a first of 3, or a second of 2.5
+    assert float(found.low) <= expected <= float(found.high)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.5, math.nan, True])
+def test_a_share_is_a_probability(share: float) -> None:
+    with pytest.raises(ParameterError, match="above 0 and at most 1"):
+        Swap(share, torch.ones(2, 2))
+
+
+def test_rows_of_another_size_are_refused() -> None:
+    with pytest.raises(ParameterError, match="2 coordinates, the input 3"):
+        Stream(Swap(0.5, torch.ones(2, 2)), torch.zeros(1, 3), ["a"], 0, "test").copies(1)
+    with pytest.raises(ParameterError, match="must be finite"):
+        Swap(0.5, torch.full((2, 2), torch.nan))
+    with pytest.raises(ParameterError, match="0 of 2 columns"):
+        Swap(0.5, torch.ones(2, 2), torch.zeros(2))

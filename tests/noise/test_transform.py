@@ -1,0 +1,309 @@
+"""Noise that is not added: single copies, right counts, and nothing that could make two runs differ unseen."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from helpers.measured import COUNT, clean_of
+from helpers.problems import inputs, small_classifier
+
+import brittle
+from brittle.errors import ParameterError, ResumeError
+from brittle.intervals import clopper_pearson
+from brittle.measure import Sample, take
+from brittle.measure.groups import PAIRS, noisy_chunks
+from brittle.noise import Stream, Transform, Transforming
+from brittle.noise.code import code_digest
+from brittle.run import plan
+from brittle.scores import CATALOGUE, MMSE, Moments, MonteCarlo, NoiseScore, ProbabilityChange, Shrinkage, Taylor
+
+SURE = 1 - 1e-6
+"""Confidence of the intervals that are compared with the truth."""
+
+WEIGHTS = torch.tensor([0.5, 1.0, 2.0])
+"""How much each coordinate takes from the margin of the linear network."""
+
+RATE = 4.0
+
+
+def exponential(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return x + torch.empty_like(x).exponential_(RATE, generator=generator)
+
+
+def brighter(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return x + torch.empty(1).exponential_(RATE, generator=generator)
+
+
+def falling() -> brittle.Classifier:
+    """Margin `2 - w x` of class 0 over class 1."""
+    network = torch.nn.Linear(3, 2)
+    with torch.no_grad():
+        network.weight.copy_(torch.stack((-WEIGHTS, torch.zeros(3))))
+        network.bias.copy_(torch.tensor([2.0, 0.0]))
+    return brittle.Classifier(network, bounds=(0, 1))
+
+
+def points(number: int = 6) -> torch.Tensor:
+    return torch.linspace(0.0, 0.5, number)[:, None] * torch.ones(3)
+
+
+def flips_by_exponentials(margin: float) -> float:
+    """`P(w e > m)` for independent exponential numbers of one rate and distinct weights (hypoexponential)."""
+    weights = (WEIGHTS / RATE).tolist()
+    return sum(
+        math.exp(-margin / own) * math.prod(own / (own - other) for other in weights if other != own) for own in weights
+    )
+
+
+def flips_by_one(margin: float) -> float:
+    """`P(sum(w) e > m)` for one exponential number."""
+    return math.exp(-margin * RATE / float(WEIGHTS.sum()))
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        partial(MonteCarlo, draws=400),
+        partial(MonteCarlo, draws=500, limit=0.9),
+        partial(MonteCarlo, draws=500, precision=0.3),
+        partial(Shrinkage, draws=200),
+        partial(Shrinkage, draws=200, adaptive=False),
+    ],
+    ids=["monte_carlo", "decided", "precision", "shrinkage", "all_draws"],
+)
+@pytest.mark.parametrize(("fn", "truth"), [(exponential, flips_by_exponentials), (brighter, flips_by_one)])
+def test_noise_that_is_not_symmetric_is_right_where_the_truth_is_known(score, fn, truth) -> None:
+    """The intervals of 6 points at confidence 1 - 1e-6: a false fail in 16,000 runs of all cases; the seed is fixed."""
+    x = points()
+    found = score(noise=Transform(fn))(falling(), x, confidence=SURE)
+    expected = torch.tensor([truth(2.0 - float(WEIGHTS @ row)) for row in x], dtype=torch.float64)
+    assert ((found.low <= expected) & (expected <= found.high)).all()
+    assert float((found.value - expected).abs().max()) < 0.15
+
+
+def test_moments_of_the_change_are_right_for_single_copies() -> None:
+    """By the mean over 200,000 other draws; the intervals at confidence 1 - 1e-6."""
+    x, classifier = points(4), falling()
+    with torch.no_grad():
+        noise = torch.empty(200_000, 3).exponential_(RATE, generator=torch.Generator().manual_seed(1))
+        own = classifier(x).softmax(1)
+        kept = own.argmax(1)
+        change = torch.stack([classifier(row + noise).softmax(1)[:, int(at)] for row, at in zip(x, kept, strict=True)])
+        change = (change - own.amax(1)[:, None]).double()
+    truths = {"mean": change.mean(1), "variance": change.var(dim=1), "absolute": change.abs().mean(1)}
+    for statistic, truth in truths.items():
+        score = ProbabilityChange(noise=Transform(exponential), draws=400, statistic=statistic)
+        found = score(classifier, x, confidence=SURE)
+        assert ((found.low <= truth) & (truth <= found.high)).all()
+        assert torch.allclose(found.value, truth, rtol=0.25)
+
+
+def test_copies_are_single_and_have_the_exact_binomial_interval() -> None:
+    noise = Transform(exponential)
+    clean = clean_of(falling(), points(COUNT))
+    sampled = Sample(noise, 40)(falling(), clean)
+    assert (sampled.votes.members, sampled.votes.units) == (1, 40)
+    flips = sampled.votes.flips[:, 1].numpy()
+    found = MonteCarlo(noise=noise, draws=40).estimate({Sample(noise, 40): sampled}, 0.99)
+    low, high = clopper_pearson(flips, 40, 0.99)
+    assert np.allclose(found.low, low)
+    assert np.allclose(found.high, high)
+    assert np.allclose(found.value, flips / 40)
+
+
+def test_budgets_and_stages_share_their_copies() -> None:
+    x, noise = inputs(COUNT), Transform(_adding(0.3), name="light")
+    scores = [MonteCarlo(noise=noise, draws=6), *(Shrinkage(noise=noise, draws=draws) for draws in (24, 60))]
+    classifier = small_classifier()
+    measured = take(plan(scores), classifier, clean_of(classifier, x))
+    assert classifier.passes <= len(x) * (1 + 60)
+    for score in scores:
+        alone = take(plan([score]), classifier, clean_of(classifier, x))
+        one, other = (score.estimate(results, 0.99) for results in (measured, alone))
+        for name in ("value", "low", "high"):
+            assert torch.allclose(getattr(one, name), getattr(other, name), atol=1e-6)
+        assert torch.equal(one.passes, other.passes)
+
+
+def test_a_copy_depends_on_the_point_and_its_number_alone() -> None:
+    noise, like = Transform(exponential), torch.zeros(3, 3)
+
+    def stream(rows: torch.Tensor, *ids: str, seed: int = 0) -> Stream:
+        return Stream(noise, rows, ids, seed, "test")
+
+    together = stream(like, "a", "b", "c").copies(5)[:, :, 0]
+    assert torch.equal(stream(like[:1], "b").copies(5)[0, :, 0], together[1])
+    assert not torch.equal(stream(like[:1], "b", seed=1).copies(5)[0, :, 0], together[1])
+    assert together.flatten(0, 1).unique(dim=0).shape[0] == 15
+    later = stream(like, "a", "b", "c")
+    later.skip(2)
+    assert torch.equal(later.copies(1)[:, :, 0], together[:, 2:3])
+    later.keep([2])
+    assert torch.equal(later.copies(2)[:, :, 0], together[2:, 3:])
+
+
+def shared(x: torch.Tensor, generator: torch.Generator) -> np.ndarray:
+    return x.numpy() + np.float32(np.random.rand() + random.random() + float(torch.rand(1)))  # noqa: NPY002
+
+
+def _shared_copies() -> torch.Tensor:
+    return Stream(Transform(shared), torch.zeros(1, 3), ("a",), 0, "test").copies(4)
+
+
+def _next_of_all() -> tuple[float, float, float]:
+    return float(torch.rand(1)), np.random.rand(), random.random()  # noqa: NPY002
+
+
+def test_generators_that_all_share_are_seeded_for_each_copy() -> None:
+    one = _shared_copies()
+    _next_of_all()
+    assert torch.equal(one, _shared_copies())
+    assert len(one.flatten(0, 2).unique(dim=0)) == 4
+
+
+def test_generators_that_all_share_are_put_back() -> None:
+    numbers = []
+    for copies in (_shared_copies, list):
+        torch.manual_seed(5)
+        np.random.seed(5)  # noqa: NPY002
+        random.seed(5)
+        copies()
+        numbers.append(_next_of_all())
+    assert numbers[0] == numbers[1]
+
+
+def test_a_function_may_change_what_it_is_given() -> None:
+    x = torch.zeros(1, 3)
+    Stream(Transform(lambda x, g: x.add_(1.0), name="one"), x, ("a",), 0, "test").copies(2)
+    assert not x.any()
+
+
+NUMBERS = count()
+REFUSED = {
+    "two results": lambda x, g: x + next(NUMBERS),
+    "shape [3] again; found shape [1]": lambda x, g: x[:1],
+    "found type NoneType": lambda x, g: None,
+    "1 NaN or infinite": lambda x, g: torch.where(torch.arange(3) == 0, torch.nan, x),
+    "ValueError: no": lambda x, g: (_ for _ in ()).throw(ValueError("no")),
+}
+
+
+@pytest.mark.parametrize(("said", "fn"), REFUSED.items(), ids=str)
+def test_a_function_that_cannot_be_noise_is_refused(said: str, fn) -> None:
+    with pytest.raises(ParameterError) as caught:
+        MonteCarlo(noise=Transform(fn, name="mine"), draws=4)(falling(), points())
+    assert said in str(caught.value)
+    assert "mine()" in str(caught.value)
+
+
+def test_no_copy_has_a_mirror_image() -> None:
+    clean = clean_of(falling(), points(COUNT))
+    with pytest.raises(ParameterError, match="no mirror"):
+        next(noisy_chunks(clean, Transform(exponential), "test", [4], PAIRS))
+    with pytest.raises(ParameterError, match="is not added to an input"):
+        Stream(Transform(exponential), clean.inputs, clean.ids, 0, "test").draw(1)
+
+
+def test_scores_that_need_a_covariance_or_pairs_refuse_it_by_name() -> None:
+    served = {"monte_carlo", "shrinkage", "probability_change"}
+    for kind in (one for one in CATALOGUE.values() if issubclass(one, NoiseScore)):
+        if kind.name in served:
+            kind(noise=Transform(exponential))
+            continue
+        with pytest.raises(ParameterError, match=r"noise exponential\(\) is not added"):
+            kind(noise=Transform(exponential))
+    assert {MMSE, Moments, Taylor} <= {*CATALOGUE.values()}
+
+
+@pytest.mark.parametrize("wrong", [3, "two words"], ids=str)
+def test_a_transform_has_a_name_of_one_word_and_plain_parameters(wrong) -> None:
+    with pytest.raises(ParameterError, match="name of one word"):
+        Transform(exponential, name=wrong)
+    with pytest.raises(ParameterError, match="a number or a text"):
+        Transform(exponential, parameters={"a": [1]})  # type: ignore[dict-item]
+    with pytest.raises(ParameterError, match="expected a function"):
+        Transform(wrong)
+
+
+def _adding(number: float):
+    return lambda x, g: x + number * torch.rand(1, generator=g)
+
+
+class Adds:
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    def __call__(self, x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        return x + self.number * torch.rand(1, generator=generator)
+
+
+@pytest.mark.parametrize("make", [_adding, Adds, lambda number: partial(exponential, generator=number)])
+def test_the_digest_of_a_function_tells_it_from_others(make) -> None:
+    assert code_digest(make(1.0)) == code_digest(make(1.0))
+    assert code_digest(make(1.0)) != code_digest(make(2.0))
+
+
+LEVEL = 1.0
+
+
+def by_name(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return x + LEVEL * torch.rand(1, generator=generator)
+
+
+def around(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return by_name(x, generator)
+
+
+@pytest.mark.parametrize("function", [by_name, around])
+def test_the_digest_knows_the_numbers_of_the_module_that_a_function_names(function, monkeypatch) -> None:
+    before = code_digest(function)
+    monkeypatch.setattr(f"{__name__}.LEVEL", 2.0)
+    assert code_digest(function) != before
+
+
+@dataclass(frozen=True)
+class Lighter(Transforming):
+    """Up to `sigma` lighter."""
+
+    name: ClassVar[str] = "lighter_class"
+
+    def apply(self, x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        return x + self.sigma * torch.rand(1, generator=generator)
+
+
+def test_a_family_of_ones_own_has_its_strength_in_its_own_unit() -> None:
+    table = brittle.score(falling(), points(), [MonteCarlo(noise=Lighter(0.5), draws=10)])
+    (column,) = table.columns
+    assert str(column.setting) == "lighter_class 0.5 own units"
+    assert not column.setting.in_pixels
+
+
+def test_functions_without_source_are_told_apart_by_their_bytecode() -> None:
+    one, same, other = (eval(f"lambda x, g: x + {number}") for number in (1.0, 1.0, 2.0))
+    assert code_digest(one) == code_digest(same) != code_digest(other)
+
+
+def test_a_run_is_not_resumed_with_another_function(tmp_path: Path) -> None:
+    def run(number: float) -> None:
+        score = MonteCarlo(noise=Transform(_adding(number), name="light"), draws=4)
+        brittle.score(falling(), points(), [score], out=tmp_path / "run", resume=True)
+
+    run(1.0)
+    run(1.0)
+    with pytest.raises(ResumeError, match="code"):
+        run(2.0)
+
+
+def test_two_functions_of_one_name_are_refused() -> None:
+    scores = [MonteCarlo(noise=Transform(_adding(number), name="light"), draws=4) for number in (1.0, 2.0)]
+    with pytest.raises(ParameterError, match="two functions"):
+        brittle.score(falling(), points(), scores)
