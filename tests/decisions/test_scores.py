@@ -71,9 +71,8 @@ def flip_probability(margins: np.ndarray, covariance: np.ndarray) -> float:
     """That a normal vector of this mean and covariance is not positive in all places; of two by Owen's T function."""
     sizes = margins / np.sqrt(covariance.diagonal())
     if len(margins) > 2:
-        return float(
-            1 - multivariate_normal.cdf(margins, np.zeros(3), covariance, maxpts=100_000, abseps=1e-6, releps=0)
-        )
+        three = multivariate_normal(cov=cast("Any", covariance), maxpts=100_000, abseps=1e-6, releps=0)
+        return float(1 - three.cdf(margins))
     (h, k), r = sizes, covariance[0, 1] / math.sqrt(covariance[0, 0] * covariance[1, 1])
     root = math.sqrt(1 - r * r)
     beside = owens_t(h, (k / h - r) / root) + owens_t(k, (h / k - r) / root)
