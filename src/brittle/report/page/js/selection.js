@@ -1,7 +1,7 @@
 // @ts-check
 /** Which points are selected, in which order; and for each view those that all other views select. */
 
-import { classOf, classes, columns, count, ids, labelled, labels, nameOf, rows, runs } from "./data.js";
+import { classOf, classes, columns, count, ids, labelled, labels, nameOf, ownLimit, rows, runs } from "./data.js";
 import { fieldBy } from "./fields.js";
 import { tagsOf } from "./notes.js";
 import { CHANGES, KINDS, STATES, state } from "./state.js";
@@ -64,9 +64,17 @@ export function compared() {
   return columns[state.by].run || state.against;
 }
 
+/**
+ * The column whose intervals judge the points of a score: at the limit of the run the one that was drawn for it, if any.
+ * @param {import("./data.js").Column} column
+ */
+export function judgeOf(column) {
+  return state.limit === ownLimit && typeof column.decidedBy === "number" ? columns[column.decidedBy] : column;
+}
+
 /** Judges every point by the score, the limit and the run that are chosen, and what changes from this run to another. */
 export function judge() {
-  const column = columns[state.by];
+  const column = judgeOf(columns[state.by]);
   const bound = 1 - state.limit;
   for (let point = 0; point < count; point++) {
     kinds[point] = kindOf(point, runs[column.run]);
