@@ -126,21 +126,21 @@ def _cells(lines: Iterator[Line], roles: Roles, width: int, where: str) -> Cells
 def _numbers(cells: Sequence[str], place: str, roles: Roles, where: str) -> list[float]:
     """The features of a row; an error names the first cell that is no number."""
     try:
-        return list(map(_number, cells))
+        return list(map(_feature, cells))
     except ValueError:
-        odd = next(at for at, cell in enumerate(cells) if not _is_number(cell))
+        odd = next(at for at, cell in enumerate(cells) if not _is_feature(cell))
         raise bad_cell(place, roles.name(roles.features[odd]), where, cells[odd]) from None
 
 
-def _number(cell: str) -> float:
+def _feature(cell: str) -> float:
     if "_" in cell:
         raise ValueError(f"Python reads {cell!r} as a number, a table does not")
     return float(cell)
 
 
-def _is_number(cell: str) -> bool:
+def _is_feature(cell: str) -> bool:
     try:
-        _number(cell)
+        _feature(cell)
     except ValueError:
         return False
     return True
