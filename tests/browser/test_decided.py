@@ -36,6 +36,8 @@ def test_states_are_of_the_copies_for_the_limit_and_numbers_of_the_finished_ones
         def states() -> dict[str, str]:
             return {row["point"]: row["state"] for row in csv.DictReader(io.StringIO(saved(page, "#save-csv")))}
 
+        names = page.page.locator("#by option").all_inner_texts()
+        assert [name for name in names if " ," in name or "  " in name] == []
         assert listed(page) == finished.value.sort_values(ascending=False, kind="stable").index.tolist()
         assert states() == stopped.states(0.9).to_dict()
         assert page.page.locator("#overview .lead").inner_text() == how_brittle(overview(table))

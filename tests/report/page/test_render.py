@@ -190,6 +190,17 @@ def test_a_run_that_stopped_early_says_so() -> None:
     assert "Not recorded" in page.text
 
 
+def test_the_page_says_when_a_run_began_and_when_it_was_over() -> None:
+    """A run that was gone on with was scored from its first start to its last end; one that took a minute, then."""
+    table = make_table(points=3, scores=("softmax",))
+    for finished, said in (
+        ("2026-07-02T09:30:10+00:00", "Scored from 2026-07-01 12:00 to 2026-07-02 09:30 with"),
+        ("2026-07-01T12:00:59+00:00", "Scored 2026-07-01 12:00 with"),
+    ):
+        record = replace(table.record, created="2026-07-01T12:00:00+00:00", finished=finished)
+        assert said in page_of(replace(table, record=record)).text
+
+
 def test_all_points_alike_are_drawn() -> None:
     table = make_table(points=10, scores=("monte_carlo", "moments", "softmax"), sigmas=(0.1,), budgets=(200,))
     for entry in table.record.scores:

@@ -40,7 +40,7 @@ const missed = new Uint16Array(count);
 /** @type {string[] | null} The names of all points as they are searched. */
 let haystack = null;
 
-/** @type {"" | "whole" | "parts"} What the text to find was found as: empty where none is looked for. */
+/** @type {"" | "whole" | "parts" | "none"} What the text to find was found as: empty where none is looked for. */
 let foundAs = "";
 
 /** @type {Int32Array} */
@@ -176,6 +176,7 @@ function search(text) {
   const whole = wholly(text);
   foundAs = whole.includes(1) ? "whole" : "parts";
   const found = foundAs === "whole" ? whole : partly(text);
+  if (!found.includes(1)) foundAs = "none";
   for (let point = 0; point < count; point++) if (!found[point]) outside[point] |= FIND;
 }
 
@@ -211,6 +212,7 @@ function partly(text) {
 /** What the text to find was looked for in, as a sentence; empty where none is. */
 export function searched() {
   if (!foundAs) return "";
+  if (foundAs === "none") return "Found nowhere: not as a name, an id, a row, a class or a tag, and in none of their texts.";
   if (foundAs === "whole") return "Found as a whole name, id, row, class (label or prediction) or tag.";
   return "No whole name, id, row, class or tag is this: found inside names, classes and tags, and where ids begin.";
 }
