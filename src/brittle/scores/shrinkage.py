@@ -57,7 +57,7 @@ class Shrinkage(ModelledScore):
     `adaptive`, a point has a first stage of three tenths of the draws, independent ones, and all of them, in antithetic
     pairs, only where its nearest margin then has a mean within 3 of its standard deviations from 0. The first stage and
     the whole are two looks, of which each has half the error of an interval (Bonferroni), so that one of them misses no
-    more often than stated. At equal passes in the mean the value has 0.54 to 1.04 of the error, 0.8 in the median
+    more often than stated. At equal passes in the mean the value has 0.57 to 1.04 of the error, 0.8 in the median
     (`docs/estimators.md`), and clear points have wider intervals. `brittle.scores.choose` turns it off beside
     `MonteCarlo`, whose copies are there for every point.
 
