@@ -22,7 +22,7 @@ from brittle.analysis import (
     probabilistic_accuracy,
 )
 from brittle.analysis.columns import typical
-from brittle.analysis.decisions import column_for, numbers_beside
+from brittle.analysis.decisions import KEPT, column_for, numbers_beside
 from brittle.errors import DataError, ParameterError
 from brittle.scores import Moments, MonteCarlo, Score, Shrinkage, Softmax
 
@@ -176,3 +176,9 @@ def test_only_a_count_of_enough_copies_at_every_point_stands_beside_the_states(
     stopped = MonteCarlo(0.5, draws=100, limit=limit)
     table = brittle.score(small_classifier(), inputs(12), [stopped, other], skip_doctor=True)
     assert numbers_beside(table, table[stopped]) is table[other if stands else stopped]
+
+
+@pytest.mark.parametrize("draws", [4, 10, 60, 204, 500, 7000, 100_000])
+def test_every_point_has_the_copies_that_draws_by_need_are_taken_to_give(draws: int) -> None:
+    """What stands beside states is known before anything is drawn, so it is read off the number of draws."""
+    assert min(3 * draws // 10, KEPT) <= Shrinkage(0.5, draws=draws).needs[0].first_stage
