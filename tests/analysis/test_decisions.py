@@ -24,6 +24,8 @@ from brittle.analysis import (
 from brittle.analysis.columns import typical
 from brittle.analysis.decisions import KEPT, column_for, numbers_beside
 from brittle.errors import DataError, ParameterError
+from brittle.measure import Sample
+from brittle.noise import Gaussian
 from brittle.scores import Moments, MonteCarlo, Score, Shrinkage, Softmax
 
 
@@ -181,4 +183,4 @@ def test_only_a_count_of_enough_copies_at_every_point_stands_beside_the_states(
 @pytest.mark.parametrize("draws", [4, 10, 60, 204, 500, 7000, 100_000])
 def test_every_point_has_the_copies_that_draws_by_need_are_taken_to_give(draws: int) -> None:
     """What stands beside states is known before anything is drawn, so it is read off the number of draws."""
-    assert min(3 * draws // 10, KEPT) <= Shrinkage(0.5, draws=draws).needs[0].first_stage
+    assert min(3 * draws // 10, KEPT) <= Sample(Gaussian(0.5), draws, adaptive=True).first_stage
