@@ -12,6 +12,8 @@ import pytest
 
 import brittle
 
+pytestmark = pytest.mark.xdist_group("sources")  # one process reads every file
+
 SOURCE = Path(brittle.__file__).parent
 MOST_ENTRIES = 21
 """Files and folders at the top of the package."""

@@ -21,6 +21,8 @@ from checks.figures import (
     without_test,
 )
 
+pytestmark = pytest.mark.xdist_group("sources")  # one process reads every file
+
 ROOT = Path(__file__).parents[1]
 
 WITHOUT_TEST = 0.3

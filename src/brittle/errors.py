@@ -77,6 +77,12 @@ class StorageError(BrittleError):
     exit_code = 7
 
 
+class MissingRunError(StorageError):
+    """A folder that is named as a run holds none; most often its name is mistyped, which is a usage error."""
+
+    exit_code = 2
+
+
 class ClusterError(BrittleError):
     """A cluster cannot be used as it stands."""
 

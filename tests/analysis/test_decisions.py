@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,22 @@ from helpers.problems import inputs, small_classifier
 from helpers.tables import make_table
 
 import brittle
-from brittle.analysis import decide, decisions, format_decisions, group_means, probabilistic_accuracy
+from brittle.analysis import (
+    decide,
+    decisions,
+    format_decisions,
+    format_point_list,
+    group_means,
+    overview,
+    point_list,
+    probabilistic_accuracy,
+)
 from brittle.analysis.columns import typical
-from brittle.analysis.decisions import column_for
+from brittle.analysis.decisions import KEPT, column_for, numbers_beside
 from brittle.errors import DataError, ParameterError
-from brittle.scores import Moments, MonteCarlo, Shrinkage, Softmax
+from brittle.measure import Sample
+from brittle.noise import Gaussian
+from brittle.scores import Moments, MonteCarlo, Score, Shrinkage, Softmax
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +136,51 @@ def test_of_several_columns_for_a_limit_the_one_at_the_noise_that_speaks_answers
     assert column_for(run, 0.8).setting.sigma == 0.5
     with pytest.raises(DataError, match="no flip probability at sigma 3"):
         column_for(run, 0.9, sigma=3.0)
+
+
+@pytest.mark.parametrize("kept", [MonteCarlo(0.5, draws=500), Shrinkage(0.5, draws=500)], ids=lambda score: score.name)
+def test_a_finished_run_keeps_its_numbers_when_its_points_are_decided(kept: Score, tmp_path: Path) -> None:
+    """The points get their states from the copies that were drawn for the limit, and no wider an interval by these."""
+    x, run = inputs(30), {"out": tmp_path / "run", "resume": True, "skip_doctor": True}
+    before = brittle.score(small_classifier(), x, [kept], **run)
+    after = brittle.score(small_classifier(), x, [kept], **run, until="decided", limit=0.9, most_draws=3000)
+    stopped = next(one for one in after.columns if one.limit == 0.9)
+    assert column_for(after, 0.9) is stopped
+    assert numbers_beside(after, stopped) is after[kept]
+    was, now = point_list(before), point_list(after)
+    assert now.drop(columns="state").equals(was.drop(columns="state"))
+    states = now.set_index("point")["state"]
+    assert states.loc[after.points["point"].to_pylist()].tolist() == decide(after)["state"].tolist()
+    found = overview(after)
+    assert (found.column, found.numbers) == (stopped, after[kept])
+    assert [found.count(state) for state in ("holds", "breaks")] == [sum(states == one) for one in ("holds", "breaks")]
+    assert f"states by {stopped.label}" in format_point_list(now, after, after[kept], 5, stopped)
+
+
+@pytest.mark.parametrize(
+    ("other", "limit", "stands"),
+    [
+        (MonteCarlo(0.5, draws=122), 0.9, True),
+        (MonteCarlo(0.5, draws=120), 0.9, False),
+        (MonteCarlo(0.5, draws=120), 0.5, True),
+        (Shrinkage(0.5, draws=204), 0.9, True),
+        (Shrinkage(0.5, draws=200), 0.9, False),
+        (MonteCarlo(0.2, draws=500), 0.9, False),
+        (MonteCarlo(0.5, draws=500, limit=0.8), 0.9, False),
+        (Moments(0.5, draws=500), 0.9, False),
+    ],
+    ids=repr,
+)
+def test_only_a_count_of_enough_copies_at_every_point_stands_beside_the_states(
+    other: Score, limit: float, stands: bool
+) -> None:
+    """61 copies without a flip are the fewest by which a point holds at 0.9, and 10 at 0.5; a pair counts as one."""
+    stopped = MonteCarlo(0.5, draws=100, limit=limit)
+    table = brittle.score(small_classifier(), inputs(12), [stopped, other], skip_doctor=True)
+    assert numbers_beside(table, table[stopped]) is table[other if stands else stopped]
+
+
+@pytest.mark.parametrize("draws", [4, 10, 60, 204, 500, 7000, 100_000])
+def test_every_point_has_the_copies_that_draws_by_need_are_taken_to_give(draws: int) -> None:
+    """What stands beside states is known before anything is drawn, so it is read off the number of draws."""
+    assert min(3 * draws // 10, KEPT) <= Sample(Gaussian(0.5), draws, adaptive=True).first_stage

@@ -98,12 +98,19 @@ def place(table: Table, written: Callable[[str], Path]) -> Path:
     return written(text_of(table, chapters=ALONE))
 
 
-@pytest.fixture
-def page(browser: Browser, place: Path) -> Iterator[Opened]:
+@pytest.fixture(scope="package")
+def window(browser: Browser, place: Path) -> Iterator[Opened]:
     with opened(browser, place) as found:
         yield found
-        assert found.said == []
-        assert found.asked == []
+
+
+@pytest.fixture
+def page(window: Opened, place: Path) -> Iterator[Opened]:
+    """The page as one opens it, in a window of several tests: nothing is chosen, and the browser keeps no note."""
+    window.open_anew(place)
+    yield window
+    assert window.said == []
+    assert window.asked == []
 
 
 @pytest.fixture(scope="package")

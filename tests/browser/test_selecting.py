@@ -173,3 +173,35 @@ def test_classes_keep_their_order_and_show_how_much_of_each_is_selected(page: Op
         some = own[(own["kind"] == "right") & (own["state"] == "undecided")]
         assert text.startswith(f"{len(some)} of {len(own)} (")
         assert float(width) == pytest.approx(100 * len(some) / len(own), abs=0.01)
+
+
+def test_the_bar_of_a_class_selects_as_its_name_does(page: Opened, frame: pd.DataFrame) -> None:
+    row = page.page.locator("#overview .bars tbody tr", has_text="deer")
+    row.locator("svg").click()
+    assert set(listed(page)) == set(ids(frame, frame["label_name"] == "deer"))
+    row.locator("svg").click()
+    assert count(page) == POINTS
+
+
+def test_what_nothing_has_is_said_to_be_found_nowhere(page: Opened) -> None:
+    page.page.locator("#find").fill("no such name")
+    assert told(page, "#searched", "Found nowhere").endswith("in none of their texts.")
+    assert count(page) == 0
+
+
+def test_a_card_closes_where_the_selection_leaves_its_point(page: Opened, frame: pd.DataFrame) -> None:
+    """One that is walked to, or that the address opens, stays."""
+    page.page.locator("#rows .row").first.click()
+    own = str(frame.loc[listed(page)[0], "label_name"])
+    other = next(name for name in ("deer", "cat") if name != own)
+    press(page, own, "#overview .bars")
+    assert page.page.locator("#card h3").is_visible()
+    press(page, other, "#overview .bars")
+    page.page.locator("#card", has_text="Choose a point").wait_for()
+
+
+def test_the_limit_stands_in_per_cent_too(page: Opened) -> None:
+    """As the numbers of the list and of the filter do."""
+    assert page.page.locator("#limit-percent").inner_text() == "= 90%"
+    page.page.locator("#limit").fill("0.995")
+    page.page.locator("#limit-percent", has_text="= 99.5%").wait_for()

@@ -350,6 +350,16 @@ MUTATIONS = (
         "run/test_growing.py::test_more_draws_give_the_table_of_a_run_with_as_many_from_the_first",
     ),
     mutation(
+        "numbers of finished copies stand beside the states of others", "analysis/decisions.py",
+        "    return min(fitting, key=lambda one: one.preference or 0.0, default=judge)\n", "    return judge\n",
+        "analysis/test_decisions.py::test_a_finished_run_keeps_its_numbers_when_its_points_are_decided",
+    ),
+    mutation(
+        "numbers of a few copies stand beside no states", "analysis/decisions.py",
+        "_counted_everywhere(one) >= fewest\n", "_counted_everywhere(one) > 0\n",
+        "analysis/test_decisions.py::test_only_a_count_of_enough_copies_at_every_point_stands_beside_the_states",
+    ),
+    mutation(
         "points that cannot be measured are not drawn for", "measure/stopping.py",
         "clean.finite if clean.wanted is None else clean.finite & clean.wanted)\n", "clean.finite)\n",
         "run/test_growing.py::test_more_draws_give_the_table_of_a_run_with_as_many_from_the_first",
@@ -1106,6 +1116,11 @@ MUTATIONS = (
         "nearest other inputs stay with their run", "report/page/js/card.js",
         "return columns[state.by].run === 0;", "return true;",
         "browser/test_other_runs.py::test_the_nearest_other_inputs_of_this_run_are_not_given_to_another",
+    ),
+    mutation(
+        "states are of the copies that were drawn for the limit", "report/page/js/selection.js",
+        "  const column = judgeOf(columns[state.by]);\n", "  const column = columns[state.by];\n",
+        "browser/test_decided.py::test_states_are_of_the_copies_for_the_limit_and_numbers_of_the_finished_ones",
     ),
     mutation(
         "points that were chosen are called so at every limit", "report/page/js/overview.js",

@@ -54,7 +54,7 @@ def test_a_spreadsheet_runs_nothing_of_what_the_command_wrote() -> None:
 @pytest.mark.usefixtures("folders")
 def test_what_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, code, named in (
-        (["one", "absent"], 7, "absent is not a run folder"),
+        (["one", "absent"], 2, "absent is not a run folder"),
         (["one", "two", "--out", "comparison.txt"], 3, "must end in .csv"),
         (["one", "two", "--out", "absent/comparison.csv"], 7, "its folder must exist"),
     ):

@@ -17,6 +17,8 @@ from brittle.cli import main
 from brittle.cli.digits import one_thread
 from brittle.scores import CATALOGUE
 
+pytestmark = pytest.mark.xdist_group("demo")  # one demo for all
+
 
 def small_demo(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"EPOCHS": 20, "TEST_POINTS": 60, "DRAWS": 20, "SIGMAS": (0.2,)}.items():

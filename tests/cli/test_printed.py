@@ -55,7 +55,7 @@ def test_the_command_prints_what_the_page_shows(table: Table, capsys: pytest.Cap
 
 @pytest.mark.usefixtures("folders")
 def test_what_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", "clean", "--against", "nowhere"]) == 7
+    assert main(["report", "clean", "--against", "nowhere"]) == 2
     assert "nowhere" in capsys.readouterr().err
     change_run(seed=1).save("others")
     assert main(["report", "clean", "--against", "others"]) == DataError.exit_code

@@ -101,6 +101,16 @@ class Opened:
     asked: list[str] = field(default_factory=list)
     saved: list[str] = field(default_factory=list)
 
+    def open_anew(self, place: Path) -> None:
+        """Open the file `place` in this window as in a new one, and forget what was seen here."""
+        self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
+        self.page.emulate_media(reduced_motion="reduce")
+        self.page.mouse.move(0, 0)
+        self.page.goto("about:blank")
+        self.page.goto(place.as_uri())
+        for heard in (self.said, self.asked, self.saved):
+            heard.clear()
+
     def measured(self) -> Measures:
         """What the page looks like as it stands."""
         return Measures(**self.page.evaluate(call("measure")))

@@ -84,3 +84,22 @@ def step_points(count: int) -> Tensor:
     x = torch.zeros(count, 1, 1, 2)
     x[:, 0, 0, 1] = 1e-7 * torch.arange(count)
     return x
+
+
+class Shallow(nn.Module):
+    """The margin `m + u`, but `-depth` where another coordinate passes `cut`: its shape stays nearly normal.
+
+    Attributes:
+        flip: the probability that noise of this sigma around 0 changes the prediction.
+    """
+
+    def __init__(self, margin: float, flips: float, depth: float, sigma: float) -> None:
+        super().__init__()
+        self.margin, self.depth, self.sigma, self.cut = margin, depth, sigma, float(stats.norm.isf(flips))
+        self.flip = 1.0 - float(stats.norm.cdf(margin)) * (1.0 - flips)
+        self.eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        first, other = (x.flatten(1) / self.sigma).unbind(dim=1)
+        margin = torch.where(other > self.cut, -self.depth, self.margin + first)
+        return torch.stack((margin, -margin), dim=1)

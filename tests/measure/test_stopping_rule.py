@@ -11,6 +11,8 @@ import pytest
 from brittle.intervals import sequence_interval
 from brittle.measure.stopping_rule import StoppingRule
 
+pytestmark = pytest.mark.xdist_group("stopping rule")  # one process computes the tables
+
 RULES = [
     StoppingRule(14, 0.5, None, 0.9),
     StoppingRule(16, 0.9, None, 0.6),

@@ -255,6 +255,7 @@ def test_shape_is_told_in_its_standard_errors(share: float) -> None:
         assert float(shape.std()) == pytest.approx(1.0, abs=0.06)
 
 
+@pytest.mark.xdist_group("linear networks")  # one process knows the truths
 @pytest.mark.parametrize("classes", [2, 5])
 @pytest.mark.parametrize("flip", [0.3, 1e-3, 1e-6])
 @pytest.mark.parametrize("draws", [10, 100])

@@ -23,6 +23,8 @@ from brittle.scores import FirstOrderChange, ProbabilityChange, Score, SmoothedL
 from brittle.scores.choose import choose
 from brittle.scores.probability_change import ChangeScore
 
+pytestmark = pytest.mark.xdist_group("probability change")  # one process draws the long runs
+
 SIZE = 12
 
 STATISTICS = ("mean", "variance", "absolute")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.laws import estimate
-from helpers.problems import Wrapped, inputs, small_classifier, step_of, step_points
+from helpers.problems import Shallow, Wrapped, inputs, small_classifier, step_of, step_points
 from scipy import stats
 from torch import Tensor
 
@@ -174,31 +174,16 @@ def test_the_interval_is_that_by_counting(adaptive: bool, draws: int) -> None:
     assert bool((found.high.numpy() >= clopper_pearson(0, copies, 0.99)[1]).all())
 
 
-class Shallow(torch.nn.Module):
-    """The margin `m + u`, but `-depth` where another coordinate passes `cut`: its shape stays nearly normal."""
-
-    def __init__(self, margin: float, flips: float, depth: float) -> None:
-        super().__init__()
-        self.margin, self.depth, self.cut = margin, depth, float(stats.norm.isf(flips))
-        self.flip = 1.0 - (1.0 - _below(-margin)) * (1.0 - flips)
-        self.eval()
-
-    def forward(self, x: Tensor) -> Tensor:
-        first, other = x[:, 0, 0, 0] / 0.1, x[:, 0, 0, 1] / 0.1
-        margin = torch.where(other > self.cut, -self.depth, self.margin + first)
-        return torch.stack((margin, -margin), dim=1)
-
-
 @pytest.mark.parametrize("adaptive", [True, False])
 @pytest.mark.parametrize(("margin", "flips", "depth"), [(1.75, 0.065, 0.5), (2.0, 0.06, 0.01)])
 def test_flips_that_a_normal_model_passes_over_are_held(
     margin: float, flips: float, depth: float, adaptive: bool
 ) -> None:
-    """A normal model passes its tests and says half of the truth: its own intervals miss 20 to 30 of 100.
+    """A normal model passes its tests and says too little; `checks.unannounced_flips` prints what `moments` misses.
 
     Of 400 replicates at most 4 may miss in the mean; 16 do less than once in 1e5.
     """
-    network = Shallow(margin, flips, depth)
+    network = Shallow(margin, flips, depth, 0.1)
     found = estimate(brittle.Classifier(network), step_points(400), Shrinkage(0.1, adaptive=adaptive))
     assert int(((found.low > network.flip) | (found.high < network.flip)).sum()) < 16
 

@@ -94,6 +94,7 @@ def test_a_damaged_record_is_named(run: Path, name: str, content: str | None, co
     with pytest.raises(StorageError) as caught:
         brittle.read_table(run)
     assert caught.value.code == code
+    assert caught.value.exit_code == (2 if code == "no_run" else 7)
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:

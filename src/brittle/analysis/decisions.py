@@ -6,14 +6,18 @@ import math
 
 import pandas as pd
 
-from brittle.analysis.columns import check_column, typical
+from brittle.analysis.columns import check_column, largest_budgets, typical
 from brittle.analysis.text import aligned, number
 from brittle.errors import DataError, ParameterError
-from brittle.intervals import check_share
+from brittle.estimate import Evidence
+from brittle.intervals import check_share, fewest_to_hold
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Scored
 
 STATES = (HOLDS, BREAKS, UNDECIDED)
 """What a point may be."""
+
+KEPT = 2000
+"""The first stage of draws by need has three tenths of the draws, and at most so many."""
 
 MORE_DRAWS = 10
 """How many times the draws of a run that left points undecided are worth spending on those."""
@@ -85,6 +89,36 @@ def column_if_any(table: Scored, limit: float | None = None, sigma: float | None
         zip(elsewhere, ["precision" in one.parameters for one in fitting], range(len(fitting)), strict=True)
     )
     return fitting[ranked[0][2]] if ranked else spoken
+
+
+def numbers_beside(table: Scored, judge: Column) -> Column:
+    """The column whose values and intervals stand beside the states of `judge`: mostly `judge` itself.
+
+    Points that were drawn for a limit stop once they are decided, those that break after a few copies, so that their
+    numbers are coarse. Where the run also counts, under the same noise, at every point as many independent copies or
+    pairs as `judge` takes at least before a point holds, the numbers are those of that column; of several the one that
+    rather speaks for a run. Which one that is follows from what was asked for and not from what was drawn. So every
+    interval and every state is as sure as its own column: nothing is chosen by what it says.
+    """
+    if judge.limit is None:
+        return judge
+    fewest = fewest_to_hold(judge.limit, table.record.confidence)
+    fitting = [
+        one
+        for one in largest_budgets(table.columns)
+        if one.setting == judge.setting and one.preference is not None and _counted_everywhere(one) >= fewest
+    ]
+    return min(fitting, key=lambda one: one.preference or 0.0, default=judge)
+
+
+def _counted_everywhere(column: Column) -> int:
+    """How many independent copies or pairs every point has in a column whose intervals count them; 0 for another."""
+    counts = set(column.rests_on[column.value.notna()]) == {Evidence.COUNTED.slug}
+    if not counts or column.most_draws is None or column.limit is not None:
+        return 0
+    if column.parameters.get("adaptive") is True:
+        return min(3 * column.most_draws // 10, KEPT)
+    return 0 if column.stops else column.most_draws // 2
 
 
 def drawn(column: Column) -> pd.Series:

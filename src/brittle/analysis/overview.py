@@ -10,7 +10,7 @@ import pandas as pd
 from brittle.analysis.class_bias import ClassBias, class_bias, class_name, class_of
 from brittle.analysis.columns import check_column, safety
 from brittle.analysis.copies import TooFew, best_ends, too_few
-from brittle.analysis.decisions import column_if_any
+from brittle.analysis.decisions import column_if_any, numbers_beside
 from brittle.intervals import check_share
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row, Scored
 
@@ -37,6 +37,7 @@ class Overview:
     Attributes:
         column: the flip probability that was read; None where the run has none. One that no noise was drawn for, such
             as `softmax`, holds and breaks no point (`judges`).
+        numbers: the flip probability whose values and intervals stand beside the states (`numbers_beside`).
         limit: a prediction holds where `p_robust` is at least this.
         points: points of the run.
         chosen_from: points of the data, where those of the run were chosen by their ids; else None.
@@ -56,6 +57,7 @@ class Overview:
     """
 
     column: Column | None
+    numbers: Column | None
     limit: float
     points: int
     chosen_from: int | None
@@ -111,17 +113,20 @@ def overview(
     """
     check_column("column", column)
     check_share("limit", limit)
-    column = column if column is not None else column_if_any(table, limit, sigma)
+    numbers = column
+    if column is None and (column := column_if_any(table, limit, sigma)) is not None:
+        numbers = numbers_beside(table, column)
     limit = limit if limit is not None else (column.limit if column is not None else None) or LIMIT
     frame = _frame(table, limit, column)
     groups = pd.crosstab(frame["kind"], frame["state"]).reindex(
         index=[RIGHT, WRONG, UNLABELLED], columns=FROM_SAFE, fill_value=0
     )
     judging = column if column is not None and column.judges else None
-    bias = class_bias(table, judging) if judging is not None else None
+    bias = class_bias(table, numbers) if judging is not None else None
     evidence = frame["evidence"].where(frame["state"].notna()).dropna().value_counts().to_dict()
     return Overview(
         column=column,
+        numbers=numbers,
         limit=limit,
         points=len(frame),
         chosen_from=table.record.data.chosen_from,

@@ -171,6 +171,8 @@ def how_sure(found: Overview) -> str:
     if not rated or not found.judges:
         return ""
     sure = f"A point is called only where its whole {100 * found.confidence:.4g}% interval lies on one side."
+    if found.column is not None and found.numbers is not None and found.numbers is not found.column:
+        sure += f" That interval is of {found.column.label}; the numbers of points are those of {found.numbers.label}."
     rests = [
         f"{count:,} of {rated:,} {by_number(rated, 'interval', 'intervals')} {verb_of(count, rated, *words)}."
         for kind, words in RESTS.items()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from brittle.analysis.class_bias import class_name, class_of
 from brittle.analysis.columns import check_column, safety
-from brittle.analysis.decisions import STATES, column_for
+from brittle.analysis.decisions import STATES, column_for, numbers_beside
 from brittle.analysis.overview import FAILED, LIMIT
 from brittle.analysis.text import aligned, chosen_text, number
 from brittle.errors import DataError, ParameterError, listed
@@ -28,18 +28,20 @@ def point_list(
     state: str | None = None,
     correct: Correct | None = None,
     limit: float | None = None,
+    judge: Column | None = None,
 ) -> pd.DataFrame:
     """The points of a run, the least safe by a score first.
 
     Args:
         table: a run.
-        by: the column that orders them; by default the flip probability that speaks for the run. Points without a
-            number come last.
+        by: the column that orders them; by default the flip probability that speaks for the run, or where points were
+            drawn for the limit what stands beside their states (`numbers_beside`). Points without a number come last.
         of_class: only those of a class, by its name or its number: of the label, or without labels of the prediction.
-        state: only those that are `holds`, `breaks` or `undecided` by `by`, where that is a flip probability; or
+        state: only those that are `holds`, `breaks` or `undecided` by `judge`, where that is a flip probability; or
             `failed`, without a number. A score that no noise was drawn for, such as `softmax`, holds and breaks none.
         correct: only those that are `right` or `wrong`.
         limit: what the states compare `p_robust` with; by default the one of the column, else `LIMIT`.
+        judge: the column that the states are of; by default `by`, or without one the column drawn for the limit.
 
     Returns:
         `point`, `row`, `name`, `label`, `predicted`, `correct`, `value` (`p_robust` of a flip probability) with its
@@ -50,11 +52,14 @@ def point_list(
         ParameterError: the state is none, the limit is not between 0 and 1, or the score has no order.
     """
     check_column("by", by)
+    check_column("judge", judge)
     check_share("limit", limit)
-    by = by if by is not None else column_for(table, limit)
+    if by is None:
+        judge = judge if judge is not None else column_for(table, limit)
+        by = numbers_beside(table, judge)
     if state not in (None, FAILED, *STATES):
         raise ParameterError("state", f"state is holds, breaks, undecided or failed; found {state!r:.40}")
-    frame = _frame(table, by, limit)
+    frame = _frame(table, by, judge if judge is not None else by, limit)
     wanted = np.ones(len(frame), dtype=bool) if of_class is None else _in_class(table, of_class)
     if state is not None:
         wanted = wanted & (frame["value"].isna() if state == FAILED else frame["state"] == state).to_numpy(dtype=bool)
@@ -68,7 +73,7 @@ def point_list(
     return order.drop(columns="danger")
 
 
-def format_point_list(frame: pd.DataFrame, table: Scored, by: Column, top: int) -> str:
+def format_point_list(frame: pd.DataFrame, table: Scored, by: Column, top: int, judge: Column | None = None) -> str:
     """The first points of a `point_list` as plain text for a terminal."""
     names = table.record.data.names
 
@@ -92,17 +97,19 @@ def format_point_list(frame: pd.DataFrame, table: Scored, by: Column, top: int) 
     ]
     chosen = chosen_text(len(by), table.record.data.chosen_from)
     header = ["point", "label", "predicted", title, "interval", "state", "status"]
+    states = "" if judge is None or judge is by else f", states by {judge.label}"
     more = [f"  and {len(frame) - top:,} more; --top shows them"] if len(frame) > top else []
     return "\n".join(
         [
-            f"{len(frame):,} of {len(by):,} points{chosen and f' ({chosen})'}, the least safe by {by.label} first",
+            f"{len(frame):,} of {len(by):,} points{chosen and f' ({chosen})'}, the least safe by {by.label} first"
+            + states,
             *aligned([header, *rows]),
             *more,
         ]
     )
 
 
-def _frame(table: Scored, by: Column, limit: float | None) -> pd.DataFrame:
+def _frame(table: Scored, by: Column, judge: Column, limit: float | None) -> pd.DataFrame:
     """All points with what is shown of them, and `danger`, which orders them."""
     order = safety(by)
     if order is None:
@@ -114,8 +121,8 @@ def _frame(table: Scored, by: Column, limit: float | None) -> pd.DataFrame:
     if by.is_probability:
         value, low, high = 1.0 - value, 1.0 - high, 1.0 - low
     frame = frame.assign(value=value, low=low, high=high, state=None, status=rows["status"])
-    if by.is_probability:
-        frame["state"] = by.states(limit or by.limit or LIMIT).to_numpy()
+    if judge.is_probability:
+        frame["state"] = judge.states(limit or judge.limit or LIMIT).to_numpy()
     return frame.assign(danger=order.to_numpy())
 
 

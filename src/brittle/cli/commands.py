@@ -20,7 +20,7 @@ from brittle.cli.detector import detector, pseudo_margin
 from brittle.cli.options import Quiet
 from brittle.cli.show import show as show_run
 from brittle.cli.verify import verify
-from brittle.errors import BrittleError, UsageError
+from brittle.errors import BrittleError, StorageError, UsageError
 
 INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143
 """Exit codes: interrupted from the keyboard; what read the output is gone, as after `| head`; asked to end."""
@@ -176,6 +176,9 @@ def report(
     for text in texts(contents):
         show(text)
     print(path)
+    older = run_folder.absolute().parent / "report.html"
+    if out is None and _is_page(older):
+        show(f"brittle: note: {older} is an older page; that of the run as it is now is {path}", sys.stderr)
     return 0
 
 
@@ -205,6 +208,17 @@ def _score(words: Sequence[str]) -> int:
 
     _, given, _ = app.parse_args(["score", *words], exit_on_error=False, print_error=False)
     return scored(("brittle", "score", *words), *given.args, **given.kwargs)
+
+
+def _is_page(path: Path) -> bool:
+    """Whether a report lies there."""
+    from brittle.report import MARK
+
+    try:
+        check_own(path, MARK, "report")
+    except StorageError:
+        return False
+    return path.is_file()
 
 
 def _check_page(path: Path) -> None:

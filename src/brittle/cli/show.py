@@ -84,14 +84,15 @@ def show(
         print_lines(format_point_card(table, find_point(table, point)))
     elif listing:
         from brittle.analysis.columns import named_column
-        from brittle.analysis.decisions import column_for
+        from brittle.analysis.decisions import column_for, numbers_beside
         from brittle.analysis.point_list import format_point_list, point_list
 
         at_level = [one for one in table.columns if sigma is None or one.setting.sigma in (sigma, None)]
-        column = named_column(at_level, by) if by else column_for(table, limit, sigma)
+        judge = named_column(at_level, by) if by else column_for(table, limit, sigma)
+        column = judge if by else numbers_beside(table, judge)
         correct = "right" if right else "wrong" if wrong else None
-        frame = point_list(table, column, of_class=of_class, state=state, correct=correct, limit=limit)
-        print_lines(format_point_list(frame, table, column, top or TOP))
+        frame = point_list(table, column, of_class=of_class, state=state, correct=correct, limit=limit, judge=judge)
+        print_lines(format_point_list(frame, table, column, top or TOP, judge))
     else:
         print_lines(format_overview(overview(table, limit, sigma=sigma), str(run_folder)))
     return 0

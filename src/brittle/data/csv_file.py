@@ -124,19 +124,23 @@ def _cells(lines: Iterator[Line], roles: Roles, width: int, where: str) -> Cells
 
 
 def _numbers(cells: Sequence[str], place: str, roles: Roles, where: str) -> list[float]:
-    """The features of a row."""
+    """The features of a row; an error names the first cell that is no number."""
     try:
-        if not any("_" in cell for cell in cells):  # Python reads 1_000 as 1000
-            return list(map(float, cells))
+        return list(map(_feature, cells))
     except ValueError:
-        pass
-    odd = next(at for at, cell in enumerate(cells) if "_" in cell or not _is_float(cell))
-    raise bad_cell(place, roles.name(roles.numbers[odd]), where, cells[odd])
+        odd = next(at for at, cell in enumerate(cells) if not _is_feature(cell))
+        raise bad_cell(place, roles.name(roles.numbers[odd]), where, cells[odd]) from None
 
 
-def _is_float(cell: str) -> bool:
+def _feature(cell: str) -> float:
+    if "_" in cell:
+        raise ValueError(f"Python reads {cell!r} as a number, a table does not")
+    return float(cell)
+
+
+def _is_feature(cell: str) -> bool:
     try:
-        float(cell)
+        _feature(cell)
     except ValueError:
         return False
     return True

@@ -149,23 +149,23 @@ def test_a_record_of_little_is_read() -> None:
     "recipe",
     [
         (
-            {"labels": False, "images": False},
+            {"labels": False, "images": False, "sigmas": (0.1,)},
             "no point carries a label",
             "Points by predicted class",
             "holds no images",
         ),
-        ({"scores": ("moments", "softmax")}, "Can a cheap score stand in?"),
+        ({"scores": ("moments", "softmax"), "sigmas": (0.1,)}, "Can a cheap score stand in?"),
         ({"scores": ("softmax",)}, "None: no score of this run depends on noise"),
         ({"scores": ("logit_margin",)}, "No point has a flip probability, so nothing is known"),
         ({"scores": ()}, "No point has a flip probability, so nothing is known"),
-        ({"scores": ("moments", "monte_carlo")}, "Estimators against Monte Carlo"),
+        ({"scores": ("moments", "monte_carlo"), "sigmas": (0.1,)}, "Estimators against Monte Carlo"),
         ({"sigmas": (0.1,)}, "of the points flip with a probability above 1%"),
-        ({"classes": 1}, "All belong to one class"),
-        ({"classes": 2}, "every pair compared"),
+        ({"classes": 1, "sigmas": (0.1,)}, "All belong to one class"),
+        ({"classes": 2, "sigmas": (0.1,)}, "every pair compared"),
         ({"points": 1}, "1 point, of which 1 got a robustness"),
         ({"points": 0}, "The run holds no points"),
         ({"points": 6, "broken": 6}, "6 points, of which 0 got a robustness"),
-        ({"budgets": (10,)}, "in this order: moments with 10 draws, mmse with 10 draws"),
+        ({"budgets": (10,), "sigmas": (0.1,)}, "in this order: moments with 10 draws, mmse with 10 draws"),
         (
             {"classes": 40, "points": 600, "scores": ("moments",), "sigmas": (0.1,)},
             "10 classes in the middle not drawn",
@@ -188,6 +188,17 @@ def test_a_run_that_stopped_early_says_so() -> None:
     page = page_of(replace(table, record=replace(table.record, finished=None, command=None)))
     assert "The run had not finished" in page.text
     assert "Not recorded" in page.text
+
+
+def test_the_page_says_when_a_run_began_and_when_it_was_over() -> None:
+    """A run that was gone on with was scored from its first start to its last end; one that took a minute, then."""
+    table = make_table(points=3, scores=("softmax",))
+    for finished, said in (
+        ("2026-07-02T09:30:10+00:00", "Scored from 2026-07-01 12:00 to 2026-07-02 09:30 with"),
+        ("2026-07-01T12:00:59+00:00", "Scored 2026-07-01 12:00 with"),
+    ):
+        record = replace(table.record, created="2026-07-01T12:00:00+00:00", finished=finished)
+        assert said in page_of(replace(table, record=record)).text
 
 
 def test_all_points_alike_are_drawn() -> None:

@@ -25,6 +25,8 @@ from brittle.run.workers.crew import Crew
 from brittle.run.workers.worker import Worker, command_of
 from brittle.store.folder import PackedShard, RunFolder
 
+pytestmark = pytest.mark.xdist_group("crew")  # one run of one worker for all
+
 
 def same(one: Path, other: Path) -> bool:
     return contents(one) == contents(other)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from brittle.analysis.columns import largest_budgets, safety
 from brittle.analysis.comparison import pair_points
 from brittle.analysis.copies import best_ends
-from brittle.analysis.decisions import column_if_any
+from brittle.analysis.decisions import column_if_any, numbers_beside
 from brittle.analysis.overview import LIMIT, overview
 from brittle.analysis.overview_text import LARGEST, RESTS, STEEP, chosen_sentence, next_steps, where_to_run
 from brittle.estimate import MOST_DRAWS, Status, parameters_json
@@ -31,15 +31,16 @@ MAX_NUMBERS = 6_000_000
 
 def page_data(contents: Contents) -> dict[str, object] | None:
     """The points and scores of a run as the script of its page reads them; None for a run without points or scores."""
-    spoken = column_if_any(contents)
-    columns = _columns(contents, spoken)
+    judge = column_if_any(contents)
+    spoken = None if judge is None else numbers_beside(contents, judge)
+    columns = _columns(contents, [one for one in (spoken, judge) if one is not None])
     if not contents.points.num_rows or not columns:
         return None
     others = [_other(contents, name, other, columns) for name, other in contents.others.items()]
     answers = Answers([contents, *(other.contents for other in others)])
     by = spoken if spoken is not None else columns[0]
     order = _least_safe_first(by)
-    limit = by.limit if by.is_probability and by.limit is not None else LIMIT
+    limit = LIMIT if judge is None or judge.limit is None else judge.limit
     return {
         **_points(contents, answers),
         "limit": limit,
@@ -122,7 +123,7 @@ def _next(other: _Other, limit: float) -> dict[str, object]:
     steps = [{"state": step.state, "kind": step.kind, "command": show(step.command)} for step in next_steps(found)]
     return {
         "next": {
-            "by": "" if found.column is None else found.column.label,
+            "by": "" if found.numbers is None else found.numbers.label,
             "steps": steps,
             "where": show(where_to_run(found)).replace("this run", other.name),
         }
@@ -130,24 +131,35 @@ def _next(other: _Other, limit: float) -> dict[str, object]:
 
 
 def _all_columns(contents: Contents, columns: Sequence[Column], others: Sequence[_Other]) -> list[dict[str, object]]:
-    """The scores of this run, then those of each other one, each with the place of its run."""
+    """The scores of this run, then those of each other one, each with the place of its run.
+
+    Those whose numbers stand beside the states of another one name its place.
+    """
     own = [_column(contents, column, column.rows) | {"run": 0} for column in columns]
-    return own + [
+    found = own + [
         _column(other.contents, column, column.rows.reindex(other.points)) | {"run": place}
         for place, other in enumerate(others, 1)
         for column in other.columns
     ]
+    judge = column_if_any(contents)
+    if judge is None or (numbers := numbers_beside(contents, judge)) is judge:
+        return found
+    places = {(one["run"], one["label"]): place for place, one in enumerate(found)}
+    return [
+        one | {"decidedBy": places.get((one["run"], judge.label)) if one["label"] == numbers.label else None}
+        for one in found
+    ]
 
 
-def _columns(contents: Contents, spoken: Column | None) -> list[Column]:
+def _columns(contents: Contents, spoken: Sequence[Column]) -> list[Column]:
     """The scores that the page holds: `spoken`, of each estimator that with the most draws, and all others."""
     most = {column.label for column in largest_budgets(contents.columns)}
     wanted = [
         column
         for column in contents.columns
-        if column is spoken or ((column.label in most or not column.is_probability) and column.value.notna().any())
+        if column in spoken or ((column.label in most or not column.is_probability) and column.value.notna().any())
     ]
-    first = [column for column in wanted if column is spoken]
+    first = [column for column in wanted if column in spoken]
     kept = max(1, MAX_NUMBERS // max(1, 3 * contents.points.num_rows))
     labels = {column.label for column in [*first, *wanted][:kept]}
     return [column for column in wanted if column.label in labels]

@@ -200,6 +200,7 @@ def _title(contents: Contents) -> str:
 
 def _subtitle(contents: Contents) -> str:
     record = contents.record
-    created = show(record.created, 60)[:16].replace("T", " ")
+    created, finished = (show(one or "", 60)[:16].replace("T", " ") for one in (record.created, record.finished))
+    when = f"from {created} to {finished}" if finished not in ("", created) else created
     state = "" if record.finished else " The run had not finished: the page shows what it had."
-    return f"Scored {created} with brittle {show(record.brittle)}.{state}"
+    return f"Scored {when} with brittle {show(record.brittle)}.{state}"

@@ -113,7 +113,7 @@ def test_scores_that_are_missing(table: Table, gone: tuple[str, ...], words: tup
 @pytest.mark.parametrize("half", [0.0, 1.0])
 def test_few_points(points: int, half: float) -> None:
     made = change_run(points=points, half=half, kinks=0)
-    page = page_of(made, against={"other": other_run(3, points), "same": made})
+    page = page_of(made, against={"other": other_run(3, points), "same": made}, chapters=BOTH)
     assert_inert(page)
     assert "nan" not in page.text.lower().replace("nan or infinite", "")
     assert "Mean change of the predicted probability" in page.text
@@ -167,10 +167,10 @@ def test_runs_without_images_or_labels_name_the_points() -> None:
 
 def test_hostile_text_is_shown_as_text() -> None:
     """Names of points, classes, noise families, runs and models in every place of both chapters."""
-    made = change_run(points=120, classes=20, class_names=HOSTILE[:20])
+    made = change_run(points=40, classes=20, class_names=HOSTILE[:20])
     for place in (2, 3):
         parameters = change(0.3, noise=storable(HOSTILE[place]))
-        made = with_score(made, "probability_change", np.linspace(-0.1, 0.1, 120), parameters)
+        made = with_score(made, "probability_change", np.linspace(-0.1, 0.1, 40), parameters)
     rows = made.points.to_pylist()
     for number, row in enumerate(rows):
         row["name"] = storable(HOSTILE[number % len(HOSTILE)])

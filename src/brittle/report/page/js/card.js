@@ -4,12 +4,12 @@
 import { bring, byId, canvas, element } from "./dom.js";
 import { classOf, columns, labels, nameOf, nearest, runs, statuses, textOf, troubleOf } from "./data.js";
 import { featuresOf } from "./features.js";
-import { fields } from "./fields.js";
+import { fields, titleOf } from "./fields.js";
 import { walk } from "./list.js";
 import { LONGEST, keepNote, keeps, noteOf } from "./notes.js";
 import { drawDifference, drawPicture, drawWhole, imageAt, pictured } from "./pictures.js";
 import { drawLevels } from "./levels.js";
-import { kinds, places, predictions, selected, states } from "./selection.js";
+import { judgeOf, kinds, places, predictions, selected, states } from "./selection.js";
 import { KINDS, STATES, choose, state } from "./state.js";
 import { confidenceText, counted, percentOf, shown, valueText } from "./text.js";
 
@@ -85,7 +85,9 @@ function sentence(point) {
   if (!probability || Number.isNaN(value[point])) return shown(what);
   const name = STATES[states[point]];
   const verdict = name === "undecided" ? "It is undecided" : `It ${name}`;
-  return shown(`${what} ${verdict} at ${state.limit}, the probability to keep the prediction with.`);
+  const judge = judgeOf(columns[state.by]);
+  const by = judge.place === state.by ? "" : `, by ${titleOf(judge)}`;
+  return shown(`${what} ${verdict} at ${state.limit}, the probability to keep the prediction with${by}.`);
 }
 
 /** Whether the page speaks of this run, whose nearest inputs with another prediction it holds. */

@@ -6,7 +6,7 @@ import { classOf, columns, count, runs } from "./data.js";
 import { fieldBy, fields, speaking } from "./fields.js";
 import { filters, searched, selected } from "./selection.js";
 import { choose, clear, state } from "./state.js";
-import { counted, shown, valueText } from "./text.js";
+import { counted, percentOf, shown, valueText } from "./text.js";
 
 const by = /** @type {HTMLSelectElement} */ (byId("by"));
 const inRun = /** @type {HTMLSelectElement} */ (byId("run"));
@@ -34,6 +34,7 @@ export function drawControls() {
   fill(filterBy, all, filterBy.value || `s${state.by}`);
   for (const list of [by, inRun, across, up, filterBy]) list.title = list.selectedOptions[0]?.text ?? "";
   if (document.activeElement !== limit) limit.value = String(state.limit);
+  byId("limit-percent").textContent = `= ${percentOf(state.limit)}`;
   if (document.activeElement !== find) find.value = state.find;
   drawEnds();
   byId("searched").textContent = searched();

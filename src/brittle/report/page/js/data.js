@@ -21,6 +21,7 @@ import { byId } from "./dom.js";
  * @property {string} quantity
  * @property {boolean} probability whether the value is a flip probability
  * @property {boolean} judges whether points hold or break by it
+ * @property {number | null} [decidedBy] the place of the column that was drawn for the limit of the run, where the states are of that
  * @property {Copies | null} copies
  * @property {"higher" | "lower" | null} safer
  * @property {string} explanation

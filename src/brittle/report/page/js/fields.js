@@ -51,7 +51,7 @@ export function titleOf(column) {
   const alike = columns.filter((one) => one.run === column.run && one.title === column.title && one.setting === column.setting);
   if (alike.length < 2) return column.title;
   const own = alike.every(({ variant, place }) => variant !== column.variant || place === column.place);
-  return `${column.title} ${(own ? column.variant : column.label).slice(column.name.length)}`;
+  return `${column.title} ${(own ? column.variant : column.label).slice(column.name.length)}`.trimEnd();
 }
 
 /**

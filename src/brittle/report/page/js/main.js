@@ -11,8 +11,8 @@ import { drawOverview } from "./overview.js";
 import { watchSaving } from "./save.js";
 import { pictured } from "./pictures.js";
 import { drawRing, drawScatter, watchScatter } from "./scatter.js";
-import { judge, select } from "./selection.js";
-import { chooseByAddress, listen } from "./state.js";
+import { judge, places, select } from "./selection.js";
+import { choose, chooseByAddress, listen, state } from "./state.js";
 
 /** What changes no more than the open point. */
 const OPENING = ["point"];
@@ -53,6 +53,7 @@ function follow(changed) {
   select();
   toStart();
   drawAll();
+  if (state.point >= 0 && places[state.point] < 0 && !changed.has("point")) choose({ point: -1 });
 }
 
 watchControls();

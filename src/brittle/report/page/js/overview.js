@@ -221,7 +221,7 @@ function bar({ number, tally, sum }) {
     "tr",
     { class: on ? "chosen" : "" },
     element("th", { scope: "row" }, element("button", { type: "button", click, "aria-pressed": String(on), "data-keep": `class ${number}` }, shown(classOf(number)))),
-    element("td", {}, drawn),
+    element("td", { class: "drawn", click }, drawn),
     element("td", { class: "number" }, text),
   );
 }

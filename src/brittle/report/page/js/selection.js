@@ -1,7 +1,7 @@
 // @ts-check
 /** Which points are selected, in which order; and for each view those that all other views select. */
 
-import { classOf, classes, columns, count, ids, labelled, labels, nameOf, rows, runs } from "./data.js";
+import { classOf, classes, columns, count, ids, labelled, labels, nameOf, ownLimit, rows, runs } from "./data.js";
 import { fieldBy } from "./fields.js";
 import { tagsOf } from "./notes.js";
 import { CHANGES, KINDS, STATES, state } from "./state.js";
@@ -40,7 +40,7 @@ const missed = new Uint16Array(count);
 /** @type {string[] | null} The names of all points as they are searched. */
 let haystack = null;
 
-/** @type {"" | "whole" | "parts"} What the text to find was found as: empty where none is looked for. */
+/** @type {"" | "whole" | "parts" | "none"} What the text to find was found as: empty where none is looked for. */
 let foundAs = "";
 
 /** @type {Int32Array} */
@@ -64,9 +64,17 @@ export function compared() {
   return columns[state.by].run || state.against;
 }
 
+/**
+ * The column whose intervals judge the points of a score: at the limit of the run the one that was drawn for it, if any.
+ * @param {import("./data.js").Column} column
+ */
+export function judgeOf(column) {
+  return state.limit === ownLimit && typeof column.decidedBy === "number" ? columns[column.decidedBy] : column;
+}
+
 /** Judges every point by the score, the limit and the run that are chosen, and what changes from this run to another. */
 export function judge() {
-  const column = columns[state.by];
+  const column = judgeOf(columns[state.by]);
   const bound = 1 - state.limit;
   for (let point = 0; point < count; point++) {
     kinds[point] = kindOf(point, runs[column.run]);
@@ -168,6 +176,7 @@ function search(text) {
   const whole = wholly(text);
   foundAs = whole.includes(1) ? "whole" : "parts";
   const found = foundAs === "whole" ? whole : partly(text);
+  if (!found.includes(1)) foundAs = "none";
   for (let point = 0; point < count; point++) if (!found[point]) outside[point] |= FIND;
 }
 
@@ -203,6 +212,7 @@ function partly(text) {
 /** What the text to find was looked for in, as a sentence; empty where none is. */
 export function searched() {
   if (!foundAs) return "";
+  if (foundAs === "none") return "Found nowhere: not as a name, an id, a row, a class or a tag, and in none of their texts.";
   if (foundAs === "whole") return "Found as a whole name, id, row, class (label or prediction) or tag.";
   return "No whole name, id, row, class or tag is this: found inside names, classes and tags, and where ids begin.";
 }

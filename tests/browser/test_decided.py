@@ -1,0 +1,56 @@
+"""A run that was asked to decide its points: its numbers are those of the finished copies, its states of the others."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers.browser import opened
+from helpers.gestures import ALONE, listed, saved
+from helpers.pages import text_of
+from helpers.problems import inputs, small_classifier
+from playwright.sync_api import Browser
+
+import brittle
+from brittle.analysis.overview import overview
+from brittle.analysis.overview_text import how_brittle, how_sure
+from brittle.scores import MonteCarlo
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+FINISHED, STOPPED = MonteCarlo(0.5, draws=500), MonteCarlo(0.5, draws=3000, limit=0.9)
+
+
+def test_states_are_of_the_copies_for_the_limit_and_numbers_of_the_finished_ones(
+    browser: Browser, written: Callable[[str], Path]
+) -> None:
+    """At another limit the finished copies say both, and so does any score that the reader chooses."""
+    table = brittle.score(small_classifier(), inputs(40), [FINISHED, STOPPED], skip_doctor=True)
+    finished, stopped = table[FINISHED], table[STOPPED]
+    assert finished.states(0.9).tolist() != stopped.states(0.9).tolist()
+    with opened(browser, written(text_of(table, chapters=ALONE))) as page:
+
+        def states() -> dict[str, str]:
+            return {row["point"]: row["state"] for row in csv.DictReader(io.StringIO(saved(page, "#save-csv")))}
+
+        names = page.page.locator("#by option").all_inner_texts()
+        assert [name for name in names if " ," in name or "  " in name] == []
+        assert listed(page) == finished.value.sort_values(ascending=False, kind="stable").index.tolist()
+        assert states() == stopped.states(0.9).to_dict()
+        assert page.page.locator("#overview .lead").inner_text() == how_brittle(overview(table))
+        assert page.page.locator("#overview .sure").inner_text() == how_sure(overview(table))
+        page.page.locator("#rows .row").first.click()
+        assert "at 0.9, the probability to keep the prediction with, by Monte Carlo" in page.page.locator(
+            "#card > p"
+        ).inner_text(timeout=5000)
+        page.page.locator("#limit").fill("0.8")
+        page.page.locator("#overview .lead", has_text="probability 0.8").wait_for()
+        assert states() == finished.states(0.8).to_dict()
+        page.page.locator("#limit").fill("0.9")
+        page.page.locator("#by").select_option(index=[one.label for one in table.columns].index(stopped.label))
+        assert listed(page) == stopped.value.sort_values(ascending=False, kind="stable").index.tolist()
+        assert states() == stopped.states(0.9).to_dict()
+        assert page.said == []
