@@ -87,6 +87,12 @@ LEAN = "doctor/test_company.py::test_rows_that_lean_on_each_other_are_refused"
 PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is_scored"
 
 MUTATIONS = (
+    # Models outside PyTorch.
+    mutation(
+        "a probability of 0 has a finite logarithm", "model/arrays.py",
+        ".clip(SMALLEST_PROBABILITY)\n", "\n",
+        "model/test_arrays.py::test_probabilities_become_their_logarithms_and_zero_a_finite_one",
+    ),
     # The run folder.
     mutation(
         "bytes of a shard are flushed to the disk", "store/files/writing.py",

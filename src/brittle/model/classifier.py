@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from brittle.errors import ModelError, ParameterError
+from brittle.model.arrays import as_model
 from brittle.model.bounds import check_bounds
 from brittle.model.caller_modes import standard_modes
 from brittle.model.evaluation_mode import check_mode, evaluation_mode
@@ -35,7 +36,8 @@ class Classifier:
 
     Args:
         model: a module, or any callable, from `[B, *shape]` to class scores `[B, C]`, or to a mapping or an object
-            that holds them as `logits`.
+            that holds them as `logits`; or a fitted scikit-learn classifier (`brittle.model.arrays.Estimator`), which
+            runs forward only.
         bounds: smallest and largest value of an input.
         mean: subtracted from the input, one number or one per channel (axis 1), in input units.
         std: what the difference is divided by, likewise.
@@ -43,8 +45,10 @@ class Classifier:
         device: where the model and its inputs are moved; where the model's parameters are by default.
         source: where the model comes from (JSON values), for the record of a run.
         head: name of the last linear layer, for the scores that need features; found where it is not named.
+        arrays: what a function takes and returns, "torch" tensors or "numpy" arrays; one of arrays runs forward only.
 
     Attributes:
+        class_names: names of the classes in the order of the logits, where the model has them; else None.
         forward_passes: rows sent forward through the model so far, or through its layers by a certificate.
         backward_passes: rows sent backward through the model so far, or linear functions by a certificate.
         output_dtype: precision of the class scores as the model last returned them.
@@ -54,13 +58,14 @@ class Classifier:
         was_training: whether the model was in training mode before it was last evaluated.
 
     Raises:
-        ParameterError: bounds that are not increasing, a std that is not positive, or unknown outputs.
-        ModelError: the model's parameters are on several devices, or some have no shape yet (lazy layers).
+        ParameterError: bounds that are not increasing, a std that is not positive, or unknown outputs or arrays.
+        ModelError: the model's parameters are on several devices, or some have no shape yet (lazy layers); or it is an
+            estimator that is no fitted classifier, or nothing that can be called.
     """
 
     def __init__(
         self,
-        model: Callable[[Tensor], Any],
+        model: Any,
         bounds: tuple[float, float] = (0.0, 1.0),
         mean: float | Sequence[float] | None = None,
         std: float | Sequence[float] | None = None,
@@ -69,10 +74,12 @@ class Classifier:
         device: str | torch.device | None = None,
         source: Mapping[str, Any] | None = None,
         head: str | None = None,
+        arrays: str = "torch",
     ) -> None:
         if outputs not in OUTPUTS:
             raise ParameterError("outputs", f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
-        self.model = model
+        self.model = as_model(model, outputs, arrays)
+        self.class_names: tuple[str, ...] | None = getattr(self.model, "class_names", None)
         self.bounds = check_bounds(bounds)
         self.mean = channel_numbers("mean", mean)
         self.std = channel_numbers("std", std)
@@ -80,7 +87,7 @@ class Classifier:
             raise ParameterError("std", f"every std must be positive; found {list(self.std)}")
         self.outputs = outputs
         self.source = dict(source or {})
-        self.device, self.dtype = place(model, device)
+        self.device, self.dtype = place(self.model, device)
         self.forward_passes = 0
         self.backward_passes = 0
         self.output_dtype = self.dtype or torch.float32
