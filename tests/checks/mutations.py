@@ -93,6 +93,21 @@ MUTATIONS = (
         ".clip(SMALLEST_PROBABILITY)\n", "\n",
         "model/test_arrays.py::test_probabilities_become_their_logarithms_and_zero_a_finite_one",
     ),
+    mutation(
+        "an ONNX file reads no other file", "model/loading/onnx_file.py",
+        '    if _OTHER_FILE.search(content) or content[4:8] == b"ORTM":\n', "    if False:\n",
+        "model/loading/test_onnx_file.py::test_weights_in_another_file_are_refused_and_not_read",
+    ),
+    mutation(
+        "inputs of an ONNX file keep their order", "model/loading/onnx_file.py",
+        "len(kept) <= 1 or kept == [size for size in found if size != 1]", "True",
+        "model/loading/test_onnx_file.py::test_numbers_are_never_put_in_another_order",
+    ),
+    mutation(
+        "types that skops does not trust are refused", "model/loading/skops_file.py",
+        "model = None if untrusted else skops.loads(content)", "model = skops.loads(content, trusted=untrusted)",
+        "model/loading/test_skops_file.py::test_an_untrusted_type_is_not_made",
+    ),
     # The run folder.
     mutation(
         "bytes of a shard are flushed to the disk", "store/files/writing.py",

@@ -127,7 +127,9 @@ def test_a_function_of_arrays_scores_as_its_network() -> None:
 def test_scores_with_gradients_are_refused(score: Any) -> None:
     x, y = _data(4)
     classifier = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), y))
-    refused("not_differentiable", "use scores without gradients", score, classifier, torch.from_numpy(x))
+    said = "use scores without gradients"
+    refused("not_differentiable", said, score, classifier, torch.from_numpy(x))
+    refused("not_differentiable", said, brittle.score, classifier, (x, y), [score])
 
 
 def test_distances_come_from_searches_without_gradients() -> None:

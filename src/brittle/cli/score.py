@@ -35,7 +35,8 @@ def score(
     ----------
     model
         A torch.export archive (.pt2), or package.module:factory or ./file.py:factory, a function without arguments
-        that returns the network.
+        that returns the network or a scikit-learn classifier; for scores without gradients also an ONNX file (.onnx)
+        or a scikit-learn classifier saved by skops (.skops).
     data
         A Parquet file or folder of images as Hugging Face writes them, a folder of images by class, an .npz file with
         x (or images) and y (or labels), or a folder of MNIST-style IDX files.

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from brittle.errors import ModelError, ParameterError
-from brittle.model.arrays import as_model
+from brittle.model.arrays import ArrayModel, as_model
 from brittle.model.bounds import check_bounds
 from brittle.model.caller_modes import standard_modes
 from brittle.model.evaluation_mode import check_mode, evaluation_mode
-from brittle.model.failures import NO_SECOND, WITHOUT_SECOND, differentiates_once, failures_in_one_sentence
+from brittle.model.failures import NO_GRADIENT, NO_SECOND, WITHOUT_SECOND, differentiates_once, failures_in_one_sentence
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.in_use import check_not_in_use, in_use
 from brittle.model.outputs import OUTPUTS, logits_of, scores_of
@@ -161,11 +161,7 @@ class Classifier:
         """
         gradient = self._derivative("differentiated at", values, inputs, keep or differentiable, differentiable)
         if gradient is None:
-            raise ModelError(
-                "not_differentiable",
-                "the model's output does not depend on its input through operations that PyTorch can differentiate; "
-                "use scores without gradients (shrinkage, monte_carlo, softmax)",
-            )
+            raise ModelError("not_differentiable", NO_GRADIENT)
         if differentiable and differentiates_once(gradient):
             raise ModelError(
                 "not_twice_differentiable",
@@ -209,6 +205,11 @@ class Classifier:
             return torch.autograd.grad(
                 values, inputs, seeds, retain_graph=keep, create_graph=differentiable, allow_unused=True
             )[0]
+
+    @property
+    def forward_only(self) -> bool:
+        """Whether the model runs outside PyTorch, so that it never has a gradient."""
+        return isinstance(self.model, ArrayModel)
 
     @property
     def passes(self) -> int:
