@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.documents import ROOT, blocks, read
+from PIL import Image
 
 import brittle
 from brittle.cli import main
@@ -77,13 +78,35 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(brittle.read_table("another-run").wide()) == 160
 
 
-@pytest.mark.parametrize("page", ["attacks", "groups", "notebook"])
+@pytest.mark.parametrize("page", ["attacks", "data", "groups", "notebook"])
 def test_the_example_of_the_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (example,) = blocks(f"docs/{page}.md", "python")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         exec(compile(example, f"docs/{page}.md", "exec"), {})
+
+
+def test_the_commands_of_the_page_on_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mynet.py").write_text("import torch\nmake = lambda: torch.nn.Linear(3, 2)\n", encoding="utf-8")
+    Path("table.csv").write_text("a,b,c,species\n0.5,1,-1,ant\n0.25,2,3,bee\n", encoding="utf-8")
+    Path("myconv.py").write_text(
+        "import torch\nmake = lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(48, 2))\n",
+        encoding="utf-8",
+    )
+    Path("classes.txt").write_text("bee\nant\n", encoding="utf-8")
+    np.save("x.npy", np.random.default_rng(0).random((5, 3), dtype=np.float32))
+    np.save("y.npy", np.arange(5) % 2)
+    Path("photos").mkdir()
+    for number in range(4):
+        Image.new("RGB", (4, 4), (60 * number, 0, 0)).save(f"photos/{number}.png")
+    Path("mixed/ant").mkdir(parents=True)
+    Image.new("L", (8, 5), 200).save("mixed/ant/0.png")
+    Image.new("RGB", (4, 7), (9, 90, 200)).save("mixed/ant/1.ppm")
+    np.save("classes.npy", np.arange(4) % 2)
+    for command in "".join(blocks("docs/data.md", "console")).splitlines():
+        assert main(shlex.split(command)[1:]) == 0
 
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
@@ -114,7 +137,7 @@ def test_readme_targets_exist() -> None:
 def test_documents_that_are_named_exist() -> None:
     for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
         for name in re.findall(r"`((?:docs/|tests/|scores/|measure/|data/)?[\w/-]+\.(?:md|py))`", document.read_text()):
-            if name in ("mynet.py", "mine.py", "myformat.py", "mychapter.py"):  # the reader's own
+            if name in ("mynet.py", "myconv.py", "mine.py", "myformat.py", "mychapter.py"):  # the reader's own
                 continue
             places = [ROOT / name, ROOT / "src/brittle" / name, ROOT / "docs" / name]
             assert any(place.exists() for place in places), f"{document.name}: {name}"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal
+
+from brittle.errors import ParameterError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -224,7 +227,15 @@ LARGEST_WHOLE = 2.0**53
 
 
 def parameters_json(parameters: Mapping[str, Any]) -> str:
-    """The parameters of a score as the table writes them: JSON with sorted keys and no blanks, 1.0 as 1."""
+    """The parameters of a score as the table writes them: JSON with sorted keys and no blanks, 1.0 as 1.
+
+    Raises:
+        ParameterError: a number among them is NaN or infinite, which JSON cannot hold.
+    """
+    for key, value in parameters.items():
+        for one in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(one, float) and not math.isfinite(one):
+                raise ParameterError(key, f"a parameter of a score is a finite number; the record holds {key}={one}")
     written = {key: _written(value) for key, value in parameters.items()}
     return json.dumps(written, sort_keys=True, separators=(",", ":"), allow_nan=False)
 

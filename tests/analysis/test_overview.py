@@ -120,8 +120,8 @@ def test_where_classes_are_alike_the_gap_that_would_have_shown_is_said() -> None
     assert gap.seen == pytest.approx(0.11)
     assert where(found) == (
         f"The 2 classes cannot be told apart by their mean robustness (p = {found.bias and found.bias.p_value:.3g}). "
-        "There are 10 to 22 points a class, so only large gaps show: airplane (10) and automobile (22) come nearest, "
-        f"0.11 apart, and would have to be {gap.needed:.3g} apart."
+        "There are 10 to 22 points a class, so only large gaps show: the clearest, between airplane (10 points) and "
+        f"automobile (22 points), is 0.11, and would have to be {gap.needed:.3g} to be sure."
     )
     many = where(overview(made([HOLD] * 300, classes=[0, 1] * 150)))
     assert "There are 150 points a class: two of them would have to be about " in many
@@ -226,10 +226,10 @@ def test_what_the_states_rest_on_is_said(evidence: str, said: str) -> None:
 def test_where_no_wrong_prediction_holds_the_wrong_ones_are_shown() -> None:
     """Of 1 held, 2 open and 1 failed point, all but the first are wrong; one that holds takes the step away."""
     found = overview(made([HOLD, OPEN, BREAK, None], [True, False, False, False]))
-    (step,) = (one for one in next_steps(found) if "none of them holds" in one.text)
+    (step,) = (one for one in next_steps(found) if "none of them is known to hold" in one.text)
     assert (step.points, step.command, step.kind) == (3, "brittle show RUN --wrong --limit 0.9", "wrong")
     held = overview(made([HOLD, OPEN, BREAK], [False, False, True]))
-    assert not any("none of them holds" in one.text for one in next_steps(held))
+    assert not any("none of them is known to hold" in one.text for one in next_steps(held))
 
 
 def test_steps_carry_their_command() -> None:

@@ -1,4 +1,4 @@
-"""What the first screen says, and how it follows the score and the limit that are chosen."""
+"""The first screen at every score and limit: what the analysis says, counted here by pandas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from helpers.browser import Opened, opened
 from helpers.gestures import ALONE, chosen, count, ids, listed, press, saved
 from helpers.known_groups import BREAK, HOLD, OPEN, counted, made
 from helpers.pages import text_of
-from helpers.tables import make_table, with_value
+from helpers.tables import make_table
 from playwright.sync_api import Browser
 
 from brittle.analysis.overview import overview
@@ -32,7 +32,7 @@ def test_another_limit_judges_every_point_again(page: Opened, table: Table, limi
     held = int((states == "holds").sum())
     assert f"{held:,} of {len(states):,} predictions" in text
     assert f"{(states == 'breaks').sum():,} break" in text
-    step = page.page.locator("#overview .steps li", has_text="draw more noise")
+    step = page.page.locator("#overview .steps li", has_text="draw noise until")
     open_ones = int((states == "undecided").sum())
     assert step.is_visible() == (open_ones > 0)
     if open_ones:
@@ -40,18 +40,6 @@ def test_another_limit_judges_every_point_again(page: Opened, table: Table, limi
         assert f"--limit {limit}" in step.locator("code").inner_text()
         press(page, "Show them", "#overview .steps li:first-child")
         assert set(listed(page)) == set(ids(states, states == "undecided"))
-
-
-@pytest.mark.parametrize("typed", ["1.5", "0", "-1", "1"])
-def test_a_limit_that_is_none_is_said_and_changes_nothing(page: Opened, typed: str) -> None:
-    field, note = page.page.locator("#limit"), page.page.locator("#limit-note")
-    lead = page.page.locator("#overview .lead").inner_text()
-    field.fill(typed)
-    assert note.inner_text() == "between 0 and 1; 0.9 stays"
-    assert field.get_attribute("aria-invalid") == "true"
-    assert page.page.locator("#overview .lead").inner_text() == lead
-    field.blur()
-    assert (note.inner_text(), field.input_value(), field.get_attribute("aria-invalid")) == ("", "0.9", "false")
 
 
 def test_another_score_and_noise_level_is_spoken_of(page: Opened, table: Table) -> None:
@@ -122,31 +110,6 @@ def test_the_first_screen_says_what_the_analysis_says(
         assert page.said == []
 
 
-def saturated() -> Table:
-    """Flip probabilities that 1 minus them does not tell apart, and per cents that a division does not reach."""
-    table = make_table(points=12, scores=("softmax", "monte_carlo"), sigmas=(0.1,), budgets=(50,))
-    labels = {column.score: column.label for column in table.columns}
-    table = with_value(table, labels["softmax"], [10.0 ** -(one + 9) for one in range(12)])
-    return with_value(table, labels["monte_carlo"], [one / 1000 for one in range(1, 13)])
-
-
-def test_what_rounds_to_one_is_ranked_and_filtered_as_it_is(browser: Browser, written: Callable[[str], Path]) -> None:
-    table = saturated()
-    with opened(browser, written(text_of(table, chapters=ALONE))) as page:
-        page.page.locator("#filter-by").select_option(label="flip probability, Monte Carlo, sigma 0.1")
-        for end in ("0.7", "0.3", "1.1"):
-            page.page.locator("#to").fill(end)
-            page.page.locator("#to").press("Enter")
-            assert count(page) == round(10 * float(end)), end
-        page.page.locator("#clear").click()
-        page.page.locator("#head").get_by_role("button", name="Sort by confidence").click()
-        assert listed(page) == table.points["point"].to_pylist()
-        page.page.locator("#rows .row").nth(5).click()
-        cells = page.page.locator("#card tbody tr", has_text="confidence").locator("td").all_inner_texts()
-        assert (cells[0], cells[2]) == ("over 99.9999%", "6 of 12")
-        assert page.said == []
-
-
 def test_a_class_is_that_of_the_labels_where_there_are_any(browser: Browser, written: Callable[[str], Path]) -> None:
     table = made([HOLD, BREAK, OPEN] * 10, [True, None, False] * 10, [*range(10)] * 3)
     with opened(browser, written(text_of(table, chapters=ALONE))) as page:
@@ -158,3 +121,22 @@ def test_a_class_is_that_of_the_labels_where_there_are_any(browser: Browser, wri
             row["name"]: f"{row['holds']} · {row['undecided']} · {row['breaks']}" for row in own.to_dict("records")
         }
         assert dict(rows) == known
+
+
+@pytest.mark.parametrize("wrong", ["1.5", "0"])
+def test_a_limit_that_is_none_is_told_and_the_last_one_stays(page: Opened, wrong: str) -> None:
+    lead = page.page.locator("#overview .lead").inner_text()
+    field, said = page.page.locator("#limit"), page.page.locator("#limit-told")
+    field.fill(wrong)
+    page.page.locator("#limit-told", has_text="between 0 and 1").wait_for()
+    assert f"{wrong} is none. The page keeps to 0.9." in said.inner_text()
+    assert field.get_attribute("aria-invalid") == "true"
+    assert page.page.locator("#overview .lead").inner_text() == lead
+    field.blur()
+    assert field.input_value() == "0.9"
+    page.page.wait_for_timeout(500)  # longer than the page waits for the next key
+    assert "between 0 and 1" in said.inner_text()
+    field.fill("0.8")
+    assert said.inner_text() == ""
+    assert field.get_attribute("aria-invalid") == "false"
+    assert "probability 0.8 or more" in page.page.locator("#overview .lead").inner_text()

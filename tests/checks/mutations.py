@@ -360,6 +360,36 @@ MUTATIONS = (
         "data/test_chosen.py::test_data_that_change_are_not_read_as_if_they_had_not",
     ),
     mutation(
+        "a loader that shuffles is refused", "data/datasets.py",
+        "    if shuffles:\n", "    if False:\n",
+        "data/test_datasets.py::test_a_loader_that_shuffles_is_told",
+    ),
+    mutation(
+        "how images were resized makes another run", "data/options.py",
+        '        asked = {"resize": self.resize, ', '        asked = {"resize": None, ',
+        "data/test_fitting.py::test_a_run_knows_how_its_images_were_fitted",
+    ),
+    mutation(
+        "labels are mapped by name", "data/class_names.py",
+        "tuple(map(known.index, own))", "None",
+        "data/test_class_names.py::test_labels_are_mapped_by_name",
+    ),
+    mutation(
+        "a header of an array is not believed", "data/npy.py",
+        "            if expected != there or not kind.itemsize:\n", "            if False:\n",
+        "data/test_npy.py::test_a_damaged_file",
+    ),
+    mutation(
+        "a feature that is missing is refused", "data/tabular.py",
+        "    if len(missing):\n", "    if False:\n",
+        "data/test_tabular.py::test_tables_of_another_form_get_one_sentence",
+    ),
+    mutation(
+        "a row of another length is refused", "data/csv_file.py",
+        "        if len(cells) != width:\n", "        if False:\n",
+        "data/test_tabular.py::test_tables_of_another_form_get_one_sentence",
+    ),
+    mutation(
         "ids that are not there are refused", "data/chosen.py",
         "    if missing:\n", "    if False:\n",
         "data/test_chosen.py::test_ids_that_are_not_there_are_counted_and_named",
@@ -419,8 +449,8 @@ MUTATIONS = (
     ),
     mutation(
         "margins that are not normal are counted", "scores/moments.py",
-        "doubt = doubtful(value, margins.spread, votes) | by_votes.excludes(value)",
-        "doubt = torch.zeros_like(value, dtype=torch.bool)",
+        "doubt = doubtful(model.value, sampled.margins.spread, sampled.votes) | model.by_votes.excludes(model.value)",
+        "doubt = torch.zeros_like(model.flat)",
         "scores/test_evidence.py::test_a_wrong_number_is_told_or_held",
     ),
     mutation(
@@ -991,22 +1021,22 @@ MUTATIONS = (
     mutation(
         "nearest other inputs stay with their run", "report/page/js/card.js",
         "return columns[state.by].run === 0;", "return true;",
-        "browser/test_gestures.py::test_the_nearest_other_inputs_of_this_run_are_not_given_to_another",
+        "browser/test_other_runs.py::test_the_nearest_other_inputs_of_this_run_are_not_given_to_another",
     ),
     mutation(
         "points that were chosen are called so at every limit", "report/page/js/overview.js",
         "return shown(`${chosen}${noise}", "return shown(`${noise}",
-        "browser/test_gestures.py::test_the_first_screen_says_what_the_analysis_says[chosen points]",
+        "browser/test_first_screen.py::test_the_first_screen_says_what_the_analysis_says[chosen points]",
     ),
     mutation(
         "the page says where copies are too few", "report/page/js/overview.js",
         "${said}${tooFew()}${lost}", "${said}${lost}",
-        "browser/test_gestures.py::test_the_first_screen_says_what_the_analysis_says[too few copies]",
+        "browser/test_first_screen.py::test_the_first_screen_says_what_the_analysis_says[too few copies]",
     ),
     mutation(
         "confidence holds no point on the page", "report/page/js/selection.js",
         "if (!judges) return 5;", "if (Number.isNaN(bound)) return 5;",
-        "browser/test_gestures.py::test_the_confidence_of_the_network_holds_and_breaks_no_point",
+        "browser/test_first_screen.py::test_the_confidence_of_the_network_holds_and_breaks_no_point",
     ),
     mutation(
         "confidence holds no point", "store/columns.py",
@@ -1032,6 +1062,107 @@ MUTATIONS = (
         "a limit is judged before what goes with it", "scores/until.py",
         '    check_share("limit", limit)\n', "",
         "test_limit.py::test_in_python[score without until-1.5]",
+    ),
+    mutation(
+        "what a gesture opens is brought into view", "report/page/js/dom.js",
+        "top + SEEN <= innerHeight) return false;", "top + SEEN <= Infinity) return false;",
+        "browser/test_going.py::test_on_a_phone_a_point_of_the_list_shows_its_card_and_closing_it_the_list",
+    ),
+    mutation(
+        "a selection is brought into view", "report/page/js/list.js",
+        "if (bring(byId(STACKED.matches ? \"list\" : \"selected\")))", "if (innerWidth < 0)",
+        "browser/test_going.py::test_on_a_phone_what_is_selected_on_the_first_screen_is_shown",
+    ),
+    mutation(
+        "a point of the plot is brought into view", "report/page/js/scatter.js",
+        "    bring(byId(\"card\"));\n", "",
+        "browser/test_going.py::test_on_a_phone_a_point_of_the_plot_shows_its_card",
+    ),
+    mutation(
+        "nothing glides where people object", "report/page/js/dom.js",
+        "? \"auto\" : \"smooth\"", "? \"smooth\" : \"smooth\"",
+        "browser/test_going.py::test_the_page_glides_only_where_people_do_not_object[True]",
+    ),
+    mutation(
+        "the focus stays on what is drawn anew", "report/page/js/dom.js",
+        "  if (!keep || held?.isConnected) return;\n", "  if (held) return;\n",
+        "browser/test_going.py::test_the_focus_stays_on_what_is_drawn_anew",
+    ),
+    mutation(
+        "numbers filter as they are typed", "report/page/js/controls.js",
+        "    end.addEventListener(\"input\", later(filter, NUMBER_PAUSE));\n", "",
+        "browser/test_selecting.py::test_numbers_filter_as_they_are_typed_and_what_is_left_is_said",
+    ),
+    mutation(
+        "a limit that is none is told", "report/page/js/controls.js",
+        "  byId(\"limit-told\").textContent = text;\n", "",
+        "browser/test_first_screen.py::test_a_limit_that_is_none_is_told_and_the_last_one_stays[1.5]",
+    ),
+    mutation(
+        "whole words are found first", "report/page/js/selection.js",
+        "whole.includes(1) ?", "whole.includes(2) ?",
+        "browser/test_selecting.py::test_whole_words_are_found_before_parts_of_words",
+    ),
+    mutation(
+        "classes keep their order on the page", "report/page/js/overview.js",
+        "other.all[2] / other.sum - one.all[2] / one.sum", "other.tally[2] / other.sum - one.tally[2] / one.sum",
+        "browser/test_selecting.py::test_classes_keep_their_order_and_show_how_much_of_each_is_selected",
+    ),
+    mutation(
+        "what is undecided now holds no longer", "report/page/js/state.js",
+        "after: [\"undecided\", \"breaks\"] }", "after: [\"breaks\"] }",
+        "browser/test_other_runs.py::test_every_change_has_its_word_and_its_points_whichever_run_is_on_show[B]",
+    ),
+    mutation(
+        "changes are seen without another run on show", "report/page/js/selection.js",
+        "columns[state.by].run || state.against", "columns[state.by].run",
+        "browser/test_other_runs.py::test_every_change_has_its_word_and_its_points_whichever_run_is_on_show[this run]",
+    ),
+    mutation(
+        "commands are those of the run on show", "report/page/js/overview.js",
+        "runs[columns[state.by].run].next", "runs[0].next",
+        "browser/test_other_runs.py::test_the_steps_are_those_of_the_run_on_show",
+    ),
+    mutation(
+        "what attacks found is an upper bound on the card", "report/page/js/card.js",
+        "return high === value && ", "return high === null && ",
+        "browser/test_card.py::test_what_attacks_found_is_called_an_upper_bound",
+    ),
+    mutation(
+        "small differences are magnified", "report/page/js/pictures.js",
+        "times < MOST_TIMES", "times < 2",
+        "browser/test_card.py::test_a_difference_is_magnified_by_what_it_can_bear",
+    ),
+    mutation(
+        "wrong points leave right ones in sight", "report/page/js/scatter.js",
+        "const TURNS = 16;", "const TURNS = 1;",
+        "browser/test_room.py::test_wrong_points_do_not_cover_right_ones_where_both_are_many",
+    ),
+    mutation(
+        "words under a plot end inside it", "report/page/js/paint.js",
+        "pen.measureText(text).width <= room);", "room > 0);",
+        "browser/test_room.py::test_words_of_a_plot_end_inside_it",
+    ),
+    mutation(
+        "choices are read in full on a phone", "report/page/explore.css",
+        "  .controls .whole select, .views .whole select { display: block; width: 100%; }\n",
+        "  #explore select { max-width: 13rem; }\n",
+        "browser/test_room.py::test_what_is_chosen_is_read_in_full_on_a_phone",
+    ),
+    mutation(
+        "words of the list stay whole on a phone", "report/page/explore.css",
+        "  #head, .row { font-size: .75rem; }\n", "",
+        "browser/test_room.py::test_no_word_of_the_list_is_broken_on_a_phone",
+    ),
+    mutation(
+        "what was put right is no warning", "report/page/render.py",
+        "frozenset({\"train_mode\", \"log_softmax\"})", "frozenset({\"log_softmax\"})",
+        "report/page/test_render.py::test_what_was_put_right_is_no_warning",
+    ),
+    mutation(
+        "a parameter that is no number has a sentence", "estimate.py",
+        "isinstance(one, float) and not math.isfinite(one)", "one is math.isfinite",
+        "report/page/test_render.py::test_a_parameter_that_is_no_number_is_named[nan]",
     ),
     mutation(
         "a table that the page saves holds no formula", "report/page/js/save.js",
@@ -1099,19 +1230,9 @@ MUTATIONS = (
         "scores/test_shrinkage.py::test_hardly_ever_behind_the_better_of_its_parts",
     ),
     mutation(
-        "the mixture keeps the interval of a model in doubt", "scores/shrinkage.py",
-        "modelled.replaced(model.by_votes, model.doubt | silent)", "modelled",
-        "scores/test_shrinkage.py::test_what_is_doubted_is_held_by_the_count",
-    ),
-    mutation(
-        "a model is believed below what its copies reach", "scores/shrinkage.py",
-        "model.interval.hull(model.by_votes, unseen(value, sampled.draws))", "model.interval",
-        "scores/test_shrinkage.py::test_a_step_that_no_margin_announces_is_held",
-    ),
-    mutation(
-        "copies that are sure to agree say nothing of a model", "scores/shrinkage.py",
-        "torch.minimum(value, 1.0 - value) * draws < 1.0", "value * draws < 1.0",
-        "scores/test_shrinkage.py::test_a_number_near_1_is_bounded_by_what_was_counted",
+        "the default's interval is less sure than it says", "scores/shrinkage.py",
+        "value, model.by_votes, only_counted", "value, counted(sampled.votes, 0.9)[1], only_counted",
+        "scores/test_shrinkage.py::test_the_interval_is_that_by_counting",
     ),
     mutation(
         "a second stage draws the first one again", "measure/sampling.py",

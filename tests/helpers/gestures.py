@@ -1,4 +1,4 @@
-"""Gestures on the page, and what they select."""
+"""Gestures on the page of a report, and what it says then of a made-up run."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from brittle.store.schemas import POINTS as POINTS_SCHEMA
 from brittle.store.table import Table
 
 POINTS = 300
+
 ALONE = CHAPTERS[:1]
 """The first screen and the points, without the chapters and their figures."""
 

@@ -62,7 +62,7 @@ RECORD = make_table(points=2).record
 OTHER_FIELDS = {
     *("command", "doctor", "created", "finished", "seconds", "account", "warnings"),
     *("model.file", "model.runs_code", "model.written_by_torch", "model.classes", "model.taken", "model.weights"),
-    *("data.path", "data.files", "data.other_files", "data.input_shape"),
+    *("data.path", "data.files", "data.other_files", "data.input_shape", "data.labels"),
     *("versions.python", "machine.threads", "machine.platform"),
 }
 """Fields that make no run another one. One that is not compared lets rows of another experiment into a run, so whoever

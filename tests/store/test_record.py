@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from helpers.tables import make_table
 
 import brittle
 from brittle.errors import StorageError
+from brittle.store import record
 from brittle.store.folder import RunFolder
 from brittle.store.record import FORMAT, RunRecord, read_record
+from brittle.store.schemas import COUNTEREXAMPLES, POINTS, SCORES
 
 
 @pytest.fixture
@@ -31,7 +34,19 @@ def test_a_record_comes_back_as_it_was_written(saved: Path) -> None:
     assert read_record(saved / "run.json") == make_table(points=3).record
 
 
-@pytest.mark.parametrize("found", [1, 2, 3, FORMAT + 1, "4", None])
+LAYOUTS = {5: "9bdb4b6756518f40"}
+"""A digest of all that a run folder of a format holds."""
+
+
+def test_another_layout_has_another_number() -> None:
+    """A field more or less: raise `FORMAT` and put the new digest here, so that older folders are refused by name."""
+    kinds = [kind for kind in vars(record).values() if isinstance(kind, type) and is_dataclass(kind)]
+    names = sorted(f"{kind.__name__}.{one.name}: {one.type}" for kind in kinds for one in fields(kind))
+    columns = [f"{one.name}: {one.type} {one.nullable}" for each in (POINTS, SCORES, COUNTEREXAMPLES) for one in each]
+    assert LAYOUTS.get(FORMAT) == hashlib.sha256("\n".join(names + columns).encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("found", [1, 2, 3, 4, FORMAT + 1, "5", None])
 @pytest.mark.parametrize("name", ["run.json", "manifest.json"])
 def test_a_run_of_another_format_is_refused_by_name(name: str, found: Any, saved: Path) -> None:
     changed(saved, name, format=found)

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from brittle.analysis.decisions import drawn
+from brittle.estimate import Evidence
 from brittle.store.columns import HOLDS, UNDECIDED, Column
 
 
@@ -23,18 +24,18 @@ class TooFew:
         undecided: all undecided points.
         copies: how many the points have, at most.
         every: whether all points of the run have as many.
-        needed: copies that a point needs at least, if none of them flips.
     """
 
     points: int
     undecided: int
     copies: int
     every: bool
-    needed: int
 
 
 def best_ends(column: Column, confidence: float) -> tuple[NDArray[np.float64], dict[int, float]]:
     """How many noisy copies each point has, and how small the flip probability can be shown to be by so many.
+
+    Of columns alone whose intervals all count these copies (`Column.rests_on`): a model may say more.
 
     Where some point with `n` copies has none that flips, that is the upper end of its interval by counting, `h`. Exact
     binomial intervals have `1 - h = t^(1/n)` there, with one `t` for all `n`, so that one number of copies gives the
@@ -48,6 +49,8 @@ def best_ends(column: Column, confidence: float) -> tuple[NDArray[np.float64], d
     Returns:
         The copies of each point, `[N]`, NaN where the table does not tell; and the best end by the number of copies.
     """
+    if set(column.rests_on[column.value.notna()]) - {Evidence.COUNTED.slug}:
+        return np.full(len(column), np.nan), {}
     copies = drawn(column).to_numpy(dtype=np.float64)
     low, high = (column.rows[name].to_numpy(dtype=np.float64) for name in ("counted_low", "counted_high"))
     copies = np.where(np.isnan(low) | np.isnan(high) | ~(copies > 0), np.nan, copies)
@@ -73,6 +76,4 @@ def too_few(copies: NDArray[np.float64], best: Mapping[int, float], states: pd.S
     few = undecided & np.isin(copies, short)
     if not few.any():
         return None
-    most = int(copies[few].max())
-    needed = most * math.log1p(-best[most]) / math.log(limit)
-    return TooFew(int(few.sum()), int(undecided.sum()), most, len(best) == 1, math.ceil(needed - 1e-9))
+    return TooFew(int(few.sum()), int(undecided.sum()), int(copies[few].max()), len(best) == 1)

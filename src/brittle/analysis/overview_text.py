@@ -44,15 +44,15 @@ LARGEST = 10_000_000
 STEEP = 20
 """Over `1 - limit`, noisy copies that are more than enough to show that a point which none of them flips holds."""
 
-UNDECIDED_WORDS = "undecided: draw more noise for it", "undecided: draw more noise for these"
+UNDECIDED_WORDS = "undecided: draw noise until it is decided", "undecided: draw noise until they are decided"
 BREAK_WORDS = "right, and noise breaks it: look at it", "right, and noise breaks them: look at them"
 HELD_WRONG_WORDS = (
     "wrong, and no noise shows it: check its label",
     "wrong, and no noise shows it: check their labels",
 )
 NONE_HELD_WORDS = (
-    "wrong, and it does not hold, so noise hints at no wrong label: look at it",
-    "wrong, and none of them holds, so noise hints at no wrong label: look at them",
+    "wrong, and it is not known to hold, so noise hints at no wrong label yet: look at it",
+    "wrong, and none of them is known to hold, so noise hints at no wrong label yet: look at them",
 )
 DETECTOR_WORDS = (
     "breaks: calibrate a detector that flags such predictions in one pass",
@@ -157,8 +157,12 @@ def _power(bias: ClassBias) -> str:
     there = f"There {by_number(max(sizes), 'is', 'are')} {span} {by_number(max(sizes), 'point', 'points')} a class{few}"
     if number(seen) == "0":
         return f"{there}: two of them would have to be about {number(needed)} apart."
-    pair = " and ".join(f"{classes[place]['name']} ({sizes[place]:,})" for place in (lower, upper))
-    return f"{there}: {pair} come nearest, {number(seen)} apart, and would have to be {number(needed)} apart."
+    one, other = (
+        f"{classes[place]['name']} ({sizes[place]:,} {by_number(sizes[place], 'point', 'points')})"
+        for place in (lower, upper)
+    )
+    clearest = f"the clearest, between {one} and {other}, is {number(seen)}"
+    return f"{there}: {clearest}, and would have to be {number(needed)} to be sure."
 
 
 def how_sure(found: Overview) -> str:
@@ -197,8 +201,8 @@ def _too_few(found: Overview) -> list[str]:
         have = verb_of(few.points, few.undecided, "has", "have")
         who = f"{some} {have} at most {copies}, which cannot show that a prediction holds at {_limit(found)}"
     return [
-        f"{who}: that takes at least {few.needed:,}, none of which flips. The command of the run with {_rule(found)} "
-        "draws as many as each point needs."
+        f"{who}, even where none of them flips. The command of the run with {_rule(found)} draws as many as each "
+        "point needs."
     ]
 
 

@@ -79,6 +79,10 @@ class _Terminated(BaseException):
     """The process was asked to end."""
 
 
+_AFTER = "where a run was begun, what its folder holds is whole, and brittle score goes on with it by --resume"
+"""What is left of a command that was stopped."""
+
+
 def _terminate(number: int, frame: object) -> None:
     raise _Terminated
 
@@ -98,10 +102,10 @@ def main(arguments: Sequence[str]) -> int:
         print(f"brittle: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("brittle: interrupted; what a run folder holds is whole, go on with it by --resume", file=sys.stderr)
+        print(f"brittle: interrupted; {_AFTER}", file=sys.stderr)
         return INTERRUPTED
     except _Terminated:
-        print("brittle: terminated; what a run folder holds is whole, go on with it by --resume", file=sys.stderr)
+        print(f"brittle: terminated; {_AFTER}", file=sys.stderr)
         return TERMINATED
 
 

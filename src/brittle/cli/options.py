@@ -93,7 +93,17 @@ class ReadOptions:
         layout: Axis order of image arrays in .npz files (nchw).
         scale_uint8: Map whole numbers 0..255 in .npz files to the bounds.
         exif: What becomes of images that say in their EXIF data that they are turned: ignore (the default) or apply.
-        format: What DATA are: npz, parquet, idx, folder, or FILE.py:NAME; found out by default.
+        resize: Height and width to which encoded images are brought, or their shorter side alone.
+        center_crop: Height and width of the middle of encoded images that is kept, after --resize.
+        mode: Convert encoded images to RGB or to L (grey); by default to the mode of the first.
+        class_names: File with the names of the model's classes, one a line in the order of its outputs; labels of data
+            that name their classes are mapped into them.
+        format: What DATA are: npz, array (.npy), table, parquet, idx, folder, images, or FILE.py:NAME; found out by
+            default.
+        label_column: Column of a table that holds the labels, by its name or its place (0 is the first, -1 the last);
+            by default the one that is called label, target, class or y.
+        labels: A .npy file with the class index of each point, for a .npy file or a folder of images without classes.
+        header: Whether the first row of a .csv or .tsv file names its columns; found out by default.
     """
 
     split: str | None = None
@@ -101,12 +111,20 @@ class ReadOptions:
     scale_uint8: Annotated[bool, Flag] = False
     exif: Literal["ignore", "apply"] = "ignore"
     format: str | None = None
+    label_column: str | None = None
+    header: Literal["yes", "no"] | None = None
+    labels: Path | None = None
+    resize: Annotated[tuple[int, ...], Many] = ()
+    center_crop: Annotated[tuple[int, ...], Many] = ()
+    mode: Literal["RGB", "L"] | None = None
+    class_names: Path | None = None
 
     def read(
         self, data: Path, bounds: tuple[float, float], limit: int | None, ids: Sequence[str] | None = None
     ) -> Points:
         """The first `limit` points of DATA, or those with these ids."""
         from brittle.data import open_points
+        from brittle.data.class_names import read_class_names
 
         return open_points(
             data,
@@ -118,6 +136,13 @@ class ReadOptions:
             exif=self.exif,
             format=self.format,
             ids=ids,
+            label_column=self.label_column,
+            labels=self.labels,
+            resize=self.resize or None,
+            center_crop=self.center_crop or None,
+            mode=self.mode,
+            class_names=None if self.class_names is None else read_class_names(self.class_names),
+            header=None if self.header is None else self.header == "yes",
         )
 
 

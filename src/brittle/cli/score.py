@@ -38,8 +38,9 @@ def score(
         that returns the network or a scikit-learn classifier; for scores without gradients also an ONNX file (.onnx)
         or a scikit-learn classifier saved by skops (.skops).
     data
-        A Parquet file or folder of images as Hugging Face writes them, a folder of images by class, an .npz file with
-        x (or images) and y (or labels), or a folder of MNIST-style IDX files.
+        A Parquet file or folder of images as Hugging Face writes them, a folder of images by class or without classes,
+        an .npz file with x (or images) and y (or labels), a .npy file, a .csv, .tsv or Parquet table of features, or a
+        folder of MNIST-style IDX files.
     out
         Folder for the run; it must not hold one yet, unless it is resumed.
     """
@@ -104,6 +105,8 @@ def _open_job(
         say(running.quiet, f"sigma {choice.spread:g}, a tenth of the value range [{low:g}, {high:g}]")
     rows = whole_rows(running.batch_size)
     points = reading.open(data, declared.bounds)
+    if points.provenance.get("label_column") is not None:
+        say(running.quiet, f"labels are the column {points.provenance['label_column']!r:.60} of {data}")
     scores = choice.scores(points)
     classifier = declared.classifier(model)
     choice.check_model(classifier)

@@ -2,6 +2,7 @@
 
 from brittle.data.arrays import array_points
 from brittle.data.chosen import choose_points
+from brittle.data.datasets import dataset_points
 from brittle.data.format import Format
 from brittle.data.formats import FORMATS, as_points, find_format, open_points
 from brittle.data.options import ReadingOptions
@@ -16,6 +17,7 @@ __all__ = [
     "array_points",
     "as_points",
     "choose_points",
+    "dataset_points",
     "find_format",
     "open_points",
 ]

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 import torch
 
+from brittle.data.fitting import Fitting
 from brittle.data.images import Failure, Look, Picture, UnreadableImage, decode, from_levels, look_at
 from brittle.data.listed import InputChunk
 from brittle.data.options import ReadingOptions
@@ -28,6 +29,7 @@ class EncodedImages:
         names: what the source calls each image, `[N]`.
         bounds: what the levels 0 and 255 are mapped to.
         turn: whether an image is turned as its EXIF data say.
+        fitting: how the images are brought to one size.
         look: mode and size of the data set: those of its first image that can be decoded.
         first: the row of that image.
     """
@@ -36,6 +38,7 @@ class EncodedImages:
     names: Sequence[str]
     bounds: tuple[float, float]
     turn: bool
+    fitting: Fitting
     look: Look
     first: int
 
@@ -56,14 +59,18 @@ class EncodedImages:
         turn = options.exif == "apply"
         with closing(files(0)) as streams:
             first, look = _first_readable(streams, names, turn)
-        images = cls(files, names, options.bounds, turn, look, first)
+        fitting = Fitting(options.resize, options.center_crop)
+        look = Look(options.mode or look.mode, look.size)
+        _check_crop(names[first], look.size, fitting)
+        images = cls(files, names, options.bounds, turn, fitting, Look(look.mode, fitting.size(look.size)), first)
         with closing(files(0)) as streams:
             for row, stream in enumerate(islice(streams, SCANNED)):
                 try:
                     size = look_at(stream, turn=turn).size
                 except UnreadableImage:
                     continue  # its row gets a status when it is read
-                images.check_size(row, size)
+                _check_crop(names[row], size, fitting)
+                images.check_size(row, fitting.size(size))
         return images
 
     def read(self, size: int, start: int) -> Iterator[InputChunk]:
@@ -91,18 +98,30 @@ class EncodedImages:
             raise DataError(
                 "shape_mixed",
                 f"{self.names[row]} has {size[0]} x {size[1]} pixels, {self.names[self.first]} {width} x {height}; "
-                f"bring all images to one size first{' (turned as their EXIF data say)' if self.turn else ''}",
+                "bring all images to one size first, or use --resize H W or --center-crop H W (resize=, center_crop=)"
+                f"{' (they were turned as their EXIF data say)' if self.turn else ''}",
             )
 
     def _decoded(self, files: Iterator[tuple[int, BinaryIO]]) -> Iterator[Picture | Failure]:
         for row, stream in files:
             try:
-                picture = decode(stream, self.look.mode, turn=self.turn)
+                picture = decode(stream, self.look.mode, turn=self.turn, fitting=self.fitting)
             except UnreadableImage as error:
                 yield error.failure
                 continue
             self.check_size(row, (picture.pixels.shape[2], picture.pixels.shape[1]))
             yield picture
+
+
+def _check_crop(name: str, size: tuple[int, int], fitting: Fitting) -> None:
+    if not fitting.holds(size):
+        width, height = fitting.resized(size)
+        cut = " x ".join(map(str, (fitting.crop or ())[::-1]))
+        raise DataError(
+            "center_crop",
+            f"{name} has {width} x {height} pixels{'' if fitting.resize is None else ' once resized'}, from which the "
+            f"middle {cut} cannot be cut; use --resize (resize=) first, or a smaller --center-crop (center_crop=)",
+        )
 
 
 def _first_readable(files: Iterator[BinaryIO], names: Sequence[str], turn: bool) -> tuple[int, Look]:

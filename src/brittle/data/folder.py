@@ -1,4 +1,4 @@
-"""A folder of images, one folder for each class."""
+"""A folder of images: one folder for each class, or all in one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import BinaryIO
 from brittle.data.encoded import EncodedImages
 from brittle.data.files import changed_error, files_digest, path_text
 from brittle.data.listed import ListedPoints
+from brittle.data.npy import labels_provenance, read_labels
 from brittle.data.options import ReadingOptions
 from brittle.errors import DataError
 
 IMAGE_SUFFIX = re.compile(
-    r"\.(png|jpe?g|bmp|webp|gif|tiff?|eps|ps|svg|pdf|psd|ico|jp2|avif|heic|ppm|pgm|pbm)", re.IGNORECASE
+    r"\.(png|jpe?g|bmp|webp|gif|tiff?|eps|ps|svg|pdf|psd|ico|jp2|avif|heic|ppm|pgm|pbm|pnm)", re.IGNORECASE
 )
 """Files that are points; those in a format that is not read get a status. Other files are counted in the record."""
 
@@ -54,12 +55,58 @@ def read_folder(path: Path, options: ReadingOptions) -> ListedPoints:
             "points": len(kept),
             "limit": options.limit,
             "other_files": others,
-            "exif": options.exif,
+            **options.of_images,
         },
         labels=tuple(index[one.relative_to(root).parts[0]] for one in kept),
         names=names,
         class_names=tuple(path_text(folder.name) for folder in classes),
     )
+
+
+def is_flat_folder(path: Path) -> bool:
+    """Whether `path` is a folder that holds images and no folders."""
+    return path.is_dir() and not _folders(path) and any(map(_is_point, path.iterdir()))
+
+
+def read_flat_folder(path: Path, options: ReadingOptions) -> ListedPoints:
+    """Points in `path/image.png`, in the order of their names, which are their ids.
+
+    They have no labels, unless `options.label_file` holds the class index of each.
+
+    Raises:
+        DataError: none can be read, their sizes differ, or the labels are not as many.
+    """
+    where = path_text(path)
+    if options.split is not None:
+        raise DataError("split_missing", f"{where} is one folder of images and has no splits; leave out --split")
+    found = sorted((one for one in path.iterdir() if one.is_file()), key=lambda one: one.name)
+    files = [one for one in found if _is_point(one)]
+    labels = None if options.label_file is None else read_labels(options.label_file, len(files))
+    kept = files[: options.limit]
+    names = tuple(path_text(one) for one in kept)
+    images = EncodedImages.open(lambda start: _opened(kept[start:], where), names, options)
+    return ListedPoints(
+        ids=tuple(path_text(one.name) for one in kept),
+        read=images.read,
+        bounds=options.bounds,
+        provenance={
+            "format": "images",
+            "path": where,
+            "split": None,
+            "sha256": files_digest(path, kept),
+            "points": len(kept),
+            "limit": options.limit,
+            "other_files": len(found) - len(files),
+            **options.of_images,
+        }
+        | labels_provenance(options.label_file),
+        labels=None if labels is None else labels[: options.limit],
+        names=names,
+    )
+
+
+def _is_point(path: Path) -> bool:
+    return bool(IMAGE_SUFFIX.fullmatch(path.suffix)) and not path.name.startswith(".")
 
 
 def _images(root: Path, classes: Sequence[Path]) -> tuple[list[Path], int]:
@@ -69,7 +116,7 @@ def _images(root: Path, classes: Sequence[Path]) -> tuple[list[Path], int]:
         DataError: there are no images.
     """
     found = sorted((one for folder in classes for one in folder.rglob("*") if one.is_file()), key=_relative_to(root))
-    files = [one for one in found if IMAGE_SUFFIX.fullmatch(one.suffix) and not one.name.startswith(".")]
+    files = [one for one in found if _is_point(one)]
     if not files:
         raise DataError(
             "empty_dataset",

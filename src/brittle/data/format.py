@@ -20,6 +20,8 @@ class Format(NamedTuple):
         read: opens it.
         encoded: whether it holds encoded images, which may carry EXIF data.
         arrays: whether it holds arrays of images, whose axis order can be said.
+        options: the fields of `brittle.data.options.ReadingOptions` beyond those that it takes, some of
+            `brittle.data.options.FOR_SOME`.
     """
 
     name: str
@@ -28,3 +30,4 @@ class Format(NamedTuple):
     read: Callable[[Path, ReadingOptions], Points]
     encoded: bool = False
     arrays: bool = False
+    options: frozenset[str] = frozenset()

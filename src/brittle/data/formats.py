@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
 from brittle.data.arrays import array_points
 from brittle.data.chosen import choose_points
+from brittle.data.class_names import name_classes
+from brittle.data.datasets import dataset_points
+from brittle.data.feature_parquet import is_feature_table, read_features
 from brittle.data.files import path_text
-from brittle.data.folder import is_folder_of_classes, read_folder
+from brittle.data.folder import is_flat_folder, is_folder_of_classes, read_flat_folder, read_folder
 from brittle.data.format import Format
 from brittle.data.idx import is_idx_folder, read_idx
+from brittle.data.npy import is_npy, read_npy
 from brittle.data.npz import read_npz
-from brittle.data.options import ReadingOptions
+from brittle.data.options import FOR_SOME, ReadingOptions
 from brittle.data.outside import GROUP, check_format, find_outside_format, read_outside, recognises
 from brittle.data.parquet import is_parquet, read_parquet
 from brittle.data.points import Points
@@ -29,23 +34,62 @@ def _is_npz(path: Path) -> bool:
     return path.is_file() and path.suffix == ".npz"
 
 
+_FITTED = frozenset({"resize", "center_crop", "mode"})
+"""Options of all formats of encoded images."""
+
 FORMATS = (
     Format("npz", "a .npz file with x and y, or images and labels", _is_npz, read_npz, arrays=True),
-    Format("parquet", "a Hugging Face image .parquet file, or a folder of them", is_parquet, read_parquet, True),
+    Format("array", "a .npy file with one array", is_npy, read_npy, arrays=True, options=frozenset({"label_file"})),
+    Format(
+        "table",
+        "a table of features, .csv, .tsv or .parquet",
+        is_feature_table,
+        read_features,
+        options=frozenset({"label_column", "header"}),
+    ),
+    Format(
+        "parquet",
+        "a Hugging Face image .parquet file, or a folder of them",
+        is_parquet,
+        read_parquet,
+        encoded=True,
+        options=_FITTED,
+    ),
     Format("idx", "a folder with PREFIX-images-idx3-ubyte[.gz]", is_idx_folder, read_idx),
-    Format("folder", "a folder of images by class, CLASS/NAME.png", is_folder_of_classes, read_folder, True),
+    Format(
+        "folder",
+        "a folder of images by class, CLASS/NAME.png",
+        is_folder_of_classes,
+        read_folder,
+        encoded=True,
+        options=_FITTED,
+    ),
+    Format(
+        "images",
+        "a folder of images without classes, NAME.png",
+        is_flat_folder,
+        read_flat_folder,
+        encoded=True,
+        options=_FITTED | {"label_file"},
+    ),
 )
 """All formats; the first that recognises a path reads it."""
 
 
-def as_points(data: Points | tuple[Any, Any] | Tensor, bounds: tuple[float, float]) -> Points:
-    """Points as `brittle.score` takes them: `(x, y)`, where `y` may be None, or `x` alone, or points themselves.
+def as_points(
+    data: Points | tuple[Any, Any] | Tensor | Dataset[Any] | DataLoader[Any], bounds: tuple[float, float]
+) -> Points:
+    """Points as `brittle.score` takes them: `(x, y)`, where `y` may be None, or `x` alone, or points themselves, or a
+    data set or loader of PyTorch, which is read as `dataset_points` does.
 
     Raises:
-        DataError: the arrays are not of the form that `array_points` takes.
+        DataError: the arrays are not of the form that `array_points` takes, or the items not of that of
+            `dataset_points`.
     """
     if isinstance(data, Points):
         return data
+    if isinstance(data, Dataset | DataLoader):
+        return dataset_points(data, bounds=bounds)
     x, y = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
     return array_points(x, y, bounds=bounds)
 
@@ -61,6 +105,13 @@ def open_points(
     exif: str = "ignore",
     format: Format | str | None = None,  # noqa: A002 - the word that the record and the command line use
     ids: Iterable[str] | None = None,
+    label_column: str | None = None,
+    header: bool | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    resize: Sequence[int] | None = None,
+    center_crop: Sequence[int] | None = None,
+    mode: str | None = None,
+    class_names: Sequence[str] | None = None,
 ) -> Points:
     """Open data on disk; the format is found from the path (see `FORMATS`), unless one is given.
 
@@ -78,6 +129,17 @@ def open_points(
             anything else is done with them; `ignore` leaves them as their pixels lie, as torchvision does.
         format: what the data are, of your own or by a name that `find_format` knows; None recognises it.
         ids: keep the points with these ids, as `brittle.data.choose_points` does; None keeps all.
+        label_column: name of the column of a table that holds the labels, or its place as text, `0` being the first and
+            `-1` the last; None takes the one that is called label, target, class or y.
+        header: whether the first row of a `.csv` or `.tsv` file names the columns; None looks at it.
+        labels: a `.npy` file with the class index of each point, for a `.npy` file or a folder of images without
+            classes.
+        resize: `(height, width)` to which encoded images are brought (bilinear, with antialiasing), or `(side,)` for
+            the shorter side, which keeps their shape.
+        center_crop: `(height, width)` of the middle of them that is kept, after `resize`.
+        mode: `RGB` or `L` (grey), to which they are converted before that; None takes the mode of the first.
+        class_names: names of the model's classes in the order of its outputs; labels of data that name their classes
+            are mapped into them, as `brittle.data.class_names.name_classes` does.
 
     Returns:
         the points, in the order of the data.
@@ -92,19 +154,28 @@ def open_points(
         raise ParameterError(
             "ids", "a limit keeps the first points and ids keep those that they name; give one of them"
         )
-    options = ReadingOptions(split, bounds, limit, layout, scale_uint8, exif)
+    options = ReadingOptions(
+        split,
+        bounds,
+        limit,
+        layout,
+        scale_uint8,
+        exif,
+        label_column=label_column,
+        header=header,
+        label_file=None if labels is None else Path(labels),
+        resize=_pixels(resize),
+        center_crop=_pixels(center_crop),
+        mode=mode,
+    )
     place = Path(path)
     if not place.exists():
         raise DataError("no_such_path", f"{path_text(place)} does not exist")
     known = _recognised(place) if format is None else _given(format, place)
-    if layout is not None and not known.arrays:
-        raise ParameterError(
-            "layout", f"a layout is for arrays in .npz files and the like, {path_text(place)} is {known.form}"
-        )
-    if exif != "ignore" and not known.encoded:
-        raise ParameterError("exif", f"only encoded images are turned (exif), {path_text(place)} is {known.form}")
+    _check_meant(known, options, place)
     points = known.read(place, options) if _is_own(known) else read_outside(known, place, options)
-    return points if ids is None else choose_points(points, ids)
+    points = points if ids is None else choose_points(points, ids)
+    return points if class_names is None else name_classes(points, class_names)
 
 
 def find_format(name: str) -> Format:
@@ -119,6 +190,23 @@ def find_format(name: str) -> Format:
     if found is None:
         raise unknown("format", name, [*own, *offered(GROUP)])
     return found
+
+
+def _pixels(sides: Sequence[int] | None) -> tuple[int, ...] | None:
+    return None if sides is None else tuple(sides)
+
+
+def _check_meant(known: Format, options: ReadingOptions, place: Path) -> None:
+    """Raise where an option is given that is not for data of this form."""
+    if options.layout is not None and not known.arrays:
+        raise ParameterError(
+            "layout", f"a layout is for arrays in .npz files and the like, {path_text(place)} is {known.form}"
+        )
+    if options.exif != "ignore" and not known.encoded:
+        raise ParameterError("exif", f"only encoded images are turned (exif), {path_text(place)} is {known.form}")
+    for name, meant in FOR_SOME.items():
+        if getattr(options, name) is not None and name not in known.options:
+            raise ParameterError("unused_option", f"{meant}, and {path_text(place)} is {known.form}; leave it out")
 
 
 def _recognised(path: Path) -> Format:

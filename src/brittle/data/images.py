@@ -18,11 +18,15 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from brittle.data.exif import DECODER_ERRORS, SIDEWAYS, TURNS, UPRIGHT, orientation
+from brittle.data.fitting import UNFITTED, Fitting
 from brittle.estimate import Status
 from brittle.model.quiet import without_warnings
 
-FORMATS = ("PNG", "JPEG", "BMP", "WEBP")
-"""The image formats that are read; none of them starts another program."""
+FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "PPM")
+"""The image formats that are read, PPM with its kin PGM and PBM; none of them starts another program.
+
+TIFF is none of them: a file may hold any compression, and Pillow reads all of its pages to count them.
+"""
 
 MAX_PIXELS = 1 << 26
 """An image with more pixels is not decoded."""
@@ -123,13 +127,14 @@ def look_at(stream: BinaryIO, *, turn: bool = False) -> Look:
         return Look(look.mode, (height, width)) if orientation(image) in SIDEWAYS else look
 
 
-def decode(stream: BinaryIO, mode: str | None = None, *, turn: bool = False) -> Picture:
+def decode(stream: BinaryIO, mode: str | None = None, *, turn: bool = False, fitting: Fitting = UNFITTED) -> Picture:
     """The pixels of an image.
 
     Args:
         stream: the file, at its beginning.
         mode: `L` or `RGB`; the image's own by default. Transparency is dropped.
         turn: whether the image is to be turned as its EXIF data say, before anything else is done with it.
+        fitting: how it is brought to another size, after it was converted to the mode.
 
     Raises:
         UnreadableImage: the image is not decoded.
@@ -144,12 +149,24 @@ def decode(stream: BinaryIO, mode: str | None = None, *, turn: bool = False) -> 
             if image.mode == "P":
                 # Pillow wants palettes with transparency to pass through RGBA.
                 image = image.convert("RGBA")
-            pixels = np.array(image.convert(mode))
+            image = image.convert(mode)
+            _check_fits(fitting, image.size)
+            pixels = np.array(fitting.apply(image))
         except DECODER_ERRORS as error:
             raise UnreadableImage(Status.DECODE_ERROR, f"{type(error).__name__}: {error}") from error
     pixels = torch.from_numpy(pixels)
     pixels = pixels.unsqueeze(0) if mode == "L" else pixels.permute(2, 0, 1).contiguous()
     return Picture(pixels, lies != UPRIGHT)
+
+
+def _check_fits(fitting: Fitting, size: tuple[int, int]) -> None:
+    """Raise where an image of `size` would become too large, or is too small to be cut."""
+    width, height = fitting.resized(size)
+    if width * height > MAX_PIXELS:
+        reason = f"{width} x {height} pixels once resized; at most {MAX_PIXELS} are made"
+        raise UnreadableImage(Status.IMAGE_TOO_LARGE, reason)
+    if not fitting.holds(size):
+        raise UnreadableImage(Status.DECODE_ERROR, f"{width} x {height} pixels, from which the crop cannot be cut")
 
 
 def from_levels(levels: Tensor, bounds: tuple[float, float]) -> Tensor:

@@ -111,6 +111,7 @@ def read_outside(known: Format, path: Path, options: ReadingOptions) -> Describe
     said = {"format": known.name, "path": path_text(path), "split": options.split, "limit": options.limit}
     said |= {"layout": options.layout, "scale_uint8": options.scale_uint8} if known.arrays else {}
     said |= {"exif": options.exif} if known.encoded else {}
+    said |= {"label_column": options.label_column} if "label_column" in known.options else {}
     code = digests((known.recognise, known.read))
     digest = points.provenance.get("sha256") or (file_digest(path) if path.is_file() else None)
     if digest is None:

@@ -45,7 +45,7 @@ def read_parquet(path: Path, options: ReadingOptions) -> ListedPoints:
     Raises:
         DataError: no such split or column, a file is damaged or differs from the others, images differ in size.
     """
-    files, split = _files(path, options.split)
+    files, split = split_files(path, options.split)
     columns = _common_columns(files)
     rows = _read_rows(files, columns, options.limit)
     count = len(rows.ids)
@@ -62,7 +62,7 @@ def read_parquet(path: Path, options: ReadingOptions) -> ListedPoints:
         "limit": options.limit,
         "files": [path_text(one.name) for one in files],
         "columns": [column for column in (columns.image, columns.label, columns.id) if column],
-        "exif": options.exif,
+        **options.of_images,
     }
     return ListedPoints(
         ids=rows.ids,
@@ -103,7 +103,7 @@ class _Rows:
     paths: tuple[str | None, ...]
 
 
-def _files(path: Path, split: str | None) -> tuple[list[Path], str | None]:
+def split_files(path: Path, split: str | None) -> tuple[list[Path], str | None]:
     """The files to read, in order, and the split they are."""
     if path.is_file():
         own = _named(path)["split"] or None
@@ -156,9 +156,9 @@ def _common_columns(files: Sequence[Path]) -> _Columns:
 
 def _columns(file: Path) -> _Columns:
     """The columns of a file, found by their types and by the Hugging Face metadata."""
-    with _opened(file) as parquet:
+    with open_parquet(file) as parquet:
         schema = parquet.schema
-    images = {column.name: column.type for column in schema if _is_image(column.type)}
+    images = {column.name: column.type for column in schema if is_image_column(column.type)}
     image = _only(images, IMAGE_COLUMNS)
     if image is None:
         there = ", ".join(f"{column.name}: {column.type}" for column in schema)
@@ -172,7 +172,7 @@ def _columns(file: Path) -> _Columns:
     label = _only(class_names, LABEL_COLUMNS) or next((name for name in LABEL_COLUMNS if name in schema.names), None)
     return _Columns(
         image=image,
-        path=f"{image}.path" if "path" in fields and _is_text(fields["path"]) else None,
+        path=f"{image}.path" if "path" in fields and is_text(fields["path"]) else None,
         label=label,
         id=ID_COLUMN if ID_COLUMN in schema.names else None,
         class_names=class_names.get(label) if label else None,
@@ -184,14 +184,14 @@ def _only(columns: Mapping[str, Any], preferred: Sequence[str]) -> str | None:
     return next((name for name in preferred if name in columns), next(iter(columns)) if len(columns) == 1 else None)
 
 
-def _is_image(kind: pa.DataType) -> bool:
+def is_image_column(kind: pa.DataType) -> bool:
     if not pa.types.is_struct(kind):
         return False
     fields = {field.name: field.type for field in kind}
     return "bytes" in fields and (pa.types.is_binary(fields["bytes"]) or pa.types.is_large_binary(fields["bytes"]))
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
@@ -217,7 +217,7 @@ def _read_rows(files: Sequence[Path], columns: _Columns, limit: int | None) -> _
     parts: list[pa.Table] = []
     left = limit
     for file in files:
-        with _opened(file) as parquet:
+        with open_parquet(file) as parquet:
             part = _read(parquet, wanted) if wanted else pa.table({"row": pa.nulls(parquet.metadata.num_rows)})
         parts.append(part if left is None else part.slice(0, left))
         left = None if left is None else left - len(parts[-1])
@@ -231,7 +231,7 @@ def _read_rows(files: Sequence[Path], columns: _Columns, limit: int | None) -> _
 
 
 def _ids(column: pa.ChunkedArray, file: Path) -> tuple[str, ...]:
-    if not (_is_text(column.type) or pa.types.is_integer(column.type)) or column.null_count:
+    if not (is_text(column.type) or pa.types.is_integer(column.type)) or column.null_count:
         raise DataError(
             "id_dtype",
             f"{ID_COLUMN} in {path_text(file)} has type {column.type} and {column.null_count} nulls; expected text or "
@@ -262,7 +262,7 @@ def _encoded(files: Sequence[Path], column: str, start: int, stop: int) -> Gener
     """The encoded images of the rows `start` to `stop`; an empty file where there are no bytes."""
     before = 0
     for file in files:
-        with _opened(file) as parquet:
+        with open_parquet(file) as parquet:
             groups = []
             for group in range(parquet.metadata.num_row_groups):
                 rows = parquet.metadata.row_group(group).num_rows
@@ -287,7 +287,7 @@ def _read(parquet: PlainFile, columns: Sequence[str]) -> pa.Table:
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[PlainFile]:
+def open_parquet(file: Path) -> Iterator[PlainFile]:
     """A Parquet file of plain columns whose page checksums, where it has them, are verified."""
     try:
         with opened(file, path_text(file)) as parquet:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from brittle.doctor.finding import Finding
 from brittle.doctor.subject import Subject
-from brittle.errors import DataError, ParameterError
+from brittle.errors import DataError, ParameterError, listed
 from brittle.estimate import CONFIDENCE
 from brittle.intervals import clopper_pearson
 
@@ -36,6 +36,14 @@ def check_classes(subject: Subject) -> Iterator[Finding | str]:
         yield "no labels: nothing is said of correctness"
         return
     check_labels(torch.as_tensor(subject.labels), classes)
+    names = None if subject.points is None else subject.points.class_names
+    if names is not None and len(names) != classes:
+        yield Finding(
+            "class_count",
+            f"the data name {len(names)} classes ({listed([f'{name!r:.40}' for name in names], SHOWN)}) and the model "
+            f"has {classes} outputs, so the place of a name may not be its output; give the names of the outputs, one "
+            "a line, with --class-names FILE (class_names=), and labels are mapped by name",
+        )
     yield f"{len(subject.labels)} labels, the model has 0..{classes - 1}"
 
 

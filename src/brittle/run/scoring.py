@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
 from brittle import doctor
 from brittle.data import Batch, Points, as_points
@@ -67,7 +68,7 @@ class JobOptions:
 
 def score(
     classifier: Classifier,
-    data: Points | tuple[Any, Any] | Tensor,
+    data: Points | tuple[Any, Any] | Tensor | Dataset[Any] | DataLoader[Any],
     scores: Sequence[Score],
     *,
     seed: int = 0,
@@ -93,8 +94,8 @@ def score(
 
     Args:
         classifier: the trained model.
-        data: `(x, y)` with `x` `[N, *shape]` in the declared units and `y` `[N]` or None; `x` alone; or points from
-            `brittle.data.open_points`.
+        data: `(x, y)` with `x` `[N, *shape]` in the declared units and `y` `[N]` or None; `x` alone; a data set or
+            loader of PyTorch, read as `brittle.data.dataset_points` does; or points from `brittle.data.open_points`.
         scores: what to compute; each at most once, told apart by name and parameters.
         seed: seed of the noise.
         batch_size: most rows in one pass through the network; by default 64 on a CPU and 512 elsewhere, fewer for
@@ -340,7 +341,7 @@ def _examine(job: Job, options: JobOptions) -> doctor.Diagnosis:
 
 def make_job(
     classifier: Classifier,
-    data: Points | tuple[Any, Any] | Tensor,
+    data: Points | tuple[Any, Any] | Tensor | Dataset[Any] | DataLoader[Any],
     scores: Sequence[Score],
     seed: int,
     batch_size: int | None,

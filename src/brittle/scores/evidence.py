@@ -49,10 +49,6 @@ class Interval:
         low, high = torch.minimum(self.low, other.low), torch.maximum(self.high, other.high)
         return Interval(torch.where(where, low, self.low), torch.where(where, high, self.high))
 
-    def replaced(self, other: Interval, where: Tensor) -> Interval:
-        """`other` for the points of `where`, and this one elsewhere."""
-        return Interval(torch.where(where, other.low, self.low), torch.where(where, other.high, self.high))
-
     def excludes(self, value: Tensor) -> Tensor:
         """Whether `value` lies outside, `[B]`."""
         return (value < self.low) | (value > self.high)

@@ -11,7 +11,7 @@ from torch import Tensor, special
 
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Evidence, Status
-from brittle.measure import Measurement, NoisyMargins, Sampled
+from brittle.measure import Measurement, Sampled
 from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
 from brittle.scores.evidence import Interval, counted, doubtful, evidence_of, judge, modelled, vote_detail
@@ -27,18 +27,16 @@ class NormalModel:
 
     Attributes:
         value: flip probability.
-        interval: as far as the margins are normal.
+        error: of the quadrature.
         by_votes: the interval by counting.
-        doubt: where the model may not hold, by the same copies or because the noise is not normal.
         flat: where no copy changed a margin, so that it says nothing.
         indefinite: where it has no number.
         ill_conditioned: where the margins are almost linearly dependent.
     """
 
     value: Tensor
-    interval: Interval
+    error: Tensor
     by_votes: Interval
-    doubt: Tensor
     flat: Tensor
     indefinite: Tensor
     ill_conditioned: Tensor
@@ -59,17 +57,14 @@ class ModelledScore(SampledScore):
 
     def normal_model(self, sampled: Sampled, confidence: float) -> NormalModel:
         """The orthant probability of a normal distribution with the moments of the sampled margins."""
-        margins, votes = sampled.margins, sampled.votes
+        margins = sampled.margins
         assert margins is not None
         orthant = orthant_probability(margins.spread.mean, margins.covariance)
         value = orthant.complement
-        by_votes = counted(votes, confidence)[1]
-        doubt = doubtful(value, margins.spread, votes) | by_votes.excludes(value)
         return NormalModel(
             value=value,
-            interval=_interval(sampled, margins, confidence, orthant.error),
-            by_votes=by_votes,
-            doubt=doubt | torch.tensor(self.clip or not self.noise.is_normal),
+            error=orthant.error,
+            by_votes=counted(sampled.votes, confidence)[1],
             flat=margins.spread.variance.amax(dim=1) <= 0,
             indefinite=value.isnan(),
             ill_conditioned=orthant.condition > ILL_CONDITIONED_ABOVE,
@@ -97,9 +92,10 @@ def conclude(
     return finish(value, interval.low, interval.high, status, sampled.passes, detail, evidence, ends)
 
 
-def _interval(sampled: Sampled, margins: NoisyMargins, confidence: float, error: Tensor) -> Interval:
+def _interval(sampled: Sampled, confidence: float, error: Tensor) -> Interval:
     """The interval of the normal model, with the errors of the quadrature and of the classes left out."""
-    found = modelled(margins, confidence)
+    assert sampled.margins is not None
+    found = modelled(sampled.margins, confidence)
     left_out = torch.zeros_like(error)
     if sampled.others is not None:
         ratio = sampled.others.mean / sampled.others.deviation.clamp_min(1e-300)
@@ -147,4 +143,11 @@ class Moments(ModelledScore):
         """The number of the normal model."""
         sampled: Sampled = measured[self.needs[0]]
         model = self.normal_model(sampled, confidence)
-        return conclude(sampled, model, model.value, model.interval.hull(model.by_votes, model.doubt))
+        interval = _interval(sampled, confidence, model.error)
+        return conclude(sampled, model, model.value, interval.hull(model.by_votes, self._doubt(sampled, model)))
+
+    def _doubt(self, sampled: Sampled, model: NormalModel) -> Tensor:
+        """Where the model may not hold, by the same copies or because the noise is not normal, `[B]`."""
+        assert sampled.margins is not None
+        doubt = doubtful(model.value, sampled.margins.spread, sampled.votes) | model.by_votes.excludes(model.value)
+        return doubt | torch.tensor(self.clip or not self.noise.is_normal)

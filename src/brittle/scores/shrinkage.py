@@ -46,15 +46,13 @@ class Shrinkage(ModelledScore):
     a model that its own copies show to be wrong loses its weight, the more the more copies there are, and one that
     passes keeps the small error of a few numbers fitted to all copies. Where copies tie or hardly vary, and above
     2,000 of them, `p_share` is the plain share. Where no copy changes a margin, or the model has no number, the
-    value is the plain share, with its interval.
+    value is the plain share.
 
     Validity: exact for linear models and normal noise, and consistent for every model, as the draws grow: where the
     normal model is off, `T` grows with them. The divisor 5 and the square were found by trials
-    (`docs/estimators.md`). The interval is that of the normal model, as for `Moments`, where nothing gives cause to
-    doubt it (`brittle.scores.evidence.doubtful`) under noise that is normal and not clipped, and that by counting
-    elsewhere; it always holds the value. Where the value or its complement is below one flip in the copies, no copy
-    can speak for the model (`unseen`): the interval then reaches as far as that by counting, which holds for every
-    model. So 60 copies of which none flips say "at most 0.095", however small the value is.
+    (`docs/estimators.md`). The interval is that by counting (`brittle.scores.evidence.counted`), stretched to the
+    value, so that it holds for every model: no test on a few hundred copies can vouch for a normal model to within less
+    than what counting tells. `Moments` has the interval of the normal model.
 
     `adaptive`, a point has a first stage of three tenths of the draws, independent ones, and all of them, in antithetic
     pairs, only where its nearest margin then has a mean within 3 of its standard deviations from 0. The first stage and
@@ -120,14 +118,7 @@ class Shrinkage(ModelledScore):
         silent = model.flat | model.indefinite
         value = torch.where(ratio.isfinite(), (model.value + ratio * share) / (1 + ratio), share)
         value = torch.where(silent, counted(sampled.votes, confidence)[0], value)
-        modelled = model.interval.hull(model.by_votes, unseen(value, sampled.draws))
-        interval = modelled.replaced(model.by_votes, model.doubt | silent)
-        return conclude(sampled, model, value, interval, only_counted=silent)
-
-
-def unseen(value: Tensor, draws: int) -> Tensor:
-    """Where a flip probability or its complement is below one in `draws` copies, `[B]`: only a model can tell it."""
-    return torch.minimum(value, 1.0 - value) * draws < 1.0
+        return conclude(sampled, model, value, model.by_votes, only_counted=silent)
 
 
 def smoothed_share(sampled: Sampled) -> Tensor:

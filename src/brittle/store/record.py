@@ -22,7 +22,7 @@ from brittle.store.files.strict_json import FormatProblem, Rule, convert
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-FORMAT = 4
+FORMAT = 5
 """Version of the run folder's layout."""
 
 SAME: Mapping[str, bool] = {"same_run": True}
@@ -119,12 +119,18 @@ class DataRecord:
         ids_sha256: digest of the ids of those that were chosen, as a list in JSON, in the order of the data.
         keys: of the arrays that were read.
         columns: of the tables that were read.
+        label_column: of a table of features, the one that holds the labels, by its name or else its place; or None.
         layout: axis order of image arrays, or None.
         scale_uint8: whether whole numbers were mapped to the bounds.
         exif: what was done with the orientation of encoded images.
+        resize: height and width to which they were brought, or the shorter side alone, or None.
+        center_crop: height and width of their middle that was kept, or None.
+        mode: what they were converted to, where that was asked for.
         class_names: in the order of their index, or None.
         feature_names: of the numbers of an input, in the order of its axes (C order), or None.
         labelled: whether the points have labels.
+        labels_sha256: digest of the file of labels, where these lie in one of their own.
+        labels: where it lies.
         path: file or folder, or None.
         files: names of the files in it that were read.
         other_files: how many others lay there.
@@ -141,12 +147,18 @@ class DataRecord:
     ids_sha256: str | None = field(default=None, metadata=SAME)
     keys: tuple[str, ...] | None = field(default=None, metadata=SAME)
     columns: tuple[str, ...] | None = field(default=None, metadata=SAME)
+    label_column: str | None = field(default=None, metadata=SAME)
     layout: str | None = field(default=None, metadata=SAME)
     scale_uint8: bool | None = field(default=None, metadata=SAME)
     exif: str | None = field(default=None, metadata=SAME)
+    resize: tuple[int, ...] | None = field(default=None, metadata=SAME)
+    center_crop: tuple[int, ...] | None = field(default=None, metadata=SAME)
+    mode: str | None = field(default=None, metadata=SAME)
     class_names: tuple[str, ...] | None = field(default=None, metadata=SAME)
     feature_names: tuple[str, ...] | None = field(default=None, metadata=SAME)
     labelled: bool = field(default=False, metadata=SAME)
+    labels_sha256: str | None = field(default=None, metadata=SAME)
+    labels: str | None = field(default=None, metadata=OTHER)
     code: Mapping[str, str] | None = field(default=None, metadata=SAME)
     path: str | None = field(default=None, metadata=OTHER)
     files: tuple[str, ...] | None = field(default=None, metadata=OTHER)

@@ -111,7 +111,7 @@ def test_points_are_those_of_the_table(table: Table, data: dict[str, Any]) -> No
 
 
 def test_the_nearest_inputs_are_those_of_the_run(table: Table, data: dict[str, Any]) -> None:
-    found = {(data["ids"][one["point"]], one["predicted"]) for one in data["nearest"]["entries"]}
+    found = {(data["ids"][one["point"]], one["predicted"]) for one in data["nearest"]}
     met = {(row["point"], row["predicted"]) for row in table.counterexamples.to_pylist()}
     assert found == met
     assert met

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from brittle.report.page.pictures import MAX_SIDE, PER_SIDE, TILE, decoded, magnification, sheets
+from brittle.report.page.pictures import MAX_SIDE, PER_SIDE, TILE, decoded, sheets
 
 
 def png(colour: tuple[int, int, int], size: tuple[int, int] = (8, 8)) -> bytes:
@@ -58,9 +58,3 @@ def test_what_is_no_small_png_is_left_out(damaged: bytes | None) -> None:
 
 def test_no_images_make_no_sheet() -> None:
     assert sheets([None, None], [0, 1]).images == ()
-
-
-@pytest.mark.parametrize(("apart", "times"), [((0,), 1), ((1,), 64), ((2, 2, 100), 32), ((127,), 1), ((200,), 1)])
-def test_one_magnification_shows_half_of_the_differences_in_full(apart: tuple[int, ...], times: int) -> None:
-    pairs = [(png((0, 0, 0)), png((each, 0, 0))) for each in apart]
-    assert magnification(pairs) == times

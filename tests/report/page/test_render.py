@@ -17,8 +17,9 @@ from helpers.pages import EVERY_SCORE, Page, addresses, assert_inert, page_of, s
 from helpers.poisoned import poisoned_run, poisoned_scores
 from helpers.tables import HOSTILE, make_table, with_value
 
-from brittle.errors import StorageError
+from brittle.errors import ParameterError, StorageError
 from brittle.report import CHAPTERS, figure, wording, write_report
+from brittle.store.record import WarningRecord
 from brittle.store.table import Table
 
 T = TypeVar("T")
@@ -266,3 +267,27 @@ def test_no_text_of_the_page_is_small(text: str) -> None:
     roots = [float(size) for size in re.findall(r"html \{ font-size: ([\d.]+)px", style)]
     sizes = [float(size) for size in re.findall(r"font-size: ([\d.]*)r?em", style)]
     assert min(roots) * min(sizes) >= 10.0
+
+
+def test_what_was_put_right_is_no_warning() -> None:
+    """Training mode was left before anything was scored: a note. What is open stays a warning, and leads."""
+    table = make_table(points=5, scores=("softmax",))
+    done, open_one = WarningRecord("train_mode", "It was left."), WarningRecord("accuracy_suspicious", "Look at it.")
+
+    def heads(*warnings: WarningRecord) -> list[tuple[str, str]]:
+        text = text_of(replace(table, record=replace(table.record, warnings=warnings)))
+        return re.findall(r'<aside class="([a-z ]+)" role="note">\n<h2>(\w+)</h2>', text)
+
+    assert heads(done) == [("aside notes", "Notes")]
+    assert heads(open_one) == [("banner", "Warnings")]
+    assert heads(done, open_one) == [("banner", "Warnings"), ("aside notes", "Notes")]
+    assert heads() == []
+
+
+@pytest.mark.parametrize("limit", [float("nan"), float("inf")])
+def test_a_parameter_that_is_no_number_is_named(tmp_path: Path, limit: float) -> None:
+    table = make_table(points=5, scores=("monte_carlo",), sigmas=(0.1,))
+    scores = tuple(replace(one, parameters={**one.parameters, "limit": limit}) for one in table.record.scores)
+    sentence = f"limit: a parameter of a score is a finite number; the record holds limit={limit}"
+    with pytest.raises(ParameterError, match=re.escape(sentence)):
+        write_report(replace(table, record=replace(table.record, scores=scores)), tmp_path / "report.html")

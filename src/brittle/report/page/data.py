@@ -14,13 +14,13 @@ from brittle.analysis.columns import largest_budgets, safety
 from brittle.analysis.comparison import pair_points
 from brittle.analysis.copies import best_ends
 from brittle.analysis.decisions import column_if_any
-from brittle.analysis.overview import LIMIT
-from brittle.analysis.overview_text import LARGEST, RESTS, STEEP, chosen_sentence
+from brittle.analysis.overview import LIMIT, overview
+from brittle.analysis.overview_text import LARGEST, RESTS, STEEP, chosen_sentence, next_steps, where_to_run
 from brittle.estimate import MOST_DRAWS, Status, parameters_json
 from brittle.report.contents import Contents
 from brittle.report.page.inputs import page_inputs
 from brittle.report.page.packed import packed
-from brittle.report.page.pictures import MAX_PAIR_BYTES, MAX_PAIRS, PER_SIDE, address, decoded, magnification, sheets
+from brittle.report.page.pictures import MAX_PAIR_BYTES, MAX_PAIRS, PER_SIDE, address, decoded, sheets
 from brittle.report.wording import show
 from brittle.store.columns import Column, rests_on
 
@@ -34,31 +34,17 @@ def page_data(contents: Contents) -> dict[str, object] | None:
     columns = _columns(contents, spoken)
     if not contents.points.num_rows or not columns:
         return None
-    ids = contents.points["point"].to_pylist()
     others = [_other(contents, name, other, columns) for name, other in contents.others.items()]
     by = spoken if spoken is not None else columns[0]
     order = _least_safe_first(by)
+    limit = by.limit if by.is_probability and by.limit is not None else LIMIT
     return {
-        "count": len(ids),
-        "ids": ids,
-        "names": _texts(contents.points["name"].to_pylist()),
-        "rows": packed(contents.points["row"].to_numpy(), "f8"),
-        "details": _texts(contents.points["detail"].to_pylist()),
-        "classes": _class_names(contents, others),
-        "label": packed(_classes(contents, "label"), "f8"),
-        "limit": by.limit if by.is_probability and by.limit is not None else LIMIT,
+        **_points(contents, others),
+        "limit": limit,
         "chosen": chosen_sentence(contents.points.num_rows, contents.record.data.chosen_from),
         "identity": _identity(contents),
-        "runs": [
-            _run("this run", contents, ids),
-            *(_run(other.name, other.contents, other.points) for other in others),
-        ],
-        "columns": [_column(contents, column, column.rows) | {"run": 0} for column in columns]
-        + [
-            _column(other.contents, column, column.rows.reindex(other.points)) | {"run": place}
-            for place, other in enumerate(others, 1)
-            for column in other.columns
-        ],
+        "runs": _runs(contents, others, limit),
+        "columns": _all_columns(contents, columns, others),
         "by": [column.label for column in columns].index(by.label),
         "rests": {kind.slug: words for kind, words in RESTS.items()},
         "mostDraws": [MOST_DRAWS, LARGEST, STEEP],
@@ -93,6 +79,26 @@ def _other(contents: Contents, name: str, other: Contents, columns: Sequence[Col
     return _Other(show(name, 40), other, points, shared)
 
 
+def _points(contents: Contents, others: Sequence[_Other]) -> dict[str, object]:
+    """What is known of the points apart from their scores: names, rows, labels, and what was wrong with them."""
+    ids = contents.points["point"].to_pylist()
+    return {
+        "count": len(ids),
+        "ids": ids,
+        "names": _texts(contents.points["name"].to_pylist()),
+        "rows": packed(contents.points["row"].to_numpy(), "f8"),
+        "details": _texts(contents.points["detail"].to_pylist()),
+        "classes": _class_names(contents, others),
+        "label": packed(_classes(contents, "label"), "f8"),
+    }
+
+
+def _runs(contents: Contents, others: Sequence[_Other], limit: float) -> list[dict[str, object]]:
+    """This run and the others; of the others the commands that go on with them at `limit`, too."""
+    own = _run("this run", contents, contents.points["point"].to_pylist())
+    return [own, *(_run(other.name, other.contents, other.points) | _next(other, limit) for other in others)]
+
+
 def _run(name: str, contents: Contents, points: Sequence[str | None]) -> dict[str, object]:
     """What a run says of each of these points: whether it holds it, what it predicts, and whether that is right."""
     own = contents.points["point"].to_pylist()
@@ -106,6 +112,29 @@ def _run(name: str, contents: Contents, points: Sequence[str | None]) -> dict[st
         "predicted": packed(predicted.reindex(points).fillna(-1), "f8"),
         "correct": packed(right.reindex(points).fillna(2), "u1"),
     }
+
+
+def _next(other: _Other, limit: float) -> dict[str, object]:
+    """What to do next with another run: the score that its commands read, these commands, and where they run."""
+    found = overview(other.contents, limit=limit)
+    steps = [{"state": step.state, "kind": step.kind, "command": show(step.command)} for step in next_steps(found)]
+    return {
+        "next": {
+            "by": "" if found.column is None else found.column.label,
+            "steps": steps,
+            "where": show(where_to_run(found)).replace("this run", other.name),
+        }
+    }
+
+
+def _all_columns(contents: Contents, columns: Sequence[Column], others: Sequence[_Other]) -> list[dict[str, object]]:
+    """The scores of this run, then those of each other one, each with the place of its run."""
+    own = [_column(contents, column, column.rows) | {"run": 0} for column in columns]
+    return own + [
+        _column(other.contents, column, column.rows.reindex(other.points)) | {"run": place}
+        for place, other in enumerate(others, 1)
+        for column in other.columns
+    ]
 
 
 def _columns(contents: Contents, spoken: Column | None) -> list[Column]:
@@ -222,7 +251,7 @@ def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] 
     return {"side": made.side, "perSide": PER_SIDE, "sheets": [*made.images], "tiles": packed(made.tiles, "i4")}
 
 
-def _nearest(contents: Contents, order: NDArray[np.intp]) -> dict[str, object]:
+def _nearest(contents: Contents, order: NDArray[np.intp]) -> list[dict[str, object]]:
     """The nearest inputs with another prediction: of the least safe points with their images, as far as room is."""
     rank = {point: place for place, point in enumerate(order.tolist())}
     place_of = {point: place for place, point in enumerate(contents.points["point"].to_pylist())}
@@ -232,7 +261,7 @@ def _nearest(contents: Contents, order: NDArray[np.intp]) -> dict[str, object]:
         key=lambda row: rank[place_of[row["point"]]],
     )
     images = contents.points["image"].to_pylist()
-    entries, pairs, room = [], [], MAX_PAIR_BYTES
+    entries, pairs, room = [], 0, MAX_PAIR_BYTES
     for row in found:
         own, other = images[place_of[row["point"]]], row["image"]
         entry: dict[str, object] = {
@@ -240,11 +269,11 @@ def _nearest(contents: Contents, order: NDArray[np.intp]) -> dict[str, object]:
             "score": labels.get((row["score"], row["parameters"]), row["score"]),
             "predicted": row["predicted"],
         }
-        if len(pairs) < MAX_PAIRS and decoded(own) is not None and decoded(other) is not None:
+        if pairs < MAX_PAIRS and decoded(own) is not None and decoded(other) is not None:
             size = len(cast("bytes", own)) + len(other)
             if size <= room:
                 room -= size
-                pairs.append((own, other))
+                pairs += 1
                 entry |= {"own": address(own), "other": address(other)}
         entries.append(entry)
-    return {"entries": entries, "magnification": magnification(pairs)}
+    return entries

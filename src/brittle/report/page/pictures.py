@@ -99,21 +99,6 @@ def address(png: bytes) -> str:
     return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
 
 
-def magnification(pairs: Iterable[tuple[bytes, bytes]]) -> int:
-    """By how much differences of these pairs of images are magnified: one power of two for all.
-
-    The largest at which half of the pairs stay within what a screen can show around mid-grey.
-    """
-    largest = []
-    for first, second in pairs:
-        one, other = decoded(first), decoded(second)
-        if one is not None and other is not None and one.size == other.size:
-            apart = np.asarray(one.convert("RGB"), dtype=np.int16) - np.asarray(other.convert("RGB"), dtype=np.int16)
-            largest.append(int(np.abs(apart).max()))
-    typical = float(np.median(largest)) if largest else 0.0
-    return 1 if typical <= 0 else max(1, 2 ** math.floor(math.log2(127.0 / typical)))
-
-
 def _sheet(images: Sequence[Image.Image], side: int) -> str:
     """Images in rows of `PER_SIDE`, each in the middle of its tile."""
     mode = "RGB" if any(image.mode == "RGB" for image in images) else "L"

@@ -31,6 +31,9 @@ from brittle.store.table import Table
 MARK = '<meta name="generator" content="brittle '
 """What every page holds near its start, before the version that wrote it."""
 
+HANDLED = frozenset({"train_mode", "log_softmax"})
+"""Codes of notes on what brittle put right by itself: nothing is left to do, and no number suffers."""
+
 TEMPLATES = 128
 """Templates of chapters that stay compiled; ours are three a chapter."""
 
@@ -134,7 +137,7 @@ def render(contents: Contents, chapters: Sequence[Chapter[Any]] = CHAPTERS) -> s
             style=style,
             title=_title(contents),
             subtitle=_subtitle(contents),
-            warnings=[Entry(show(one.code), show(one.sentence)) for one in contents.record.warnings],
+            notices=_notices(contents),
             headline=[number for section in sections for number in section.brief.numbers],
             sections=sections,
             data=None if data is None else Markup(inert_json(data)),
@@ -180,6 +183,14 @@ def _style(chapters: Sequence[Chapter[Any]]) -> Markup:
     folder = resources.files("brittle.report.page")
     own = (folder / "style.css", folder / "explore.css")
     return Markup("\n".join(rules for rules in map(text_of, (*own, *(one.style for one in chapters))) if rules))
+
+
+def _notices(contents: Contents) -> list[tuple[str, str, list[Entry]]]:
+    """What a reader should know of the run: what is left to judge, then what was put right; heading, class, entries."""
+    entries = [(one.code in HANDLED, Entry(show(one.code), show(one.sentence))) for one in contents.record.warnings]
+    parts = (("Warnings", "banner", False), ("Notes", "aside notes", True))
+    found = [(heading, kind, [one for done, one in entries if done == wanted]) for heading, kind, wanted in parts]
+    return [part for part in found if part[2]]
 
 
 def _title(contents: Contents) -> str:

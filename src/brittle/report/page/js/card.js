@@ -1,13 +1,13 @@
 // @ts-check
 /** The open point: its images, every score in words, its place in each order, tags and notes. */
 
-import { byId, canvas, element } from "./dom.js";
+import { bring, byId, canvas, element } from "./dom.js";
 import { classOf, columns, labels, nameOf, nearest, runs, statuses, textOf, troubleOf } from "./data.js";
 import { featuresOf } from "./features.js";
 import { fields } from "./fields.js";
 import { walk } from "./list.js";
 import { LONGEST, keepNote, keeps, noteOf } from "./notes.js";
-import { MIDDLE, drawDifference, drawPicture, drawWhole, imageAt, pictured } from "./pictures.js";
+import { drawDifference, drawPicture, drawWhole, imageAt, pictured } from "./pictures.js";
 import { drawLevels } from "./levels.js";
 import { kinds, places, predictions, selected, states } from "./selection.js";
 import { KINDS, STATES, choose, state } from "./state.js";
@@ -50,18 +50,26 @@ function title(point) {
     element(
       "p",
       { class: "walk" },
-      element("button", { type: "button", click: () => walk(-1), "aria-label": "Previous point" }, "◀"),
+      element("button", { type: "button", click: () => step(-1), "aria-label": "Previous point", "data-keep": "previous" }, "◀"),
       ` ${where} `,
-      element("button", { type: "button", click: () => walk(1), "aria-label": "Next point" }, "▶"),
+      element("button", { type: "button", click: () => step(1), "aria-label": "Next point", "data-keep": "next" }, "▶"),
       " ",
-      element("button", { type: "button", click: close }, "Close"),
+      element("button", { type: "button", click: close, "data-keep": "close" }, "Close"),
     ),
   );
 }
 
+/** @param {number} by how many points further on in the list */
+function step(by) {
+  walk(by);
+  bring(card);
+}
+
+/** Closes the point, and goes back to the list. */
 function close() {
   choose({ point: -1 });
-  byId("rows").focus();
+  bring(byId("list"));
+  byId("rows").focus({ preventScroll: true });
 }
 
 /**
@@ -87,19 +95,7 @@ function ofThisRun() {
 
 /** @param {number} point */
 function images(point) {
-  return ofThisRun() ? entriesOf(point).find((entry) => entry.own && entry.other) : undefined;
-}
-
-/** @type {Map<number, import("./data.js").Nearest[]>} */
-const entries = new Map();
-
-/**
- * The nearest inputs with another prediction that were found for a point, one a score.
- * @param {number} point
- */
-function entriesOf(point) {
-  if (!entries.size) for (const entry of nearest.entries) entries.set(entry.point, [...(entries.get(entry.point) ?? []), entry]);
-  return entries.get(point) ?? [];
+  return ofThisRun() ? nearest.get(point)?.find((entry) => entry.own && entry.other) : undefined;
 }
 
 /** @param {number} point */
@@ -114,8 +110,7 @@ function pictures(point) {
   }
   const other = canvas({ role: "img", "aria-label": "The nearest input found with another prediction" });
   const apart = canvas({ role: "img", "aria-label": "What was changed" });
-  const times = nearest.magnification;
-  const said = element("figcaption", {}, `what was changed, ${times === 1 ? "as large as it is" : `${times} times as large`}; grey is nothing`);
+  const said = element("figcaption", {}, "what was changed");
   holder.append(
     element("figure", {}, other, element("figcaption", {}, shown(`nearest found that is predicted ${classOf(found.predicted)}`))),
     element("figure", {}, apart, said),
@@ -123,10 +118,19 @@ function pictures(point) {
   void Promise.all([imageAt(found.own), imageAt(found.other)]).then(([first, second]) => {
     drawWhole(own, first);
     drawWhole(other, second);
-    const largest = drawDifference(apart, first, second, times);
-    said.append(`; the largest change is ${largest} of 255 levels${times * largest > MIDDLE ? ", and cut" : ""}`);
+    said.textContent = changeText(drawDifference(apart, first, second));
   });
   return holder;
+}
+
+/**
+ * How the difference of two images is drawn, in words.
+ * @param {{times: number, largest: number}} drawn
+ */
+function changeText({ times, largest }) {
+  if (largest === 0) return "what was changed is less than one of the 255 steps of brightness that images on this page have";
+  const size = times === 1 ? "as large as it is" : `${times} times as large as it is`;
+  return `what was changed, drawn ${size}; grey is no change`;
 }
 
 /** @param {number} point */
@@ -157,12 +161,11 @@ function scoreRow(field, point) {
   /** @param {number} value */
   const text = (value) => (turned ? confidenceText(value) : valueText(value, probability));
   const [low, high] = turned ? [ends[1], ends[0]] : ends;
-  const between = low === 0 && high === column.value[point] && !probability ? `at most ${text(high)}` : `${text(low)} to ${text(high)}`;
-  const interval = Number.isNaN(low) || low === high ? "–" : between;
+  const interval = isFound(column) ? foundText(low, high, text) : Number.isNaN(low) || low === high ? "–" : `${text(low)} to ${text(high)}`;
   const status = textOf(column.status, point);
   const detail = textOf(column.details, point);
   const meaning = status === "ok" ? "" : [statuses[status] ?? "", detail].filter(Boolean).join(" ");
-  const met = ofThisRun() ? entriesOf(point).find((entry) => entry.score === column.label) : undefined;
+  const met = ofThisRun() ? nearest.get(point)?.find((entry) => entry.score === column.label) : undefined;
   const beside = met ? ` (predicted ${classOf(met.predicted)} there)` : "";
   return element(
     "tr",
@@ -173,6 +176,25 @@ function scoreRow(field, point) {
     element("td", {}, rankText(field, point)),
     element("td", {}, shown(status), ...(meaning ? [element("small", {}, shown(meaning))] : [])),
   );
+}
+
+/**
+ * Whether a score is the upper end of its own brackets: what a search found, and at most below it what was certified.
+ * @param {import("./data.js").Column} column
+ */
+function isFound({ value, low, high }) {
+  return high === value && low !== null && low !== value;
+}
+
+/**
+ * What a search shows of a distance: at most what was found, and at least what was certified. No interval of a confidence.
+ * @param {number} low
+ * @param {number} high
+ * @param {(value: number) => string} text
+ */
+function foundText(low, high, text) {
+  const ends = [low > 0 ? `at least ${text(low)} (certified)` : "", Number.isFinite(high) ? `at most ${text(high)} (found)` : ""];
+  return ends.filter(Boolean).join(", ") || "–";
 }
 
 /**

@@ -2,11 +2,11 @@
 /** What the reader chooses by hand: score, limit, text to find, numbers to filter by; and what is filtered now. */
 
 import { byId, element, fill } from "./dom.js";
-import { classOf, columns, runs } from "./data.js";
+import { classOf, columns, count, runs } from "./data.js";
 import { fieldBy, fields, speaking } from "./fields.js";
-import { filters } from "./selection.js";
+import { filters, searched, selected } from "./selection.js";
 import { choose, clear, state } from "./state.js";
-import { shown, valueText } from "./text.js";
+import { counted, shown, valueText } from "./text.js";
 
 const by = /** @type {HTMLSelectElement} */ (byId("by"));
 const inRun = /** @type {HTMLSelectElement} */ (byId("run"));
@@ -18,33 +18,39 @@ const to = /** @type {HTMLInputElement} */ (byId("to"));
 const across = /** @type {HTMLSelectElement} */ (byId("across"));
 const up = /** @type {HTMLSelectElement} */ (byId("up"));
 
+/** Milliseconds after the last key until a text is looked for, and until a number is taken as typed. */
 const PAUSE = 120;
+const NUMBER_PAUSE = 400;
 
 /** Draws what is chosen. */
 export function drawControls() {
   const all = fields.map(({ key, name }) => ({ value: key, text: shown(name) }));
   const { run } = columns[state.by];
-  const own = speaking(run).map(({ key, name }) => ({ value: key, text: shown(name) }));
+  const own = speaking(run).map(({ key, short }) => ({ value: key, text: shown(short) }));
   fill(by, own, `s${state.by}`);
   fill(inRun, runs.map(({ name }, place) => ({ value: String(place), text: shown(name) })), String(run));
   fill(across, all, state.across);
   fill(up, all, state.up);
   fill(filterBy, all, filterBy.value || `s${state.by}`);
+  for (const list of [by, inRun, across, up, filterBy]) list.title = list.selectedOptions[0]?.text ?? "";
   if (document.activeElement !== limit) limit.value = String(state.limit);
   if (document.activeElement !== find) find.value = state.find;
   drawEnds();
+  byId("searched").textContent = searched();
   byId("filters").replaceChildren(...chosen());
   byId("clear").hidden = filters() === 0;
 }
 
+/** The ends that the chosen score is filtered by, and how many points these and all other filters leave. */
 function drawEnds() {
   const field = fieldBy(filterBy.value);
   const [low, high] = (field && state.ranges[field.key]) ?? [NaN, NaN];
-  /** @param {number} end */
-  const text = (end) => (!Number.isFinite(end) ? "" : String(field?.probability ? Number((100 * end).toPrecision(15)) : end));
-  if (document.activeElement !== from) from.value = text(low);
-  if (document.activeElement !== to) to.value = text(high);
+  const factor = field?.probability ? 100 : 1;
+  if (document.activeElement !== from) from.value = Number.isFinite(low) ? String(Number((factor * low).toPrecision(12))) : "";
+  if (document.activeElement !== to) to.value = Number.isFinite(high) ? String(Number((factor * high).toPrecision(12))) : "";
   byId("unit").textContent = field?.probability ? "%" : "";
+  const range = field && state.ranges[field.key];
+  byId("left").textContent = range ? `${range[0] > range[1] ? "“from” is larger than “to”: " : ""}${counted(selected().length)} of ${counted(count)} points left` : "";
 }
 
 /** The filters that are set, each with a button that takes it away. */
@@ -78,7 +84,7 @@ function without(key) {
  * @param {() => void} click
  */
 function chip(text, click) {
-  return element("li", {}, element("button", { type: "button", click, "aria-label": shown(`Take away the filter ${text}`) }, `${shown(text)} ×`));
+  return element("li", {}, element("button", { type: "button", click, "data-keep": `filter ${shown(text)}`, "aria-label": shown(`Take away the filter ${text}`) }, `${shown(text)} ×`));
 }
 
 /** Lets the reader choose. */
@@ -86,59 +92,65 @@ export function watchControls() {
   const label = /** @type {HTMLElement} */ (inRun.parentElement);
   label.hidden = runs.length < 2;
   by.addEventListener("change", () => speakBy(fieldBy(by.value)));
-  inRun.addEventListener("change", () => switchTo(Number(inRun.value)));
-  limit.addEventListener("input", () => {
-    const wanted = Number(limit.value);
-    const fits = wanted > 0 && wanted < 1;
-    sayLimit(fits);
-    if (fits) choose({ limit: wanted });
+  inRun.addEventListener("change", () => {
+    const others = speaking(Number(inRun.value));
+    speakBy(others.find(({ column }) => column.label === columns[state.by].label) ?? others[0]);
   });
-  limit.addEventListener("blur", () => {
-    sayLimit(true);
-    drawControls();
+  limit.addEventListener("input", takeLimit);
+  const refuse = later(refuseLimit, NUMBER_PAUSE);
+  limit.addEventListener("input", refuse);
+  limit.addEventListener("change", () => {
+    refuseLimit();
+    limit.value = String(state.limit);
   });
   across.addEventListener("change", () => choose({ across: across.value }));
   up.addEventListener("change", () => choose({ up: up.value }));
   filterBy.addEventListener("change", drawEnds);
   for (const end of [from, to]) {
+    end.addEventListener("input", later(filter, NUMBER_PAUSE));
     end.addEventListener("change", filter);
-    afterTyping(end, filter);
   }
-  afterTyping(find, () => choose({ find: find.value.slice(0, 200) }));
+  find.addEventListener("input", later(() => choose({ find: find.value.slice(0, 200) }), PAUSE));
   byId("clear").addEventListener("click", clear);
 }
 
 /**
- * Calls `act` once the reader has stopped typing for a moment.
- * @param {HTMLInputElement} input
+ * What calls `act` once the reader has paused.
  * @param {() => void} act
+ * @param {number} pause in milliseconds
  */
-function afterTyping(input, act) {
+function later(act, pause) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let waiting;
-  input.addEventListener("input", () => {
+  return () => {
     clearTimeout(waiting);
-    waiting = setTimeout(act, PAUSE);
-  });
+    waiting = setTimeout(act, pause);
+  };
 }
 
-/**
- * Says what a limit may be, where the typed one is none; the last good one stays.
- * @param {boolean} fits
- */
-function sayLimit(fits) {
-  const said = fits ? "" : `between 0 and 1; ${state.limit} stays`;
-  limit.setAttribute("aria-invalid", String(!fits));
-  byId("limit-note").textContent = said;
+/** Whether the field of the limit holds one. */
+function isLimit() {
+  return limit.value !== "" && Number(limit.value) > 0 && Number(limit.value) < 1;
 }
 
-/**
- * Makes the page speak of another run, by the same score where that has it.
- * @param {number} run
- */
-export function switchTo(run) {
-  const others = speaking(run);
-  speakBy(others.find(({ column }) => column.label === columns[state.by].label) ?? others[0]);
+/** Takes what is typed as the limit, where it is one. */
+function takeLimit() {
+  if (!isLimit()) return;
+  sayLimit("");
+  if (Number(limit.value) !== state.limit) choose({ limit: Number(limit.value) });
+}
+
+/** Says what a limit may be, where what is typed is none; the last one stays. */
+function refuseLimit() {
+  if (isLimit()) return;
+  const found = limit.value && `; ${limit.value} is none`;
+  sayLimit(`A limit lies between 0 and 1, such as 0.9${found}. The page keeps to ${state.limit}.`);
+}
+
+/** @param {string} text */
+function sayLimit(text) {
+  byId("limit-told").textContent = text;
+  limit.setAttribute("aria-invalid", String(text !== ""));
 }
 
 /**
@@ -170,13 +182,14 @@ function inRunOf(field, key) {
 
 function filter() {
   const field = fieldBy(filterBy.value);
-  if (!field) return;
+  if (!field || from.validity.badInput || to.validity.badInput) return;
   const low = from.value === "" ? -Infinity : typed(from.value, field.probability);
   const high = to.value === "" ? Infinity : typed(to.value, field.probability);
   if (Number.isNaN(low) || Number.isNaN(high)) return;
   const ranges = without(field.key);
   if (Number.isFinite(low) || Number.isFinite(high)) ranges[field.key] = [low, high];
-  choose({ ranges });
+  const before = state.ranges[field.key];
+  if (before?.[0] !== ranges[field.key]?.[0] || before?.[1] !== ranges[field.key]?.[1]) choose({ ranges });
 }
 
 /**

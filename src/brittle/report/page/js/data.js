@@ -95,8 +95,13 @@ export const statuses = written.statuses;
 /** @type {{side: number, perSide: number, sheets: string[], tiles: Numbers} | null} */
 export const pictures = written.pictures && { ...written.pictures, tiles: unpacked(written.pictures.tiles) };
 
-/** @type {{entries: Nearest[], magnification: number}} */
-export const nearest = written.nearest;
+/** @type {Map<number, Nearest[]>} The nearest inputs with another prediction that were found, by their points. */
+export const nearest = new Map();
+for (const entry of /** @type {Nearest[]} */ (written.nearest)) {
+  const own = nearest.get(entry.point);
+  if (own) own.push(entry);
+  else nearest.set(entry.point, [entry]);
+}
 
 /** @type {{names: string[], values: Numbers, others: Numbers | null} | null} Features of points that are no images. */
 export const inputs = written.inputs && {
@@ -109,9 +114,14 @@ export const rows = unpacked(written.rows);
 export const labels = unpacked(written.label);
 
 /**
+ * What to do next with another run: the score that its commands read, these commands, and where they run.
+ * @typedef {{by: string, steps: {state: string, kind: string, command: string}[], where: string}} Next
+ */
+
+/**
  * A run: of its intervals the confidence, and of each point whether it holds it, its prediction (-1 for none), and whether
- * that is right: 0 no, 1 yes, 2 not known.
- * @typedef {{name: string, confidence: number, held: Numbers, predicted: Numbers, correct: Numbers}} Run
+ * that is right: 0 no, 1 yes, 2 not known. What to do next with this run stands on the first screen.
+ * @typedef {{name: string, confidence: number, held: Numbers, predicted: Numbers, correct: Numbers, next?: Next}} Run
  */
 
 /** @type {Run[]} */

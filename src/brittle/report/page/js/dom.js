@@ -1,9 +1,6 @@
 // @ts-check
 /** Elements of the page, made and found. Text becomes text: nothing here reads markup. */
 
-/** Pixels of an element that are enough to notice it by. */
-const SEEN = 120;
-
 /**
  * The element of this id.
  * @param {string} id
@@ -54,20 +51,46 @@ export function fill(list, options, chosen) {
 }
 
 /**
- * Scrolls to an element whose beginning is not seen.
- * @param {HTMLElement} target
- */
-export function bring(target) {
-  const { top } = target.getBoundingClientRect();
-  if (top < 0 || top > innerHeight - SEEN) target.scrollIntoView();
-}
-
-/**
  * Scrolls to the element of this id, and opens every part that it is folded in.
  * @param {string} id
  */
 export function unfoldTo(id) {
   const found = document.getElementById(id);
   for (let part = found; part; part = part.parentElement) if (part instanceof HTMLDetailsElement) part.open = true;
-  found?.scrollIntoView();
+  found?.scrollIntoView({ behavior: motion() });
+}
+
+/** Pixels that must be seen below the start of a part before it counts as seen. */
+const SEEN = 320;
+
+/**
+ * Scrolls to the start of a part where that is out of sight.
+ * @param {HTMLElement} part
+ * @returns {boolean} whether it scrolled
+ */
+export function bring(part) {
+  const { top } = part.getBoundingClientRect();
+  const margin = parseFloat(getComputedStyle(part).scrollMarginTop);
+  if (top >= margin - 1 && top + SEEN <= innerHeight) return false;
+  part.scrollIntoView({ behavior: motion() });
+  return true;
+}
+
+/** How the page scrolls: at once where the reader prefers that nothing moves. */
+function motion() {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
+}
+
+/**
+ * Draws parts of the page anew, and leaves the focus on what stands for the element that had it; what is drawn anew says
+ * by its attribute `data-keep` what it stands for. Where nothing does any more, the list has the focus.
+ * @param {() => void} draw
+ */
+export function keepFocus(draw) {
+  const held = document.activeElement;
+  const keep = held instanceof HTMLElement ? held.dataset.keep : undefined;
+  draw();
+  if (!keep || held?.isConnected) return;
+  const anew = /** @type {HTMLElement | null} */ (document.querySelector(`[data-keep="${CSS.escape(keep)}"]`));
+  (anew ?? byId("rows")).focus({ preventScroll: true });
 }

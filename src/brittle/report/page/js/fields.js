@@ -71,10 +71,18 @@ function scaleOf(values) {
 
 /**
  * The name of a field with the direction that is safer.
- * @param {Field} field
+ * @param {{name: string, safer: "higher" | "lower" | null}} field
  */
 export function directed({ name, safer }) {
   return safer ? `${name} (${safer} is safer)` : name;
+}
+
+/**
+ * What an axis of a field may be called, the most telling first.
+ * @param {Field} field
+ */
+export function axisNames({ name, short, safer }) {
+  return [directed({ name, safer }), directed({ name: short, safer }), name, short];
 }
 
 /**

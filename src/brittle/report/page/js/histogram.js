@@ -3,8 +3,8 @@
 
 import { byId } from "./dom.js";
 import { count } from "./data.js";
-import { directed, fields } from "./fields.js";
-import { STATE_COLOURS, across, colour, onDrag, placeAcross, surface, up, writeBelow } from "./paint.js";
+import { axisNames, directed, fields } from "./fields.js";
+import { STATE_COLOURS, across, colour, fitting, onDrag, placeAcross, surface, up, writeBelow } from "./paint.js";
 import { binOf } from "./scales.js";
 import { selectedBut, states } from "./selection.js";
 import { STATES, choose, state } from "./state.js";
@@ -44,7 +44,7 @@ export function drawHistogram() {
   });
   writeBelow(on, scale.ticks.map(({ value, text }) => ({ at: across(scale.place(value), width), text })));
   pen.textAlign = "center";
-  pen.fillText(name, width / 2, height - 6);
+  pen.fillText(fitting(pen, axisNames(fields[state.by]), width), width / 2, height - 6);
   canvas.setAttribute("aria-label", spoken(bins, name, scale.edges));
 }
 

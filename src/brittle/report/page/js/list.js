@@ -12,6 +12,9 @@ import { confidenceText, counted, shown, valueText } from "./text.js";
 const HEIGHT = 44;
 const BEYOND = 6;
 
+/** Windows in which the parts of the page stand below one another, as in the style. */
+const STACKED = matchMedia("(max-width: 900px)");
+
 const box = byId("rows");
 const head = byId("head");
 const space = byId("space");
@@ -52,7 +55,7 @@ export function drawList() {
       const click = () => choose({ sort: key, down: sorted ? !state.down : fieldBy(key)?.safer !== "higher" && key.startsWith("s") });
       const name = `Sort by ${shown(text)}`;
       const kind = extra ? "extra" : "";
-      return element("button", { type: "button", class: kind, click, "aria-label": name, "aria-pressed": String(sorted) }, shown(text) + direction);
+      return element("button", { type: "button", class: kind, click, "aria-label": name, "data-keep": `sort ${key}`, "aria-pressed": String(sorted) }, shown(text) + direction);
     }),
   );
   space.style.height = `${selected().length * HEIGHT}px`;
@@ -87,10 +90,7 @@ function row(place) {
       "aria-selected": String(state.point === point),
       "aria-setsize": selected().length,
       "aria-posinset": place + 1,
-      click: () => {
-        choose({ point });
-        bring(byId("card"));
-      },
+      click: () => open(point),
     },
     ...image,
     ...cells,
@@ -131,6 +131,20 @@ export function walk(step) {
   const from = state.point >= 0 ? places[state.point] : -1;
   const to = from < 0 ? (step > 0 ? 0 : selected().length - 1) : Math.min(Math.max(from + step, 0), selected().length - 1);
   choose({ point: selected()[to] });
+}
+
+/**
+ * Opens a point of the list. Its card is shown where it is out of sight; where the list is so then, the card has the focus.
+ * @param {number} point
+ */
+function open(point) {
+  choose({ point });
+  if (bring(byId("card")) && STACKED.matches) byId("card").focus({ preventScroll: true });
+}
+
+/** Shows the selection where it is out of sight: where parts stand below one another, the list itself. */
+export function bringSelection() {
+  if (bring(byId(STACKED.matches ? "list" : "selected"))) box.focus({ preventScroll: true });
 }
 
 /** Scrolls so that the open point is seen. */

@@ -4,7 +4,7 @@
 import { drawCard, watchCard } from "./card.js";
 import { drawChanges } from "./changes.js";
 import { drawControls, watchControls } from "./controls.js";
-import { byId, unfoldTo } from "./dom.js";
+import { byId, keepFocus, unfoldTo } from "./dom.js";
 import { drawHistogram, watchHistogram } from "./histogram.js";
 import { drawList, reveal, toStart, watchList } from "./list.js";
 import { drawOverview } from "./overview.js";
@@ -35,7 +35,13 @@ drawAll();
 reveal();
 drawList();
 
-listen((changed) => {
+listen((changed) => keepFocus(() => follow(changed)));
+
+/**
+ * Draws what follows from a change.
+ * @param {Set<string>} changed the names of what changed
+ */
+function follow(changed) {
   if ([...changed].every((name) => OPENING.includes(name))) {
     reveal();
     drawList();
@@ -43,11 +49,11 @@ listen((changed) => {
     drawCard();
     return;
   }
-  if (changed.has("by") || changed.has("limit")) judge();
+  if (changed.has("by") || changed.has("limit") || changed.has("against")) judge();
   select();
   toStart();
   drawAll();
-});
+}
 
 watchControls();
 watchHistogram();

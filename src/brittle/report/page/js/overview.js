@@ -1,11 +1,12 @@
 // @ts-check
 /** The first screen, alive: its groups and classes select, and follow the score and the limit that the reader chooses. */
 
-import { bring, byId, element } from "./dom.js";
+import { element, keepFocus } from "./dom.js";
 import { chosen, classOf, classes, columns, count, mostDraws, ownLimit, rests, runs, spokesman } from "./data.js";
 import { fields } from "./fields.js";
-import { classFor, filters, kinds, selected, selectedBut, states } from "./selection.js";
-import { KINDS, STATES, choose, clear, state } from "./state.js";
+import { bringSelection } from "./list.js";
+import { classFor, filters, kinds, selectedBut, states } from "./selection.js";
+import { KINDS, STATES, choose, state } from "./state.js";
 import { byNumber, counted, percent, percentOf, share, shown, verbOf } from "./text.js";
 
 const DECIDED = STATES.slice(0, 3);
@@ -17,15 +18,12 @@ const groups = overview?.querySelector(".groups") ?? null;
 const bars = overview?.querySelector(".bars tbody") ?? null;
 const where = overview?.querySelector(".where") ?? null;
 const sure = overview?.querySelector(".sure") ?? null;
+const place = overview?.querySelector(".steps + p") ?? null;
 const steps = [...(overview?.querySelectorAll(".steps li[data-state]") ?? [])];
-const written = { lead: lead?.textContent ?? "", where: where?.textContent ?? "", sure: sure?.textContent ?? "" };
+const written = { lead: lead?.textContent ?? "", where: where?.textContent ?? "", sure: sure?.textContent ?? "", place: place?.textContent ?? "" };
 
 /** @type {Map<HTMLElement, string>} The commands as they were written. */
 const commands = new Map();
-
-/** How many points are selected, where a click above them selects. */
-const picked = element("p", { class: "picked", role: "status", hidden: true });
-groups?.after(picked);
 
 let allClasses = false;
 
@@ -37,9 +35,9 @@ export function drawOverview() {
   if (where) where.textContent = own ? written.where : `Whether classes differ was tested by ${shown(fields[spokesman].name)} alone.`;
   if (sure) sure.textContent = own && state.limit === ownLimit ? written.sure : evidenceText();
   drawGroups();
-  drawPicked();
   drawBars();
   for (const step of steps) drawStep(/** @type {HTMLElement} */ (step));
+  if (place) place.textContent = steps.some((step) => step.querySelector("code:not([hidden])")) ? (next()?.where ?? written.place) : "";
 }
 
 /** How many predictions hold and break by the chosen score and limit, and how many are right. */
@@ -110,12 +108,11 @@ function tooFew() {
   if (last < 0) return "";
   const points = tallies.reduce((sum, tally, place) => sum + (short[place] ? tally[1] : 0), 0);
   const most = copies.numbers[last];
-  const needed = Math.ceil((most * Math.log1p(-copies.best[last])) / Math.log(state.limit) - 1e-9);
   const several = `${counted(most)} ${byNumber(most, "copy", "copies")}`;
   const some = `${counted(points)} of ${counted(undecided)} undecided ${byNumber(undecided, "point", "points")} ${verbOf(points, undecided, "has", "have")} at most ${several}, which`;
   const who = copies.numbers.length === 1 ? `${several} a point` : some;
   const rule = `--resume --until decided --limit ${state.limit}${moreDraws()}`;
-  return ` ${who} cannot show that a prediction holds at ${state.limit}: that takes at least ${counted(needed)}, none of which flips. The command of the run with ${rule} draws as many as each point needs.`;
+  return ` ${who} cannot show that a prediction holds at ${state.limit}, even where none of them flips. The command of the run with ${rule} draws as many as each point needs.`;
 }
 
 /** The option by which a point that no copy flips can be shown to hold at the chosen limit; empty where none is needed. */
@@ -141,13 +138,16 @@ function drawGroups() {
       DECIDED.map((name) => {
         const points = tallies[KINDS.indexOf(kind)][STATES.indexOf(name)];
         const on = state.kind === kind && state.state === name;
-        const click = () => choose(on ? { kind: "", state: "" } : { kind, state: name });
+        const click = () => {
+          choose(on ? { kind: "", state: "" } : { kind, state: name });
+          if (!on) bringSelection();
+        };
         return element(
           "li",
           { class: name },
           element(
             "button",
-            { type: "button", click, "aria-pressed": String(on) },
+            { type: "button", click, "aria-pressed": String(on), "data-keep": `group ${kind}, ${name}` },
             element("b", {}, percent(all ? points / all : 0)),
             element("span", {}, ` ${kind}, ${name} (${counted(points)})`),
           ),
@@ -157,47 +157,52 @@ function drawGroups() {
   );
 }
 
-function drawPicked() {
-  picked.hidden = filters() === 0;
-  if (picked.hidden) return picked.replaceChildren();
-  const points = selected().length;
-  const said = `${counted(points)} of ${counted(count)} points ${byNumber(points, "is", "are")} selected. `;
-  const go = () => bring(byId("explore"));
-  picked.replaceChildren(said, element("button", { type: "button", click: go }, "See them"), " ", element("button", { type: "button", click: clear }, "Show all"));
-}
-
-/** Of each class all points that the other views select, in whichever group: a chosen group would leave bars of one colour. */
+/** Draws the classes, in the order that all their points give them, and of each how much of it is selected. */
 function drawBars() {
   if (!bars) return;
-  const tallies = new Map(classes.map((number) => [number, STATES.map(() => 0)]));
-  for (let point = 0; point < count; point++) {
-    const tally = selectedBut(point, "classes") ? tallies.get(classFor(point)) : undefined;
-    if (tally) tally[states[point]]++;
-  }
-  const found = [...tallies].map(([number, tally]) => ({ number, tally, sum: tally[0] + tally[1] + tally[2] })).filter(({ sum }) => sum);
-  found.sort((one, other) => other.tally[2] / other.sum - one.tally[2] / one.sum || one.tally[0] / one.sum - other.tally[0] / other.sum || one.number - other.number);
+  const found = tallied();
   const few = allClasses || found.length <= FEW ? found : [...found.slice(0, FEW / 2), ...found.slice(found.length - FEW / 2)];
-  const shownRows = few.map(({ number, tally, sum }) => bar(number, tally, sum));
+  const shownRows = few.map(bar);
   if (found.length > FEW) {
     const text = allClasses ? "Show fewer classes" : `Show all ${counted(found.length)} classes; ${counted(found.length - FEW)} lie between these`;
     const click = () => {
       allClasses = !allClasses;
-      drawBars();
+      keepFocus(drawBars);
     };
-    shownRows.push(element("tr", {}, element("td", { colspan: 3 }, element("button", { type: "button", click }, text))));
+    shownRows.push(element("tr", {}, element("td", { colspan: 3 }, element("button", { type: "button", click, "data-keep": "all classes" }, text))));
   }
   bars.replaceChildren(...shownRows);
 }
 
+/** @typedef {{number: number, all: number[], tally: number[], sum: number}} Tallied */
+
 /**
- * @param {number} number
- * @param {number[]} tally
- * @param {number} sum
+ * Of each class with a number: how many points have which state, of all its points and of those that all other filters
+ * select, and how many there are in all; that of which the largest share breaks comes first.
+ * @returns {Tallied[]}
  */
-function bar(number, tally, sum) {
+function tallied() {
+  const tallies = new Map(classes.map((number) => [number, { all: STATES.map(() => 0), tally: STATES.map(() => 0) }]));
+  for (let point = 0; point < count; point++) {
+    const own = tallies.get(classFor(point));
+    if (own) own.all[states[point]]++;
+    if (own && selectedBut(point, "class")) own.tally[states[point]]++;
+  }
+  const found = [...tallies].map(([number, { all, tally }]) => ({ number, all, tally, sum: all[0] + all[1] + all[2] })).filter(({ sum }) => sum);
+  return found.sort((one, other) => other.all[2] / other.sum - one.all[2] / one.sum || one.all[0] / one.sum - other.all[0] / other.sum || one.number - other.number);
+}
+
+/**
+ * One class: a bar as long as the share of its points that is selected, by their states.
+ * @param {Tallied} tallied
+ */
+function bar({ number, tally, sum }) {
   const on = state.inClass === number;
+  const points = tally[0] + tally[1] + tally[2];
+  const some = filters() > Number(state.inClass >= 0);
   const drawn = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const spoken = DECIDED.map((name, place) => `${name} ${tally[place]}`).join(", ");
+  const parts = DECIDED.map((name, place) => `${name} ${tally[place]}`).join(", ");
+  const spoken = some ? `${points} of ${sum} points selected: ${parts}` : parts;
   for (const [name, value] of Object.entries({ viewBox: "0 0 100 10", preserveAspectRatio: "none", role: "img", "aria-label": spoken })) drawn.setAttribute(name, value);
   let start = 0;
   DECIDED.forEach((name, place) => {
@@ -207,13 +212,17 @@ function bar(number, tally, sum) {
     drawn.append(part);
     start += width;
   });
-  const click = () => choose({ inClass: on ? -1 : number });
+  const click = () => {
+    choose({ inClass: on ? -1 : number });
+    if (!on) bringSelection();
+  };
+  const text = some ? `${counted(points)} of ${counted(sum)} (${percent(points / sum)})` : DECIDED.map((_, place) => counted(tally[place])).join(" · ");
   return element(
     "tr",
     { class: on ? "chosen" : "" },
-    element("th", { scope: "row" }, element("button", { type: "button", click, "aria-pressed": String(on) }, shown(classOf(number)))),
+    element("th", { scope: "row" }, element("button", { type: "button", click, "aria-pressed": String(on), "data-keep": `class ${number}` }, shown(classOf(number)))),
     element("td", {}, drawn),
-    element("td", { class: "number" }, DECIDED.map((_, place) => counted(tally[place])).join(" · ")),
+    element("td", { class: "number" }, text),
   );
 }
 
@@ -234,15 +243,34 @@ function drawStep(step) {
   const command = step.querySelector("code");
   if (command) {
     commands.set(step, commands.get(step) ?? command.textContent ?? "");
-    command.hidden = state.by !== spokesman; // it reads the score that the run is spoken of by
-    command.textContent = atLimit(commands.get(step) ?? "");
+    const text = commandOf(step, kind, name);
+    command.hidden = text === "";
+    command.textContent = atLimit(text);
   }
   if (step.querySelector("button")) return;
   const click = () => {
     choose({ kind, state: name, changed: "", inClass: -1, ranges: {}, find: "" });
-    byId("explore").scrollIntoView();
+    bringSelection();
   };
   step.append(element("button", { type: "button", click }, "Show them"));
+}
+
+/** What to do next with the run on show, where that is not this one. */
+function next() {
+  return runs[columns[state.by].run].next;
+}
+
+/**
+ * The command of a step for the run on show; empty where it would read another score than the one that is spoken of.
+ * @param {HTMLElement} step
+ * @param {string} kind
+ * @param {string} name
+ */
+function commandOf(step, kind, name) {
+  const other = next();
+  if (!other) return state.by === spokesman ? (commands.get(step) ?? "") : "";
+  if (other.by !== columns[state.by].label) return "";
+  return other.steps.find((one) => one.kind === kind && one.state === name)?.command ?? "";
 }
 
 /**

@@ -90,6 +90,20 @@ export function writeBelow({ pen, width, height }, texts) {
 }
 
 /**
+ * The first of these texts that is no wider than so many pixels; where none is, the last one, cut.
+ * @param {CanvasRenderingContext2D} pen
+ * @param {string[]} texts
+ * @param {number} room
+ */
+export function fitting(pen, texts, room) {
+  const found = texts.find((text) => pen.measureText(text).width <= room);
+  if (found !== undefined) return found;
+  let cut = texts[texts.length - 1];
+  while (cut && pen.measureText(`${cut}…`).width > room) cut = cut.slice(0, -1);
+  return `${cut}…`;
+}
+
+/**
  * Calls `done` after a drag over a canvas, with its start and end; a click has both alike.
  * @param {HTMLCanvasElement} canvas
  * @param {(start: [number, number], end: [number, number], size: DOMRect) => void} done

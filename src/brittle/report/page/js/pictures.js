@@ -27,8 +27,8 @@ export async function imageAt(address) {
  * @param {number} point
  */
 export async function drawPicture(canvas, point) {
-  const own = nearest.entries.find((entry) => entry.point === point && entry.own)?.own;
   if (!pictures) return;
+  const own = nearest.get(point)?.find((entry) => entry.own)?.own;
   const tile = pictures.tiles[point];
   canvas.width = canvas.height = pictures.side;
   if (tile < 0 && !own) return;
@@ -55,20 +55,22 @@ export function drawWhole(canvas, image) {
   canvas.getContext("2d")?.drawImage(image, 0, 0);
 }
 
-/** The level of grey that stands for no change, and the largest change to either side that can be drawn. */
-export const MIDDLE = 127;
+/** A difference is magnified by this at most. */
+const MOST_TIMES = 64;
+
+/** The largest change that is seen around mid-grey. */
+const FULL = 127;
 
 /**
- * Draws `other - own` around mid-grey, every channel `times` as large; what passes black or white is cut.
+ * Draws `other - own` around mid-grey, every channel as large as the largest power of two shows in full, or 64 times.
  * @param {HTMLCanvasElement} canvas
  * @param {HTMLImageElement} own
  * @param {HTMLImageElement} other
- * @param {number} times
- * @returns {number} the largest change of a channel, in levels of 255
+ * @returns {{times: number, largest: number}} by how much it is magnified, and the largest change, of 255 steps
  */
-export function drawDifference(canvas, own, other, times) {
+export function drawDifference(canvas, own, other) {
   const pen = canvas.getContext("2d", { willReadFrequently: true });
-  if (!pen) return 0;
+  if (!pen) return { times: 1, largest: 0 };
   drawWhole(canvas, other);
   const { width, height } = canvas;
   const second = pen.getImageData(0, 0, width, height);
@@ -76,11 +78,13 @@ export function drawDifference(canvas, own, other, times) {
   const first = pen.getImageData(0, 0, width, height).data;
   let largest = 0;
   for (let place = 0; place < first.length; place++) {
-    if (place % 4 === 3) continue;
-    const change = second.data[place] - first[place];
-    largest = Math.max(largest, Math.abs(change));
-    second.data[place] = 128 + times * change;
+    if (place % 4 !== 3) largest = Math.max(largest, Math.abs(second.data[place] - first[place]));
+  }
+  let times = 1;
+  while (2 * times * largest <= FULL && times < MOST_TIMES) times *= 2;
+  for (let place = 0; place < first.length; place++) {
+    if (place % 4 !== 3) second.data[place] = 128 + times * (second.data[place] - first[place]);
   }
   pen.putImageData(second, 0, 0);
-  return largest;
+  return { times, largest };
 }

@@ -3,9 +3,9 @@
 
 import { bring, byId } from "./dom.js";
 import { count } from "./data.js";
-import { directed, fieldBy, fields } from "./fields.js";
-import { MARGIN, across, colour, onDrag, placeAcross, placeUp, surface, up, writeBelow } from "./paint.js";
-import { kinds, selectedBut } from "./selection.js";
+import { axisNames, fieldBy, fields } from "./fields.js";
+import { MARGIN, across, colour, fitting, onDrag, placeAcross, placeUp, surface, up, writeBelow } from "./paint.js";
+import { kinds, selected, selectedBut } from "./selection.js";
 import { choose, state } from "./state.js";
 import { counted } from "./text.js";
 
@@ -14,6 +14,15 @@ import { counted } from "./text.js";
 const canvas = /** @type {HTMLCanvasElement} */ (byId("scatter"));
 const above = /** @type {HTMLCanvasElement} */ (byId("ring"));
 const REACH = 14;
+
+/** Up to so many points are drawn in full; of more the marks are smaller and paler, down to these shares. */
+const SPARSE = 500;
+const SMALLEST = 0.45;
+const FAINTEST = 0.4;
+
+/** Kinds are drawn in so many turns each, so that none covers the other. */
+const TURNS = 16;
+
 const COLOURS = ["--accent", "--breaks", "--ink"];
 
 /** The two fields that are drawn. */
@@ -29,15 +38,19 @@ export function drawScatter() {
   const { pen, width, height } = on;
   let without = 0;
   for (const chosen of [false, true]) {
-    pen.globalAlpha = chosen ? 0.6 : 0.5;
-    for (const kind of [0, 1, 2]) {
-      pen.fillStyle = colour(chosen ? COLOURS[kind] : "--rule");
-      for (let point = 0; point < count; point++) {
-        if (kinds[point] !== kind || selectedBut(point, "none") !== chosen) continue;
-        const left = across(x.scale.place(x.values[point]), width);
-        const top = up(y.scale.place(y.values[point]), height);
-        if (!Number.isFinite(left) || !Number.isFinite(top)) without++;
-        else mark(pen, kind, left, top);
+    const crowd = Math.max(1, (chosen ? selected().length : count - selected().length) / SPARSE);
+    const size = Math.max(crowd ** -0.2, SMALLEST);
+    pen.globalAlpha = (chosen ? 0.6 : 0.5) * Math.max(crowd ** -0.25, FAINTEST);
+    for (let turn = 0; turn < TURNS; turn++) {
+      for (const kind of [0, 1, 2]) {
+        pen.fillStyle = colour(chosen ? COLOURS[kind] : "--rule");
+        for (let point = turn; point < count; point += TURNS) {
+          if (kinds[point] !== kind || selectedBut(point, "none") !== chosen) continue;
+          const left = across(x.scale.place(x.values[point]), width);
+          const top = up(y.scale.place(y.values[point]), height);
+          if (!Number.isFinite(left) || !Number.isFinite(top)) without++;
+          else mark(pen, kind, left, top, size);
+        }
       }
     }
   }
@@ -54,13 +67,17 @@ export function drawScatter() {
  * @param {number} kind
  * @param {number} left
  * @param {number} top
+ * @param {number} size 1 where points are few, and less where they are many
  */
-function mark(pen, kind, left, top) {
+function mark(pen, kind, left, top, size) {
   if (kind === 1) {
-    pen.fillRect(left - 3.5, top - 1, 7, 2);
-    pen.fillRect(left - 1, top - 3.5, 2, 7);
+    const [long, thick] = [7 * size, 2 * size];
+    pen.fillRect(left - long / 2, top - thick / 2, long, thick);
+    pen.fillRect(left - thick / 2, top - long / 2, thick, (long - thick) / 2);
+    pen.fillRect(left - thick / 2, top + thick / 2, thick, (long - thick) / 2);
   } else {
-    pen.fillRect(left - 1.75, top - 1.75, 3.5, 3.5);
+    const side = 3.5 * size;
+    pen.fillRect(left - side / 2, top - side / 2, side, side);
   }
 }
 
@@ -86,9 +103,9 @@ function drawAxes(on, x, y) {
     free = at;
   }
   pen.textAlign = "center";
-  pen.fillText(directed(x), width / 2, height - 6);
+  pen.fillText(fitting(pen, axisNames(x), width), width / 2, height - 6);
   pen.textAlign = "left";
-  pen.fillText(directed(y), 2, 11);
+  pen.fillText(fitting(pen, axisNames(y), width - 2), 2, 11);
   writeBelow(on, x.scale.ticks.map(({ value, text }) => ({ at: across(x.scale.place(value), width), text })));
 }
 
@@ -182,7 +199,8 @@ function open(spot, width, height, x, y) {
   }
   if (found >= 0) {
     choose({ point: found });
-    return bring(byId("card"));
+    bring(byId("card"));
+    return byId("card").focus({ preventScroll: true });
   }
   const ranges = { ...state.ranges };
   delete ranges[x.key];

@@ -1,7 +1,7 @@
 // @ts-check
 /** Which points are selected, in which order; and for each view those that all other views select. */
 
-import { classOf, classes, columns, count, ids, labelled, labels, nameOf, runs } from "./data.js";
+import { classOf, classes, columns, count, ids, labelled, labels, nameOf, rows, runs } from "./data.js";
 import { fieldBy } from "./fields.js";
 import { tagsOf } from "./notes.js";
 import { CHANGES, KINDS, STATES, state } from "./state.js";
@@ -12,23 +12,22 @@ export const states = new Uint8Array(count);
 /** Of each point its place in `KINDS`. */
 export const kinds = new Uint8Array(count);
 
-/** Of each point, a bit for each of `CHANGES` that it made from this run to the chosen one. */
-export const changes = new Uint8Array(count);
+/** Of each point, a bit for each of `CHANGES` that it made from this run to the compared one. */
+export const changes = new Uint16Array(count);
+
+/** Of what a point was (row) and is (column), by places in `STATES` and `KINDS`: a bit for each of `CHANGES`. */
+const [OF_STATES, OF_KINDS] = [STATES, KINDS].map((names) => names.map((was) => names.map((is) => bits(was, is))));
+
+/**
+ * @param {string} was
+ * @param {string} is
+ */
+function bits(was, is) {
+  return CHANGES.reduce((all, { before, after }, place) => all | (Number(before.includes(was) && after.includes(is)) << place), 0);
+}
 
 /** Of each point, a bit for each filter that leaves it out. */
 const outside = new Uint32Array(count);
-
-/** From which of `STATES` to which, for the first of `CHANGES`. */
-const STATE_CHANGES = [
-  [0, 2],
-  [0, 1],
-  [1, 2],
-  [2, 0],
-  [2, 1],
-  [1, 0],
-];
-const RIGHT_TO_WRONG = 6;
-const WRONG_TO_RIGHT = 7;
 
 const GROUP = 1;
 const CLASS = 2;
@@ -38,11 +37,11 @@ const CHANGED = 8;
 /** Of each point, how many of the ranges leave it out. */
 const missed = new Uint16Array(count);
 
-/** A text of fewer characters is looked for as a word of its own: a `9` would be in nearly every name. */
-const SHORT = 3;
+/** @type {string[] | null} The names of all points as they are searched. */
+let haystack = null;
 
-/** @type {string[] | null} */
-let names = null;
+/** @type {"" | "whole" | "parts"} What the text to find was found as: empty where none is looked for. */
+let foundAs = "";
 
 /** @type {Int32Array} */
 let order = new Int32Array(0);
@@ -60,18 +59,25 @@ export function predictions() {
   return runs[columns[state.by].run].predicted;
 }
 
-/** Judges every point by the score, the limit and the run that are chosen. */
+/** The place of the run that this one is compared with: the one on show, or where that is this one, the chosen one. */
+export function compared() {
+  return columns[state.by].run || state.against;
+}
+
+/** Judges every point by the score, the limit and the run that are chosen, and what changes from this run to another. */
 export function judge() {
   const column = columns[state.by];
-  const before = columns.find(({ run, label }) => run === 0 && label === column.label) ?? column;
   const bound = 1 - state.limit;
   for (let point = 0; point < count; point++) {
     kinds[point] = kindOf(point, runs[column.run]);
     states[point] = stateOf(point, column, bound);
-    const [held, was] = [stateOf(point, before, bound), kindOf(point, runs[0])];
-    const moved = STATE_CHANGES.findIndex(([from, to]) => held === from && states[point] === to);
-    const relabelled = was === 0 && kinds[point] === 1 ? RIGHT_TO_WRONG : was === 1 && kinds[point] === 0 ? WRONG_TO_RIGHT : -1;
-    changes[point] = bit(moved) | bit(relabelled);
+  }
+  if (runs.length < 2) return;
+  const other = compared();
+  const [first, second] = [0, other].map((place) => columns.find(({ run, label }) => run === place && label === column.label));
+  for (let point = 0; point < count; point++) {
+    const states = first && second ? OF_STATES[stateOf(point, first, bound)][stateOf(point, second, bound)] : 0;
+    changes[point] = states | OF_KINDS[kindOf(point, runs[0])][kindOf(point, runs[other])];
   }
 }
 
@@ -101,7 +107,7 @@ function stateOf(point, { run, value, low, high, judges }, bound) {
 export function select() {
   const kind = KINDS.indexOf(state.kind);
   const wanted = state.state ? STATES.indexOf(state.state) : -1;
-  const change = CHANGES.indexOf(state.changed);
+  const change = CHANGES.findIndex(({ name }) => name === state.changed);
   const keys = Object.keys(state.ranges);
   for (let point = 0; point < count; point++) {
     outside[point] =
@@ -111,7 +117,8 @@ export function select() {
   }
   missed.fill(0);
   keys.forEach(leaveOut);
-  if (state.find) search(state.find.toLowerCase());
+  foundAs = "";
+  if (state.find) search(state.find.trim().toLowerCase());
   let inside = 0;
   for (let point = 0; point < count; point++) if (isIn(point)) inside++;
   order = new Int32Array(inside);
@@ -119,14 +126,6 @@ export function select() {
   sort();
   places.fill(-1);
   order.forEach((point, place) => (places[point] = place));
-}
-
-/**
- * The bit of one of `CHANGES`; none for -1.
- * @param {number} place
- */
-function bit(place) {
-  return place < 0 ? 0 : 1 << place;
 }
 
 /** @param {number} point */
@@ -160,25 +159,52 @@ function misses(key, point) {
   return !(value >= low && value <= high);
 }
 
-/** @param {string} text */
-function search(text) {
-  const predicted = predictions();
-  names ??= Array.from({ length: count }, (_, point) => nameOf(point).toLowerCase());
-  const inClass = new Set(classes.filter((number) => speaksOf(classOf(number).toLowerCase(), text)));
-  for (let point = 0; point < count; point++) {
-    const found = speaksOf(names[point], text) || inClass.has(labels[point]) || inClass.has(predicted[point]);
-    const own = text.length >= SHORT && ids[point].toLowerCase().startsWith(text);
-    if (!found && !own && !speaksOf(tagsOf(point).toLowerCase(), text)) outside[point] |= FIND;
-  }
-}
-
 /**
- * Whether a name holds a text: anywhere, or if that is a character or two, as a word of its own (`9` in `class 9`, `0009`).
- * @param {string} name
+ * Leaves out what a text does not find. What is called so as a whole comes first: a name, an id, a row, a class or a tag;
+ * where nothing is, what holds the text in its name, its classes or its tags, or begins with it in its id.
  * @param {string} text
  */
-function speaksOf(name, text) {
-  return text.length >= SHORT ? name.includes(text) : name === text || name.split(/[^\p{L}\p{N}]+/u).some((word) => word === text || word.replace(/^0+/, "") === text);
+function search(text) {
+  const whole = wholly(text);
+  foundAs = whole.includes(1) ? "whole" : "parts";
+  const found = foundAs === "whole" ? whole : partly(text);
+  for (let point = 0; point < count; point++) if (!found[point]) outside[point] |= FIND;
+}
+
+/** The names of all points as they are searched. */
+function lowerNames() {
+  haystack ??= Array.from({ length: count }, (_, point) => nameOf(point).toLowerCase());
+  return haystack;
+}
+
+/** @param {string} text */
+function wholly(text) {
+  const names = lowerNames();
+  const inClass = new Set(classes.filter((number) => classOf(number).toLowerCase() === text || String(number) === text));
+  const predicted = predictions();
+  return Uint8Array.from({ length: count }, (_, point) => {
+    const called = names[point] === text || ids[point].toLowerCase() === text || String(rows[point]) === text;
+    const tagged = tagsOf(point).toLowerCase().split(",").some((tag) => tag.trim() === text);
+    return Number(called || tagged || inClass.has(labels[point]) || inClass.has(predicted[point]));
+  });
+}
+
+/** @param {string} text */
+function partly(text) {
+  const names = lowerNames();
+  const inClass = new Set(classes.filter((number) => classOf(number).toLowerCase().includes(text)));
+  const predicted = predictions();
+  return Uint8Array.from({ length: count }, (_, point) => {
+    const named = names[point].includes(text) || ids[point].toLowerCase().startsWith(text) || tagsOf(point).toLowerCase().includes(text);
+    return Number(named || inClass.has(labels[point]) || inClass.has(predicted[point]));
+  });
+}
+
+/** What the text to find was looked for in, as a sentence; empty where none is. */
+export function searched() {
+  if (!foundAs) return "";
+  if (foundAs === "whole") return "Found as a whole name, id, row, class (label or prediction) or tag.";
+  return "No whole name, id, row, class or tag is this: found inside names, classes and tags, and where ids begin.";
 }
 
 function sort() {
@@ -199,14 +225,14 @@ function sortValues() {
 }
 
 /**
- * Whether all filters but those of one view select a point: the groups, the classes (which show every group), what
- * changed, the range of a field, or no view.
+ * Whether all filters but that of one view select a point: the groups, the classes, what changed, the range of a field, or
+ * no view.
  * @param {number} point
- * @param {"group" | "classes" | "changed" | "none" | { range: string }} view
+ * @param {"group" | "class" | "changed" | "none" | { range: string }} view
  */
 export function selectedBut(point, view) {
   if (typeof view === "object") return !outside[point] && missed[point] === Number(misses(view.range, point));
-  const own = { group: GROUP, classes: CLASS | GROUP, changed: CHANGED, none: 0 }[view];
+  const own = { group: GROUP, class: CLASS, changed: CHANGED, none: 0 }[view];
   return (outside[point] & ~own) === 0 && !missed[point];
 }
 

@@ -1,19 +1,29 @@
 // @ts-check
 /** What the reader has chosen: every view reads it, every gesture writes it, and the address keeps it. */
 
-import { classes, columns, count, ownLimit, spokesman } from "./data.js";
+import { classes, columns, count, ownLimit, runs, spokesman } from "./data.js";
 import { fieldBy, fields } from "./fields.js";
 
 export const KINDS = ["right", "wrong", "no label"];
+
+/**
+ * What can change from this run to another: what was and what is now, each as a state or, of a kind, right or wrong.
+ * @typedef {{name: string, before: string[], after: string[]}} Change
+ */
+
+/** @type {Change[]} */
 export const CHANGES = [
-  "held, now breaks",
-  "held, now undecided",
-  "undecided, now breaks",
-  "broke, now holds",
-  "broke, now undecided",
-  "undecided, now holds",
-  "right, now wrong",
-  "wrong, now right",
+  { name: "no longer holds", before: ["holds"], after: ["undecided", "breaks"] },
+  { name: "now breaks", before: ["holds", "undecided"], after: ["breaks"] },
+  { name: "now holds", before: ["undecided", "breaks"], after: ["holds"] },
+  { name: "held, now breaks", before: ["holds"], after: ["breaks"] },
+  { name: "held, now undecided", before: ["holds"], after: ["undecided"] },
+  { name: "was undecided, now breaks", before: ["undecided"], after: ["breaks"] },
+  { name: "broke, now holds", before: ["breaks"], after: ["holds"] },
+  { name: "broke, now undecided", before: ["breaks"], after: ["undecided"] },
+  { name: "was undecided, now holds", before: ["undecided"], after: ["holds"] },
+  { name: "right, now wrong", before: ["right"], after: ["wrong"] },
+  { name: "wrong, now right", before: ["wrong"], after: ["right"] },
 ];
 export const STATES = ["holds", "undecided", "breaks", "failed", "absent", "unjudged"];
 
@@ -23,7 +33,8 @@ export const STATES = ["holds", "undecided", "breaks", "failed", "absent", "unju
  * @property {number} limit a prediction holds where it is kept with this probability or more
  * @property {string} kind one of `KINDS`; empty for all
  * @property {string} state one of `STATES`; empty for all
- * @property {string} changed one of `CHANGES`, from this run to the chosen one; empty for all
+ * @property {string} changed the name of one of `CHANGES`, from this run to the other one; empty for all
+ * @property {number} against the run that this one is compared with while this one is on show; 0 where there is none
  * @property {number} inClass -1 for all
  * @property {Record<string, [number, number]>} ranges of fields, by their keys
  * @property {string} find
@@ -34,7 +45,7 @@ export const STATES = ["holds", "undecided", "breaks", "failed", "absent", "unju
  * @property {string} up that of its vertical axis
  */
 
-const ofNetwork = fields.find((field) => field.column.probability && field.column.sigma === null);
+const withoutNoise = fields.find((field) => field.column.probability && field.column.sigma === null);
 const other = fields.find((field) => field.column.place !== spokesman);
 
 /** @returns {State} */
@@ -46,13 +57,14 @@ function initial() {
     kind: "",
     state: "",
     changed: "",
+    against: Math.min(1, runs.length - 1),
     inClass: -1,
     ranges: {},
     find: "",
     sort: `s${spokesman}`,
     down: fields[spokesman].safer !== "higher",
     point: -1,
-    across: (by.sigma === null && by.probability ? other : (ofNetwork ?? other))?.key ?? `s${spokesman}`,
+    across: (by.sigma === null && by.probability ? other : (withoutNoise ?? other))?.key ?? `s${spokesman}`,
     up: `s${spokesman}`,
   };
 }
@@ -100,7 +112,7 @@ export function clear() {
 function address() {
   const first = initial();
   const words = new URLSearchParams();
-  for (const name of /** @type {const} */ (["by", "limit", "kind", "state", "changed", "find", "sort", "down", "point", "across", "up"])) {
+  for (const name of /** @type {const} */ (["by", "limit", "kind", "state", "changed", "against", "find", "sort", "down", "point", "across", "up"])) {
     if (state[name] !== first[name]) words.set(name, String(state[name]));
   }
   if (state.inClass >= 0) words.set("class", String(state.inClass));
@@ -130,7 +142,9 @@ function read(hash) {
   const stateName = words.get("state");
   if (stateName && STATES.includes(stateName)) found.state = stateName;
   const changed = words.get("changed");
-  if (changed && CHANGES.includes(changed)) found.changed = changed;
+  if (changed && CHANGES.some(({ name }) => name === changed)) found.changed = changed;
+  const against = whole(words.get("against"), runs.length);
+  if (against) found.against = against;
   if (words.has("find")) found.find = /** @type {string} */ (words.get("find")).slice(0, 200);
   if (words.has("down")) found.down = words.get("down") === "true";
   const sort = words.get("sort");

@@ -1,0 +1,109 @@
+"""The names of a model's classes, out of a file; labels of data with names of their own are mapped into them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from brittle.data.files import path_text
+from brittle.data.points import Batch, Points
+from brittle.errors import ParameterError, listed
+
+MOST_BYTES = 1 << 22
+"""A longer file holds no names of classes."""
+
+SHOWN = 3
+"""Names that a message shows."""
+
+
+@dataclass(frozen=True)
+class NamedPoints:
+    """Other points, whose labels are places among other names.
+
+    Attributes:
+        points: the points.
+        class_names: names of the model's classes, in the order of its outputs.
+        places: for each label of `points` the place of its name among these; None where the labels stay.
+    """
+
+    points: Points
+    class_names: tuple[str, ...]
+    places: tuple[int, ...] | None
+
+    @property
+    def labels(self) -> Sequence[int] | None:
+        """Class index of every point, or None."""
+        return _mapped(self.points.labels, self.places)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Where the points come from."""
+        return self.points.provenance
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def batches(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
+        """The points of the rows `start` up to `stop` (all others) in their order, `size` at a time."""
+        for batch in self.points.batches(size, start, stop):
+            labels = _mapped(batch.labels, self.places)
+            yield replace(batch, labels=None if labels is None else tuple(labels))
+
+
+def name_classes(points: Points, names: Sequence[str]) -> NamedPoints:
+    """`points` under the names of the model's classes, in the order of its outputs.
+
+    Labels of data that name their classes, as folders do, become the places of these names among `names`; other labels
+    are class indices already, and stay.
+
+    Raises:
+        ParameterError: a name of the data is not among `names`, or two of these are equal.
+    """
+    own, known = points.class_names, tuple(names)
+    if not known or not all(isinstance(name, str) and name for name in known) or len(set(known)) < len(known):
+        raise ParameterError("class_names", f"expected names of classes, each once; found {known!r:.80}")
+    if own is None or points.labels is None:
+        return NamedPoints(points, known, None)
+    missing = [name for name in own if name not in known]
+    if missing:
+        some = (listed([f"{name!r:.40}" for name in few], SHOWN) for few in (missing, known))
+        raise ParameterError(
+            "class_names",
+            f"{len(missing)} of the {len(own)} classes of the data are not among the {len(known)} names that were "
+            f"given: {next(some)}; these are {next(some)}: rename the classes of the data or the names",
+        )
+    return NamedPoints(points, known, tuple(map(known.index, own)))
+
+
+def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """The names in a text file, one a line, in the order of the model's outputs.
+
+    Raises:
+        ParameterError: the file cannot be read, is no text in UTF-8, or has an empty line or a name twice.
+    """
+    where = f"{path_text(path)} (--class-names)"
+    try:
+        if Path(path).stat().st_size > MOST_BYTES:
+            raise ParameterError("class_names", f"{where} has more than {MOST_BYTES:,} bytes; give one name a line")
+        names = [line.strip() for line in Path(path).read_text(encoding="utf-8-sig").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ParameterError("class_names", f"{where} cannot be read as text in UTF-8: {error}") from error
+    seen: dict[str, int] = {}
+    for line, name in enumerate(names, start=1):
+        if not name or name in seen:
+            found = f"the name {name!r:.40} of line {seen[name]} again" if name else "no name"
+            raise ParameterError("class_names", f"line {line} of {where} has {found}; give each class once, one a line")
+        seen[name] = line
+    if not names:
+        raise ParameterError("class_names", f"{where} is empty; give one name a line")
+    return tuple(names)
+
+
+def _mapped(labels: Sequence[int] | None, places: tuple[int, ...] | None) -> Sequence[int] | None:
+    """Labels as places among other names; one that names no class stays outside all."""
+    if labels is None or places is None:
+        return labels
+    return tuple(places[label] if 0 <= label < len(places) else -1 for label in labels)

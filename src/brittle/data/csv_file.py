@@ -1,0 +1,142 @@
+"""Tables of features in text files: comma-, semicolon- or tab-separated."""
+
+from __future__ import annotations
+
+import csv
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from brittle.data.files import file_digest, path_text
+from brittle.data.listed import ListedPoints
+from brittle.data.options import ReadingOptions
+from brittle.data.tabular import LABEL_NAMES, MISSING, Cells, Roles, bad_cell, find_roles, table_points
+from brittle.errors import DataError, ParameterError
+
+SUFFIXES = (".csv", ".tsv")
+"""What such files end in."""
+
+Line = tuple[int, list[str]]
+"""The number of a line of the file, from 1 on, and the cells of the row that ends there."""
+
+
+def is_csv(path: Path) -> bool:
+    """Whether `path` is such a file."""
+    return path.is_file() and path.suffix.lower() in SUFFIXES
+
+
+def read_csv(path: Path, options: ReadingOptions) -> ListedPoints:
+    """The rows of a table in UTF-8; cells are separated by commas, by semicolons where the first line has no comma, and
+    in a `.tsv` file by tabs. Empty lines are left out.
+
+    The first row names the columns where it says `options.label_column` or one of `LABEL_NAMES`, or where none of its
+    cells is a number; `options.header` says it outright, and must where the row begins with 0, 1, 2, ...
+
+    Raises:
+        DataError: the file is no such table, or a cell is missing or no number; row, line and column are named.
+        ParameterError: there is no such column of labels, or several may be it.
+    """
+    where = path_text(path)
+    if options.split is not None:
+        raise DataError("split_missing", f"{where} is one table and has no splits; leave out --split")
+    lines = _lines(path, where)
+    first = next(lines, None)
+    if first is None:
+        raise DataError("empty_dataset", f"{where} holds no rows; expected at least 1")
+    named = _is_header(first[1], options, where)
+    names = [cell.strip() for cell in first[1]] if named else None
+    roles = find_roles(names, len(first[1]), options.label_column, where)
+    cells = _cells(lines if named else _with_first(first, lines), roles, len(first[1]), where)
+    return table_points(cells, roles, where, options, {"format": "table", "path": where, "sha256": file_digest(path)})
+
+
+def _lines(path: Path, where: str) -> Iterator[Line]:
+    """The rows of the file that hold anything."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            start = file.readline()
+            file.seek(0)
+            comma = ";" if ";" in start and "," not in start else ","
+            rows = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else comma, strict=True)
+            for row in rows:
+                if row:
+                    yield rows.line_num, row
+    except (csv.Error, UnicodeDecodeError, OSError) as error:
+        raise DataError("corrupt", f"{where} is not a readable table in UTF-8: {error}") from error
+
+
+def _with_first(first: Line, rest: Iterator[Line]) -> Iterator[Line]:
+    yield first
+    yield from rest
+
+
+def _is_header(row: Sequence[str], options: ReadingOptions, where: str) -> bool:
+    if options.header is not None:
+        return options.header
+    names = [cell.strip() for cell in row]
+    if options.label_column in names and not _is_number(options.label_column or ""):
+        return True
+    if any(name.lower() in LABEL_NAMES for name in names):
+        return True
+    numbers = [name for name in names if _is_number(name)]
+    if len(numbers) > 1 and numbers == [str(place) for place in range(len(numbers))]:
+        raise ParameterError(
+            "header",
+            f"the first row of {where} begins with {', '.join(names[:3])}, which may be names of columns or values; "
+            "say --header yes or --header no (header=True, header=False)",
+        )
+    return not numbers
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return cell.strip().lower() in MISSING - {""}
+    return True
+
+
+def _cells(lines: Iterator[Line], roles: Roles, width: int, where: str) -> Cells:
+    """What the rows hold; only features are numbers yet."""
+    numbers, ends = array("d"), array("q")
+    labels: list[str] = []
+    ids: list[str] = []
+
+    def place(row: int) -> str:
+        return f"row {row} (line {ends[row]})"
+
+    for row, (end, cells) in enumerate(lines):
+        ends.append(end)
+        if len(cells) != width:
+            raise DataError(
+                "table_columns",
+                f"{place(row)} of {where} has {len(cells)} cells and the first row {width}; mend the row",
+            )
+        numbers.extend(_numbers([cells[at] for at in roles.features], place(row), roles, where))
+        if roles.label is not None:
+            labels.append(cells[roles.label])
+        if roles.id is not None:
+            ids.append(cells[roles.id].strip())
+    features = np.array(numbers).reshape(-1, len(roles.features))
+    return Cells(features, None if roles.label is None else labels, None if roles.id is None else ids, place)
+
+
+def _numbers(cells: Sequence[str], place: str, roles: Roles, where: str) -> list[float]:
+    """The features of a row."""
+    try:
+        if not any("_" in cell for cell in cells):  # Python reads 1_000 as 1000
+            return list(map(float, cells))
+    except ValueError:
+        pass
+    odd = next(at for at, cell in enumerate(cells) if "_" in cell or not _is_float(cell))
+    raise bad_cell(place, roles.name(roles.features[odd]), where, cells[odd])
+
+
+def _is_float(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,59 @@
+"""Encoded images of several sizes, brought to one: resized, and cut out of the middle, as torchvision does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PIL import Image
+
+Size = tuple[int, int]
+"""Width and height in pixels, as Pillow has them."""
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How an image is brought to the size that the model takes: first resized, then cut.
+
+    The numbers are those of `torchvision.transforms.Resize` and `CenterCrop` on images of Pillow, bilinear with
+    antialiasing; parts beyond an image are not made up, so one that is smaller than the crop cannot be cut.
+
+    Attributes:
+        resize: `(height, width)`, or the shorter side alone, `(side,)`, which keeps the shape; None leaves the size.
+        crop: `(height, width)` of the middle that is kept; None keeps all.
+    """
+
+    resize: tuple[int, ...] | None = None
+    crop: tuple[int, ...] | None = None
+
+    def resized(self, size: Size) -> Size:
+        """The size of an image of `size` after it was resized."""
+        if self.resize is None:
+            return size
+        if len(self.resize) == 2:
+            return self.resize[1], self.resize[0]
+        (side,) = self.resize
+        width, height = size
+        return (side, int(side * height / width)) if width <= height else (int(side * width / height), side)
+
+    def size(self, size: Size) -> Size:
+        """The size of an image of `size` after all."""
+        return self.resized(size) if self.crop is None else (self.crop[1], self.crop[0])
+
+    def holds(self, size: Size) -> bool:
+        """Whether an image of `size` is large enough to be cut."""
+        width, height = self.resized(size)
+        return self.crop is None or (self.crop[0] <= height and self.crop[1] <= width)
+
+    def apply(self, image: Image.Image) -> Image.Image:
+        """An image that is large enough, after all."""
+        if self.resized(image.size) != image.size:
+            image = image.resize(self.resized(image.size), Image.Resampling.BILINEAR)
+        if self.crop is None:
+            return image
+        height, width = self.crop
+        left, top = round((image.width - width) / 2.0), round((image.height - height) / 2.0)
+        return image.crop((left, top, left + width, top + height))
+
+
+UNFITTED = Fitting()
+"""Leaves an image as it is."""

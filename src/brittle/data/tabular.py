@@ -1,0 +1,221 @@
+"""Tables of features: which column holds the labels, and the points that its rows are."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from brittle.data.arrays import list_points, named_features
+from brittle.data.listed import ListedPoints
+from brittle.data.options import ReadingOptions
+from brittle.errors import DataError, ParameterError, listed
+
+LABEL_NAMES = ("label", "labels", "target", "targets", "class", "y")
+"""A column that is called so holds the labels, if it is the only one and no other is named; case does not matter."""
+
+ID_NAME = "id"
+"""A column that is called so holds the ids; case does not matter."""
+
+INDEX_NAME = re.compile(r"(unnamed: \d+|__index_level_\d+__)?", re.IGNORECASE)
+"""What pandas calls the column of its index."""
+
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+"""Cells of text that stand for no value; case does not matter."""
+
+SHOWN = 8
+"""Columns that a message names."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a table are.
+
+    Attributes:
+        names: of the columns; None where the table has no header.
+        label: place of the labels, or None.
+        id: place of the ids, or None.
+        features: places of all others.
+    """
+
+    names: tuple[str, ...] | None
+    label: int | None
+    id: int | None
+    features: tuple[int, ...]
+
+    def name(self, place: int) -> str:
+        """A column as messages and the record call it: by its name, else by its place."""
+        return str(place) if self.names is None else self.names[place]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What the rows of a table hold.
+
+    Attributes:
+        features: `[N, D]`, float64; NaN where there is no value.
+        labels: text, numbers or None for each row, or None where no column holds labels.
+        ids: of each row, or None.
+        place: where a row stands, in words.
+    """
+
+    features: np.ndarray
+    labels: Sequence[Any] | None
+    ids: Sequence[str] | None
+    place: Callable[[int], str]
+
+
+def find_roles(names: Sequence[str] | None, width: int, label_column: str | None, where: str) -> Roles:
+    """What each of the columns is.
+
+    Args:
+        names: of the columns, or None.
+        width: how many there are.
+        label_column: the name or the place of the labels, the last one being -1; None looks for `LABEL_NAMES`.
+        where: what to call the table.
+
+    Raises:
+        ParameterError: there is no such column, or several that may hold the labels.
+        DataError: two columns share a name, one is an index or has none, or none is left for features.
+    """
+    if names is not None:
+        _check_names(names, where)
+    label = _label_place(names, width, label_column, where)
+    own = None if names is None else next((at for at, one in enumerate(names) if one.lower() == ID_NAME), None)
+    ids = None if own == label else own
+    features = tuple(place for place in range(width) if place not in (label, ids))
+    if not features:
+        raise DataError(
+            "table_columns", f"{where} has no column of features besides labels and ids; expected at least 1"
+        )
+    return Roles(None if names is None else tuple(names), label, ids, features)
+
+
+def table_points(
+    cells: Cells, roles: Roles, where: str, options: ReadingOptions, provenance: dict[str, Any]
+) -> ListedPoints:
+    """The points that the rows of a table are, the first `options.limit` of them.
+
+    Raises:
+        DataError: there are no rows, or a feature or label is missing or of another kind.
+    """
+    if not len(cells.features):
+        raise DataError("empty_dataset", f"{where} holds no rows; expected at least 1")
+    _check_features(cells, roles, where)
+    labels, class_names = (None, None) if roles.label is None else _classes(cells, roles, where)
+    kept = slice(options.limit)
+    inputs = torch.from_numpy(np.ascontiguousarray(cells.features[kept]))
+    ids = [str(row) for row in range(len(inputs))] if cells.ids is None else cells.ids[kept]
+    named = None if roles.names is None else np.array([roles.names[place] for place in roles.features])
+    known = {
+        "split": options.split,
+        "points": len(inputs),
+        "limit": options.limit,
+        "label_column": None if roles.label is None else roles.name(roles.label),
+        "columns": [roles.name(place) for place in (roles.label, roles.id) if place is not None],
+    }
+    provenance = known | provenance | named_features(named, f"the header of {where}", inputs)
+    return list_points(inputs, None if labels is None else labels[kept], tuple(ids), class_names, options, provenance)
+
+
+def bad_cell(place: str, name: str, where: str, seen: Any) -> DataError:
+    """The error for a feature that is no number, or that is not there."""
+    at = f"{place}, column {name!r:.60} of {where}"
+    if seen is None or str(seen).strip().lower() in MISSING:
+        return DataError("feature_missing", f"{at} holds no value; fill it, or leave the row or the column out")
+    return DataError(
+        "feature_text",
+        f"{at} holds {seen!r:.60}, which is no number; write text as numbers first (such as one column of 0 and 1 for "
+        "each value), leave the column out, or name it with --label-column (label_column=) if it holds the labels",
+    )
+
+
+def _check_names(names: Sequence[str], where: str) -> None:
+    index = next((place for place, name in enumerate(names) if INDEX_NAME.fullmatch(name)), None)
+    if index is not None:
+        called = f"is called {names[index]!r}" if names[index] else "has no name"
+        raise DataError(
+            "table_columns",
+            f"column {index} of {where} {called}, as the index that pandas writes; write the table without it "
+            "(index=False), or give it a name",
+        )
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise DataError("table_columns", f"{where} has two columns called {twice!r:.60}; give each a name of its own")
+
+
+def _label_place(names: Sequence[str] | None, width: int, asked: str | None, where: str) -> int | None:
+    """The place of the labels, or None."""
+    if asked is not None:
+        if names is not None and asked in names:
+            return names.index(asked)
+        if re.fullmatch(r"-?\d{1,6}", asked) and -width <= int(asked) < width:
+            return int(asked) % width
+        there = f"it has {width} without a header" if names is None else f"it has {listed(list(names), SHOWN)}"
+        raise ParameterError(
+            "label_column", f"{where} has no column {asked!r:.60}; {there}: name one, or give its place from 0 on"
+        )
+    found = [place for place, name in enumerate(names or ()) if name.lower() in LABEL_NAMES]
+    if len(found) > 1:
+        both = " and ".join(repr((names or ())[place]) for place in found)
+        raise ParameterError(
+            "label_column", f"{where} has the columns {both}; name the one with the labels (--label-column)"
+        )
+    return found[0] if found else None
+
+
+def _check_features(cells: Cells, roles: Roles, where: str) -> None:
+    missing = np.argwhere(np.isnan(cells.features))
+    if len(missing):
+        row, place = map(int, missing[0])
+        raise bad_cell(cells.place(row), roles.name(roles.features[place]), where, None)
+
+
+def _classes(cells: Cells, roles: Roles, where: str) -> tuple[tuple[int, ...], tuple[str, ...] | None]:
+    """The class index of each row, and the names of the classes where labels are text: sorted, as Python sorts text."""
+    labels = [_label(one) for one in cells.labels or ()]
+    name = f"{roles.name(roles.label or 0)!r:.60} in {where}"
+    missing = next((row for row, label in enumerate(labels) if label is None), None)
+    if missing is not None:
+        raise DataError(
+            "label_null", f"{cells.place(missing)} of the label column {name} is empty; label all rows or none"
+        )
+    texts = [isinstance(label, str) for label in labels]
+    if all(texts):
+        names = sorted(set(labels))
+        index = {label: number for number, label in enumerate(names)}
+        return tuple(index[label] for label in labels), tuple(names)
+    if any(texts):
+        text, number = texts.index(True), texts.index(False)
+        raise DataError(
+            "label_dtype",
+            f"the label column {name} holds text and numbers: {labels[text]!r:.60} in {cells.place(text)}, "
+            f"{labels[number]:g} in {cells.place(number)}; write all as one, and say with --header (header=) whether "
+            "the first row names the columns",
+        )
+    odd = next((row for row, label in enumerate(labels) if label != math.floor(label)), None)
+    if odd is not None:
+        raise DataError(
+            "label_dtype",
+            f"{cells.place(odd)} of the label column {name} holds {labels[odd]:g}; class indices are whole numbers: "
+            "name the column of the labels with --label-column (label_column=)",
+        )
+    return tuple(map(int, labels)), None
+
+
+def _label(value: Any) -> Any:
+    """A label as text or as a finite number; None where there is none."""
+    if isinstance(value, str):
+        text = value.strip()
+        try:
+            value = None if "_" in text else float(text)
+        except ValueError:
+            value = None
+        if value is None or math.isinf(value):
+            return text or None
+    return None if value is None or not math.isfinite(value) else value

@@ -1,0 +1,176 @@
+"""How one goes about the page: by keys, by clicks and taps, and what is brought into view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.browser import VIEWS, Opened, View, opened
+from helpers.gestures import POINTS, count, drag
+from playwright.sync_api import Browser
+
+from brittle.store.table import Table
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+def test_keys_alone_go_from_the_top_to_a_card_and_back(page: Opened) -> None:
+    for _ in range(80):
+        page.page.keyboard.press("Tab")
+        if page.page.evaluate("document.activeElement.id") == "rows":
+            break
+    assert page.page.evaluate("document.activeElement.id") == "rows"
+    names = [page.page.locator("#rows .row .name").nth(place).inner_text() for place in range(3)]
+    page.page.keyboard.press("ArrowDown")
+    page.page.keyboard.press("ArrowDown")
+    assert page.page.locator("#card h3").inner_text() == names[1]
+    page.page.keyboard.press("End")
+    page.page.keyboard.press("ArrowDown")
+    assert page.page.locator("#card .walk").inner_text().split(" of ")[0].split()[-1] == str(POINTS)
+    page.page.keyboard.press("Home")
+    page.page.keyboard.press("Enter")
+    assert page.page.evaluate("document.activeElement.id") == "card"
+    assert page.page.locator("#card h3").inner_text() == names[0]
+    page.page.keyboard.press("Escape")
+    assert page.page.evaluate("document.activeElement.id") == "rows"
+
+
+def test_a_click_in_the_plot_opens_the_nearest_point(page: Opened, frame: pd.DataFrame, table: Table) -> None:
+    """At the place of a point that stands alone; both axes give every edge of the tail the same room."""
+    edges = [0, 1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1]
+    doubt = next(one for one in table.columns if one.score == "softmax").value
+    across, up = (np.interp(one, edges, np.linspace(0, 1, len(edges))) for one in (doubt, frame["flip"]))
+    spots = np.stack([1 - across, up], axis=1)
+    apart = np.linalg.norm(spots[:, None] - spots[None], axis=2) + np.eye(POINTS)
+    apart[np.isnan(apart)] = 1.0
+    lonely = np.where(np.isnan(spots).any(axis=1), 0.0, apart.min(axis=1))
+    point = int(lonely.argmax())
+    assert lonely[point] > 0.03
+    drag(page, page.page.locator("#scatter"), tuple(spots[point]), tuple(spots[point]))
+    assert page.page.locator("#card h3").inner_text() == frame["name"].iloc[point]
+
+
+PHONE, DESK = VIEWS["phone"], View(1280, 900)
+
+
+def seen(page: Opened, part: str) -> bool:
+    """Whether the start of a part of the page lies inside the window, clear of what covers its top, with room below."""
+    return page.page.locator(part).evaluate(
+        """(part) => {
+          const { top } = part.getBoundingClientRect();
+          const cover = document.getElementById("selected").getBoundingClientRect();
+          return top >= Math.max(cover.bottom, 0) - 1 && top < innerHeight - 100;
+        }"""
+    )
+
+
+def focused(page: Opened) -> str:
+    return page.page.evaluate("document.activeElement.id")
+
+
+@pytest.fixture
+def phone(browser: Browser, place: Path) -> Iterator[Opened]:
+    with opened(browser, place, PHONE) as found:
+        yield found
+        assert found.said == []
+
+
+TILE = "#overview .groups button:has-text('right, breaks (')"
+CLASS = "#overview .bars button:has-text('deer')"
+
+
+@pytest.mark.parametrize("button", [TILE, CLASS, "#overview .steps button"])
+def test_on_a_phone_what_is_selected_on_the_first_screen_is_shown(phone: Opened, button: str) -> None:
+    assert not seen(phone, "#list")
+    phone.page.locator(button).first.tap()
+    assert seen(phone, "#list")
+    assert focused(phone) == "rows"
+    assert count(phone) < POINTS
+
+
+def test_on_a_phone_a_point_of_the_list_shows_its_card_and_closing_it_the_list(phone: Opened) -> None:
+    phone.page.locator("#list").scroll_into_view_if_needed()
+    phone.page.locator("#rows .row").nth(1).tap()
+    assert seen(phone, "#card")
+    assert focused(phone) == "card"
+    phone.page.locator("#card button", has_text="Close").tap()
+    assert seen(phone, "#list")
+    assert focused(phone) == "rows"
+
+
+def test_on_a_phone_a_point_of_the_plot_shows_its_card(phone: Opened, frame: pd.DataFrame) -> None:
+    phone.page.locator("#filter-by").select_option(index=0)
+    lonely = phone.page.locator("#rows .row").first.get_attribute("id")
+    assert lonely is not None
+    phone.page.evaluate("(point) => { location.hash = `point=${point}`; }", lonely.removeprefix("row"))
+    ring = phone.page.locator("#scatter").evaluate(MIDDLE_OF_RING)
+    phone.page.evaluate("location.hash = ''")
+    phone.page.locator("#card h3").wait_for(state="detached")
+    drag(phone, phone.page.locator("#scatter"), tuple(ring), tuple(ring))
+    assert phone.page.locator("#card h3").inner_text() in set(frame["name"])
+    assert seen(phone, "#card")
+    assert focused(phone) == "card"
+
+
+MIDDLE_OF_RING = """(canvas) => {
+  const ring = document.getElementById("ring");
+  const { data, width, height } = ring.getContext("2d").getImageData(0, 0, ring.width, ring.height);
+  let [x, y, sum] = [0, 0, 0];
+  for (let place = 3; place < data.length; place += 4) {
+    x += data[place] * (((place - 3) / 4) % width);
+    y += data[place] * Math.floor((place - 3) / 4 / width);
+    sum += data[place];
+  }
+  const sharp = width / canvas.getBoundingClientRect().width;
+  const { width: wide, height: high } = canvas.getBoundingClientRect();
+  return [(x / sum / sharp - 56) / (wide - 68), (high - 40 - y / sum / sharp) / (high - 64)];
+}"""
+
+
+def test_on_a_desk_the_selection_is_shown_and_a_card_that_is_seen_moves_nothing(browser: Browser, place: Path) -> None:
+    with opened(browser, place, DESK) as page:
+        page.page.locator(TILE).click()
+        assert page.page.locator("#selected").evaluate("(part) => Math.abs(part.getBoundingClientRect().top) < 2")
+        page.page.locator("#list").scroll_into_view_if_needed()
+        page.page.evaluate("document.getElementById('list').scrollIntoView()")
+        before = page.page.evaluate("scrollY")
+        page.page.locator("#rows .row").nth(2).click()
+        assert page.page.evaluate("scrollY") == before
+        assert focused(page) == "rows"
+
+
+def test_what_is_taken_away_moves_nothing(page: Opened) -> None:
+    page.page.locator(TILE).click()
+    page.page.evaluate("scrollTo(0, 0)")
+    page.page.locator(TILE).click()
+    assert page.page.evaluate("scrollY") == 0
+    assert count(page) == POINTS
+
+
+@pytest.mark.parametrize("still", [True, False])
+def test_the_page_glides_only_where_people_do_not_object(page: Opened, still: bool) -> None:
+    page.page.emulate_media(reduced_motion="reduce" if still else "no-preference")
+    page.page.evaluate(
+        """() => {
+          window.glided = [];
+          Element.prototype.scrollIntoView = function (how) { window.glided.push(how.behavior); };
+        }"""
+    )
+    page.page.locator(TILE).click()
+    assert page.page.evaluate("glided") == (["auto"] if still else ["smooth"])
+
+
+def test_the_focus_stays_on_what_is_drawn_anew(page: Opened) -> None:
+    """By keys alone: a class that is taken away again, the heads of the list, the next point."""
+    page.page.locator(CLASS).press("Enter")
+    page.page.locator(CLASS).press("Enter")
+    assert page.page.evaluate("document.activeElement.innerText") == "deer"
+    head = page.page.locator("#head button").first
+    head.press("Enter")
+    assert page.page.evaluate("document.activeElement.closest('#head') !== null")
+    page.page.locator("#rows .row").first.click()
+    page.page.locator("#card button[aria-label='Next point']").press("Enter")
+    assert page.page.evaluate("document.activeElement.ariaLabel") == "Next point"

@@ -1,0 +1,83 @@
+"""Names of the model's classes: read from a file, and labels of data that name their own are mapped by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.data_files import CLASSES, LABELS, LEVELS, from_folder, from_idx, inputs, only, refused
+from helpers.problems import small_classifier
+
+import brittle
+from brittle.data import choose_points, open_points
+from brittle.data.class_names import name_classes, read_class_names
+from brittle.scores import LogitMargin
+
+OUTPUTS = ("cow", "dog", "ant", "bee")
+
+
+def test_labels_are_mapped_by_name(tmp_path: Path) -> None:
+    plain = from_folder(tmp_path, LEVELS, LABELS)
+    points = open_points(tmp_path / "images", class_names=OUTPUTS)
+    assert [OUTPUTS[label] for label in points.labels or ()] == [CLASSES[label] for label in LABELS]
+    assert only(points).labels == points.labels
+    assert (points.class_names, only(points).ids, len(points)) == (OUTPUTS, only(plain).ids, len(plain))
+    assert np.array_equal(inputs(points), inputs(plain))
+    some = choose_points(points, only(points).ids[2:4])
+    assert some.labels == only(some).labels == (points.labels or ())[2:4]
+    same = open_points(tmp_path / "images", class_names=CLASSES)
+    assert same.labels == LABELS
+
+
+def test_class_indices_stay(tmp_path: Path) -> None:
+    from_idx(tmp_path, LEVELS, LABELS)
+    points = open_points(tmp_path, class_names=OUTPUTS)
+    assert (points.labels, only(points).labels, points.class_names) == (LABELS, LABELS, OUTPUTS)
+
+
+@pytest.mark.parametrize(
+    ("names", "match"),
+    [
+        (("cow", "dog"), "2 of the 3 classes of the data are not among the 2 names that were given: 'ant', 'bee'"),
+        (("ant", "bee", "cow", "ant"), "each once; found"),
+        ((), "expected names of classes"),
+    ],
+)
+def test_names_that_lack_one_of_the_data(names: tuple[str, ...], match: str, tmp_path: Path) -> None:
+    points = from_folder(tmp_path, LEVELS, LABELS)
+    refused("class_names", match, name_classes, points, names)
+
+
+def test_a_file_of_names(tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_text("\ufeffcow\r\n green dog \nänt\n", encoding="utf-8")
+    assert read_class_names(tmp_path / "names.txt") == ("cow", "green dog", "änt")
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        (b"cow\n\nant\n", "line 2 of .*names.txt .--class-names. has no name"),
+        (b"cow\nant\ncow\n", "line 3 of .* has the name 'cow' of line 1 again"),
+        (b"", "is empty; give one name a line"),
+        (b"\xff\xfe\n", "cannot be read as text in UTF-8"),
+        (b"a" * (1 << 22) + b"\n", "has more than 4,194,304 bytes"),
+    ],
+    ids=range(5),
+)
+def test_a_file_of_another_form(content: bytes, match: str, tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_bytes(content)
+    refused("class_names", match, read_class_names, tmp_path / "names.txt")
+    refused("class_names", "cannot be read", read_class_names, tmp_path / "none.txt")
+
+
+def test_another_number_of_classes_is_noted_until_they_are_named(tmp_path: Path) -> None:
+    levels = np.random.default_rng(0).integers(0, 256, (7, 1, 6, 6), dtype=np.uint8)
+    points = from_folder(tmp_path, levels, LABELS)
+    record = brittle.score(small_classifier(), points, [LogitMargin()]).record
+    (note,) = (one.sentence for one in record.warnings if one.code == "class_count")
+    assert "the data name 3 classes ('ant', 'bee', 'cow') and the model has 4 outputs" in note
+    named = open_points(tmp_path / "images", class_names=OUTPUTS)
+    record = brittle.score(small_classifier(), named, [LogitMargin()]).record
+    assert record.data.class_names == OUTPUTS
+    assert "class_count" not in [one.code for one in record.warnings]

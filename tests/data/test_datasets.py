@@ -1,0 +1,199 @@
+"""Data sets and loaders of PyTorch: the points of their arrays, read once and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.data_files import only, refused
+from helpers.problems import inputs, small_classifier
+from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, Subset, TensorDataset
+
+import brittle
+from brittle.data import array_points, dataset_points
+from brittle.data.datasets import INPUT_KEYS, LABEL_KEYS
+from brittle.scores import Moments
+
+COUNT = 10
+X, Y = inputs(COUNT), torch.arange(COUNT) % 4
+
+
+class Items(Dataset[Any]):
+    """A map-style data set of these items, which counts how often each is read."""
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+        self.read: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, place: int) -> Any:
+        self.read.append(place)
+        item = self.items[place]
+        if isinstance(item, Exception):
+            raise item
+        return item
+
+
+class Stream(IterableDataset[Any]):
+    """An iterable data set of these items."""
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.items)
+
+
+class Endless(IterableDataset[Any]):
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            yield torch.zeros(3)
+
+
+PAIRS = list(zip(X, Y.tolist(), strict=True))
+SOURCES: dict[str, Callable[[], Any]] = {
+    "TensorDataset": lambda: TensorDataset(X, Y),
+    "items": lambda: Items(PAIRS),
+    "lists": lambda: Items([list(pair) for pair in PAIRS]),
+    "NumPy": lambda: Items([(x.numpy(), np.int64(y)) for x, y in PAIRS]),
+    "more than two": lambda: Items([(x, y, "path") for x, y in PAIRS]),
+    "dictionaries": lambda: Items([{"label": y, "image": x, "path": "p"} for x, y in PAIRS]),
+    "a stream": lambda: Stream(PAIRS),
+    "a part": lambda: Subset(TensorDataset(X.flip(0), Y.flip(0)), range(COUNT - 1, -1, -1)),
+    "a loader": lambda: DataLoader(TensorDataset(X, Y), batch_size=3),
+    "a loader of one batch": lambda: DataLoader(TensorDataset(X, Y), batch_size=64),
+    "a loader of dictionaries": lambda: DataLoader(Items([{"pixel_values": x, "labels": y} for x, y in PAIRS]), 4),
+    "a loader of a stream": lambda: DataLoader(Stream(PAIRS), batch_size=4),
+    "a loader without batches": lambda: DataLoader(TensorDataset(X, Y), batch_size=None),
+}
+each = pytest.mark.parametrize("name", SOURCES)
+
+
+@each
+def test_the_points_are_those_of_the_arrays(name: str) -> None:
+    points, expected = dataset_points(SOURCES[name]()), array_points(X, Y)
+    assert points.provenance == expected.provenance
+    batch, truth = only(points), only(expected)
+    assert (batch.ids, batch.labels, batch.rows) == (truth.ids, truth.labels, truth.rows)
+    assert torch.equal(batch.inputs, truth.inputs)
+
+
+@pytest.mark.parametrize("source", [Items(list(X)), TensorDataset(X), Stream(list(X)), DataLoader(TensorDataset(X), 3)])
+def test_labels_may_be_left_out(source: Any) -> None:
+    assert dataset_points(source).provenance == array_points(X).provenance
+
+
+def test_a_run_is_that_over_the_arrays_and_is_resumed(tmp_path: Path) -> None:
+    scores = [Moments(sigma=0.1, draws=4)]
+    over_arrays = brittle.score(small_classifier(), (X, Y), scores)
+    data = Items(PAIRS)
+    for _ in range(2):
+        table = brittle.score(small_classifier(), data, scores, out=tmp_path / "run", resume=True)
+        assert table.scores.equals(over_arrays.scores)
+    assert data.read == 2 * list(range(COUNT))
+    refused(
+        "other_run", "data.sha256", brittle.score, small_classifier(), Items(PAIRS[::-1]), scores,
+        out=tmp_path / "run", resume=True,
+    )  # fmt: skip
+
+
+@each
+def test_a_limit_reads_no_further(name: str) -> None:
+    expected = array_points(X[:5], Y[:5]).provenance
+    assert dataset_points(SOURCES[name](), limit=5).provenance == expected | {"limit": 5}
+
+
+def test_a_limit_ends_a_data_set_without_end() -> None:
+    assert len(dataset_points(Endless(), limit=4)) == 4
+    data = Items(PAIRS)
+    dataset_points(data, limit=3)
+    assert data.read == [0, 1, 2]
+
+
+def test_names_of_classes_are_those_that_torchvision_keeps() -> None:
+    data = Items(PAIRS)
+    data.classes = ["ant", "bee", "cow", "dog"]  # type: ignore[attr-defined]
+    assert dataset_points(data).class_names == dataset_points(DataLoader(data, 4)).class_names
+    assert dataset_points(data).class_names == ("ant", "bee", "cow", "dog")
+    assert dataset_points(data, class_names=list("abcd")).class_names == ("a", "b", "c", "d")
+
+
+def test_pixels_are_mapped_when_told() -> None:
+    levels = torch.arange(24, dtype=torch.uint8).reshape(2, 3, 2, 2)
+    assert torch.equal(only(dataset_points(Items(list(levels)), scale_uint8=True)).inputs, levels.float() / 255)
+    refused("dtype", "use --scale-uint8", dataset_points, Items(list(levels)))
+
+
+@pytest.mark.parametrize(
+    "loader",
+    [
+        DataLoader(TensorDataset(X, Y), 3, shuffle=True),
+        DataLoader(TensorDataset(X, Y), 3, sampler=RandomSampler(TensorDataset(X))),
+        DataLoader(TensorDataset(X, Y), 3, sampler=torch.utils.data.SubsetRandomSampler([0, 1])),
+        DataLoader(TensorDataset(X, Y), 3, sampler=torch.utils.data.WeightedRandomSampler([1.0] * COUNT, 4)),
+        DataLoader(
+            TensorDataset(X, Y),
+            3,
+            sampler=torch.utils.data.DistributedSampler(TensorDataset(X), num_replicas=2, rank=0),
+        ),
+        DataLoader(TensorDataset(X, Y), batch_size=None, shuffle=True),
+    ],
+)
+def test_a_loader_that_shuffles_is_told(loader: Any) -> None:
+    refused("shuffled", "shuffles .* order cannot be repeated .* shuffle=False", dataset_points, loader)
+    refused("shuffled", "shuffles", brittle.score, small_classifier(), loader, [Moments(sigma=0.1)])
+
+
+SMALL, WIDE = torch.zeros(3, 4), torch.zeros(3, 5)
+UNLIKE = [SMALL, SMALL, SMALL, WIDE, torch.zeros(2)]
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "match"),
+    [
+        (Items(UNLIKE), "shape_mixed", r"item 0 has shape \(3, 4\) of float32 and item 3 has shape \(3, 5\) of"),
+        (Stream(UNLIKE), "shape_mixed", r"item 0 has shape \(3, 4\) .* item 3 has shape \(3, 5\)"),
+        (DataLoader(Items(UNLIKE), 2), "shape_mixed", r"item 2 has shape \(3, 4\) and item 3 has shape \(3, 5\)"),
+        (DataLoader(Items(UNLIKE), 3), "shape_mixed", r"item 3 has shape \(3, 5\) and item 4 has shape \(2\)"),
+        (DataLoader(Items(UNLIKE[:4]), 3), "shape_mixed", r"item 0 has shape \(3, 4\) .* item 3 has shape \(3, 5\)"),
+        (Items([SMALL, SMALL.double()]), "shape_mixed", "item 0 .* of float32 and item 1 .* of float64"),
+        (Items([]), "empty_dataset", "the data set Items holds no items"),
+        (Items([(SMALL, 1), RuntimeError("no such\nfile")]), "dataset_item", "item 1 of .* RuntimeError: file"),
+        (Items([(SMALL, 1), SMALL]), "label_null", "item 1 has no label and item 0 has one"),
+        (Items([{"pixels": SMALL, "y": 1}]), "dataset_item", "item 0 of .* has the keys pixels, y; call its input x"),
+        (Items([()]), "dataset_item", "item 0 .* is empty"),
+        (Items([("path.png", 1)]), "dataset_item", "item 0 .* holds a str as its input; expected a tensor"),
+        (Items([(np.array(["a"]), 1)]), "dataset_item", "holds an array of <U1 as its input"),
+        (Items([(SMALL, "ant")]), "label_dtype", r"item 0 .* label of type str \('ant'\); expected a class index"),
+        (Items([(SMALL, {"boxes": 1})]), "label_dtype", "label of type dict"),
+        (Items([(SMALL, 0.5)]), "label_dtype", "y has type float64; class indices are whole numbers"),
+        (Items([(SMALL, torch.eye(3)[0])]), "label_dtype", "looks one-hot"),
+        (Items([(SMALL, 1), (SMALL, [1, 2])]), "label_dtype", r"item 0 has a label of shape \(\) and item 1 one of"),
+        (Items([torch.tensor(1.0)]), "shape", "expected .points, ...."),
+        (DataLoader(Items(PAIRS), 4, collate_fn=lambda pairs: (X, Y[:2])), "dataset_item", "batch 0 .* one label for"),
+    ],
+)  # fmt: skip
+def test_items_of_another_form_get_one_sentence(data: Any, code: str, match: str) -> None:
+    refused(code, match, dataset_points, data)
+
+
+def test_a_data_set_without_a_length() -> None:
+    refused("dataset_item", "Dataset has no length; give it __len__", dataset_points, Dataset())
+
+
+@pytest.mark.parametrize("key", INPUT_KEYS)
+@pytest.mark.parametrize("label", LABEL_KEYS)
+def test_dictionaries_may_name_their_parts_so(key: str, label: str) -> None:
+    points = dataset_points(Items([{key: x, label: y} for x, y in PAIRS]))
+    assert points.provenance == array_points(X, Y).provenance
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_below_one(limit: int) -> None:
+    refused("point_count", "at least 1", dataset_points, Items(PAIRS), limit=limit)

@@ -1,0 +1,215 @@
+"""Images of several sizes are brought to one: what is resized, cut and converted, by numbers computed apart."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from helpers.data_files import image_table, inputs, only, refused, save
+from PIL import Image
+from torch import nn
+
+import brittle
+from brittle.data import Points, open_points
+from brittle.estimate import Status
+from brittle.scores import LogitMargin
+
+RNG = np.random.default_rng(0)
+
+
+def picture(height: int, width: int, channels: int = 1) -> np.ndarray:
+    """Levels, `[H, W]` or `[H, W, 3]`."""
+    return RNG.integers(0, 256, (height, width, channels), dtype=np.uint8).squeeze(-1 if channels == 1 else ())
+
+
+def png(levels: np.ndarray) -> bytes:
+    return save(Image.fromarray(levels), "PNG")
+
+
+def in_classes(path: Path, files: list[bytes], **options: Any) -> Points:
+    (path / "images" / "ant").mkdir(parents=True, exist_ok=True)
+    for row, content in enumerate(files):
+        (path / "images" / "ant" / f"{row}.png").write_bytes(content)
+    return open_points(path / "images", **options)
+
+
+def flat(path: Path, files: list[bytes], **options: Any) -> Points:
+    (path / "flat").mkdir(exist_ok=True)
+    for row, content in enumerate(files):
+        (path / "flat" / f"{row}.png").write_bytes(content)
+    return open_points(path / "flat", **options)
+
+
+def in_parquet(path: Path, files: list[bytes], **options: Any) -> Points:
+    pq.write_table(image_table(list(files)), path / "images.parquet")
+    return open_points(path / "images.parquet", **options)
+
+
+each = pytest.mark.parametrize("reader", [in_classes, flat, in_parquet], ids=lambda reader: reader.__name__)
+
+
+def triangles(size: int, wanted: int) -> np.ndarray:
+    """Weights `[wanted, size]` of a triangle around the middle of each new pixel, two pixels wide at least."""
+    scale = size / wanted
+    reach = max(scale, 1.0)
+    middles = (np.arange(wanted) + 0.5) * scale
+    weights = np.maximum(0, 1 - np.abs(np.arange(size) + 0.5 - middles[:, None]) / reach)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+@each
+@pytest.mark.parametrize("wanted", [(4, 6), (16, 3), (9, 12), (5, 5)])
+def test_resizing_is_bilinear_with_antialiasing(reader: Any, wanted: tuple[int, int], tmp_path: Path) -> None:
+    pictures = [picture(8, 12), picture(5, 7), picture(20, 3)]
+    found = inputs(reader(tmp_path, [png(one) for one in pictures], resize=wanted)).numpy()
+    assert found.shape == (3, 1, *wanted)
+    for one, levels in zip(found, pictures, strict=True):
+        rows, columns = triangles(levels.shape[0], wanted[0]), triangles(levels.shape[1], wanted[1])
+        assert np.abs(255 * one[0] - rows @ levels @ columns.T).max() <= 1.01  # rounded to a level after each axis
+
+
+@each
+def test_the_size_that_an_image_has_changes_nothing(reader: Any, tmp_path: Path) -> None:
+    files = [png(picture(6, 8, 3)) for _ in range(2)]
+    plain = reader(tmp_path, files)
+    for options in ({"resize": (6, 8)}, {"center_crop": (6, 8)}, {"mode": "RGB"}, {"resize": [6]}):
+        assert torch.equal(inputs(reader(tmp_path, files, **options)), inputs(plain))
+
+
+@each
+@pytest.mark.parametrize(
+    ("size", "crop", "top", "left"),
+    [((8, 8), (4, 4), 2, 2), ((5, 8), (2, 4), 2, 2), ((3, 7), (2, 4), 0, 2), ((9, 6), (9, 1), 0, 2)],
+)  # fmt: skip
+def test_the_middle_is_kept(
+    reader: Any, size: tuple[int, int], crop: tuple[int, int], top: int, left: int, tmp_path: Path
+) -> None:
+    levels = picture(*size)
+    found = 255 * inputs(reader(tmp_path, [png(levels), png(picture(30, 40))], center_crop=crop)).numpy()
+    assert np.array_equal(found[0, 0].round(), levels[top : top + crop[0], left : left + crop[1]])
+
+
+@pytest.mark.parametrize(
+    ("size", "side", "expected"), [((10, 20), 5, (5, 10)), ((20, 10), 5, (10, 5)), ((7, 10), 5, (5, 7))]
+)  # fmt: skip
+def test_the_shorter_side_keeps_the_shape(
+    size: tuple[int, int], side: int, expected: tuple[int, int], tmp_path: Path
+) -> None:
+    assert only(flat(tmp_path, [png(picture(*size))], resize=[side])).inputs.shape[2:] == expected
+
+
+def test_the_shorter_side_then_the_middle_takes_every_size(tmp_path: Path) -> None:
+    files = [png(picture(*size)) for size in ((9, 20), (30, 8), (6, 6))]
+    assert inputs(flat(tmp_path, files, resize=(5,), center_crop=(5, 5))).shape == (3, 1, 5, 5)
+
+
+@each
+def test_grey_and_colour_become_one(reader: Any, tmp_path: Path) -> None:
+    grey, colour = picture(6, 8), picture(6, 8, 3)
+    found = 255 * inputs(reader(tmp_path, [png(grey), png(colour)], mode="RGB")).numpy()
+    assert np.array_equal(found.round(), np.stack([np.stack([grey] * 3), colour.transpose(2, 0, 1)]))
+    found = 255 * inputs(reader(tmp_path, [png(colour), png(grey)], mode="L")).numpy()
+    luma = colour @ np.array([0.299, 0.587, 0.114])  # ITU-R 601-2
+    assert np.abs(found[0, 0] - luma).max() <= 1
+    assert np.array_equal(found[1, 0].round(), grey)
+
+
+def test_an_image_is_turned_first(tmp_path: Path) -> None:
+    levels, file = picture(6, 10), io.BytesIO()
+    exif = Image.Exif()
+    exif[274] = 6  # the pixels lie on their left side
+    Image.fromarray(levels).save(file, format="PNG", exif=exif)
+    points = flat(tmp_path, [file.getvalue()], exif="apply", center_crop=(4, 6))
+    assert np.array_equal((255 * inputs(points)[0, 0]).round(), np.rot90(levels, -1)[3:7])
+
+
+def test_mixed_sizes_name_the_options(tmp_path: Path) -> None:
+    files = [png(picture(6, 8)), png(picture(6, 9))]
+    match = r"1.png has 9 x 6 pixels, .*0.png 8 x 6; bring .* or use --resize H W or --center-crop H W"
+    refused("shape_mixed", match, flat, tmp_path, files)
+    match = r"0.png has 8 x 6 pixels, from which the middle 7 x 7 cannot be cut; use --resize"
+    refused("center_crop", match, flat, tmp_path, files, center_crop=(7, 7))
+    match = r"0.png has 5 x 5 pixels once resized, from which"
+    refused("center_crop", match, flat, tmp_path, files, resize=(5, 5), center_crop=(6, 5))
+
+
+def test_an_image_that_would_become_too_large_costs_its_row_alone(tmp_path: Path) -> None:
+    files = [png(picture(4, 4)), png(picture(1, 4000))]
+    batch = only(flat(tmp_path, files, resize=[8000], center_crop=(4, 4)))
+    assert batch.status == (Status.OK, Status.IMAGE_TOO_LARGE)
+    assert "32000000 x 8000 pixels once resized" in (batch.detail[1] or "")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "match"),
+    [
+        ({"resize": (0, 4)}, "resize", r"resize takes height and width or the shorter side .* found \(0, 4\)"),
+        ({"resize": (4, 4, 4)}, "resize", r"found \(4, 4, 4\)"),
+        ({"resize": (4.5,)}, "resize", "whole numbers from 1"),
+        ({"resize": (10**6, 4)}, "resize", "to 8,192"),
+        ({"center_crop": (4,)}, "center_crop", "takes height and width in pixels"),
+        ({"mode": "CMYK"}, "mode", "must be one of RGB, L; found 'CMYK'"),
+    ],
+)
+def test_numbers_of_pixels_that_no_image_has(options: dict[str, Any], code: str, match: str, tmp_path: Path) -> None:
+    refused(code, match, flat, tmp_path, [png(picture(4, 4))], **options)
+
+
+@pytest.mark.parametrize("options", [{"resize": (4, 4)}, {"center_crop": (4, 4)}, {"mode": "L"}])
+def test_they_are_for_encoded_images(options: dict[str, Any], tmp_path: Path) -> None:
+    np.savez(tmp_path / "data.npz", x=np.zeros((2, 3, 4, 4), np.float32))
+    refused("unused_option", "for encoded images, and .*data.npz is", open_points, tmp_path / "data.npz", **options)
+
+
+def test_a_run_knows_how_its_images_were_fitted(tmp_path: Path) -> None:
+    files = [png(picture(6 + row, 8)) for row in range(4)]
+    torch.manual_seed(0)
+    classifier = brittle.Classifier(nn.Sequential(nn.Flatten(), nn.Linear(48, 3)), bounds=(0, 1))
+
+    def run(**options: Any) -> brittle.Table:
+        points = flat(tmp_path, files, **options)
+        return brittle.score(classifier, points, [LogitMargin()], out=tmp_path / "run", resume=True)
+
+    fitted: dict[str, Any] = {"resize": (6, 6), "center_crop": (4, 4), "mode": "RGB"}
+    record = run(**fitted).record.data
+    assert (record.resize, record.center_crop, record.mode) == ((6, 6), (4, 4), "RGB")
+    passes = classifier.passes
+    run(**fitted)
+    assert classifier.passes == passes
+    refused("other_run", r"data.resize \[6, 6\] there, \[6, 7\] now", run, **fitted | {"resize": (6, 7)})
+    brittle.write_report(brittle.read_table(tmp_path / "run"), tmp_path / "report.html")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"P1\n2 2\n0 1\n1 0\n", [[255, 0], [0, 255]]),
+        (b"P2\n# a note\n2 2\n255\n0 10\n20 255\n", [[0, 10], [20, 255]]),
+        (b"P2\n2 2\n15\n0 3\n5 15\n", [[0, 51], [85, 255]]),
+        (b"P5\n2 2\n255\n\x00\x0a\x14\xff", [[0, 10], [20, 255]]),
+    ],
+)
+def test_grey_images_of_the_netpbm_family(content: bytes, expected: list[list[int]], tmp_path: Path) -> None:
+    assert (255 * inputs(flat(tmp_path, [content]))[0, 0]).round().tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (b"P5\n2 2\n65535\n" + bytes(8), Status.IMAGE_MODE),
+        (b"Pf\n2 2\n-1.0\n" + bytes(16), Status.IMAGE_MODE),
+        (b"P5\n90000 90000\n255\n", Status.IMAGE_TOO_LARGE),
+        (b"P5\n2 2\n255\n\x00", Status.DECODE_ERROR),
+        (b"P2\n2 2\n255\n0 x 2 3\n", Status.DECODE_ERROR),
+        (b"P2\n2 2\n255\n0 999 2 3\n", Status.DECODE_ERROR),
+        (b"P6\n2 -2\n255\n" + bytes(12), Status.DECODE_ERROR),
+    ],
+)
+def test_others_of_the_family_cost_their_row_alone(content: bytes, status: Status, tmp_path: Path) -> None:
+    batch = only(flat(tmp_path, [png(picture(2, 2)), content]))
+    assert batch.status == (Status.OK, status)

@@ -1,0 +1,288 @@
+"""Tables of features, in text files and in Parquet: the points of their arrays, and what is no table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from helpers.data_files import damaged, inputs, only, refused
+from sklearn.datasets import load_iris
+
+import brittle
+from brittle.analysis import features
+from brittle.cli import main
+from brittle.data import Points, choose_points, open_points
+from brittle.data.tabular import LABEL_NAMES
+from brittle.scores import LogitMargin
+
+IRIS: Any = load_iris(as_frame=True)
+FEATURES, SPECIES = IRIS.data.iloc[::10], IRIS.target_names[IRIS.target.iloc[::10]]
+X, Y = FEATURES.to_numpy(copy=True), tuple(IRIS.target.iloc[::10].tolist())
+NAMES = list(FEATURES.columns)
+
+
+def csv_points(path: Path, frame: pd.DataFrame, **options: Any) -> Points:
+    frame.to_csv(path / "table.csv", index=False)
+    return open_points(path / "table.csv", **options)
+
+
+def tsv_points(path: Path, frame: pd.DataFrame, **options: Any) -> Points:
+    frame.to_csv(path / "table.tsv", index=False, sep="\t")
+    return open_points(path / "table.tsv", **options)
+
+
+def semicolon_points(path: Path, frame: pd.DataFrame, **options: Any) -> Points:
+    frame.to_csv(path / "table.csv", index=False, sep=";", lineterminator="\r\n", encoding="utf-8-sig")
+    return open_points(path / "table.csv", **options)
+
+
+def parquet_points(path: Path, frame: pd.DataFrame, **options: Any) -> Points:
+    frame.to_parquet(path / "table.parquet", index=False)
+    return open_points(path / "table.parquet", **options)
+
+
+def shards_points(path: Path, frame: pd.DataFrame, **options: Any) -> Points:
+    (path / "parts").mkdir()
+    for shard, rows in enumerate((slice(0, 6), slice(6, None))):
+        frame.iloc[rows].to_parquet(path / "parts" / f"test-{shard:05}-of-00002.parquet", index=False)
+    return open_points(path / "parts", **options)
+
+
+Reader = Callable[..., Points]
+READERS = (csv_points, tsv_points, semicolon_points, parquet_points, shards_points)
+each = pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
+both = pytest.mark.parametrize("reader", [csv_points, parquet_points], ids=lambda reader: reader.__name__)
+
+
+def text(path: Path, content: str, **options: Any) -> Points:
+    (path / "table.csv").write_text(content, encoding="utf-8")
+    return open_points(path / "table.csv", **options)
+
+
+@each
+@pytest.mark.parametrize("name", ["target", "Class", "y"])
+def test_a_table_is_its_arrays(reader: Reader, name: str, tmp_path: Path) -> None:
+    points = reader(tmp_path, FEATURES.assign(**{name: Y}))
+    assert torch.equal(inputs(points), torch.from_numpy(X))
+    assert points.labels == Y
+    assert points.class_names is None
+    known = points.provenance
+    assert (known["format"], known["label_column"], known["feature_names"]) == ("table", name, NAMES)
+    assert known["points"] == len(points) == len(X)
+    assert only(points).ids == tuple(map(str, range(len(X))))
+    assert json.loads(json.dumps(known)) == known
+
+
+@each
+def test_text_labels_are_classes_in_sorted_order(reader: Reader, tmp_path: Path) -> None:
+    points = reader(tmp_path, FEATURES.assign(species=SPECIES[::-1]), label_column="species")
+    assert points.class_names == ("setosa", "versicolor", "virginica")
+    assert points.labels == Y[::-1]
+
+
+@each
+def test_a_limit_keeps_the_first_and_the_names_of_all_classes(reader: Reader, tmp_path: Path) -> None:
+    points = reader(tmp_path, FEATURES.assign(species=SPECIES), label_column="-1", limit=7)
+    assert torch.equal(inputs(points), torch.from_numpy(X[:7]))
+    assert (len(points), points.labels, points.provenance["limit"]) == (7, Y[:7], 7)
+    assert points.class_names == ("setosa", "versicolor", "virginica")
+
+
+@each
+def test_ids_are_the_column_id(reader: Reader, tmp_path: Path) -> None:
+    own = [f"flower {row}" for row in range(len(X))]
+    points = reader(tmp_path, FEATURES.assign(Id=own, target=Y))
+    assert only(points).ids == tuple(own)
+    assert points.provenance["columns"] == ["target", "Id"]
+    assert torch.equal(inputs(choose_points(points, own[3:5])), torch.from_numpy(X[3:5]))
+    refused("duplicate_id", "rows 0 and 1", reader_again(reader), tmp_path, FEATURES.assign(id="same"))
+
+
+def reader_again(reader: Reader) -> Reader:
+    """The same, into a folder of its own."""
+
+    def read(path: Path, frame: pd.DataFrame, **options: Any) -> Points:
+        (path / "again").mkdir()
+        return reader(path / "again", frame, **options)
+
+    return read
+
+
+@each
+def test_labels_may_be_left_out(reader: Reader, tmp_path: Path) -> None:
+    points = reader(tmp_path, FEATURES)
+    assert points.labels is None
+    assert points.provenance["label_column"] is None
+    assert torch.equal(inputs(points), torch.from_numpy(X))
+
+
+@both
+@pytest.mark.parametrize("asked", ["nothing", "9", "-6", "Target"])
+def test_a_label_column_that_is_not_there(reader: Reader, asked: str, tmp_path: Path) -> None:
+    frame = FEATURES.assign(target=Y)
+    refused("label_column", f"no column '{asked}'; it has sepal", reader, tmp_path, frame, label_column=asked)
+
+
+@both
+def test_several_columns_may_hold_the_labels(reader: Reader, tmp_path: Path) -> None:
+    frame = FEATURES.assign(label=Y, y=0.5)
+    refused("label_column", "has the columns 'label' and 'y'; name the one", reader, tmp_path, frame)
+    points = reader(tmp_path, frame, label_column="label")
+    assert points.provenance["feature_names"] == [*NAMES, "y"]
+
+
+@pytest.mark.parametrize("place", ["4", "-1"])
+def test_a_table_without_a_header(place: str, tmp_path: Path) -> None:
+    FEATURES.assign(species=SPECIES).to_csv(tmp_path / "table.csv", index=False, header=False)
+    points = open_points(tmp_path / "table.csv", label_column=place)
+    assert torch.equal(inputs(points), torch.from_numpy(X))
+    assert (points.labels, points.provenance["label_column"]) == (Y, "4")
+    assert "feature_names" not in points.provenance
+    refused("feature_text", "row 0 .line 1., column '4' .* holds 'setosa'", open_points, tmp_path / "table.csv")
+
+
+def test_whether_there_is_a_header_is_asked_where_it_cannot_be_seen(tmp_path: Path) -> None:
+    content = "0,1,2\n0.5,0.25,1\n"
+    refused("header", "begins with 0, 1, 2, which may be names of columns or values", text, tmp_path, content)
+    assert inputs(text(tmp_path, content, header=False)).tolist() == [[0, 1, 2], [0.5, 0.25, 1]]
+    named = text(tmp_path, content, header=True, label_column="2")
+    assert (inputs(named).tolist(), named.labels) == ([[0.5, 0.25]], (1,))
+    assert named.provenance["feature_names"] == ["0", "1"]
+
+
+@pytest.mark.parametrize("name", [*LABEL_NAMES, "LABEL"])
+def test_a_header_may_hold_numbers(name: str, tmp_path: Path) -> None:
+    points = text(tmp_path, f"0,1,{name}\n0.5,0.25,1\n")
+    assert (inputs(points).tolist(), points.labels) == ([[0.5, 0.25]], (1,))
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "match"),
+    [
+        ("a,sex,y\n1,2,0\n1,male,0\n", "feature_text", r"row 1 \(line 3\), column 'sex' of .*csv holds 'male', which"),
+        ("a,b,y\n1,2,0\n\n1,,0\n", "feature_missing", r"row 1 \(line 4\), column 'b' of .*csv holds no value; fill it"),
+        ("a,b,y\n1,NA,0\n", "feature_missing", "row 0 .* column 'b'"),
+        ("a,b,y\n1,nan,0\n", "feature_missing", "row 0 .* column 'b'"),
+        ("a,b,y\n1,1_000,0\n", "feature_text", "holds '1_000'"),
+        ("a,b,y\n1,2,0\n1,2,\n", "label_null", r"row 1 \(line 3\) of the label column 'y' in .* is empty"),
+        ("a,b,y\n1,2,0\n1,2,0.5\n", "label_dtype", r"row 1 \(line 3\) .* holds 0.5; class indices are whole"),
+        ("a,b,y\n1,2,0\n1,2,ant\n", "label_dtype", "holds text and numbers: 'ant' in row 1 .*, 0 in row 0"),
+        ("a,b,y\n1,2,0\n1,2\n", "table_columns", r"row 1 \(line 3\) .* has 2 cells and the first row 3"),
+        ("a,,y\n1,2,0\n", "table_columns", "column 1 .* has no name, as the index that pandas writes"),
+        ("Unnamed: 0,a,y\n1,2,0\n", "table_columns", "column 0 .* is called 'Unnamed: 0'"),
+        ("a,a,y\n1,2,0\n", "table_columns", "two columns called 'a'"),
+        ("id,y\n1,2\n", "table_columns", "no column of features"),
+        ("a,b,y\n", "empty_dataset", "holds no rows"),
+        ("", "empty_dataset", "holds no rows"),
+        ('a,b,y\n1,"2,0\n', "corrupt", "not a readable table in UTF-8: unexpected end"),
+    ],
+)  # fmt: skip
+def test_tables_of_another_form_get_one_sentence(content: str, code: str, match: str, tmp_path: Path) -> None:
+    refused(code, match, text, tmp_path, content)
+
+
+def test_text_in_another_encoding(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_bytes("größe,y\n1,0\n".encode("latin-1"))
+    refused("corrupt", "not a readable table in UTF-8: .*can't decode byte", open_points, tmp_path / "table.csv")
+
+
+@pytest.mark.parametrize(
+    ("columns", "code", "match"),
+    [
+        ({"a": [1.0, 2.0], "sex": ["f", "m"], "y": [0, 1]}, "feature_text", "row 0, column 'sex' .* holds 'f'"),
+        ({"a": [1.0, None], "y": [0, 1]}, "feature_missing", "row 1, column 'a' .* holds no value"),
+        ({"a": [1.0, np.nan], "y": [0, 1]}, "feature_missing", "row 1, column 'a'"),
+        ({"a": [1.0, 2.0], "v": [[1], [2]], "y": [0, 1]}, "feature_text", r"column 'v' .* holds \[1\]"),
+        ({"a": [1.0, 2.0], "y": [0, None]}, "label_null", "row 1 of the label column 'y'"),
+        ({"a": [1.0, 2.0], "y": [[0], [1]]}, "label_dtype", "has type list"),
+        ({"a": pa.array([], pa.float64())}, "empty_dataset", "holds no rows"),
+    ],
+)
+def test_parquet_of_another_form(columns: dict[str, Any], code: str, match: str, tmp_path: Path) -> None:
+    pq.write_table(pa.table(columns), tmp_path / "table.parquet")
+    refused(code, match, open_points, tmp_path / "table.parquet")
+
+
+def test_whole_numbers_and_booleans_are_features(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1, 2], "b": [True, False], "y": pd.Categorical(["ant", "bee"])})
+    points = parquet_points(tmp_path, frame)
+    assert inputs(points).tolist() == [[1, 1], [2, 0]]
+    assert (points.labels, points.class_names) == ((0, 1), ("ant", "bee"))
+
+
+def test_a_damaged_parquet(tmp_path: Path) -> None:
+    parquet_points(tmp_path, FEATURES)
+    whole = (tmp_path / "table.parquet").read_bytes()
+    for content in damaged(whole)[::2]:
+        (tmp_path / "table.parquet").write_bytes(content)
+        refused("corrupt", "table.parquet cannot be read", open_points, tmp_path / "table.parquet")
+
+
+def test_files_of_a_split_agree(tmp_path: Path) -> None:
+    shards_points(tmp_path, FEATURES)
+    FEATURES.iloc[:, :2].to_parquet(tmp_path / "parts" / "test-00001-of-00002.parquet", index=False)
+    refused("columns_differ", "must agree in names and types", open_points, tmp_path / "parts")
+
+
+@pytest.mark.parametrize(
+    ("reader", "options", "code"),
+    [
+        (csv_points, {"split": "test"}, "split_missing"),
+        (csv_points, {"exif": "apply"}, "exif"),
+        (csv_points, {"layout": "nhwc"}, "layout"),
+        (parquet_points, {"header": True}, "header"),
+    ],
+)
+def test_options_that_are_not_for_tables(reader: Reader, options: dict[str, Any], code: str, tmp_path: Path) -> None:
+    refused(code, "table", reader, tmp_path, FEATURES, **options)
+
+
+def test_options_of_tables_are_for_tables(tmp_path: Path) -> None:
+    np.savez(tmp_path / "data.npz", x=X)
+    for options in ({"label_column": "y"}, {"header": True}):
+        refused(
+            "unused_option", "data.npz is a .npz file .* leave it out", open_points, tmp_path / "data.npz", **options
+        )
+
+
+NETWORK = """
+import torch
+def make():
+    torch.manual_seed(0)
+    return torch.nn.Linear(4, 3)
+"""
+
+
+def test_a_table_is_scored_on_the_command_line_and_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(NETWORK, encoding="utf-8")
+    frame = FEATURES.assign(species=SPECIES)
+    frame.to_csv("iris.csv", index=False)
+    command = ["score", "./net.py:make", "iris.csv", "--bounds", "0", "10", "--out", "run", "--scores", "logit_margin"]
+    assert main([*command, "--label-column", "-1", "--header", "yes"]) == 0
+    assert "labels are the column 'species' of iris.csv" in capsys.readouterr().err
+    table = brittle.read_table("run")
+    assert table.record.data.class_names == ("setosa", "versicolor", "virginica")
+    assert features(table, "0")["feature"].tolist() == NAMES
+    namespace: dict[str, Any] = {}
+    exec(NETWORK, namespace)
+    expected = brittle.score(brittle.Classifier(namespace["make"](), bounds=(0, 10)), (X, Y), [LogitMargin()])
+    assert table.scores.equals(expected.scores)
+    assert main([*command, "--label-column", "species", "--resume"]) == 0
+    assert "nothing was computed" in capsys.readouterr().err
+    assert main([*command, "--label-column", "0", "--resume"]) == 3
+    frame.iloc[::-1].to_csv("iris.csv", index=False)
+    assert main([*command, "--label-column", "species", "--resume"]) == 5
+    assert "data.sha256" in capsys.readouterr().err
+    assert main(["verify", "run"]) == 0
+    assert main(["report", "run"]) == 0
