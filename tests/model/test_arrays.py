@@ -35,7 +35,7 @@ ESTIMATORS = {
     "naive Bayes": GaussianNB,
     "neighbours": KNeighborsClassifier,
     "support vectors": SVC,
-    "linear support vectors": lambda: LinearSVC(random_state=0),
+    "linear support vectors": lambda: LinearSVC(random_state=0, dual=True),
 }
 
 NAMES = np.array(["ant", "bee", "cat", "dog"])

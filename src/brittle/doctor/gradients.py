@@ -15,7 +15,6 @@ from torch import Tensor
 from brittle.doctor.finding import Finding
 from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError, ModelError
-from brittle.model.failures import NO_GRADIENT
 
 ZERO_SHARE = 0.05
 """Share of the rows whose gradients may vanish."""
@@ -113,8 +112,8 @@ def check_gradients(subject: Subject) -> Iterator[Finding | str]:
 
 
 def _look(subject: Subject) -> Iterator[str]:
-    if subject.classifier.forward_only:
-        raise ModelError("not_differentiable", NO_GRADIENT)
+    if (why := subject.classifier.forward_only) is not None:
+        raise ModelError("not_differentiable", why)
     allowed = tolerance(subject)
     tries = [(found.disagreement(allowed.sizes_only), found) for found in slopes(subject)]
     known = [(missed, found) for missed, found in tries if missed is not None]

@@ -161,7 +161,7 @@ class Classifier:
         """
         gradient = self._derivative("differentiated at", values, inputs, keep or differentiable, differentiable)
         if gradient is None:
-            raise ModelError("not_differentiable", NO_GRADIENT)
+            raise ModelError("not_differentiable", self.forward_only or NO_GRADIENT)
         if differentiable and differentiates_once(gradient):
             raise ModelError(
                 "not_twice_differentiable",
@@ -207,9 +207,10 @@ class Classifier:
             )[0]
 
     @property
-    def forward_only(self) -> bool:
-        """Whether the model runs outside PyTorch, so that it never has a gradient."""
-        return isinstance(self.model, ArrayModel)
+    def forward_only(self) -> str | None:
+        """Why the model never has a gradient, in a sentence, where it runs outside PyTorch; else None."""
+        reason: str | None = getattr(self.model, "forward_only", None)
+        return reason or (NO_GRADIENT if isinstance(self.model, ArrayModel) else None)
 
     @property
     def passes(self) -> int:

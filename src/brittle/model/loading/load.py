@@ -15,7 +15,7 @@ from torch import nn
 from brittle.errors import ModelError, UsageError
 from brittle.model.arrays import is_estimator
 from brittle.model.loading.archive import load_archive
-from brittle.model.loading.onnx_file import OnnxModel
+from brittle.model.loading.onnx_network import open_onnx
 from brittle.model.loading.other_files import spec_error, web_page
 from brittle.model.loading.skops_file import load_skops
 from brittle.model.loading.user_code import import_module, line_of, run_file
@@ -103,7 +103,7 @@ def _load_file(spec: str, weights: str | os.PathLike[str] | None) -> LoadedModel
 def _load_forward(spec: str, content: bytes) -> LoadedModel:
     """What runs outside PyTorch; the digest of the file stands for that of its weights."""
     form = Path(spec).suffix.removeprefix(".")
-    model = OnnxModel(content, spec) if form == "onnx" else load_skops(content, spec)
+    model = open_onnx(content, spec) if form == "onnx" else load_skops(content, spec)
     digest = hashlib.sha256(content).hexdigest()
     provenance = {"spec": spec, "format": form, "runs_code": False, "file": spec, "sha256": digest}
     return LoadedModel(model, provenance | {"state_sha256": digest}, runs_code=False)

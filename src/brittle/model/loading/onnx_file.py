@@ -1,20 +1,24 @@
-"""Networks in ONNX files, run by onnxruntime on the processor, forward only."""
+"""Networks in ONNX files, run by onnxruntime on the processor, without gradients."""
 
 from __future__ import annotations
 
 import importlib
 import re
+from math import prod
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from brittle.errors import ArtefactError, ModelError
 from brittle.model.arrays import ArrayModel
+from brittle.model.failures import WITHOUT_GRADIENT
 
 THREADS = 2
 """At most so many threads compute a batch."""
 
-_TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
+_TYPES = {"tensor(float)": torch.float32, "tensor(double)": torch.float64, "tensor(float16)": torch.float16}
 
 _OTHER_FILE = re.compile(rb"[\x00\x08]location")
 """A weight that lies in another file names it under this key; before it stands the last byte of its length."""
@@ -33,6 +37,12 @@ class OnnxModel(ArrayModel):
         content: the whole file.
         name: what to call it in messages.
 
+    Attributes:
+        input: name of the input of the graph.
+        output: name of the class scores.
+        batch: the only number of rows that the graph takes, or None where that number is free.
+        forward_only: why there are no gradients, in a sentence, or None where nobody has said so.
+
     Raises:
         ArtefactError: the file names other files.
         ModelError: onnxruntime is not installed or cannot load the file, or it has not one input of real numbers.
@@ -48,32 +58,53 @@ class OnnxModel(ArrayModel):
             raise ModelError(
                 "inputs", f"expected 1 input, a tensor of real numbers with a batch axis; {name} has {found}"
             )
-        self._input, self._type = inputs[0].name, _TYPES[inputs[0].type]
+        self.input, self._type = inputs[0].name, _TYPES[inputs[0].type]
         sizes = [size if isinstance(size, int) and size > 0 else None for size in inputs[0].shape]
-        self._batch, self._shape = sizes[0], tuple(sizes[1:])
-        self._output = _output(self._session, name)
+        self.batch, self._shape = sizes[0], tuple(sizes[1:])
+        self.output = _output(self._session, name)
+        self.forward_only: str | None = None
 
-    def _scores(self, inputs: np.ndarray) -> np.ndarray:
-        rows = self._arranged(inputs.astype(self._type))
-        if self._batch is None:
-            return self._run(rows)
-        size = self._batch
-        fill = np.repeat(rows[-1:], -len(rows) % size, axis=0)
-        filled = np.concatenate((rows, fill))
-        return np.concatenate([self._run(filled[at : at + size]) for at in range(0, len(filled), size)])[: len(rows)]
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Class scores `[B, C]` of `inputs`, `[B, *shape]`, on their device."""
+        return self.run(self.arranged(inputs))
 
-    def _run(self, rows: np.ndarray) -> np.ndarray:
-        return self._session.run([self._output], {self._input: np.ascontiguousarray(rows)})[0]
+    def __deepcopy__(self, memo: dict[int, Any]) -> OnnxModel:
+        return self  # nothing of it changes
 
-    def _arranged(self, rows: np.ndarray) -> np.ndarray:
-        """`[B, *shape]` in the shape that the graph takes."""
-        found, taken = rows.shape[1:], self._shape
+    def set_reason(self, reason: str) -> None:
+        """Say why there are no gradients, in words that follow "because"."""
+        self.forward_only = self.sentence(reason)
+
+    def sentence(self, reason: str) -> str:
+        """Why there are no gradients and what to do, in a sentence."""
+        return f"{self.__name__} runs forward only, because {reason}; {WITHOUT_GRADIENT}"
+
+    def run(self, rows: Tensor) -> Tensor:
+        """Class scores `[B, C]` of rows as the graph takes them."""
+        return super().__call__(rows)
+
+    def batches(self, rows: Tensor) -> list[Tensor]:
+        """Batches of so many rows as the graph takes, the last filled up with copies of the last row."""
+        if self.batch is None:
+            return [rows]
+        missing = -len(rows) % self.batch
+        filled = torch.cat((rows, rows[-1:].expand(missing, *rows.shape[1:]))) if missing else rows
+        return list(filled.split(self.batch))
+
+    def arranged(self, inputs: Tensor) -> Tensor:
+        """`[B, *shape]` in the type and the shape that the graph takes.
+
+        Raises:
+            ModelError: it takes another shape.
+        """
+        rows = inputs.to(self._type)
+        found, taken = tuple(rows.shape[1:]), self._shape
         if _fits(found, taken):
             return rows
         if len(found) == 3 and _fits((*found[1:], found[0]), taken):
-            return np.moveaxis(rows, 1, -1)
+            return rows.permute(0, 2, 3, 1)
         sizes = [size for size in taken if size is not None]
-        whole = len(sizes) == len(taken) and int(np.prod(sizes)) == int(np.prod(found))
+        whole = len(sizes) == len(taken) and prod(sizes) == prod(found)
         kept = [size for size in taken if size != 1]
         if whole and (len(kept) <= 1 or kept == [size for size in found if size != 1]):
             return rows.reshape(len(rows), *sizes)
@@ -82,6 +113,13 @@ class OnnxModel(ArrayModel):
             f"{self.__name__} takes inputs of shape {[size or 'any' for size in taken]}, found {list(found)}; give "
             f"data of that shape",
         )
+
+    def _scores(self, rows: np.ndarray) -> np.ndarray:
+        batches = [batch.numpy() for batch in self.batches(torch.from_numpy(rows))]
+        return np.concatenate([self._run(batch) for batch in batches])[: len(rows)]
+
+    def _run(self, rows: np.ndarray) -> np.ndarray:
+        return self._session.run([self.output], {self.input: np.ascontiguousarray(rows)})[0]
 
 
 def _open(content: bytes, name: str) -> Any:
