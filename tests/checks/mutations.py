@@ -104,6 +104,16 @@ MUTATIONS = (
         "model/loading/test_onnx_file.py::test_numbers_are_never_put_in_another_order",
     ),
     mutation(
+        "an ONNX graph that disagrees with onnxruntime is not used", "model/loading/onnx_network.py",
+        "return None if share <= ALLOWED else", "return None if True else",
+        "model/loading/test_onnx_network.py::test_a_graph_that_disagrees_is_not_used",
+    ),
+    mutation(
+        "a graph for a fixed number of rows is not traced", "model/loading/onnx_network.py",
+        "if torch.compiler.is_compiling() and self._in_batches is not False:", "if False:",
+        "model/loading/test_onnx_network.py::test_graphs_that_cannot_take_more_rows_are_run_in_batches",
+    ),
+    mutation(
         "types that skops does not trust are refused", "model/loading/skops_file.py",
         "model = None if untrusted else skops.loads(content)", "model = skops.loads(content, trusted=untrusted)",
         "model/loading/test_skops_file.py::test_an_untrusted_type_is_not_made",

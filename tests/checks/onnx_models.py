@@ -3,10 +3,11 @@
     PYTHONPATH=tests python -m checks.onnx_models FOLDER
 
 FOLDER has a folder a network, with `model.onnx`, `model.pt2` and `meta.json`: `input_chw`, the shape of an input;
-`scale`, `mean` and `std`, by which the ONNX file wants inputs in [0, 1] to be changed: `(scale x - mean) / std`. The
-table says which scores the ONNX file can have, the largest difference of its class scores from those of the archive at
-20 random images, as a share of their range, and in how many of them the predictions differ; or the sentence that
-loading ends with. The exit code is 1 where a file ends with a sentence or the share is above 1e-4.
+`scale`, `mean` and `std`, by which the ONNX file wants inputs in [0, 1] to be changed: `(scale x - mean) / std`. At 20
+random images the table says which scores the ONNX file can have, the largest difference of its class scores from those
+of the archive, as a share of their range, in how many images the predictions differ, and the largest difference of the
+gradients of the predicted class, as a share of the largest slope; or the sentence that loading ends with. The exit code
+is 1 where a file ends with a sentence, has no gradients, or a share is above 1e-4.
 """
 
 from __future__ import annotations
@@ -31,12 +32,23 @@ def compared(folder: Path) -> tuple[str, float]:
     x = torch.rand(ROWS, *meta["input_chw"], generator=torch.Generator().manual_seed(0))
     scale = float(meta.get("scale") or 1.0)
     mean, std = ([value / scale for value in meta.get(key) or [usual]] for key, usual in (("mean", 0.0), ("std", 1.0)))
-    classifier = brittle.Classifier(load_model(folder / "model.onnx").module, mean=mean, std=std)
-    ours = classifier(x).double()
-    theirs = brittle.Classifier(load_model(folder / "model.pt2").module)(x).detach().double()
+    own = brittle.Classifier(load_model(folder / "model.onnx").module, mean=mean, std=std)
+    (ours, slopes), (theirs, expected) = (
+        _computed(one, x) for one in (own, brittle.Classifier(load_model(folder / "model.pt2").module))
+    )
     share = float((ours - theirs).abs().max() / (theirs.max() - theirs.min()))
+    steep = float((slopes - expected).abs().max() / expected.abs().max().clamp_min(1e-30))
     others = int((ours.argmax(1) != theirs.argmax(1)).sum())
-    return f"{offered(classifier, x[:2])}  {share:.1e}  {others} of {ROWS}", share
+    return f"{offered(own, x[:2])}  {share:.1e}  {others} of {ROWS}  {steep:.1e}", max(share, steep)
+
+
+def _computed(classifier: brittle.Classifier, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Class scores, and the gradients of those of the predicted classes; infinite where there are none."""
+    x = x.clone().requires_grad_()
+    scores = classifier(x)
+    top = scores.amax(1).sum()
+    slopes = torch.autograd.grad(top, x)[0] if top.requires_grad else torch.full_like(x, torch.inf)
+    return scores.detach().double(), slopes.double()
 
 
 def offered(classifier: brittle.Classifier, x: torch.Tensor) -> str:
