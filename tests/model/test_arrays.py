@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import torch
 from helpers.artefacts import refused
 
 import brittle
+from brittle.data import open_points
 from brittle.errors import ModelError, ParameterError
 from brittle.model.arrays import SMALLEST_PROBABILITY
-from brittle.scores import InputMargin, MonteCarlo, Shrinkage, Taylor
+from brittle.scores import InputMargin, MaxProbability, MonteCarlo, Shrinkage, Taylor
 
 pytest.importorskip("sklearn")
 
@@ -189,3 +191,52 @@ def test_arrays_without_the_word_are_explained() -> None:
         brittle.Classifier(torch.nn.Linear(2, 2), arrays="numpy")
     with pytest.raises(ModelError, match="found an object of type"):
         brittle.Classifier({})
+
+
+@pytest.mark.parametrize(
+    ("classes", "names"),
+    [
+        ([1, 2, 3, 4], ("1", "2", "3", "4")),
+        ([-1, 0, 7, 100], ("-1", "0", "7", "100")),
+        ([1.0, 2.0, 3.0, 4.0], ("1", "2", "3", "4")),
+        (["dog", "cat", "bee", "ant"], ("ant", "bee", "cat", "dog")),
+        ([0, 1, 2, 3], ("0", "1", "2", "3")),
+    ],
+)
+def test_labels_are_those_that_the_estimator_was_fitted_on(classes: list[Any], names: tuple[str, ...]) -> None:
+    x, y = _data(4)
+    labels = np.array(classes)[y]
+    classifier = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), labels))
+    given = labels.astype(int) if labels.dtype.kind == "f" else labels
+    for own in (given, given.tolist()):
+        table = brittle.score(classifier, (x, own), [MaxProbability()])
+        points = table.points.to_pandas()
+        predicted = classifier.model._estimator.predict(x.reshape(60, -1).astype(np.float64))
+        assert [names[label] for label in points.label] == [str(one) for one in given]
+        assert (points.correct.to_numpy() == (predicted == labels)).all()
+        assert table.record.data.class_names == names
+
+
+def test_labels_that_it_was_not_fitted_on_are_told() -> None:
+    x, y = _data(4)
+    numbers = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), y + 1))
+    said = "15 of 60 labels, such as 0, are no classes of the model, which was fitted on 1, 2, 3 and 1 more"
+    refused("label_values", said, brittle.score, numbers, (x, y), [MaxProbability()])
+    words = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), NAMES[y]))
+    said = "labels 'eel' are no classes of the model; these are 'ant', 'bee'"
+    refused("label_values", said, brittle.score, words, (x, np.array(["eel"] * 60)), [MaxProbability()])
+
+
+def test_labels_of_data_with_names_are_mapped_by_name(tmp_path: Path) -> None:
+    x, y = _data(4)
+    order = np.array([2, 0, 3, 1])
+    np.savez(tmp_path / "d.npz", x=x, y=np.argsort(order)[y], class_names=NAMES[order])
+    classifier = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), NAMES[y]))
+    table = brittle.score(classifier, open_points(tmp_path / "d.npz"), [MaxProbability()])
+    assert table.points.to_pandas().label.tolist() == y.tolist()
+    assert table.record.data.class_names == tuple(NAMES)
+    other = open_points(tmp_path / "d.npz", class_names=[*NAMES[order]])
+    assert brittle.score(classifier, other, [MaxProbability()]).points.to_pandas().label.tolist() != y.tolist()
+    np.savez(tmp_path / "d.npz", x=x, y=y, class_names=["ant", "wasp", "cat", "dog"])
+    mixed = open_points(tmp_path / "d.npz")
+    refused("class_names", "1 of the 4 classes of the data", brittle.score, classifier, mixed, [MaxProbability()])

@@ -18,6 +18,7 @@ from brittle.estimate import CONFIDENCE
 if TYPE_CHECKING:
     from brittle.data import Points
     from brittle.model.classifier import Classifier
+    from brittle.model.loading.declared import Declared
     from brittle.model.loading.load import LoadedModel
     from brittle.run.workers import Workers
 
@@ -54,6 +55,8 @@ class NetworkOptions:
 
         loaded = _load(model, self.weights)
         source = loaded.provenance
+        if loaded.declared is not None:
+            mean, std = _preprocessing(model, loaded.declared, bounds, mean, std)
         return Classifier(
             loaded.module, bounds, mean, std, outputs=outputs, device=self.device, source=source, head=head
         )
@@ -253,6 +256,19 @@ class WorkerOptions:
         cluster = Cluster(self.cluster, arguments, partial(say, quiet), self.workers, gpus, self.insecure_cluster)
         cluster.prepare()
         return cluster
+
+
+def _preprocessing(
+    model: str,
+    declared: Declared,
+    bounds: tuple[float, float],
+    mean: float | Sequence[float] | None,
+    std: float | Sequence[float] | None,
+) -> tuple[float | Sequence[float] | None, float | Sequence[float] | None]:
+    """Mean and std: those of the user, or where neither is given those of the model's own files."""
+    own = mean is not None or std is not None
+    say(False, f"{model} declares {declared.words}" + ("; --mean and --std are yours" if own else ""))
+    return (mean, std) if own else declared.within(*bounds)
 
 
 def _load(model: str, weights: Path | None) -> LoadedModel:

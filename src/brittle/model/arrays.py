@@ -54,6 +54,7 @@ class Estimator(ArrayModel):
 
     Attributes:
         class_names: `classes_` as text, in the order of the columns.
+        class_values: `classes_` as whole numbers, by which labels are mapped; None where they are no numbers.
 
     Raises:
         ModelError: it is no fitted classifier of one label with two classes or more.
@@ -64,7 +65,8 @@ class Estimator(ArrayModel):
         name = type(estimator).__name__
         if outputs == "binary-logit":
             raise ParameterError("outputs", f"outputs='binary-logit' is not for {name}; leave it out")
-        self.class_names = tuple(str(one) for one in classes)
+        self.class_values = _whole(classes)
+        self.class_names = tuple(map(str, self.class_values or classes))
         self._probabilities = outputs == "probs" or not hasattr(estimator, "decision_function")
         self._logarithms = self._probabilities and outputs != "probs"
         self._estimator = estimator
@@ -162,3 +164,10 @@ def _classes(estimator: Any) -> np.ndarray:
     if len(classes) < 2:
         raise ModelError("estimator", f"{name} was fitted on 1 class; a classifier needs at least 2")
     return np.asarray(classes)
+
+
+def _whole(classes: np.ndarray) -> tuple[int, ...] | None:
+    """Classes as whole numbers; None where one is no number, or has a fraction."""
+    if classes.dtype.kind not in "iufb" or not (classes == np.floor(classes.astype(np.float64))).all():
+        return None
+    return tuple(int(one) for one in classes)

@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from brittle import doctor
 from brittle.data import Batch, Points, as_points
+from brittle.data.class_names import in_classes, label_places
 from brittle.errors import DataError, ParameterError, ResumeError
 from brittle.estimate import CONFIDENCE, MOST_DRAWS
 from brittle.intervals import check_confidence
@@ -354,7 +355,11 @@ def make_job(
         DataError: the data do not fit the declaration.
     """
     check_kinds(classifier, scores)
-    points = as_points(data, classifier.bounds)
+    names = classifier.class_names
+    if isinstance(data, tuple) and len(data) == 2:
+        data = (data[0], label_places(data[1], names))
+    values = getattr(classifier.model, "class_values", None)
+    points = in_classes(as_points(data, classifier.bounds), names, values)
     _check_parameters(scores, seed, batch_size, confidence)
     first = next(iter(points.batches(1)))
     rows = batch_size or default_rows(first.inputs, classifier.device)

@@ -10,14 +10,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from torch import nn
+from torch import fx, nn
 
 from brittle.errors import ModelError, UsageError
 from brittle.model.arrays import is_estimator
 from brittle.model.loading.archive import load_archive
+from brittle.model.loading.declared import Declared
+from brittle.model.loading.hugging_face import is_hugging_face, load_hugging_face
 from brittle.model.loading.onnx_network import open_onnx
 from brittle.model.loading.other_files import spec_error, web_page
 from brittle.model.loading.skops_file import load_skops
+from brittle.model.loading.timm_model import PREFIX, build_timm, is_timm, load_timm
 from brittle.model.loading.user_code import import_module, line_of, run_file
 from brittle.model.loading.weights import check_weights, load_weights, read_content, state_digest
 
@@ -31,20 +34,24 @@ class LoadedModel:
         provenance: spec, format, files and sha256 digests; JSON values only.
         runs_code: whether loading it ran code of the user's.
         fixed_batch: the only number of rows it takes, or None where that number is free.
+        declared: what the model's own files say of its inputs and classes, or None where they say nothing.
     """
 
     module: Any
     provenance: dict[str, Any]
     runs_code: bool
     fixed_batch: int | None = None
+    declared: Declared | None = None
 
 
 def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] | None = None) -> LoadedModel:
     """Load the model that `spec` names.
 
     - `FILE.pt2`: an archive of `torch.export.save`; loading it runs no code.
-    - `FILE.onnx`: a network that onnxruntime runs, forward only.
+    - `FILE.onnx`: a network that onnxruntime runs; with gradients where PyTorch has its operators and agrees.
     - `FILE.skops`: a scikit-learn classifier of `skops.io.dump`, of types that skops trusts; forward only.
+    - `FOLDER`: an image classifier as Hugging Face writes it, or a network of timm; weights in safetensors alone.
+    - `timm:NAME`: a network of timm, with `weights`.
     - `FILE.py:FACTORY`: a function in a file, called without arguments, that returns the network.
     - `PACKAGE.MODULE:FACTORY`: the same in a module that Python can import. The current folder is
       not searched for it.
@@ -64,8 +71,13 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
         ArtefactError: a file is refused because it could run code.
     """
     spec = os.fspath(spec)
-    names_code = ":" in spec and not Path(spec).is_file()
-    loaded = _load_code(spec) if names_code else _load_file(spec, weights)
+    if spec.startswith(PREFIX):
+        loaded = _load_timm(spec, None if weights is None else Path(weights))
+    elif is_hugging_face(Path(spec)):
+        loaded = _load_folder(spec, weights)
+    else:
+        names_code = ":" in spec and not Path(spec).is_file()
+        loaded = _load_code(spec) if names_code else _load_file(spec, weights)
     if weights is not None:
         if not isinstance(loaded.module, nn.Module):
             raise UsageError("weights", f"{spec} is no network of PyTorch and has its own weights; leave out --weights")
@@ -109,6 +121,27 @@ def _load_forward(spec: str, content: bytes) -> LoadedModel:
     return LoadedModel(model, provenance | {"state_sha256": digest}, runs_code=False)
 
 
+def _load_folder(spec: str, weights: str | os.PathLike[str] | None) -> LoadedModel:
+    if weights is not None:
+        raise UsageError("weights", f"{spec} holds its own weights; leave out --weights")
+    form, load = ("timm", load_timm) if is_timm(Path(spec)) else ("transformers", load_hugging_face)
+    module, declared, digest = load(Path(spec))
+    provenance = {"spec": spec, "format": form, "runs_code": False, "file": spec, "sha256": digest}
+    return _named(LoadedModel(module, provenance, runs_code=False, declared=declared))
+
+
+def _load_timm(spec: str, weights: Path | None) -> LoadedModel:
+    module, declared = build_timm(spec, weights)
+    return _named(LoadedModel(module, {"spec": spec, "format": "timm", "runs_code": False}, False, declared=declared))
+
+
+def _named(loaded: LoadedModel) -> LoadedModel:
+    """The same with the names of its classes at the network, where a `Classifier` looks for them."""
+    if loaded.declared is not None and loaded.declared.class_names is not None:
+        loaded.module.class_names = loaded.declared.class_names
+    return loaded
+
+
 def _load_code(spec: str) -> LoadedModel:
     place, _, name = spec.rpartition(":")
     module, source = _run(Path(place)) if place.endswith(".py") else _import(place, name)
@@ -146,11 +179,14 @@ def _build(module: ModuleType, name: str, where: str) -> Any:
             "factory_missing", f"{where} does not exist; the file has {', '.join(there[:10]) or 'nothing'}"
         )
     factory = getattr(module, name)
-    if isinstance(factory, nn.Module) or is_estimator(factory):
+    if is_estimator(factory):
         return factory
-    _check_callable(factory, where)
+    if not isinstance(factory, nn.Module):
+        _check_callable(factory, where)
     try:
-        network = factory()
+        network = factory if isinstance(factory, nn.Module) else factory()
+        if isinstance(network, nn.Module) and not isinstance(network, fx.GraphModule):
+            network.eval()  # a new network is in training mode, which is nothing to warn of
     except (Exception, SystemExit) as error:
         raise ModelError(
             "factory_failed",

@@ -36,7 +36,7 @@ def open_onnx(content: bytes, name: str) -> OnnxModel | OnnxNetwork:
     """
     original = OnnxModel(content, name)
     try:
-        return OnnxNetwork(original, read_graph(content, original.input, original.output))
+        return OnnxNetwork(original, read_graph(content, original.input, original.output)).eval()
     except NotConverted as reason:
         original.set_reason(str(reason))
         return original

@@ -96,5 +96,5 @@ def _folder(spec: str, path: Path) -> UsageError:
     if path.suffix == ".mlpackage":
         what, advice = _KINDS[".mlpackage"]
         return UsageError("model_spec", f"{spec} is {what}, which is not read; {advice}")
-    found = f"{spec} is a folder; MODEL is a file, and DATA, which comes second, may be a folder"
+    found = f"{spec} is a folder without config.json; a model of Hugging Face has one, and DATA comes second"
     return UsageError("model_spec", f"{found}; {EXPORT}")
