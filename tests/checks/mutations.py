@@ -114,6 +114,11 @@ MUTATIONS = (
         "model/loading/test_onnx_network.py::test_graphs_that_cannot_take_more_rows_are_run_in_batches",
     ),
     mutation(
+        "labels are the values that an estimator was fitted on", "run/scoring.py",
+        'values = getattr(classifier.model, "class_values", None)', "values = None",
+        "model/test_arrays.py::test_labels_are_those_that_the_estimator_was_fitted_on",
+    ),
+    mutation(
         "types that skops does not trust are refused", "model/loading/skops_file.py",
         "model = None if untrusted else skops.loads(content)", "model = skops.loads(content, trusted=untrusted)",
         "model/loading/test_skops_file.py::test_an_untrusted_type_is_not_made",
@@ -381,7 +386,7 @@ MUTATIONS = (
     ),
     mutation(
         "labels are mapped by name", "data/class_names.py",
-        "tuple(map(known.index, own))", "None",
+        "{at: known.index(name) for at, name in enumerate(own)}", "None",
         "data/test_class_names.py::test_labels_are_mapped_by_name",
     ),
     mutation(

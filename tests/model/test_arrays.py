@@ -37,7 +37,7 @@ ESTIMATORS = {
     "naive Bayes": GaussianNB,
     "neighbours": KNeighborsClassifier,
     "support vectors": SVC,
-    "linear support vectors": lambda: LinearSVC(random_state=0, dual=True),
+    "linear support vectors": lambda: LinearSVC(**{"random_state": 0, "dual": True}),
 }
 
 NAMES = np.array(["ant", "bee", "cat", "dog"])
@@ -206,12 +206,13 @@ def test_arrays_without_the_word_are_explained() -> None:
 def test_labels_are_those_that_the_estimator_was_fitted_on(classes: list[Any], names: tuple[str, ...]) -> None:
     x, y = _data(4)
     labels = np.array(classes)[y]
-    classifier = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), labels))
+    estimator = GaussianNB().fit(x.reshape(60, -1), labels)
+    classifier = brittle.Classifier(estimator)
     given = labels.astype(int) if labels.dtype.kind == "f" else labels
     for own in (given, given.tolist()):
         table = brittle.score(classifier, (x, own), [MaxProbability()])
         points = table.points.to_pandas()
-        predicted = classifier.model._estimator.predict(x.reshape(60, -1).astype(np.float64))
+        predicted = estimator.predict(x.reshape(60, -1).astype(np.float64))
         assert [names[label] for label in points.label] == [str(one) for one in given]
         assert (points.correct.to_numpy() == (predicted == labels)).all()
         assert table.record.data.class_names == names

@@ -49,6 +49,12 @@ def _file(batch: int | str = "rows", flatten: Step | None = None, **constants: n
     return file_of(_steps() if flatten is None else _steps(flatten), held, batch, SHAPE)
 
 
+def _opened() -> OnnxNetwork:
+    network = open_onnx(_file(), "net.onnx")
+    assert isinstance(network, OnnxNetwork)
+    return network
+
+
 def _network() -> nn.Module:
     """The same network in PyTorch."""
     network = nn.Sequential(
@@ -112,6 +118,7 @@ def test_graphs_that_cannot_take_more_rows_are_run_in_batches(batch: int) -> Non
     weight = GENERATOR.normal(size=(74, 3)).astype(np.float32)
     beside = np.full((batch, 2), 0.5, np.float32)
     network = open_onnx(file_of(steps, {"beside": beside, "weight": weight}, batch, SHAPE), "net.onnx")
+    assert isinstance(network, OnnxNetwork)
     classifier = brittle.Classifier(network)
     for rows in (4, 1):
         inputs = np.concatenate((_x(rows).flatten(1).numpy(), np.full((rows, 2), 0.5)), axis=1)
@@ -184,8 +191,7 @@ def test_a_graph_that_disagrees_is_not_used(wrong: Any, said: str, monkeypatch: 
 
 
 def test_nothing_is_decided_by_inputs_that_are_not_finite() -> None:
-    network = open_onnx(_file(), "net.onnx")
-    assert isinstance(network, OnnxNetwork)
+    network = _opened()
     assert network(torch.full((2, *SHAPE), torch.nan)).isnan().all()
     assert network.forward_only is None
     x = _x().requires_grad_()
@@ -193,7 +199,7 @@ def test_nothing_is_decided_by_inputs_that_are_not_finite() -> None:
 
 
 def test_it_is_traced_only_once_it_has_been_compared() -> None:
-    network = open_onnx(_file(), "net.onnx")
+    network = _opened()
     rows = ({0: torch.export.Dim("rows")},)
     with pytest.raises(Exception, match="has not been compared with onnxruntime yet"):
         torch.export.export(network, (_x(),), dynamic_shapes=rows, strict=False)
@@ -203,7 +209,7 @@ def test_it_is_traced_only_once_it_has_been_compared() -> None:
 
 
 def test_a_copy_is_the_same_network() -> None:
-    network = open_onnx(_file(), "net.onnx")
+    network = _opened()
     copied = copy.deepcopy(network)
     assert torch.equal(copied(_x()), network(_x()))
     assert copied.state_dict().keys() == network.state_dict().keys()

@@ -47,7 +47,11 @@ def test_a_file_is_named_for_what_it_is(name: str, tmp_path: Path) -> None:
     ("files", "name", "match"),
     [
         (("saved_model.pb",), "saved", "a TensorFlow SavedModel.* tf2onnx.convert --saved-model"),
-        (("cat.png",), "images", "is a folder without config.json; a model of Hugging Face has one, and DATA comes second"),
+        (
+            ("cat.png",),
+            "images",
+            "is a folder without config.json; a model of Hugging Face has one, and DATA comes second",
+        ),
         ((), "net.mlpackage", "a Core ML package"),
     ],
 )

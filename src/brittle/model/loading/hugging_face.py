@@ -160,13 +160,13 @@ def _size(processor: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[int,
     """Height and width of the images: what the processor cuts out or makes them, or what the network was built for."""
     cut = processor.get("crop_size") if processor.get("do_center_crop") else None
     for found in (cut, processor.get("size"), config.get("image_size")):
-        sides = (
-            (found.get("height", found.get("shortest_edge")), found.get("width", found.get("shortest_edge")))
-            if isinstance(found, Mapping)
-            else (found, found)
-        )
-        if all(isinstance(side, int) and side > 0 for side in sides):
-            return sides
+        if isinstance(found, Mapping):
+            edge = found.get("shortest_edge")
+            height, width = found.get("height", edge), found.get("width", edge)
+        else:
+            height, width = found, found
+        if isinstance(height, int) and isinstance(width, int) and min(height, width) > 0:
+            return height, width
     return None
 
 
