@@ -12,7 +12,7 @@ from helpers.artefacts import refused
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from helpers.onnx_files import linear
+from helpers.onnx_files import Step, file_of, linear
 
 import brittle
 from brittle.model.loading.load import load_model
@@ -92,3 +92,13 @@ def test_damaged_files_are_told_in_a_sentence(tmp_path: Path) -> None:
 def test_weights_are_not_for_onnx(tmp_path: Path) -> None:
     path = _saved(tmp_path, linear(WEIGHT, 1, (12,)))
     refused("weights", "leave out --weights", load_model, path, weights="w.safetensors")
+
+
+def test_what_onnxruntime_cannot_compute_is_told_in_a_sentence(tmp_path: Path) -> None:
+    steps: list[Step] = [("Reshape", ["x", "shape"], ["scores"], {})]
+    content = file_of(steps, {"shape": np.array([-1, 5], np.int64)}, "rows", (3, 2, 2))
+    classifier = brittle.Classifier(load_model(_saved(tmp_path, content)).module)
+    error = refused(
+        "model_failed", r"cannot be run on inputs of shape \[2, 3, 2, 2\]", classifier, torch.rand(2, 3, 2, 2)
+    )
+    assert "Reshape" in str(error)

@@ -48,13 +48,13 @@ class Declared:
             for name, found in (("mean", self.mean), ("std", self.std))
             if found is not None
         )
-        parts = [*numbers]
+        parts = [*numbers] or ["neither mean nor std"]
         if self.size is not None:
             parts.append(f"images of {self.size[0]} x {self.size[1]}")
         if self.class_names is not None:
             some = listed([f"{name!r:.40}" for name in self.class_names], SHOWN)
             parts.append(f"{len(self.class_names)} classes ({some})")
-        return ", ".join(parts) or "nothing of its inputs"
+        return ", ".join(parts)
 
 
 def read_description(path: Path) -> dict[str, Any]:

@@ -119,7 +119,10 @@ class OnnxModel(ArrayModel):
         return np.concatenate([self._run(batch) for batch in batches])[: len(rows)]
 
     def _run(self, rows: np.ndarray) -> np.ndarray:
-        return self._session.run([self.output], {self.input: np.ascontiguousarray(rows)})[0]
+        try:
+            return self._session.run([self.output], {self.input: np.ascontiguousarray(rows)})[0]
+        except Exception as error:  # onnxruntime has errors of its own
+            raise RuntimeError(str(error).strip().partition("\n")[0]) from error
 
 
 def _open(content: bytes, name: str) -> Any:

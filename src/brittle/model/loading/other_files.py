@@ -37,6 +37,8 @@ _STARTS = (
     (b"\x89HDF\r\n\x1a\n", ".h5"),
 )
 
+_FORMS = "FILE.pt2, FILE.onnx, FILE.skops, FOLDER with config.json, FILE.py:FACTORY"
+
 _HEAD = 512
 
 
@@ -85,8 +87,8 @@ def _other(spec: str, suffix: str, path: Path) -> str:
     if suffix in _DATA:
         return f"{spec} holds data and no model; MODEL comes first and DATA second: brittle score MODEL DATA"
     if os.sep in spec and not path.exists():
-        return f"{spec} is not there, and is neither FILE.pt2, FILE.onnx, FILE.skops, FILE.py:FACTORY nor an import"
-    return f"{spec!r} is neither FILE.pt2, FILE.onnx, FILE.skops, FILE.py:FACTORY nor PACKAGE.MODULE:FACTORY"
+        return f"{spec} is not there, and is neither {_FORMS} nor an import"
+    return f"{spec!r} is neither {_FORMS} nor PACKAGE.MODULE:FACTORY"
 
 
 def _folder(spec: str, path: Path) -> UsageError:
