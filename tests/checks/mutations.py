@@ -115,7 +115,7 @@ MUTATIONS = (
     ),
     mutation(
         "labels are the values that an estimator was fitted on", "run/scoring.py",
-        'values = getattr(classifier.model, "class_values", None)', "values = None",
+        "names, classifier.class_values)", "names, None)",
         "model/test_arrays.py::test_labels_are_those_that_the_estimator_was_fitted_on",
     ),
     mutation(

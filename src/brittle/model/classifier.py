@@ -49,6 +49,7 @@ class Classifier:
 
     Attributes:
         class_names: names of the classes in the order of the logits, where the model has them; else None.
+        class_values: the classes themselves, where the model knows them as whole numbers; else None.
         forward_passes: rows sent forward through the model so far, or through its layers by a certificate.
         backward_passes: rows sent backward through the model so far, or linear functions by a certificate.
         output_dtype: precision of the class scores as the model last returned them.
@@ -80,6 +81,7 @@ class Classifier:
             raise ParameterError("outputs", f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
         self.model = as_model(model, outputs, arrays)
         self.class_names: tuple[str, ...] | None = getattr(self.model, "class_names", None)
+        self.class_values: tuple[int, ...] | None = getattr(self.model, "class_values", None)
         self.bounds = check_bounds(bounds)
         self.mean = channel_numbers("mean", mean)
         self.std = channel_numbers("std", std)

@@ -358,8 +358,7 @@ def make_job(
     names = classifier.class_names
     if isinstance(data, tuple) and len(data) == 2:
         data = (data[0], label_places(data[1], names))
-    values = getattr(classifier.model, "class_values", None)
-    points = in_classes(as_points(data, classifier.bounds), names, values)
+    points = in_classes(as_points(data, classifier.bounds), names, classifier.class_values)
     _check_parameters(scores, seed, batch_size, confidence)
     first = next(iter(points.batches(1)))
     rows = batch_size or default_rows(first.inputs, classifier.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -79,16 +80,16 @@ class OnnxNetwork(nn.Module):
             self._compare(rows)
         if self._in_batches is None:
             return self.original.run(rows)
-        return self._run(rows, in_batches=self._in_batches)
+        return self._run(rows, self.network, in_batches=self._in_batches)
 
-    def _run(self, rows: Tensor, *, in_batches: bool) -> Tensor:
+    def _run(self, rows: Tensor, network: GraphModule, *, in_batches: bool) -> Tensor:
         if not in_batches:
-            return self.network(rows, any_rows=True)
-        return torch.cat([self.network(batch, any_rows=False) for batch in self.original.batches(rows)])[: len(rows)]
+            return network(rows, any_rows=True)
+        return torch.cat([network(batch, any_rows=False) for batch in self.original.batches(rows)])[: len(rows)]
 
     def _compare(self, rows: Tensor) -> None:
         """Decide whether the graph is used, and how; nothing is decided where no score is finite."""
-        some = rows[:COMPARED].detach()
+        some = rows[:COMPARED].detach().cpu()
         probes = torch.cat((some, some.flatten(1).roll(1, 1).reshape(some.shape)))
         theirs = self.original.run(probes)
         finite = theirs.reshape(len(theirs), -1).isfinite().all(1)
@@ -101,11 +102,16 @@ class OnnxNetwork(nn.Module):
                 return
             self.forward_only = self.original.sentence(reason)
 
+    def _on_processor(self) -> GraphModule:
+        """The graph where onnxruntime computes, because a GPU may round convolutions to 10 bits."""
+        elsewhere = any(one.device.type != "cpu" for one in (*self.network.parameters(), *self.network.buffers()))
+        return copy.deepcopy(self.network).cpu() if elsewhere else self.network
+
     def _difference(self, probes: Tensor, theirs: Tensor, finite: Tensor, *, in_batches: bool) -> str | None:
         """What is wrong with the scores of the graph; None where nothing is."""
         try:
             with torch.no_grad():
-                ours = self._run(probes, in_batches=in_batches)
+                ours = self._run(probes, self._on_processor(), in_batches=in_batches)
         except FAILURES as error:
             where = (getattr(error, "__notes__", None) or ["?"])[-1]
             return f"its operator {where} fails in PyTorch ({first_line(error)})"
