@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
 import re
 from math import prod
 from typing import Any
@@ -144,7 +146,8 @@ def _open(content: bytes, name: str) -> Any:
     options.use_deterministic_compute = True
     options.log_severity_level = _ERRORS_ONLY
     try:
-        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        with contextlib.redirect_stdout(io.StringIO()):  # where it prints errors that it also raises
+            return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise ModelError("onnx", f"onnxruntime {onnxruntime.__version__} cannot load {name}: {reason}") from error
