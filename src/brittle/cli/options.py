@@ -57,9 +57,12 @@ class NetworkOptions:
         source = loaded.provenance
         if loaded.declared is not None:
             mean, std = _preprocessing(model, loaded.declared, bounds, mean, std)
-        return Classifier(
+        classifier = Classifier(
             loaded.module, bounds, mean, std, outputs=outputs, device=self.device, source=source, head=head
         )
+        if loaded.declared is not None:
+            classifier.class_names = loaded.declared.class_names
+        return classifier
 
 
 @Parameter(name="*")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from brittle.errors import ModelError, ParameterError
-from brittle.model.arrays import ArrayModel, as_model
+from brittle.model.arrays import ArrayModel, Estimator, as_model
 from brittle.model.bounds import check_bounds
 from brittle.model.caller_modes import standard_modes
 from brittle.model.evaluation_mode import check_mode, evaluation_mode
@@ -48,7 +48,8 @@ class Classifier:
         arrays: what a function takes and returns, "torch" tensors or "numpy" arrays; one of arrays runs forward only.
 
     Attributes:
-        class_names: names of the classes in the order of the logits, where the model has them; else None.
+        class_names: names of the classes in the order of the logits, where the model has them, or its files, or whoever
+            made this sets them; else None.
         class_values: the classes themselves, where the model knows them as whole numbers; else None.
         forward_passes: rows sent forward through the model so far, or through its layers by a certificate.
         backward_passes: rows sent backward through the model so far, or linear functions by a certificate.
@@ -80,8 +81,9 @@ class Classifier:
         if outputs not in OUTPUTS:
             raise ParameterError("outputs", f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
         self.model = as_model(model, outputs, arrays)
-        self.class_names: tuple[str, ...] | None = getattr(self.model, "class_names", None)
-        self.class_values: tuple[int, ...] | None = getattr(self.model, "class_values", None)
+        known = self.model if isinstance(self.model, Estimator) else None
+        self.class_names: tuple[str, ...] | None = None if known is None else known.class_names
+        self.class_values: tuple[int, ...] | None = None if known is None else known.class_values
         self.bounds = check_bounds(bounds)
         self.mean = channel_numbers("mean", mean)
         self.std = channel_numbers("std", std)
@@ -114,7 +116,7 @@ class Classifier:
 
     def with_head(self, name: str | None) -> Classifier:
         """The same model under the same declaration, with the last linear layer `name`, and its passes not counted."""
-        return Classifier(
+        other = Classifier(
             self.model,
             self.bounds,
             self.mean,
@@ -124,6 +126,8 @@ class Classifier:
             source=self.source,
             head=name,
         )
+        other.class_names = self.class_names
+        return other
 
     @cached_property
     def head(self) -> Head:
@@ -211,8 +215,10 @@ class Classifier:
     @property
     def forward_only(self) -> str | None:
         """Why the model never has a gradient, in a sentence, where it runs outside PyTorch; else None."""
-        reason: str | None = getattr(self.model, "forward_only", None)
-        return reason or (NO_GRADIENT if isinstance(self.model, ArrayModel) else None)
+        reason = getattr(self.model, "forward_only", None)
+        if isinstance(reason, str):
+            return reason
+        return NO_GRADIENT if isinstance(self.model, ArrayModel) else None
 
     @property
     def passes(self) -> int:

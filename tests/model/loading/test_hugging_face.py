@@ -81,12 +81,12 @@ def test_the_scores_are_those_of_the_network_on_normalised_pixels(saved: Path, l
             torch.testing.assert_close(classifier(low + (high - low) * _x()), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_names_and_sizes_are_read_and_recorded(loaded: LoadedModel) -> None:
+def test_names_and_sizes_are_read_and_recorded(saved: Path, loaded: LoadedModel) -> None:
     assert loaded.declared is not None
     assert (loaded.declared.class_names, loaded.declared.size) == (NAMES, (8, 8))
-    classifier = brittle.Classifier(loaded.module, mean=loaded.declared.mean, std=loaded.declared.std)
+    classifier = ModelOptions().classifier(str(saved))
     scores = [Taylor(sigma=0.1), Laplacian(), FeatureMargin()]
-    table = brittle.score(classifier, _x(), scores)
+    table = brittle.score(classifier.with_head(None), _x(), scores)
     assert table.record.data.class_names == NAMES
     assert table.record.model.mean == (0.5, 0.4, 0.3)
     assert not loaded.runs_code

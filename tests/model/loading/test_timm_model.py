@@ -67,7 +67,7 @@ def test_a_folder_says_what_it_holds(tmp_path: Path) -> None:
     assert torch.equal(loaded.module(x), network(x))
     assert loaded.declared is not None
     assert (loaded.declared.mean, loaded.declared.std) == ((0.1,), (0.3,))
-    assert loaded.module.class_names == ("ant", "bee")
+    assert loaded.declared.class_names == ("ant", "bee")
     assert loaded.provenance["format"] == "timm"
     (tmp_path / "model.safetensors").unlink()
     refused("weights_missing", "holds no model.safetensors", load_model, tmp_path)

@@ -127,19 +127,13 @@ def _load_folder(spec: str, weights: str | os.PathLike[str] | None) -> LoadedMod
     form, load = ("timm", load_timm) if is_timm(Path(spec)) else ("transformers", load_hugging_face)
     module, declared, digest = load(Path(spec))
     provenance = {"spec": spec, "format": form, "runs_code": False, "file": spec, "sha256": digest}
-    return _named(LoadedModel(module, provenance, runs_code=False, declared=declared))
+    return LoadedModel(module, provenance, runs_code=False, declared=declared)
 
 
 def _load_timm(spec: str, weights: Path | None) -> LoadedModel:
     module, declared = build_timm(spec, weights)
-    return _named(LoadedModel(module, {"spec": spec, "format": "timm", "runs_code": False}, False, declared=declared))
-
-
-def _named(loaded: LoadedModel) -> LoadedModel:
-    """The same with the names of its classes at the network, where a `Classifier` looks for them."""
-    if loaded.declared is not None and loaded.declared.class_names is not None:
-        loaded.module.class_names = loaded.declared.class_names
-    return loaded
+    provenance = {"spec": spec, "format": "timm", "runs_code": False}
+    return LoadedModel(module, provenance, runs_code=False, declared=declared)
 
 
 def _load_code(spec: str) -> LoadedModel:
