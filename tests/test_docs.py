@@ -78,7 +78,7 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(brittle.read_table("another-run").wide()) == 160
 
 
-@pytest.mark.parametrize("page", ["attacks", "data", "groups", "notebook"])
+@pytest.mark.parametrize("page", ["attacks", "data", "groups", "models", "notebook"])
 def test_the_example_of_the_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (example,) = blocks(f"docs/{page}.md", "python")

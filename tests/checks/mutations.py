@@ -192,6 +192,42 @@ MUTATIONS = (
         '"code": code_digest(fn)}', '"code": called}',
         "noise/test_transform.py::test_a_run_is_not_resumed_with_another_function",
     ),
+    # Models outside PyTorch.
+    mutation(
+        "a probability of 0 has a finite logarithm", "model/arrays.py",
+        ".clip(SMALLEST_PROBABILITY)\n", "\n",
+        "model/test_arrays.py::test_probabilities_become_their_logarithms_and_zero_a_finite_one",
+    ),
+    mutation(
+        "an ONNX file reads no other file", "model/loading/onnx_file.py",
+        '    if _OTHER_FILE.search(content) or content[4:8] == b"ORTM":\n', "    if False:\n",
+        "model/loading/test_onnx_file.py::test_weights_in_another_file_are_refused_and_not_read",
+    ),
+    mutation(
+        "inputs of an ONNX file keep their order", "model/loading/onnx_file.py",
+        "len(kept) <= 1 or kept == [size for size in found if size != 1]", "True",
+        "model/loading/test_onnx_file.py::test_numbers_are_never_put_in_another_order",
+    ),
+    mutation(
+        "an ONNX graph that disagrees with onnxruntime is not used", "model/loading/onnx_network.py",
+        "return None if share <= ALLOWED else", "return None if True else",
+        "model/loading/test_onnx_network.py::test_a_graph_that_disagrees_is_not_used",
+    ),
+    mutation(
+        "a graph for a fixed number of rows is not traced", "model/loading/onnx_network.py",
+        "if torch.compiler.is_compiling() and self._in_batches is not False:", "if False:",
+        "model/loading/test_onnx_network.py::test_graphs_that_cannot_take_more_rows_are_run_in_batches",
+    ),
+    mutation(
+        "labels are the values that an estimator was fitted on", "run/scoring.py",
+        "names, classifier.class_values)", "names, None)",
+        "model/test_arrays.py::test_labels_are_those_that_the_estimator_was_fitted_on",
+    ),
+    mutation(
+        "types that skops does not trust are refused", "model/loading/skops_file.py",
+        "model = None if untrusted else skops.loads(content)", "model = skops.loads(content, trusted=untrusted)",
+        "model/loading/test_skops_file.py::test_an_untrusted_type_is_not_made",
+    ),
     # The run folder.
     mutation(
         "bytes of a shard are flushed to the disk", "store/files/writing.py",
@@ -465,7 +501,7 @@ MUTATIONS = (
     ),
     mutation(
         "labels are mapped by name", "data/class_names.py",
-        "tuple(map(known.index, own))", "None",
+        "{at: known.index(name) for at, name in enumerate(own)}", "None",
         "data/test_class_names.py::test_labels_are_mapped_by_name",
     ),
     mutation(

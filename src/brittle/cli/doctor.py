@@ -51,6 +51,7 @@ def doctor(
     planted
         Plant decision boundaries at known distances around some points, and check that the chosen scores see them.
     """
+    from brittle.data.class_names import in_classes
     from brittle.doctor import GUARD_ROWS, Subject, check_expected
     from brittle.measure.forward import default_rows
 
@@ -69,6 +70,8 @@ def doctor(
     if points is None or classifier is None:
         _print([data_read, model_read])
         return FAILED
+    if not classifier.decision.targets:
+        points = in_classes(points, classifier.class_names, classifier.class_values)
     batch = next(iter(points.batches(GUARD_ROWS)))
     own = rows or default_rows(batch.inputs, classifier.device)
     subject = Subject(classifier, batch, points.labels, choice.scores(points), scoring.seed, own, points)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from brittle.data import Points
     from brittle.decisions import Decision
     from brittle.model.classifier import Classifier
+    from brittle.model.loading.declared import Declared
     from brittle.model.loading.load import LoadedModel
     from brittle.run.workers import Workers
 
@@ -56,7 +57,9 @@ class NetworkOptions:
 
         loaded = _load(model, self.weights)
         source = loaded.provenance
-        return Classifier(
+        if loaded.declared is not None:
+            mean, std = _preprocessing(model, loaded.declared, bounds, mean, std)
+        classifier = Classifier(
             loaded.module,
             bounds,
             mean,
@@ -67,6 +70,9 @@ class NetworkOptions:
             head=head,
             decision=decision,
         )
+        if loaded.declared is not None:
+            classifier.class_names = loaded.declared.class_names
+        return classifier
 
 
 @Parameter(name="*")
@@ -286,6 +292,19 @@ class WorkerOptions:
         cluster = Cluster(self.cluster, arguments, partial(say, quiet), self.workers, gpus, self.insecure_cluster)
         cluster.prepare()
         return cluster
+
+
+def _preprocessing(
+    model: str,
+    declared: Declared,
+    bounds: tuple[float, float],
+    mean: float | Sequence[float] | None,
+    std: float | Sequence[float] | None,
+) -> tuple[float | Sequence[float] | None, float | Sequence[float] | None]:
+    """Mean and std: those of the user, or where neither is given those of the model's own files."""
+    own = mean is not None or std is not None
+    say(False, f"{model} declares {declared.words}" + ("; --mean and --std are yours" if own else ""))
+    return (mean, std) if own else declared.within(*bounds)
 
 
 def _load(model: str, weights: Path | None) -> LoadedModel:

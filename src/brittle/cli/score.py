@@ -35,7 +35,8 @@ def score(
     ----------
     model
         A torch.export archive (.pt2), or package.module:factory or ./file.py:factory, a function without arguments
-        that returns the network.
+        that returns the network or a scikit-learn classifier; an ONNX file (.onnx), a folder of a Hugging Face image
+        classifier, timm:NAME with --weights, or a scikit-learn classifier saved by skops (.skops).
     data
         A Parquet file or folder of images as Hugging Face writes them, a folder of images by class or without classes,
         an .npz file with x (or images) and y (or labels), a .npy file, a .csv, .tsv or Parquet table of features, or a

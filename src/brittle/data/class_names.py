@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from brittle.data.files import path_text
 from brittle.data.points import Batch, Points
-from brittle.errors import ParameterError, listed
+from brittle.errors import DataError, ParameterError, listed
 
 MOST_BYTES = 1 << 22
 """A longer file holds no names of classes."""
 
 SHOWN = 3
 """Names that a message shows."""
+
+WRONG = 0.01
+"""Share of labels that may be no classes; such points count as wrong."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class NamedPoints:
 
     points: Points
     class_names: tuple[str, ...]
-    places: tuple[int, ...] | None
+    places: Mapping[int, int] | None
 
     @property
     def labels(self) -> Sequence[int] | None:
@@ -75,7 +80,63 @@ def name_classes(points: Points, names: Sequence[str]) -> NamedPoints:
             f"{len(missing)} of the {len(own)} classes of the data are not among the {len(known)} names that were "
             f"given: {next(some)}; these are {next(some)}: rename the classes of the data or the names",
         )
-    return NamedPoints(points, known, tuple(map(known.index, own)))
+    return NamedPoints(points, known, {at: known.index(name) for at, name in enumerate(own)})
+
+
+def in_classes(points: Points, names: Sequence[str] | None, values: Sequence[int] | None = None) -> Points:
+    """`points` with labels that are places among the classes of a model that knows them itself.
+
+    Labels of data that name their classes are mapped by name where a name of the data is one of the model's; where none
+    is, the two have other words for them, and labels stay. Labels of data without names are mapped by value where the
+    model's classes are whole numbers, such as 1, 2, 3 or -1 and 1. Points whose classes the user has named stay.
+
+    Args:
+        points: what is scored.
+        names: of the model's classes, in the order of its outputs, or None where it knows none.
+        values: the classes themselves where they are whole numbers.
+
+    Raises:
+        ParameterError: some names of the data are among those of the model and others are not.
+        DataError: more than 1% of the labels (and more than one) are none of `values`.
+    """
+    if names is None or points.labels is None or isinstance(points, NamedPoints):
+        return points
+    if points.class_names is not None:
+        shared = set(points.class_names).intersection(names)
+        return name_classes(points, names) if shared and tuple(points.class_names) != tuple(names) else points
+    if values is None or tuple(values) == tuple(range(len(values))):
+        return points
+    places = {value: at for at, value in enumerate(values)}
+    _check_values(points.labels, places)
+    return NamedPoints(points, tuple(names), places)
+
+
+def label_places(labels: Any, names: Sequence[str] | None) -> Any:
+    """Text labels as places among the names of a model's classes; other labels, and those of other models, as they are.
+
+    Raises:
+        DataError: a label is none of `names`.
+    """
+    found = np.asarray(labels) if isinstance(labels, list | tuple | np.ndarray) else None
+    if names is None or found is None or found.ndim != 1 or not all(isinstance(one, str) for one in found.tolist()):
+        return labels
+    places = {name: at for at, name in enumerate(names)}
+    unknown = sorted(set(found.tolist()) - set(places))
+    if unknown:
+        some = (listed([f"{name!r:.40}" for name in few], SHOWN) for few in (unknown, list(names)))
+        raise DataError("label_values", f"labels {next(some)} are no classes of the model; these are {next(some)}")
+    return np.array([places[name] for name in found.tolist()], np.int64)
+
+
+def _check_values(labels: Sequence[int], places: Mapping[int, int]) -> None:
+    wrong = [label for label in labels if label not in places]
+    if len(wrong) > 1 and len(wrong) > WRONG * len(labels):
+        some = listed(sorted(set(wrong)), SHOWN)
+        raise DataError(
+            "label_values",
+            f"{len(wrong)} of {len(labels)} labels, such as {some}, are no classes of the model, which was fitted on "
+            f"{listed(list(places), SHOWN)}; give the labels that it was fitted on",
+        )
 
 
 def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -102,8 +163,8 @@ def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _mapped(labels: Sequence[int] | None, places: tuple[int, ...] | None) -> Sequence[int] | None:
+def _mapped(labels: Sequence[int] | None, places: Mapping[int, int] | None) -> Sequence[int] | None:
     """Labels as places among other names; one that names no class stays outside all."""
     if labels is None or places is None:
         return labels
-    return tuple(places[label] if 0 <= label < len(places) else -1 for label in labels)
+    return tuple(places.get(label, -1) for label in labels)

@@ -112,6 +112,8 @@ def check_gradients(subject: Subject) -> Iterator[Finding | str]:
 
 
 def _look(subject: Subject) -> Iterator[str]:
+    if (why := subject.classifier.forward_only) is not None:
+        raise ModelError("not_differentiable", why)
     allowed = tolerance(subject)
     tries = [(found.disagreement(allowed.sizes_only), found) for found in slopes(subject)]
     known = [(missed, found) for missed, found in tries if missed is not None]

@@ -15,11 +15,12 @@ from torch import Tensor, nn
 from brittle.decisions import Decision, OneLogit, as_decision
 from brittle.decisions.undecided import Undecided
 from brittle.errors import ModelError, ParameterError
+from brittle.model.arrays import ArrayModel, Estimator, as_model
 from brittle.model.aside import Aside
 from brittle.model.bounds import check_bounds
 from brittle.model.caller_modes import standard_modes
 from brittle.model.evaluation_mode import check_mode, evaluation_mode
-from brittle.model.failures import NO_SECOND, WITHOUT_SECOND, differentiates_once, failures_in_one_sentence
+from brittle.model.failures import NO_GRADIENT, NO_SECOND, WITHOUT_SECOND, differentiates_once, failures_in_one_sentence
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.in_use import check_not_in_use, in_use
 from brittle.model.outputs import OUTPUTS, check_decision, logits_of, numbers_of, scores_of
@@ -43,7 +44,8 @@ class Classifier:
 
     Args:
         model: a module, or any callable, from `[B, *shape]` to class scores `[B, C]`, or to a mapping or an object
-            that holds them as `logits`.
+            that holds them as `logits`; or a fitted scikit-learn classifier (`brittle.model.arrays.Estimator`), which
+            runs forward only.
         bounds: smallest and largest value of an input.
         mean: subtracted from the input, one number or one per channel (axis 1), in input units.
         std: what the difference is divided by, likewise.
@@ -53,8 +55,12 @@ class Classifier:
         head: name of the last linear layer, for the scores that need features; found where it is not named.
         decision: what is decided from the output, one of `brittle.decisions` or its word on the command line, such as
             `top:5`; by default the predicted class.
+        arrays: what a function takes and returns, "torch" tensors or "numpy" arrays; one of arrays runs forward only.
 
     Attributes:
+        class_names: names of the classes in the order of the logits, where the model has them, or its files, or whoever
+            made this sets them; else None.
+        class_values: the classes themselves, where the model knows them as whole numbers; else None.
         forward_passes: rows sent forward through the model so far, or through its layers by a certificate.
         backward_passes: rows sent backward through the model so far, or linear functions by a certificate.
         output_dtype: precision of the class scores as the model last returned them.
@@ -64,14 +70,15 @@ class Classifier:
         was_training: whether the model was in training mode before it was last evaluated.
 
     Raises:
-        ParameterError: bounds that are not increasing, a std that is not positive, unknown outputs or an unknown
-            decision, or one that is not taken from such outputs.
-        ModelError: the model's parameters are on several devices, or some have no shape yet (lazy layers).
+        ParameterError: bounds that are not increasing, a std that is not positive, unknown outputs, arrays or decision,
+            or a decision that is not taken from such outputs.
+        ModelError: the model's parameters are on several devices, or some have no shape yet (lazy layers); or it is an
+            estimator that is no fitted classifier, or nothing that can be called.
     """
 
     def __init__(
         self,
-        model: Callable[[Tensor], Any],
+        model: Any,
         bounds: tuple[float, float] = (0.0, 1.0),
         mean: float | Sequence[float] | None = None,
         std: float | Sequence[float] | None = None,
@@ -81,6 +88,7 @@ class Classifier:
         source: Mapping[str, Any] | None = None,
         head: str | None = None,
         decision: Decision | str | None = None,
+        arrays: str = "torch",
     ) -> None:
         if outputs not in OUTPUTS:
             raise ParameterError("outputs", f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
@@ -88,7 +96,10 @@ class Classifier:
         if isinstance(self.decision, OneLogit) and outputs == "logits":
             outputs = "binary-logit"
         check_decision(self.decision, outputs)
-        self.model = model
+        self.model = as_model(model, outputs, arrays)
+        known = self.model if isinstance(self.model, Estimator) else None
+        self.class_names: tuple[str, ...] | None = None if known is None else known.class_names
+        self.class_values: tuple[int, ...] | None = None if known is None else known.class_values
         self.bounds = check_bounds(bounds)
         self.mean = channel_numbers("mean", mean)
         self.std = channel_numbers("std", std)
@@ -96,7 +107,7 @@ class Classifier:
             raise ParameterError("std", f"every std must be positive; found {list(self.std)}")
         self.outputs = outputs
         self.source = dict(source or {})
-        self.device, self.dtype = place(model, device)
+        self.device, self.dtype = place(self.model, device)
         self.forward_passes = 0
         self.backward_passes = 0
         self.output_dtype = self.dtype or torch.float32
@@ -156,7 +167,7 @@ class Classifier:
 
     def with_head(self, name: str | None) -> Classifier:
         """The same model under the same declaration, with the last linear layer `name`, and its passes not counted."""
-        return Classifier(
+        other = Classifier(
             self.model,
             self.bounds,
             self.mean,
@@ -167,6 +178,8 @@ class Classifier:
             head=name,
             decision=self.decision,
         )
+        other.class_names = self.class_names
+        return other
 
     @property
     def undecided(self) -> Classifier:
@@ -217,11 +230,7 @@ class Classifier:
         """
         gradient = self._derivative("differentiated at", values, inputs, keep or differentiable, differentiable)
         if gradient is None:
-            raise ModelError(
-                "not_differentiable",
-                "the model's output does not depend on its input through operations that PyTorch can differentiate; "
-                "use scores without gradients (shrinkage, monte_carlo, softmax)",
-            )
+            raise ModelError("not_differentiable", self.forward_only or NO_GRADIENT)
         if differentiable and differentiates_once(gradient):
             raise ModelError(
                 "not_twice_differentiable",
@@ -265,6 +274,14 @@ class Classifier:
             return torch.autograd.grad(
                 values, inputs, seeds, retain_graph=keep, create_graph=differentiable, allow_unused=True
             )[0]
+
+    @property
+    def forward_only(self) -> str | None:
+        """Why the model never has a gradient, in a sentence, where it runs outside PyTorch; else None."""
+        reason = getattr(self.model, "forward_only", None)
+        if isinstance(reason, str):
+            return reason
+        return NO_GRADIENT if isinstance(self.model, ArrayModel) else None
 
     @property
     def passes(self) -> int:

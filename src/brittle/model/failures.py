@@ -10,6 +10,11 @@ from torch import Tensor
 
 from brittle.errors import ModelError
 
+WITHOUT_GRADIENT = "use scores without gradients (shrinkage, monte_carlo, softmax)"
+NO_GRADIENT = (
+    "the model's output does not depend on its input through operations that PyTorch can differentiate; "
+    + WITHOUT_GRADIENT
+)
 NO_SECOND = "an operation of the model has a gradient, but no second derivatives"
 WITHOUT_SECOND = "use scores without them (probability_change, or laplacian by the method gram)"
 

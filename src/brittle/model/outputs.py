@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -162,6 +163,12 @@ def scores_of(output: Any) -> tuple[Tensor, str | None]:
         found, taken = getattr(output, "logits", None), "output.logits"
     if isinstance(found, Tensor):
         return _dense(found), taken
+    if isinstance(output, np.ndarray):
+        raise ModelError(
+            "output_type",
+            "the model returned a NumPy array; if it also takes NumPy arrays, say so: Classifier(model, "
+            "arrays='numpy'); otherwise return torch.from_numpy(...) of it",
+        )
     raise ModelError(
         "output_type",
         f"the model returned {_describe(output)}; a tensor of class scores, or `logits` in a mapping or object, is "

@@ -152,7 +152,8 @@ def _describe_model(classifier: Classifier) -> ModelRecord:
 
 def _describe_data(job: Job) -> DataRecord:
     points = job.points
-    names = None if points.class_names is None else list(points.class_names)
+    known = points.class_names or job.classifier.class_names
+    names = None if known is None else list(known)
     content = dict(points.provenance) | {"class_names": names, "labelled": points.labels is not None}
     content["labelled"] |= content.get("targets") is not None
     return record_of(DataRecord, content, "the provenance of the data")

@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from brittle import doctor
 from brittle.data import Batch, Points, as_points
+from brittle.data.class_names import in_classes, label_places
 from brittle.errors import DataError, ParameterError, ResumeError
 from brittle.estimate import CONFIDENCE, MOST_DRAWS
 from brittle.intervals import check_confidence
@@ -358,11 +359,23 @@ def make_job(
     """
     check_kinds(classifier, scores)
     check_all_serve(scores, classifier)
-    points = as_points(data, classifier.bounds, classifier.decision.targets)
+    points = _points_for(classifier, data)
     _check_parameters(scores, seed, batch_size, confidence)
     first = next(iter(points.batches(1)))
     rows = batch_size or default_rows(first.inputs, classifier.device)
     return Job(classifier, points, tuple(scores), seed, rows, confidence)
+
+
+def _points_for(
+    classifier: Classifier, data: Points | tuple[Any, Any] | Tensor | Dataset[Any] | DataLoader[Any]
+) -> Points:
+    """The points of `data`, with their labels in the classes of the model where it names these."""
+    if classifier.decision.targets:
+        return as_points(data, classifier.bounds, targets=True)
+    names = classifier.class_names
+    if isinstance(data, tuple) and len(data) == 2:
+        data = (data[0], label_places(data[1], names))
+    return in_classes(as_points(data, classifier.bounds), names, classifier.class_values)
 
 
 def _check_failures(account: Account, most: int | None) -> None:

@@ -63,10 +63,10 @@ class ModelRecord:
 
     Attributes:
         spec: what it was opened by, or the name of its class.
-        format: `torch.export`, `python` or `object`.
+        format: `torch.export`, `onnx`, `skops`, `python` or `object`.
         sha256: digest of the file, or None.
         weights_sha256: digest of the file of its weights, or None.
-        state_sha256: digest of all parameters and buffers, or None for a function.
+        state_sha256: digest of all parameters and buffers, of the file for ONNX and skops, or None for a function.
         fixed_batch: rows that it takes, where it takes no other number.
         bounds: smallest and largest value of an input.
         mean: subtracted from the input, one number or one per channel, or None.

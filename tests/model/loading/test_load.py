@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from helpers.artefacts import FACTORY, Canary, pickled, refused
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from brittle.model.loading.load import load_model
@@ -167,6 +167,22 @@ def test_weights_are_loaded(code: Path) -> None:
 )
 def test_weights_must_fit(code: Path, changes: dict[str, torch.Tensor | None], match: str) -> None:
     refused("state_dict", match, load_model, f"{code}:make", weights=weights_of(code, **changes))
+
+
+def test_a_new_network_is_put_into_evaluation_mode(code: Path) -> None:
+    for name in ("make", "network"):
+        assert not load_model(f"{code}:{name}").module.training
+
+
+@pytest.mark.parametrize("start", ["module.", "_orig_mod.", "module._orig_mod.", "_orig_mod.module."])
+def test_weights_of_a_wrapped_network_are_loaded(code: Path, start: str) -> None:
+    path = weights_of(code, linear__bias=torch.tensor([1.0, 2.0, 3.0]))
+    weights = load_file(path)
+    save_file({start + name: value for name, value in weights.items()}, path)
+    loaded = load_model(f"{code}:make", weights=path)
+    assert loaded.module.linear.bias.tolist() == [1.0, 2.0, 3.0]
+    save_file({start + "linear.bias": weights["linear.bias"], "offset": weights["offset"]}, path)
+    refused("state_dict", "does not fit", load_model, f"{code}:make", weights=path)
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])

@@ -1,4 +1,4 @@
-"""The model that a command line names: an exported archive, or a factory in code of the user's."""
+"""The model that a command line names: a file that runs no code, or a factory in code of the user's."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from torch import nn
+from torch import fx, nn
 
-from brittle.errors import ArtefactError, ModelError, UsageError
+from brittle.errors import ModelError, UsageError
+from brittle.model.arrays import is_estimator
 from brittle.model.loading.archive import load_archive
+from brittle.model.loading.declared import Declared
+from brittle.model.loading.hugging_face import is_hugging_face, load_hugging_face
+from brittle.model.loading.onnx_network import open_onnx
+from brittle.model.loading.other_files import spec_error, web_page
+from brittle.model.loading.skops_file import load_skops
+from brittle.model.loading.timm_model import PREFIX, build_timm, is_timm, load_timm
 from brittle.model.loading.user_code import import_module, line_of, run_file
-from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content, state_digest
-
-_EXPORT = (
-    "export the network with torch.export.save(torch.export.export(model, (inputs,), dynamic_shapes=...), "
-    "'model.pt2'), or name a factory: FILE.py:FUNCTION"
-)
+from brittle.model.loading.weights import check_weights, load_weights, read_content, state_digest
 
 
 @dataclass(frozen=True)
@@ -28,27 +30,33 @@ class LoadedModel:
     """A model that can be scored, and where it comes from.
 
     Attributes:
-        module: the network.
+        module: the network, or an estimator or a function of arrays.
         provenance: spec, format, files and sha256 digests; JSON values only.
         runs_code: whether loading it ran code of the user's.
         fixed_batch: the only number of rows it takes, or None where that number is free.
+        declared: what the model's own files say of its inputs and classes, or None where they say nothing.
     """
 
-    module: nn.Module
+    module: Any
     provenance: dict[str, Any]
     runs_code: bool
     fixed_batch: int | None = None
+    declared: Declared | None = None
 
 
 def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] | None = None) -> LoadedModel:
     """Load the model that `spec` names.
 
     - `FILE.pt2`: an archive of `torch.export.save`; loading it runs no code.
+    - `FILE.onnx`: a network that onnxruntime runs; with gradients where PyTorch has its operators and agrees.
+    - `FILE.skops`: a scikit-learn classifier of `skops.io.dump`, of types that skops trusts; forward only.
+    - `FOLDER`: an image classifier as Hugging Face writes it, or a network of timm; weights in safetensors alone.
+    - `timm:NAME`: a network of timm, with `weights`.
     - `FILE.py:FACTORY`: a function in a file, called without arguments, that returns the network.
     - `PACKAGE.MODULE:FACTORY`: the same in a module that Python can import. The current folder is
       not searched for it.
 
-    A factory may also be a network itself.
+    A factory may also be a network itself, and may return a fitted scikit-learn classifier.
 
     Args:
         spec: one of the above.
@@ -63,21 +71,34 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
         ArtefactError: a file is refused because it could run code.
     """
     spec = os.fspath(spec)
-    names_code = ":" in spec and not Path(spec).is_file()
-    loaded = _load_code(spec) if names_code else _load_file(spec, weights)
+    if spec.startswith(PREFIX):
+        loaded = _load_timm(spec, None if weights is None else Path(weights))
+    elif is_hugging_face(Path(spec)):
+        loaded = _load_folder(spec, weights)
+    else:
+        names_code = ":" in spec and not Path(spec).is_file()
+        loaded = _load_code(spec) if names_code else _load_file(spec, weights)
     if weights is not None:
+        if not isinstance(loaded.module, nn.Module):
+            raise UsageError("weights", f"{spec} is no network of PyTorch and has its own weights; leave out --weights")
         loaded = replace(loaded, provenance=loaded.provenance | load_weights(loaded.module, Path(weights)))
+    if not isinstance(loaded.module, nn.Module):
+        return loaded
     check_weights(loaded.module, spec)
     return replace(loaded, provenance=loaded.provenance | {"state_sha256": state_digest(loaded.module)})
 
 
 def _load_file(spec: str, weights: str | os.PathLike[str] | None) -> LoadedModel:
     path = Path(spec)
-    if path.suffix != ".pt2":
-        raise _spec_error(spec, path)
+    if path.suffix not in (".pt2", ".onnx", ".skops"):
+        raise spec_error(spec)
     if weights is not None:
         raise UsageError("weights", f"{spec} holds its own weights; leave out --weights")
     content = read_content(path, "model")
+    if page := web_page(path):
+        raise ModelError("model_spec", page)
+    if path.suffix != ".pt2":
+        return _load_forward(spec, content)
     exported = load_archive(content, spec)
     provenance = {
         "spec": spec,
@@ -91,17 +112,28 @@ def _load_file(spec: str, weights: str | os.PathLike[str] | None) -> LoadedModel
     return LoadedModel(exported.module, provenance, runs_code=False, fixed_batch=exported.fixed_batch)
 
 
-def _spec_error(spec: str, path: Path) -> UsageError | ArtefactError:
-    if path.suffix in PICKLED:
-        found = f"{spec} is a {path.suffix} file, which holds a pickle that could run code and is not read"
-        return ArtefactError("model_spec", f"{found}; {_EXPORT}")
-    if path.suffix == ".safetensors":
-        found = f"{spec} holds weights without a network; give it with --weights"
-    elif path.suffix == ".py":
-        found = f"{spec} names no function in the file"
-    else:
-        found = f"{spec!r} is neither FILE.pt2, FILE.py:FACTORY nor PACKAGE.MODULE:FACTORY"
-    return UsageError("model_spec", f"{found}; {_EXPORT}")
+def _load_forward(spec: str, content: bytes) -> LoadedModel:
+    """What runs outside PyTorch; the digest of the file stands for that of its weights."""
+    form = Path(spec).suffix.removeprefix(".")
+    model = open_onnx(content, spec) if form == "onnx" else load_skops(content, spec)
+    digest = hashlib.sha256(content).hexdigest()
+    provenance = {"spec": spec, "format": form, "runs_code": False, "file": spec, "sha256": digest}
+    return LoadedModel(model, provenance | {"state_sha256": digest}, runs_code=False)
+
+
+def _load_folder(spec: str, weights: str | os.PathLike[str] | None) -> LoadedModel:
+    if weights is not None:
+        raise UsageError("weights", f"{spec} holds its own weights; leave out --weights")
+    form, load = ("timm", load_timm) if is_timm(Path(spec)) else ("transformers", load_hugging_face)
+    module, declared, digest = load(Path(spec))
+    provenance = {"spec": spec, "format": form, "runs_code": False, "file": spec, "sha256": digest}
+    return LoadedModel(module, provenance, runs_code=False, declared=declared)
+
+
+def _load_timm(spec: str, weights: Path | None) -> LoadedModel:
+    module, declared = build_timm(spec, weights)
+    provenance = {"spec": spec, "format": "timm", "runs_code": False}
+    return LoadedModel(module, provenance, runs_code=False, declared=declared)
 
 
 def _load_code(spec: str) -> LoadedModel:
@@ -133,26 +165,29 @@ def _import(place: str, name: str) -> tuple[ModuleType, bytes | None]:
     return module, None if file is None else Path(file).read_bytes()
 
 
-def _build(module: ModuleType, name: str, where: str) -> nn.Module:
-    """The network that a factory returns."""
+def _build(module: ModuleType, name: str, where: str) -> Any:
+    """The network or estimator that a factory returns."""
     if not hasattr(module, name):
         there = [own for own, value in vars(module).items() if callable(value) and not own.startswith("_")]
         raise ModelError(
             "factory_missing", f"{where} does not exist; the file has {', '.join(there[:10]) or 'nothing'}"
         )
     factory = getattr(module, name)
-    if isinstance(factory, nn.Module):
+    if is_estimator(factory):
         return factory
-    _check_callable(factory, where)
+    if not isinstance(factory, nn.Module):
+        _check_callable(factory, where)
     try:
-        network = factory()
+        network = factory if isinstance(factory, nn.Module) else factory()
+        if isinstance(network, nn.Module) and not isinstance(network, fx.GraphModule):
+            network.eval()  # a new network is in training mode, which is nothing to warn of
     except (Exception, SystemExit) as error:
         raise ModelError(
             "factory_failed",
             f"{name} in {module.__file__} failed{line_of(error, module)}: {type(error).__name__}: {error}; "
             f"relative paths start at {Path.cwd()}",
         ) from error
-    if not isinstance(network, nn.Module):
+    if not isinstance(network, nn.Module) and not is_estimator(network):
         raise ModelError("factory_type", f"expected a torch.nn.Module, found that {where} returned {_kind(network)}")
     return network
 

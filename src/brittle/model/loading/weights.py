@@ -27,8 +27,14 @@ _CONVERT = (
 )
 
 
+WRAPPERS = ("module", "_orig_mod")
+"""What `DataParallel` and `torch.compile` put before the names of the weights of the network that they wrap."""
+
+
 def load_weights(module: nn.Module, path: Path) -> dict[str, Any]:
     """Load a `.safetensors` file into `module`, and give the path and the sha256 of the file for the record.
+
+    Weights of a network that was wrapped by `DataParallel` or `torch.compile` fit the network without the wrapper.
 
     Raises:
         ArtefactError: the file is not sound, or could run code.
@@ -41,7 +47,9 @@ def load_weights(module: nn.Module, path: Path) -> dict[str, Any]:
         raise kind("weights_format", f"{found}; {advice}")
     content = read_content(path, "weights")
     try:
-        missing, unexpected = load_safetensors(module, path, strict=False)
+        with safetensors.safe_open(path, framework="pt") as file:
+            names = list(file.keys())
+        missing, unexpected = load_safetensors(_wrapped(module, names), path, strict=False)
     except safetensors.SafetensorError as error:
         raise ArtefactError("weights_refused", f"{path} is not a sound .safetensors file: {error}") from error
     except (LookupError, TypeError, ValueError, OverflowError) as error:
@@ -56,6 +64,17 @@ def load_weights(module: nn.Module, path: Path) -> dict[str, Any]:
         found = "; ".join(f"{len(keys)} {kind}: {', '.join(sorted(keys)[:NAMED])}" for keys, kind in kinds if keys)
         raise ModelError("state_dict", f"{path} does not fit the network ({found}); all names must agree")
     return {"weights": os.fspath(path), "weights_sha256": hashlib.sha256(content).hexdigest()}
+
+
+def _wrapped(module: nn.Module, names: list[str]) -> nn.Module:
+    """`module`, as deep inside other modules as `names` say and its own names do not."""
+    own = list(module.state_dict())
+    for wrapper in WRAPPERS:
+        start = f"{wrapper}."
+        if names and all(name.startswith(start) for name in names) and not any(name.startswith(start) for name in own):
+            inner = _wrapped(module, [name.removeprefix(start) for name in names])
+            return nn.ModuleDict({wrapper: inner})
+    return module
 
 
 def state_digest(module: nn.Module) -> str:

@@ -1,0 +1,173 @@
+"""Models outside PyTorch: scikit-learn classifiers and functions of NumPy arrays. They run forward only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from brittle.errors import ModelError, ParameterError
+
+ARRAYS = ("torch", "numpy")
+"""What a function takes and returns: tensors of PyTorch, or NumPy arrays."""
+
+SMALLEST_PROBABILITY = float(np.finfo(np.float32).eps)
+"""What a smaller class probability of an estimator is raised to, 2^-23 or 1.2e-7, so that its logarithm is finite.
+
+A forest whose trees all agree gives the other classes 0: their logit is then -15.9, and the largest margin 15.9.
+"""
+
+
+class ArrayModel:
+    """A function of NumPy arrays as a function of tensors; the result has no gradient.
+
+    Args:
+        function: from an array `[B, *shape]` to class scores `[B, C]`..
+    """
+
+    def __init__(self, function: Callable[[np.ndarray], Any]) -> None:
+        self.function = function
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Class scores `[B, C]` of `inputs`, `[B, *shape]`, on their device.
+
+        Raises:
+            ModelError: what the function returns is no array of real numbers.
+        """
+        return as_tensor(self.function(inputs.detach().cpu().numpy()), inputs.device)
+
+
+class Estimator(ArrayModel):
+    """A fitted scikit-learn classifier, a pipeline included, as a function of tensors.
+
+    Its logits are what `decision_function` returns; of two classes, where that is one number, 0 and that number. Where
+    the classifier has none, they are the logarithms of `predict_proba`, which is not taken below
+    `SMALLEST_PROBABILITY`. Inputs are flattened to `[B, features]` and are given in double precision.
+
+    Args:
+        estimator: the classifier.
+        outputs: "probs" takes the probabilities of `predict_proba` even where there is a `decision_function`.
+
+    Attributes:
+        class_names: `classes_` as text, in the order of the columns.
+        class_values: `classes_` as whole numbers, by which labels are mapped; None where they are no numbers.
+
+    Raises:
+        ModelError: it is no fitted classifier of one label with two classes or more.
+    """
+
+    def __init__(self, estimator: Any, outputs: str = "logits") -> None:
+        classes = _classes(estimator)
+        name = type(estimator).__name__
+        if outputs == "binary-logit":
+            raise ParameterError("outputs", f"outputs='binary-logit' is not for {name}; leave it out")
+        self.class_values = _whole(classes)
+        self.class_names = tuple(map(str, self.class_values or classes))
+        self._probabilities = outputs == "probs" or not hasattr(estimator, "decision_function")
+        self._logarithms = self._probabilities and outputs != "probs"
+        self._estimator = estimator
+        if self._probabilities and not hasattr(estimator, "predict_proba"):
+            raise ModelError("estimator", f"{name} gives no probabilities; leave out outputs='probs'")
+        super().__init__(self._scores)
+        self.__name__ = name
+
+    def _scores(self, inputs: np.ndarray) -> np.ndarray:
+        rows = inputs.reshape(len(inputs), -1).astype(np.float64)
+        if not self._probabilities:
+            return self._decision(np.asarray(self._estimator.decision_function(rows)))
+        probabilities = np.asarray(self._estimator.predict_proba(rows), np.float64).clip(SMALLEST_PROBABILITY)
+        return np.log(probabilities) if self._logarithms else probabilities
+
+    def _decision(self, scores: np.ndarray) -> np.ndarray:
+        if scores.ndim == 1 and len(self.class_names) == 2:
+            return np.stack((np.zeros_like(scores), scores), axis=1)
+        if scores.ndim == 2 and scores.shape[1] == len(self.class_names):
+            return scores
+        raise ModelError(
+            "output_shape",
+            f"decision_function of {self.__name__} gave shape {list(scores.shape)} for {len(scores)} rows and "
+            f"{len(self.class_names)} classes; give one column a class (SVC: decision_function_shape='ovr')",
+        )
+
+
+def as_model(model: Any, outputs: str, arrays: str) -> Callable[[Tensor], Any]:
+    """`model` as a function of tensors: itself, or a wrapper of an estimator or of a function of NumPy arrays.
+
+    Args:
+        model: a module, a callable or an estimator.
+        outputs: what it returns, one of `brittle.model.outputs.OUTPUTS`.
+        arrays: what a function takes and returns, one of `ARRAYS`; an estimator takes NumPy arrays in any case.
+
+    Raises:
+        ParameterError: `arrays` has another value, or does not fit the model.
+        ModelError: the model is nothing that can be called, or an estimator that is no fitted classifier.
+    """
+    if arrays not in ARRAYS:
+        raise ParameterError("arrays", f"arrays must be one of {', '.join(ARRAYS)}; found {arrays!r}")
+    if isinstance(model, nn.Module) and arrays == "numpy":
+        raise ParameterError("arrays", "arrays='numpy' is for functions; a torch.nn.Module takes tensors: leave it out")
+    if isinstance(model, nn.Module | ArrayModel):
+        return model
+    if is_estimator(model):
+        return Estimator(model, outputs)
+    if not callable(model):
+        raise ModelError(
+            "model_type",
+            f"expected a torch.nn.Module, a function or a scikit-learn classifier, found an object of type "
+            f"{type(model).__module__}.{type(model).__qualname__}",
+        )
+    return ArrayModel(model) if arrays == "numpy" else model
+
+
+def is_estimator(model: Any) -> bool:
+    """Whether `model` is an object with scikit-learn's methods `fit` and `predict`, rather than a function."""
+    return not callable(model) and not isinstance(model, type) and hasattr(model, "fit") and hasattr(model, "predict")
+
+
+def as_tensor(output: Any, device: torch.device) -> Tensor:
+    """An array of real numbers as a tensor on `device`.
+
+    Raises:
+        ModelError: it is no such array.
+    """
+    try:
+        array = np.asarray(output)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise ModelError("output_type", f"the model's output is no NumPy array ({error}); return one") from error
+    if array.dtype.kind not in "fiub":
+        raise ModelError(
+            "output_type", f"the model returned an array of type {array.dtype}; return class scores, real numbers"
+        )
+    return torch.from_numpy(np.array(array, np.float32 if array.dtype.itemsize <= 4 else np.float64)).to(device)
+
+
+def _classes(estimator: Any) -> np.ndarray:
+    """`classes_` of a fitted classifier of one label."""
+    name = type(estimator).__name__
+    if not any(hasattr(estimator, method) for method in ("predict_proba", "decision_function", "classes_")):
+        raise ModelError(
+            "estimator",
+            f"{name} predicts numbers or groups and no classes (it has neither predict_proba nor decision_function); "
+            f"fit a classifier, such as RandomForestClassifier",
+        )
+    classes = getattr(estimator, "classes_", None)
+    if classes is None:
+        raise ModelError(
+            "estimator", f"{name} has no classes_; fit it, or a classifier, on labels first: {name}().fit(x, y)"
+        )
+    if isinstance(classes, list) or np.ndim(classes) != 1:
+        raise ModelError("estimator", f"{name} predicts several labels for an input; give it one label an input")
+    if len(classes) < 2:
+        raise ModelError("estimator", f"{name} was fitted on 1 class; a classifier needs at least 2")
+    return np.asarray(classes)
+
+
+def _whole(classes: np.ndarray) -> tuple[int, ...] | None:
+    """Classes as whole numbers; None where one is no number, or has a fraction."""
+    if classes.dtype.kind not in "iufb" or not (classes == np.floor(classes.astype(np.float64))).all():
+        return None
+    return tuple(int(one) for one in classes)

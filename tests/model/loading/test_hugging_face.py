@@ -1,0 +1,238 @@
+"""Image classifiers in folders of Hugging Face: local files alone, and what they declare."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.artefacts import refused
+from torch import Tensor
+
+import brittle
+from brittle.cli.options import ModelOptions
+from brittle.model.loading.hugging_face import load_hugging_face
+from brittle.model.loading.load import LoadedModel, load_model
+from brittle.scores import FeatureMargin, Laplacian, Taylor
+
+NAMES = ("ant", "bee", "cat")
+PROCESSOR = {
+    "do_resize": True,
+    "size": {"height": 8, "width": 8},
+    "do_rescale": True,
+    "rescale_factor": 1 / 255,
+    "do_normalize": True,
+    "image_mean": [0.5, 0.4, 0.3],
+    "image_std": [0.2, 0.25, 0.5],
+}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny vision transformer as transformers saves it."""
+    transformers = pytest.importorskip("transformers")
+    folder = tmp_path_factory.mktemp("vit")
+    torch.manual_seed(0)
+    config = transformers.ViTConfig(
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        image_size=8,
+        patch_size=4,
+        id2label=dict(enumerate(NAMES)),
+        label2id={name: at for at, name in enumerate(NAMES)},
+    )
+    transformers.ViTForImageClassification(config).save_pretrained(folder)
+    (folder / "preprocessor_config.json").write_text(json.dumps(PROCESSOR), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def loaded(saved: Path) -> LoadedModel:
+    return load_model(saved)
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable that loading sets is as before after each test."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+def _x() -> Tensor:
+    return torch.rand(3, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+
+
+def test_the_scores_are_those_of_the_network_on_normalised_pixels(saved: Path, loaded: LoadedModel) -> None:
+    transformers = pytest.importorskip("transformers")
+    network = transformers.AutoModelForImageClassification.from_pretrained(saved).eval()
+    mean, std = (torch.tensor(PROCESSOR[name]).reshape(3, 1, 1) for name in ("image_mean", "image_std"))
+    expected = network((_x() - mean) / std).logits
+    assert loaded.declared is not None
+    for low, high in ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0)):
+        own_mean, own_std = loaded.declared.within(low, high)
+        classifier = brittle.Classifier(loaded.module, (low, high), own_mean, own_std)
+        with classifier.evaluating():
+            torch.testing.assert_close(classifier(low + (high - low) * _x()), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_names_and_sizes_are_read_and_recorded(saved: Path, loaded: LoadedModel) -> None:
+    assert loaded.declared is not None
+    assert (loaded.declared.class_names, loaded.declared.size) == (NAMES, (8, 8))
+    classifier = ModelOptions().classifier(str(saved))
+    scores = [Taylor(sigma=0.1), Laplacian(), FeatureMargin()]
+    table = brittle.score(classifier.with_head(None), _x(), scores)
+    assert table.record.data.class_names == NAMES
+    assert table.record.model.mean == (0.5, 0.4, 0.3)
+    assert not loaded.runs_code
+    assert loaded.provenance["format"] == "transformers"
+    for score in scores:
+        assert np.isfinite(table[score].value.to_numpy(float)).all()
+
+
+def test_a_declaration_of_the_users_wins(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    classifier = ModelOptions().classifier(str(saved))
+    assert (classifier.mean, classifier.std) == ((0.5, 0.4, 0.3), (0.2, 0.25, 0.5))
+    said = capsys.readouterr().err
+    assert "declares mean 0.5 0.4 0.3, std 0.2 0.25 0.5, images of 8 x 8, 3 classes ('ant', 'bee', 'cat')" in said
+    classifier = ModelOptions(mean=(0.1,)).classifier(str(saved))
+    assert (classifier.mean, classifier.std) == ((0.1,), None)
+    assert "--mean and --std are yours" in capsys.readouterr().err
+
+
+def test_no_server_is_asked(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(*_: Any) -> None:
+        raise AssertionError("asked a server")
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    load_hugging_face(saved)
+
+
+def test_code_in_the_folder_is_not_run(saved: Path, tmp_path: Path) -> None:
+    for file in saved.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    config = json.loads((saved / "config.json").read_text())
+    own = {"AutoConfig": "own.Config", "AutoModelForImageClassification": "own.Model"}
+    (tmp_path / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    (tmp_path / "config.json").write_text(json.dumps(config | {"auto_map": own}))
+    load_model(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(config | {"auto_map": own, "model_type": "own"}))
+    refused("hugging_face", "cannot load", load_model, tmp_path)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_what_does_not_fit_is_told(saved: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(saved / "model.safetensors")
+    config = json.loads((saved / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    save_file(
+        {name: value for name, value in weights.items() if "classifier" not in name}, tmp_path / "model.safetensors"
+    )
+    refused("state_dict", r"do not fit the network \(2 missing: classifier.bias", load_model, tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"no weights")
+    refused("hugging_face", "cannot load", load_model, tmp_path)
+    save_file(weights, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "nothing such"}))
+    refused("hugging_face", "cannot load .*nothing such", load_model, tmp_path)
+
+
+def _folder(folder: Path, config: dict[str, Any], processor: dict[str, Any] | None = None, *files: str) -> Path:
+    (folder / "config.json").write_text(json.dumps(config))
+    if processor is not None:
+        (folder / "preprocessor_config.json").write_text(json.dumps(processor))
+    for name in files:
+        (folder / name).write_bytes(b"")
+    return folder
+
+
+VIT = {"architectures": ["ViTForImageClassification"], "model_type": "vit"}
+
+
+@pytest.mark.parametrize(
+    ("config", "files", "code", "match"),
+    [
+        ({"architectures": ["BertForSequenceClassification"]}, (), "hugging_face", "a classifier of texts .*Bert"),
+        ({"architectures": ["ViTModel"]}, (), "hugging_face", "no classifier of images .ViTModel"),
+        ({}, (), "hugging_face", "no architectures in config.json"),
+        (VIT, (), "weights_missing", "holds no model.safetensors"),
+        (VIT, ("pytorch_model.bin",), "weights_format", "pytorch_model.bin, a pickle .*save_pretrained"),
+    ],
+)
+def test_other_folders_are_refused_before_anything_is_built(
+    config: dict[str, Any], files: tuple[str, ...], code: str, match: str, tmp_path: Path
+) -> None:
+    refused(code, match, load_model, _folder(tmp_path, config, None, *files))
+
+
+def test_descriptions_that_are_none(tmp_path: Path) -> None:
+    for content in (b"[1]", b"{", b"\xff", b"[" * 100_000):
+        (tmp_path / "config.json").write_bytes(content)
+        refused("model_config", "config.json", load_model, tmp_path)
+    refused("weights", "leave out --weights", load_model, tmp_path, weights="w.safetensors")
+
+
+def test_without_transformers_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    folder = _folder(tmp_path, VIT, None, "model.safetensors")
+    refused("not_installed", r"pip install 'brittle\[huggingface\]'", load_model, folder)
+
+
+@pytest.mark.parametrize(
+    ("processor", "mean", "std"),
+    [
+        ({"image_mean": [0.5], "image_std": [0.25]}, (0.5,), (0.25,)),
+        ({"image_mean": 0.5, "image_std": 0.25}, (0.5,), (0.25,)),
+        ({"do_normalize": False, "image_mean": [0.5], "image_std": [0.5]}, None, None),
+        ({"do_normalize": False, "do_rescale": False}, (0.0,), (1 / 255,)),
+        ({"image_mean": [127.5], "image_std": [51.0], "do_rescale": False}, (0.5,), (0.2,)),
+        ({"image_mean": [0.0], "image_std": [0.5], "rescale_factor": 1 / 127.5}, (0.0,), (0.25,)),
+        ({}, None, None),
+    ],
+)
+def test_mean_and_std_are_those_of_pixels_in_0_to_1(
+    processor: dict[str, Any], mean: Any, std: Any, tmp_path: Path
+) -> None:
+    """`factor * 255 p` less the file's mean, over the file's std, is `p` less ours over ours."""
+    from brittle.model.loading.hugging_face import _declared
+
+    found = _declared(_folder(tmp_path, VIT, processor), {})
+    for own, expected in ((found.mean, mean), (found.std, std)):
+        assert own == expected if expected is None else own == pytest.approx(expected, rel=1e-9)
+
+
+def test_other_preprocessing_is_refused(tmp_path: Path) -> None:
+    from brittle.model.loading.hugging_face import _declared
+
+    for processor in ({"rescale_offset": True}, {"image_mean": "imagenet"}, {"rescale_factor": 0}):
+        refused("model_config", "name a factory that does it", _declared, _folder(tmp_path, VIT, processor), {})
+
+
+@pytest.mark.parametrize(
+    ("processor", "size"),
+    [
+        ({"size": 8}, (8, 8)),
+        ({"size": {"shortest_edge": 9}}, (9, 9)),
+        ({"size": {"shortest_edge": 9}, "do_center_crop": True, "crop_size": {"height": 8, "width": 6}}, (8, 6)),
+        ({}, (32, 32)),
+    ],
+)
+def test_the_size_of_images(processor: dict[str, Any], size: tuple[int, int], tmp_path: Path) -> None:
+    from brittle.model.loading.hugging_face import _declared
+
+    assert _declared(_folder(tmp_path, VIT, processor), {"image_size": 32}).size == size
+
+
+def test_names_that_transformers_makes_up_are_none(tmp_path: Path) -> None:
+    from brittle.model.loading.hugging_face import _declared
+
+    folder = _folder(tmp_path, VIT)
+    assert _declared(folder, {"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}).class_names is None
+    assert _declared(folder, {"id2label": {"0": "a", "1": "a"}}).class_names is None
+    assert _declared(folder, {"id2label": {"1": "b", "0": "a"}}).class_names == ("a", "b")

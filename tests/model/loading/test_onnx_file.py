@@ -1,0 +1,105 @@
+"""Networks in ONNX files: the numbers are those of the graph, whatever its batch axis, type and shape."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers.artefacts import refused
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+from helpers.onnx_files import Step, file_of, linear
+
+import brittle
+from brittle.model.loading.load import load_model
+from brittle.scores import MonteCarlo
+
+WEIGHT = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
+
+
+def _saved(folder: Path, content: bytes) -> str:
+    path = folder / "net.onnx"
+    path.write_bytes(content)
+    return str(path)
+
+
+@pytest.mark.parametrize("batch", ["rows", 1, 3, 8])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_scores_are_those_of_the_graph_for_any_number_of_rows(
+    batch: int | str, dtype: type, tmp_path: Path
+) -> None:
+    weight = WEIGHT.astype(dtype)
+    loaded = load_model(_saved(tmp_path, linear(weight, batch, (3, 2, 2))))
+    x = torch.rand(7, 3, 2, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    for rows in (1, 3, 7):
+        scores = brittle.Classifier(loaded.module)(x[:rows])
+        assert scores.shape == (rows, 4)
+        np.testing.assert_allclose(scores.numpy(), x[:rows].flatten(1).numpy() @ weight.astype(np.float64), atol=1e-5)
+    assert not loaded.runs_code
+    assert loaded.fixed_batch is None
+    assert loaded.provenance["format"] == "onnx"
+
+
+@pytest.mark.parametrize("taken", [(12,), (12, 1), (1, 12)])
+def test_images_are_flattened_where_the_graph_takes_them_flat(taken: tuple[int, ...], tmp_path: Path) -> None:
+    classifier = brittle.Classifier(load_model(_saved(tmp_path, linear(WEIGHT, 1, taken))).module)
+    x = torch.rand(2, 3, 2, 2)
+    np.testing.assert_allclose(classifier(x).numpy(), x.flatten(1).numpy() @ WEIGHT, atol=1e-5)
+
+
+def test_channels_are_put_last_where_the_graph_takes_them_so(tmp_path: Path) -> None:
+    classifier = brittle.Classifier(load_model(_saved(tmp_path, linear(WEIGHT, "rows", (2, 2, 3)))).module)
+    x = torch.rand(2, 3, 2, 2)
+    np.testing.assert_allclose(classifier(x).numpy(), x.permute(0, 2, 3, 1).flatten(1).numpy() @ WEIGHT, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 6), (3, 2, 3), (13,)])
+def test_numbers_are_never_put_in_another_order(shape: tuple[int, ...], tmp_path: Path) -> None:
+    classifier = brittle.Classifier(load_model(_saved(tmp_path, linear(WEIGHT, 1, (3, 2, 2)))).module)
+    refused("input_shape", r"takes inputs of shape \[3, 2, 2\], found", classifier, torch.rand(2, *shape))
+
+
+def test_it_counts_as_its_network_does(tmp_path: Path) -> None:
+    classifier = brittle.Classifier(load_model(_saved(tmp_path, linear(WEIGHT, 5, (3, 2, 2)))).module)
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 4, bias=False))
+    network[1].weight.data = torch.from_numpy(WEIGHT.T.copy())
+    x, score = torch.rand(6, 3, 2, 2), MonteCarlo(sigma=0.5, draws=50)
+    ours, theirs = (
+        brittle.score(one, x, [score], seed=0)[score].p_robust for one in (classifier, brittle.Classifier(network))
+    )
+    assert (ours == theirs).all()
+
+
+def test_weights_in_another_file_are_refused_and_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secret.bin").write_bytes(WEIGHT.tobytes())
+    path = _saved(tmp_path, linear(WEIGHT, 1, (12,), external="secret.bin"))
+    refused("onnx_refused", "save it in one file", load_model, path)
+
+
+def test_damaged_files_are_told_in_a_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    content = linear(WEIGHT, 1, (12,))
+    for damaged in (content.replace(b"MatMul", b"Mat\xfful"), b"", b"\0" * 40, content[:100], b"ONNX" * 20):
+        error = refused("onnx", "cannot load", load_model, _saved(tmp_path, damaged))
+        assert error.exit_code == 3
+    assert capfd.readouterr().out == ""
+    refused("onnx_refused", "own form", load_model, _saved(tmp_path, b"\0\0\0\0ORTM" + bytes(40)))
+
+
+def test_weights_are_not_for_onnx(tmp_path: Path) -> None:
+    path = _saved(tmp_path, linear(WEIGHT, 1, (12,)))
+    refused("weights", "leave out --weights", load_model, path, weights="w.safetensors")
+
+
+def test_what_onnxruntime_cannot_compute_is_told_in_a_sentence(tmp_path: Path) -> None:
+    steps: list[Step] = [("Reshape", ["x", "shape"], ["scores"], {})]
+    content = file_of(steps, {"shape": np.array([-1, 5], np.int64)}, "rows", (3, 2, 2))
+    classifier = brittle.Classifier(load_model(_saved(tmp_path, content)).module)
+    error = refused(
+        "model_failed", r"cannot be run on inputs of shape \[2, 3, 2, 2\]", classifier, torch.rand(2, 3, 2, 2)
+    )
+    assert "Reshape" in str(error)

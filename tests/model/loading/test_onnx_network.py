@@ -1,0 +1,244 @@
+"""Networks in ONNX files with gradients: used where they agree with onnxruntime, and not where they do not."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.artefacts import refused
+from torch import Tensor, nn
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+from helpers.onnx_files import Step, file_of, linear
+
+import brittle
+from brittle.model.loading.onnx_file import OnnxModel
+from brittle.model.loading.onnx_network import OnnxNetwork, open_onnx
+from brittle.model.loading.onnx_operators import OPERATORS
+from brittle.scores import FeatureMargin, InputMargin, Laplacian, MonteCarlo, Taylor
+
+GENERATOR = np.random.default_rng(0)
+KERNEL, FIRST, LAST = (
+    GENERATOR.normal(size=shape).astype(np.float32) for shape in ((4, 2, 3, 3), (4 * 4 * 4, 6), (6, 3))
+)
+SHIFT = GENERATOR.normal(size=3).astype(np.float32)
+SHAPE = (2, 6, 6)
+
+
+def _steps(flatten: Step = ("Flatten", ["c"], ["f"], {})) -> list[Step]:
+    return [
+        ("Conv", ["x", "kernel"], ["k"], {}),
+        ("Relu", ["k"], ["c"], {}),
+        flatten,
+        ("MatMul", ["f", "first"], ["m"], {}),
+        ("Tanh", ["m"], ["h"], {}),
+        ("MatMul", ["h", "last"], ["n"], {}),
+        ("Add", ["n", "shift"], ["scores"], {}),
+    ]
+
+
+def _file(batch: int | str = "rows", flatten: Step | None = None, **constants: np.ndarray) -> bytes:
+    held = {"kernel": KERNEL, "first": FIRST, "last": LAST, "shift": SHIFT, **constants}
+    return file_of(_steps() if flatten is None else _steps(flatten), held, batch, SHAPE)
+
+
+def _opened() -> OnnxNetwork:
+    network = open_onnx(_file(), "net.onnx")
+    assert isinstance(network, OnnxNetwork)
+    return network
+
+
+def _network() -> nn.Module:
+    """The same network in PyTorch."""
+    network = nn.Sequential(
+        nn.Conv2d(2, 4, 3, bias=False),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(64, 6, bias=False),
+        nn.Tanh(),
+        nn.Linear(6, 3),
+    )
+    for layer, weight in ((network[0], KERNEL), (network[3], FIRST.T), (network[5], LAST.T)):
+        layer.weight.data = torch.from_numpy(weight.copy())
+    network[5].bias.data = torch.from_numpy(SHIFT)
+    return network.eval()
+
+
+def _x(rows: int = 5) -> Tensor:
+    return torch.rand(rows, *SHAPE, generator=torch.Generator().manual_seed(0))
+
+
+def test_scores_with_gradients_are_those_of_the_same_network() -> None:
+    scores = [Taylor(sigma=0.3), Laplacian(), FeatureMargin(), InputMargin(effort="fast", certify=True)]
+    ours = brittle.score(brittle.Classifier(open_onnx(_file(), "net.onnx")), _x(2), scores)
+    theirs = brittle.score(brittle.Classifier(_network()), _x(2), scores)
+    for score in scores:
+        for part in ("value", "low", "high"):
+            found, expected = (getattr(table[score], part).to_numpy(float) for table in (ours, theirs))
+            np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("batch", "flatten"),
+    [
+        ("rows", None),
+        (1, None),
+        (1, ("Reshape", ["c", "shape"], ["f"], {})),
+        (1, ("Reshape", ["c", "whole"], ["f"], {})),
+        (4, ("Reshape", ["c", "four"], ["f"], {"allowzero": 1})),
+        (1, ("Einsum", ["c", "ones"], ["f"], {"equation": "bchw,chwf->bf"})),
+    ],
+)
+def test_graphs_for_a_fixed_number_of_rows_take_any(batch: int | str, flatten: Step | None) -> None:
+    shapes = {"shape": [1, -1], "whole": [1, 64], "four": [4, 64]}
+    held: dict[str, np.ndarray] = {name: np.array(shape, np.int64) for name, shape in shapes.items()}
+    held["ones"] = np.eye(64, dtype=np.float32).reshape(4, 4, 4, 64)
+    classifier = brittle.Classifier(open_onnx(_file(batch, flatten, **held), "net.onnx"))
+    for rows in (5, 1, 8):
+        torch.testing.assert_close(classifier(_x(rows)), _network()(_x(rows)).detach(), rtol=1e-4, atol=1e-5)
+    _check_gradient(classifier)
+    assert classifier.head.weight.shape == (3, 6)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_graphs_that_cannot_take_more_rows_are_run_in_batches(batch: int) -> None:
+    """A row of numbers for each row of the batch stands beside the features, so that no other number fits."""
+    steps: list[Step] = [
+        ("Flatten", ["x"], ["f"], {}),
+        ("Concat", ["f", "beside"], ["both"], {"axis": 1}),
+        ("MatMul", ["both", "weight"], ["scores"], {}),
+    ]
+    weight = GENERATOR.normal(size=(74, 3)).astype(np.float32)
+    beside = np.full((batch, 2), 0.5, np.float32)
+    network = open_onnx(file_of(steps, {"beside": beside, "weight": weight}, batch, SHAPE), "net.onnx")
+    assert isinstance(network, OnnxNetwork)
+    classifier = brittle.Classifier(network)
+    for rows in (4, 1):
+        inputs = np.concatenate((_x(rows).flatten(1).numpy(), np.full((rows, 2), 0.5)), axis=1)
+        np.testing.assert_allclose(classifier(_x(rows)).numpy(), inputs @ weight, rtol=1e-4)
+    assert classifier.forward_only is None
+    x = _x(4).requires_grad_()
+    slope = torch.autograd.grad(classifier(x)[:, 1].sum(), x)[0]
+    np.testing.assert_allclose(slope.flatten(1).numpy(), np.tile(weight[:72, 1], (4, 1)), rtol=1e-5)
+    with pytest.raises(Exception, match="fixes the number of rows"):
+        torch.export.export(network, (_x(4),), strict=False)
+
+
+def _check_gradient(classifier: brittle.Classifier) -> None:
+    slopes = []
+    for model in (classifier, _network()):
+        x = _x().requires_grad_()
+        slopes.append(torch.autograd.grad(model(x).square().sum(), x)[0])
+    torch.testing.assert_close(*slopes, rtol=1e-3, atol=1e-4)
+
+
+def test_channels_last_has_gradients() -> None:
+    steps: list[Step] = [("Transpose", ["x"], ["y"], {"perm": [0, 3, 1, 2]}), *_steps()]
+    steps[1] = ("Conv", ["y", "kernel"], ["k"], {})
+    held = {"kernel": KERNEL, "first": FIRST, "last": LAST, "shift": SHIFT}
+    classifier = brittle.Classifier(open_onnx(file_of(steps, held, "rows", (6, 6, 2)), "net.onnx"))
+    torch.testing.assert_close(classifier(_x()), _network()(_x()).detach(), rtol=1e-4, atol=1e-5)
+    _check_gradient(classifier)
+
+
+def test_the_last_layer_is_found_and_takes_in_a_sum_after_it() -> None:
+    classifier = brittle.Classifier(open_onnx(_file(), "net.onnx"))
+    logits, features = classifier.observe(_x())
+    np.testing.assert_allclose(classifier.head.weight.numpy(), LAST.T)
+    np.testing.assert_allclose(classifier.head.logits(features).numpy(), logits.numpy(), rtol=1e-5)
+    assert brittle.Classifier(open_onnx(_file(), "n"), head="network.layers.MatMul_").head.weight.shape == (3, 6)
+
+
+def test_an_operator_that_is_not_known_is_named() -> None:
+    kinds: list[tuple[str, Any]] = [("Det", {}), ("com.microsoft:Gelu", {})]
+    for kind, attributes in kinds:
+        steps: list[Step] = [
+            ("Reshape", ["x", "shape"], ["s"], {}),
+            (kind, ["s"], ["d"], attributes),
+            ("Reshape", ["d", "flat"], ["scores"], {}),
+        ]
+        shapes = {"shape": [-1, 2, 6, 6], "flat": [0, 2] if kind == "Det" else [0, 72]}
+        held = {name: np.array(shape, np.int64) for name, shape in shapes.items()}
+        classifier = brittle.Classifier(open_onnx(file_of(steps, held, "rows", SHAPE), "net.onnx"))
+        name = "Det" if kind == "Det" else "Gelu of com.microsoft"
+        said = f"net.onnx runs forward only, because its operator {name} has no counterpart .*; use scores without"
+        refused("not_differentiable", said, Taylor(sigma=0.1), classifier, _x())
+        refused("not_differentiable", said, brittle.score, classifier, _x(), [Taylor(sigma=0.1)])
+        assert MonteCarlo(sigma=0.1, draws=20)(classifier, _x()).value.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda call, x: torch.relu(x) + 0.01 * x, "in PyTorch its scores differ by 0.0.* of their range"),
+        (lambda call, x: torch.relu(x)[:, :3], "its operator MatMul fails in PyTorch"),
+        (lambda call, x: torch.relu(x).flip(0), "differ by"),
+    ],
+)
+def test_a_graph_that_disagrees_is_not_used(wrong: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OPERATORS, "Relu", replace(OPERATORS["Relu"], function=wrong))
+    classifier = brittle.Classifier(open_onnx(_file(), "net.onnx"))
+    torch.testing.assert_close(classifier(_x()), _network()(_x()).detach(), rtol=1e-4, atol=1e-5)
+    sentence = f"net.onnx runs forward only, because .*{said}"
+    refused("not_differentiable", sentence, Taylor(sigma=0.1), classifier, _x())
+
+
+def test_nothing_is_decided_by_inputs_that_are_not_finite() -> None:
+    network = _opened()
+    assert network(torch.full((2, *SHAPE), torch.nan)).isnan().all()
+    assert network.forward_only is None
+    x = _x().requires_grad_()
+    assert network(x).requires_grad
+
+
+def test_it_is_traced_only_once_it_has_been_compared() -> None:
+    network = _opened()
+    rows = ({0: torch.export.Dim("rows")},)
+    with pytest.raises(Exception, match="has not been compared with onnxruntime yet"):
+        torch.export.export(network, (_x(),), dynamic_shapes=rows, strict=False)
+    network(_x())
+    exported = torch.export.export(network, (_x(),), dynamic_shapes=rows, strict=False).module()
+    torch.testing.assert_close(exported(_x(3)), _network()(_x(3)), rtol=1e-4, atol=1e-5)
+
+
+def test_a_copy_is_the_same_network() -> None:
+    network = _opened()
+    copied = copy.deepcopy(network)
+    assert torch.equal(copied(_x()), network(_x()))
+    assert copied.state_dict().keys() == network.state_dict().keys()
+
+
+def test_without_the_package_onnx_it_runs_forward_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    network = open_onnx(linear(FIRST, "rows", (64,)), "net.onnx")
+    assert isinstance(network, OnnxModel)
+    assert "the package onnx is not installed" in str(network.forward_only)
+
+
+def test_local_functions_are_written_out() -> None:
+    import onnx
+
+    function = onnx.helper.make_function(
+        "own",
+        "Twice",
+        ["a"],
+        ["b"],
+        [onnx.helper.make_node("Add", ["a", "a"], ["b"])],
+        [onnx.helper.make_opsetid("", 17)],
+    )
+    steps: list[Step] = [("own:Twice", ["x"], ["y"], {}), *_steps()]
+    steps[1] = ("Conv", ["y", "kernel"], ["k"], {})
+    held = {"kernel": KERNEL, "first": FIRST, "last": LAST, "shift": SHIFT}
+    model = onnx.load_model_from_string(file_of(steps, held, "rows", SHAPE))
+    model.functions.append(function)
+    network = open_onnx(model.SerializeToString(), "net.onnx")
+    torch.testing.assert_close(network(_x()), _network()(2 * _x()).detach(), rtol=1e-4, atol=1e-5)
+    assert network.forward_only is None
+    assert isinstance(network, OnnxNetwork)

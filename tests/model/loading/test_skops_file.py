@@ -1,0 +1,64 @@
+"""Scikit-learn classifiers in files: those of skops are loaded, of trusted types alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers.artefacts import refused
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import brittle
+from brittle.model.loading.load import load_model
+
+skops = pytest.importorskip("skops.io")
+
+X = np.random.default_rng(0).random((30, 4))
+Y = np.arange(30) % 3
+
+
+def test_a_pipeline_predicts_as_it_did(tmp_path: Path) -> None:
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
+    skops.dump(model, tmp_path / "model.skops")
+    loaded = load_model(tmp_path / "model.skops")
+    logits = brittle.Classifier(loaded.module)(torch.from_numpy(X))
+    np.testing.assert_allclose(logits.numpy(), model.decision_function(X))
+    assert not loaded.runs_code
+    assert loaded.provenance["state_sha256"] == loaded.provenance["sha256"]
+
+
+def test_a_forest_is_not_trusted_but_a_function_may_trust_it(tmp_path: Path) -> None:
+    path = tmp_path / "forest.skops"
+    skops.dump(RandomForestClassifier(3).fit(X, Y), path)
+    error = refused("skops_refused", r"sklearn\.tree\._tree\.Tree; if you trust the file", load_model, path)
+    assert error.exit_code == 6
+    code = tmp_path / "forest.py"
+    load = f"skops.io.load({str(path)!r}, trusted=['sklearn.tree._tree.Tree'])"
+    code.write_text(f"import skops.io\n\ndef make():\n    return {load}\n", encoding="utf-8")
+    loaded = load_model(f"{code}:make")
+    assert brittle.Classifier(loaded.module)(torch.from_numpy(X)).shape == (30, 3)
+    assert loaded.runs_code
+
+
+def test_an_untrusted_type_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "forest.skops"
+    skops.dump(RandomForestClassifier(3).fit(X, Y), path)
+    made: list[bytes] = []
+    monkeypatch.setattr(skops, "loads", lambda content, trusted=None: made.append(content))
+    refused("skops_refused", "does not trust", load_model, path)
+    assert made == []
+
+
+def test_what_is_no_estimator_or_no_file_of_skops(tmp_path: Path) -> None:
+    path = tmp_path / "model.skops"
+    skops.dump({"a": 1}, path)
+    refused("skops", "holds a dict, no estimator", load_model, path)
+    whole = path.read_bytes()
+    for damaged in (b"", b"text" * 20, whole[:60]):
+        path.write_bytes(damaged)
+        refused("skops", "skops cannot load", load_model, path)

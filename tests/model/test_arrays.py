@@ -1,0 +1,243 @@
+"""Scikit-learn classifiers and functions of NumPy arrays: the logits are theirs, and there are no gradients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.artefacts import refused
+
+import brittle
+from brittle.data import open_points
+from brittle.errors import ModelError, ParameterError
+from brittle.model.arrays import SMALLEST_PROBABILITY
+from brittle.scores import InputMargin, MaxProbability, MonteCarlo, Shrinkage, Taylor
+
+pytest.importorskip("sklearn")
+
+from sklearn.ensemble import GradientBoostingClassifier, IsolationForest, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+ESTIMATORS = {
+    "forest": lambda: RandomForestClassifier(12, random_state=0),
+    "tree": lambda: DecisionTreeClassifier(random_state=0),
+    "boosting": lambda: GradientBoostingClassifier(n_estimators=5, random_state=0),
+    "logistic regression": LogisticRegression,
+    "pipeline with a scaler": lambda: make_pipeline(StandardScaler(), LogisticRegression()),
+    "naive Bayes": GaussianNB,
+    "neighbours": KNeighborsClassifier,
+    "support vectors": SVC,
+    "linear support vectors": lambda: LinearSVC(**{"random_state": 0, "dual": True}),
+}
+
+NAMES = np.array(["ant", "bee", "cat", "dog"])
+
+
+def _data(classes: int) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(classes)
+    labels = np.arange(60) % classes
+    return (0.6 * generator.random((60, 3, 2)) + 0.4 * labels[:, None, None] / classes).astype(np.float32), labels
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_the_prediction_is_that_of_the_estimator(kind: str, classes: int) -> None:
+    x, y = _data(classes)
+    estimator = ESTIMATORS[kind]().fit(x.reshape(60, -1), NAMES[y])
+    classifier = brittle.Classifier(estimator)
+    assert classifier.class_names == tuple(NAMES[:classes])
+    logits = classifier(torch.from_numpy(x))
+    assert logits.shape == (60, classes)
+    assert logits.dtype == torch.float64
+    assert (NAMES[logits.argmax(1).numpy()] == estimator.predict(x.reshape(60, -1).astype(np.float64))).all()
+
+
+@pytest.mark.parametrize("outputs", ["logits", "probs"])
+def test_probabilities_become_their_logarithms_and_zero_a_finite_one(outputs: str) -> None:
+    x, y = _data(4)
+    forest = RandomForestClassifier(5, random_state=0).fit(x.reshape(60, -1), y)
+    logits = brittle.Classifier(forest, outputs=outputs)(torch.from_numpy(x)).numpy()
+    expected = forest.predict_proba(x.reshape(60, -1))
+    assert (expected == 0).any()
+    np.testing.assert_allclose(np.exp(logits), np.maximum(expected, 2.0**-23), rtol=1e-12)
+    assert SMALLEST_PROBABILITY == 2.0**-23
+
+
+def test_probabilities_are_taken_where_they_are_asked_for() -> None:
+    x, y = _data(4)
+    model = LogisticRegression().fit(x.reshape(60, -1), y)
+    scores, logarithms = (
+        brittle.Classifier(model, outputs=outputs)(torch.from_numpy(x)).softmax(1).numpy()
+        for outputs in ("logits", "probs")
+    )
+    np.testing.assert_allclose(scores, logarithms, rtol=1e-9)
+
+
+def test_the_logit_of_two_classes_is_that_of_the_second() -> None:
+    x, y = _data(2)
+    model = SVC().fit(x.reshape(60, -1), y)
+    logits = brittle.Classifier(model)(torch.from_numpy(x)).numpy()
+    assert (logits[:, 0] == 0).all()
+    np.testing.assert_allclose(logits[:, 1], model.decision_function(x.reshape(60, -1).astype(np.float64)))
+
+
+def test_flips_of_a_stump_are_as_likely_as_the_normal_tail_says() -> None:
+    """One threshold at 0.5, inputs one sigma away: a copy flips with probability 0.1587.
+
+    The interval of 0.99999 misses it with a probability of 1e-5 at most.
+    """
+    stump = DecisionTreeClassifier(max_depth=1).fit([[0.0], [1.0]], [0, 1])
+    found = MonteCarlo(sigma=0.1, draws=4000)(
+        brittle.Classifier(stump), torch.tensor([[0.4], [0.6]]), confidence=0.99999
+    )
+    assert ((found.low <= 0.158655) & (found.high >= 0.158655)).all()
+
+
+def test_a_function_of_arrays_scores_as_its_network() -> None:
+    weight = torch.tensor([[1.0, -2.0, 0.5], [0.3, 0.2, -1.0]])
+    x = torch.rand(7, 3, generator=torch.Generator().manual_seed(0))
+    seen: list[type] = []
+
+    def function(inputs: np.ndarray) -> np.ndarray:
+        seen.append(type(inputs))
+        logits = inputs @ weight.numpy().T
+        inputs[:] = 0  # its own copy
+        return logits
+
+    before = x.clone()
+    ours = brittle.score(brittle.Classifier(function, arrays="numpy"), x, [Shrinkage(sigma=0.3)], seed=1)
+    network = torch.nn.Linear(3, 2, bias=False)
+    network.weight.data = weight
+    theirs = brittle.score(brittle.Classifier(network), x, [Shrinkage(sigma=0.3)], seed=1)
+    assert set(seen) == {np.ndarray}
+    assert torch.equal(x, before)
+    label = Shrinkage(sigma=0.3)
+    np.testing.assert_allclose(ours[label].p_robust, theirs[label].p_robust, atol=1e-6)
+
+
+@pytest.mark.parametrize("score", [Taylor(sigma=0.1)])
+def test_scores_with_gradients_are_refused(score: Any) -> None:
+    x, y = _data(4)
+    classifier = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), y))
+    said = "use scores without gradients"
+    refused("not_differentiable", said, score, classifier, torch.from_numpy(x))
+    refused("not_differentiable", said, brittle.score, classifier, (x, y), [score])
+
+
+def test_distances_come_from_searches_without_gradients() -> None:
+    x, y = _data(4)
+    classifier = brittle.Classifier(KNeighborsClassifier().fit(x.reshape(60, -1), y))
+    found = InputMargin(norm="linf", effort="fast")(classifier, torch.from_numpy(x[:3]))
+    assert found.value.isfinite().all()
+
+
+def test_the_names_of_the_classes_are_in_the_record() -> None:
+    x, y = _data(4)
+    classifier = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), NAMES[y]))
+    table = brittle.score(classifier, (x, y), [MonteCarlo(sigma=0.1, draws=10)])
+    assert table.record.data.class_names == ("ant", "bee", "cat", "dog")
+    assert table.record.model.state_sha256 is None
+
+
+@pytest.mark.parametrize(
+    ("model", "match"),
+    [
+        (RandomForestRegressor(), "RandomForestRegressor predicts numbers or groups and no classes"),
+        (make_pipeline(StandardScaler(), LinearRegression()), "Pipeline predicts numbers or groups and no classes"),
+        (RandomForestClassifier(), "has no classes_; fit it"),
+        (IsolationForest(), "has no classes_; fit it, or a classifier"),
+        (MultiOutputClassifier(GaussianNB()).fit([[0.0], [1.0]], [[0, 1], [1, 0]]), "several labels"),
+        (DecisionTreeClassifier().fit([[0.0], [1.0]], [3, 3]), "fitted on 1 class"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
+)
+def test_what_is_no_fitted_classifier_is_refused(model: Any, match: str) -> None:
+    refused("estimator", match, brittle.Classifier, model)
+
+
+def test_one_against_one_scores_are_refused() -> None:
+    x, y = _data(4)
+    model = SVC(decision_function_shape="ovo").fit(x.reshape(60, -1), y)
+    refused("output_shape", "decision_function_shape='ovr'", brittle.Classifier(model), torch.from_numpy(x))
+
+
+@pytest.mark.parametrize(
+    ("function", "match"),
+    [
+        (lambda x: np.array(["a"] * len(x)), "array of type <U1"),
+        (lambda x: np.ones((len(x), 2)) * 1j, "array of type complex"),
+        (lambda x: [[1.0], [1.0, 2.0]], "no NumPy array"),
+    ],
+)
+def test_functions_that_return_no_class_scores(function: Any, match: str) -> None:
+    refused("output_type", match, brittle.Classifier(function, arrays="numpy"), torch.rand(2, 3))
+
+
+def test_arrays_without_the_word_are_explained() -> None:
+    refused("output_type", "arrays='numpy'", brittle.Classifier(lambda x: np.ones((len(x), 2))), torch.rand(2, 3))
+    with pytest.raises(ParameterError, match="torch, numpy"):
+        brittle.Classifier(lambda x: x, arrays="jax")
+    with pytest.raises(ParameterError, match="leave it out"):
+        brittle.Classifier(torch.nn.Linear(2, 2), arrays="numpy")
+    with pytest.raises(ModelError, match="found an object of type"):
+        brittle.Classifier({})
+
+
+@pytest.mark.parametrize(
+    ("classes", "names"),
+    [
+        ([1, 2, 3, 4], ("1", "2", "3", "4")),
+        ([-1, 0, 7, 100], ("-1", "0", "7", "100")),
+        ([1.0, 2.0, 3.0, 4.0], ("1", "2", "3", "4")),
+        (["dog", "cat", "bee", "ant"], ("ant", "bee", "cat", "dog")),
+        ([0, 1, 2, 3], ("0", "1", "2", "3")),
+    ],
+)
+def test_labels_are_those_that_the_estimator_was_fitted_on(classes: list[Any], names: tuple[str, ...]) -> None:
+    x, y = _data(4)
+    labels = np.array(classes)[y]
+    estimator = GaussianNB().fit(x.reshape(60, -1), labels)
+    classifier = brittle.Classifier(estimator)
+    given = labels.astype(int) if labels.dtype.kind == "f" else labels
+    for own in (given, given.tolist()):
+        table = brittle.score(classifier, (x, own), [MaxProbability()])
+        points = table.points.to_pandas()
+        predicted = estimator.predict(x.reshape(60, -1).astype(np.float64))
+        assert [names[label] for label in points.label] == [str(one) for one in given]
+        assert (points.correct.to_numpy() == (predicted == labels)).all()
+        assert table.record.data.class_names == names
+
+
+def test_labels_that_it_was_not_fitted_on_are_told() -> None:
+    x, y = _data(4)
+    numbers = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), y + 1))
+    said = "15 of 60 labels, such as 0, are no classes of the model, which was fitted on 1, 2, 3 and 1 more"
+    refused("label_values", said, brittle.score, numbers, (x, y), [MaxProbability()])
+    words = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), NAMES[y]))
+    said = "labels 'eel' are no classes of the model; these are 'ant', 'bee'"
+    refused("label_values", said, brittle.score, words, (x, np.array(["eel"] * 60)), [MaxProbability()])
+
+
+def test_labels_of_data_with_names_are_mapped_by_name(tmp_path: Path) -> None:
+    x, y = _data(4)
+    order = np.array([2, 0, 3, 1])
+    np.savez(tmp_path / "d.npz", x=x, y=np.argsort(order)[y], class_names=NAMES[order])
+    classifier = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), NAMES[y]))
+    table = brittle.score(classifier, open_points(tmp_path / "d.npz"), [MaxProbability()])
+    assert table.points.to_pandas().label.tolist() == y.tolist()
+    assert table.record.data.class_names == tuple(NAMES)
+    other = open_points(tmp_path / "d.npz", class_names=[*NAMES[order]])
+    assert brittle.score(classifier, other, [MaxProbability()]).points.to_pandas().label.tolist() != y.tolist()
+    np.savez(tmp_path / "d.npz", x=x, y=y, class_names=["ant", "wasp", "cat", "dog"])
+    mixed = open_points(tmp_path / "d.npz")
+    refused("class_names", "1 of the 4 classes of the data", brittle.score, classifier, mixed, [MaxProbability()])

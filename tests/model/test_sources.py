@@ -1,0 +1,250 @@
+"""Each source of models gives what the same network as an archive gives, and offers the scores that the docs say."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.documents import read
+from safetensors.torch import save_file, save_model
+from torch import Tensor, nn
+
+import brittle
+from brittle.errors import ModelError
+from brittle.model.loading.load import load_model
+from brittle.scores import CATALOGUE
+
+SHAPE, CLASSES = (2, 4, 4), 3
+WITH_GRADIENTS = {
+    "taylor",
+    "taylor_mvs",
+    "first_order_margin",
+    "laplacian",
+    "mmse",
+    "mmse_margin",
+    "mmse_mvs",
+    "first_order_change",
+    "change_bound",
+}
+OF_THE_HEAD = {"feature_margin", "feature_distance"}
+
+SLOW = {"input_margin", "rare_event"}
+"""What takes hundreds of passes a point; both do without gradients, where their search finds less."""
+
+OPTIONS = {"sigma": 0.1, "radius": 0.1, "draws": 20, "effort": "fast"}
+"""Options of the scores that have them."""
+
+FACTORY = """
+import torch
+from torch import nn
+
+def make():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(2, 4, 3), nn.Tanh(), nn.Flatten(), nn.Linear(16, 3))
+
+def other():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Conv2d(2, 4, 3), nn.Tanh(), nn.Flatten(), nn.Linear(16, 3))
+"""
+
+
+def _network() -> nn.Module:
+    found: dict[str, Any] = {}
+    exec(FACTORY, found)
+    return found["make"]().eval()
+
+
+def _x(rows: int = 6) -> Tensor:
+    return torch.rand(rows, *SHAPE, generator=torch.Generator().manual_seed(0))
+
+
+Source = Callable[[Path, pytest.MonkeyPatch], tuple[Any, nn.Module]]
+"""Makes a model and the same network in PyTorch."""
+
+
+def _exported(folder: Path, _: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
+    return load_model(_archive(_network(), folder)).module, _network()
+
+
+def _factory(folder: Path, _: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
+    (folder / "own.py").write_text(FACTORY)
+    return load_model(f"{folder / 'own.py'}:make").module, _network()
+
+
+def _weights(folder: Path, _: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
+    (folder / "own.py").write_text(FACTORY)
+    state = {f"module.{name}": value for name, value in _network().state_dict().items()}
+    save_file(state, folder / "w.safetensors")
+    return load_model(f"{folder / 'own.py'}:other", weights=folder / "w.safetensors").module, _network()
+
+
+def _onnx(folder: Path, _: pytest.MonkeyPatch, *, activation: tuple[str, ...] = ("Tanh",)) -> tuple[Any, nn.Module]:
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    from helpers.onnx_files import Step, file_of
+
+    network = _network()
+    names = ["k", *(f"a{at}" for at in range(len(activation)))]
+    steps: list[Step] = [("Conv", ["x", "0.weight", "0.bias"], ["k"], {})]
+    steps += [(kind, [names[at]], [names[at + 1]], {}) for at, kind in enumerate(activation)]
+    steps += [
+        ("Flatten", [names[-1]], ["f"], {}),
+        ("Gemm", ["f", "3.weight", "3.bias"], ["scores"], {"transB": 1}),
+    ]
+    constants = {name: value.numpy() for name, value in network.state_dict().items()}
+    (folder / "net.onnx").write_bytes(file_of(steps, constants, "rows", SHAPE))
+    return load_model(folder / "net.onnx").module, network
+
+
+def _onnx_unknown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
+    """`sinh` and its inverse are not known, and change nothing one after the other."""
+    return _onnx(folder, monkeypatch, activation=("Tanh", "Sinh", "Asinh"))
+
+
+def _hugging_face(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
+    transformers = pytest.importorskip("transformers")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    torch.manual_seed(0)
+    config = transformers.ResNetConfig(
+        num_channels=2, embedding_size=4, hidden_sizes=[4, 8], depths=[1, 1], layer_type="basic", num_labels=CLASSES
+    )
+    network = transformers.ResNetForImageClassification(config).eval()
+    network.save_pretrained(folder)
+
+    class Plain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = network
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.inner(x).logits
+
+    return load_model(folder).module, Plain().eval()
+
+
+def _timm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
+    """With a stand-in for timm, which needs torchvision."""
+    timm = ModuleType("timm")
+    vars(timm).update(create_model=lambda name, pretrained, **_: _network(), __version__="0")
+    monkeypatch.setitem(sys.modules, "timm", timm)
+    (folder / "config.json").write_text(json.dumps({"architecture": "own"}))
+    save_model(_network(), str(folder / "model.safetensors"))
+    return load_model(folder).module, _network()
+
+
+def _regression() -> tuple[Any, nn.Module]:
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    x, y = np.random.default_rng(0).random((60, 32)), np.arange(60) % CLASSES
+    model = linear_model.LogisticRegression().fit(x, y)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(32, CLASSES)).double()
+    network[1].weight, network[1].bias = (
+        nn.Parameter(torch.from_numpy(one.copy())) for one in (model.coef_, model.intercept_)
+    )
+    return model, network
+
+
+def _skops(folder: Path, _: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
+    skops = pytest.importorskip("skops.io")
+    model, network = _regression()
+    skops.dump(model, folder / "model.skops")
+    return load_model(folder / "model.skops").module, network
+
+
+def _sklearn(folder: Path, _: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
+    return _regression()
+
+
+def _function(folder: Path, _: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
+    network = _network()
+
+    def function(x: np.ndarray) -> np.ndarray:
+        return network(torch.from_numpy(x)).detach().numpy()
+
+    return function, network
+
+
+SOURCES: dict[str, Source] = {
+    "exported program": _exported,
+    "function that returns a network": _factory,
+    "function and weights": _weights,
+    "ONNX file": _onnx,
+    "ONNX file with other operators": _onnx_unknown,
+    "Hugging Face folder": _hugging_face,
+    "timm": _timm,
+    "scikit-learn file": _skops,
+    "scikit-learn classifier": _sklearn,
+    "function of NumPy arrays": _function,
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the table says of a source."""
+
+    scores: str
+    agrees: float
+
+
+def _table() -> dict[str, Row]:
+    lines = [line for line in read("docs/models.md").splitlines() if line.startswith("| ")][2:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {name: Row(scores, float(agrees)) for name, _, _, scores, agrees in rows}
+
+
+def _archive(network: nn.Module, folder: Path) -> Path:
+    x = _x(2).to(next(network.parameters()).dtype)
+    file = io.BytesIO()
+    torch.export.save(torch.export.export(network, (x,), dynamic_shapes=({0: torch.export.Dim("b")},)), file)
+    path = folder / "same.pt2"
+    path.write_bytes(file.getvalue())
+    return path
+
+
+def _computed(classifier: brittle.Classifier, x: Tensor) -> dict[str, np.ndarray]:
+    """The values of every score that is offered, by name."""
+    found = {}
+    for name, kind in CATALOGUE.items():
+        known = {one.name for one in fields(kind)}
+        score = kind(**{option: value for option, value in OPTIONS.items() if option in known})
+        if name not in SLOW:
+            with contextlib.suppress(ModelError):
+                found[name] = score(classifier, x, seed=0).value.numpy()
+    return found
+
+
+def test_the_table_names_every_source() -> None:
+    assert list(_table()) == list(SOURCES)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_source_gives_what_the_same_network_as_an_archive_gives(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = _table()[name]
+    model, network = SOURCES[name](tmp_path, monkeypatch)
+    arrays = "numpy" if name == "function of NumPy arrays" else "torch"
+    ours = brittle.Classifier(model, arrays=arrays)
+    theirs = brittle.Classifier(load_model(_archive(network, tmp_path)).module)
+    x = _x()
+    with ours.evaluating(), theirs.evaluating():
+        assert float((ours(x) - theirs(x)).abs().max()) <= row.agrees
+    found, expected = _computed(ours, x[:2]), _computed(theirs, x[:2])
+    lacking = {"all": set(), "without gradients": WITH_GRADIENTS | OF_THE_HEAD}[row.scores]
+    assert set(found) == set(expected) - lacking == set(CATALOGUE) - SLOW - lacking
+    for score in found:
+        np.testing.assert_allclose(found[score], expected[score], rtol=50 * row.agrees, atol=50 * row.agrees)
+
+
+def test_the_page_names_what_needs_gradients() -> None:
+    page = read("docs/models.md")
+    assert all(f"`{name}`" in page for name in WITH_GRADIENTS | OF_THE_HEAD)
