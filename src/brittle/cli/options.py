@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from brittle.model.loading.load import LoadedModel
     from brittle.run.workers import Workers
 
+EXPORT = (
+    "torch.export.save(torch.export.export(model, (inputs,), "
+    "dynamic_shapes=({{0: torch.export.Dim('batch')}},)), '{path}')"
+)
+"""How a network is exported for batches of any size, to be formatted with the path of the archive."""
+
 BatchSize = Annotated[str, Parameter(help="Most rows in one pass through the network, or auto.")]
 Overwrite = Annotated[bool, Parameter(negative=(), help="Replace the file OUT where it is there already.")]
 Quiet = Annotated[bool, Parameter(negative=(), help="Show no progress.")]
@@ -263,7 +269,7 @@ def _load(model: str, weights: Path | None) -> LoadedModel:
     if loaded.fixed_batch is not None:
         raise ModelError(
             "fixed_batch",
-            f"{model} was exported for batches of {loaded.fixed_batch}; export it with a dynamic batch dimension "
-            f"(dynamic_shapes={{0: torch.export.Dim('batch')}})",
+            f"{model} was exported for batches of {loaded.fixed_batch}; export it with a dynamic batch dimension, from "
+            f"2 inputs or more: {EXPORT.format(path=Path(model).name)}",
         )
     return loaded

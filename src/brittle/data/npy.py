@@ -45,7 +45,7 @@ def read_npy(path: Path, options: ReadingOptions) -> ListedPoints:
     """
     where = path_text(path)
     if options.split is not None:
-        raise DataError("split_missing", f"{where} is one array and has no splits; leave out --split")
+        raise DataError("split_missing", f"{where} is one array and has no splits; leave out --split (split=)")
     inputs = check_inputs(read_array(path), where, options)
     labels = None if options.label_file is None else read_labels(options.label_file, len(inputs))
     kept = slice(options.limit)
@@ -70,7 +70,7 @@ def read_labels(path: Path, count: int) -> tuple[int, ...]:
         DataError: the file is damaged, or its array is not of that form.
     """
     if not path.is_file():
-        raise DataError("no_such_path", f"{path_text(path)} (--labels) does not exist")
+        raise DataError("no_such_path", f"{path_text(path)} (--labels, labels=) does not exist")
     return check_labels(read_array(path), path_text(path), count)
 
 

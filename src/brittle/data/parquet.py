@@ -109,7 +109,7 @@ def split_files(path: Path, split: str | None) -> tuple[list[Path], str | None]:
         own = _named(path)["split"] or None
         if split is not None and split != own:
             raise DataError(
-                "split_missing", f"{path_text(path)} is the split {own!r}, not {split!r}; leave out --split"
+                "split_missing", f"{path_text(path)} is the split {own!r}, not {split!r}; leave out --split (split=)"
             )
         return [path], own
     splits: dict[str, list[Path]] = {}
@@ -120,7 +120,9 @@ def split_files(path: Path, split: str | None) -> tuple[list[Path], str | None]:
     if split is None or split not in splits:
         asked = "no split was named" if split is None else f"there is no split {split!r}"
         there = ", ".join(name or "(without a name)" for name in splits)
-        raise DataError("split_missing", f"{path_text(path)} holds the splits {there}; {asked}: name one with --split")
+        raise DataError(
+            "split_missing", f"{path_text(path)} holds the splits {there}; {asked}: name one with --split (split=)"
+        )
     _check_complete(path, splits[split])
     return splits[split], split or None
 

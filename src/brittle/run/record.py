@@ -13,7 +13,7 @@ from importlib import metadata
 import torch
 from torch import nn
 
-from brittle.doctor import Diagnosis, Finding, about_accuracy, about_orientation
+from brittle.doctor import Diagnosis, Finding, about_accuracy, about_orientation, unweighted
 from brittle.model.classifier import Classifier
 from brittle.model.loading.weights import state_digest
 from brittle.noise import Noise
@@ -72,7 +72,10 @@ class RunningRecord:
         self.fixed = replace(self.fixed, seconds=seconds, finished=_now())
         self.findings += about_orientation(account.turned, account.points, applied=exif == "apply")
         if self.fixed.data.chosen_from is None:  # those that are wrong may have been chosen for it
-            self.findings += about_accuracy(account.correct, account.labelled, self.classes, self.confusion)
+            model = self.fixed.model
+            made = unweighted({"format": model.format, "spec": model.spec, "weights": model.weights})
+            found = about_accuracy(account.correct, account.labelled, self.classes, self.confusion, unweighted=made)
+            self.findings += found
 
     @property
     def now(self) -> RunRecord:
