@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ class Untransformed(Dataset[tuple[Image.Image, int]]):
     [{}, {"mode": "L"}, {"resize": (6, 8)}, {"resize": (6,), "center_crop": (4, 5)}, {"bounds": (-1.0, 3.0)}],
     ids=str,
 )
-def test_they_are_the_points_of_the_same_files(tmp_path: Path, options: dict[str, object]) -> None:
+def test_they_are_the_points_of_the_same_files(tmp_path: Path, options: dict[str, Any]) -> None:
     for number, picture in enumerate(PICTURES):
         picture.save(tmp_path / f"{number}.png")
     of_files = only(open_points(tmp_path, **options)).inputs

@@ -26,6 +26,8 @@ from brittle.data.outside import GROUP, check_format, find_outside_format, read_
 from brittle.data.parquet import is_parquet, read_parquet
 from brittle.data.pictures import is_list_of_images
 from brittle.data.points import Points
+from brittle.data.saved_dataset import is_saved_dataset, read_saved_dataset
+from brittle.data.webdataset import is_webdataset, read_webdataset
 from brittle.errors import DataError, ParameterError
 from brittle.model.loading.named_code import unknown
 from brittle.model.loading.user_code import offered
@@ -54,6 +56,22 @@ FORMATS = (
         "a Hugging Face image .parquet file, or a folder of them",
         is_parquet,
         read_parquet,
+        encoded=True,
+        options=_FITTED,
+    ),
+    Format(
+        "datasets",
+        "a folder that save_to_disk of Hugging Face datasets wrote, with state.json",
+        is_saved_dataset,
+        read_saved_dataset,
+        encoded=True,
+        options=_FITTED,
+    ),
+    Format(
+        "webdataset",
+        "WebDataset shards, a .tar file of images and .cls files, or a folder of them",
+        is_webdataset,
+        read_webdataset,
         encoded=True,
         options=_FITTED,
     ),

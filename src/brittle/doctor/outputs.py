@@ -159,8 +159,10 @@ def _total(logits: Tensor, sums: Tensor, allowed: float) -> float | None:
     whole = 1.0 if bool(((sums - 1).abs() <= allowed).all()) else float(sums.median())
     if bool((logits < 0).any()) or whole <= 0 or bool(((sums - whole).abs() > allowed * whole).any()):
         return None
-    apart = float(logits.max() - logits.min()) > APART * whole and _would_vary(logits) > allowed * whole
-    return whole if whole == 1 or (apart and len(logits) >= ENOUGH_ROWS) else None
+    if whole == 1:
+        return whole
+    apart = len(logits) >= ENOUGH_ROWS and float(logits.max() - logits.min()) > APART * whole
+    return whole if apart and _would_vary(logits) > allowed * whole else None
 
 
 def _would_vary(logits: Tensor) -> float:
