@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import chdir
@@ -40,8 +41,9 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(laid_out: Path) -> Iterator[Path]:
+def place(laid_out: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """It, as the current folder, in which nothing is other than before when it is over."""
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])  # as for the command `brittle`
     before = digests(laid_out)
     with chdir(laid_out):
         yield laid_out
