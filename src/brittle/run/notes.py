@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from brittle.store.record import RunRecord
 Told = Callable[[str, str], None]
 """Called with the code and the sentence of a note."""
 
-_PACKAGE = str(Path(__file__).parents[1])
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
 class Once:
