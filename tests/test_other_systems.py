@@ -53,7 +53,7 @@ import brittle
 from brittle.scores import Moments, Taylor
 
 torch.manual_seed(0)
-classifier = brittle.Classifier(torch.nn.Linear(4, 3), bounds=(0, 1))
+classifier = brittle.Classifier(torch.nn.Linear(4, 3).eval(), bounds=(0, 1))
 data = torch.rand(5, 4), torch.tensor([0, 1, 2, 0, 1])
 scores = [Taylor(sigma=0.1), Moments(sigma=0.1, draws=20)]
 table = brittle.score(classifier, data, scores)

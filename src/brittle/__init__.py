@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from brittle.detector import Detector
     from brittle.detector.pseudo_margin import PseudoMargin
     from brittle.display.page import show
+    from brittle.errors import BrittleWarning
     from brittle.measure.linearize import linearize
     from brittle.measure.nearest.nearest import nearest
     from brittle.model.classifier import Classifier
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives; it is imported when first used, so that `import brittle` costs nothing.
 _HOMES = {
+    "BrittleWarning": "brittle.errors",
     "Classifier": "brittle.model.classifier",
     "Detector": "brittle.detector",
     "PseudoMargin": "brittle.detector.pseudo_margin",
@@ -50,6 +52,7 @@ _ROOMS = ("analysis", "data", "decisions", "detector", "display", "noise", "repo
 """Packages that are there after `import brittle`, imported when they are first used."""
 
 __all__ = [
+    "BrittleWarning",
     "Classifier",
     "Detector",
     "PseudoMargin",

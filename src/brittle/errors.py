@@ -43,6 +43,13 @@ class BrittleError(Exception):
         return f"{self.code}: {printable(self.args[0])}"
 
 
+class BrittleWarning(UserWarning):
+    """A note on a run from Python: something a user should know that does not stop it; the record of the run holds it.
+
+    `warnings.simplefilter("ignore", brittle.BrittleWarning)` keeps them silent.
+    """
+
+
 class UsageError(BrittleError):
     """The command line does not fit together (a missing option, an unknown name)."""
 

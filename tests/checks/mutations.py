@@ -1602,6 +1602,42 @@ MUTATIONS = (
         "    finally:\n        handle.update(", "    except NotImplementedError:\n        handle.update(",
         "run/test_progress.py::test_a_run_that_ends_early_says_where",
     ),
+    # What is said of mistakes, and data of other people.
+    mutation(
+        "notes come before the scoring", "run/scoring.py",
+        "                options.told(finding.code, finding.sentence)\n", "                pass\n",
+        "test_mistakes.py::test_notes_come_before_the_scoring_and_once",
+    ),
+    mutation(
+        "a note is told once", "run/notes.py",
+        "        if (code, sentence) not in self._told:", "        if True:",
+        "test_mistakes.py::test_notes_come_before_the_scoring_and_once",
+    ),
+    mutation(
+        "memory that runs out is called that", "model/failures.py",
+        "any(words in reason for words in NO_MEMORY)", "False",
+        "test_mistakes.py::test_a_mistake_on_the_command_line_gets_its_sentence",
+    ),
+    mutation(
+        "the end of an archive is looked at", "data/webdataset.py",
+        "            _check_end(file, archive.offset)\n", "",
+        "data/test_webdataset.py::test_damaged_and_compressed_archives",
+    ),
+    mutation(
+        "no link in an archive is followed", "data/webdataset.py",
+        "if not member.isreg() or member.issparse():", "if False:",
+        "data/test_webdataset.py::test_what_is_odd_is_refused",
+    ),
+    mutation(
+        "compressed Arrow files are refused", "store/files/plain_arrow.py",
+        "elif kind != _BATCH or compressed or schema is None:", "elif kind != _BATCH or schema is None:",
+        "data/test_saved_dataset.py::test_what_could_harm_is_refused",
+    ),
+    mutation(
+        "a saved data set names files of its folder alone", "data/saved_dataset.py",
+        "if Path(name).name != name or path.resolve().parent != folder.resolve():", "if False:",
+        "data/test_saved_dataset.py::test_what_could_harm_is_refused",
+    ),
 )  # fmt: skip
 """The safeguards, by the room of the house that they stand in."""
 

@@ -77,9 +77,12 @@ def test_a_run_that_was_finished_says_so(place: Path, capsys: pytest.CaptureFixt
     assert "brittle: the run in run was finished before; nothing was computed\n" in capsys.readouterr().err
 
 
-def test_quiet_says_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_says_the_result_alone(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert score("--quiet") == 0
-    assert capsys.readouterr() == ("", "")
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("brittle: 8 points, accuracy ")
+    assert said.err.count("\n") == 1
 
 
 def test_some_points_by_their_ids(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,6 +211,7 @@ def test_debug_raises(place: Path) -> None:
 
 def test_an_occupied_folder_is_refused_before_anything_is_said(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert score("--quiet") == 0
+    capsys.readouterr()
     for command in (["score", "./net.py:make", "data.npz", "--out", "run"], ["demo", "--out", "."]):
         assert main(command) == 7
         said = capsys.readouterr().err

@@ -81,3 +81,13 @@ def test_another_number_of_classes_is_noted_until_they_are_named(tmp_path: Path)
     record = brittle.score(small_classifier(), named, [LogitMargin()]).record
     assert record.data.class_names == OUTPUTS
     assert "class_count" not in [one.code for one in record.warnings]
+
+
+def test_names_that_agree_but_for_spelling_are_matched_one_to_one(tmp_path: Path) -> None:
+    points = from_folder(tmp_path, LEVELS, LABELS)
+    spelled = [name.upper() for name in CLASSES]
+    refused(
+        "class_names", "agree with them one by one .*: 'ant' is 'ANT', 'bee' is 'BEE'", name_classes, points, spelled
+    )
+    twice = [*spelled, " ant"]
+    refused("class_names", "are not among the 4 names", name_classes, points, twice)

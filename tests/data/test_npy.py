@@ -128,7 +128,14 @@ def test_labels_of_another_form(labels: np.ndarray, code: str, match: str, tmp_p
 
 
 def test_labels_that_are_not_there_or_not_for_this(tmp_path: Path) -> None:
-    refused("no_such_path", "none.npy .--labels. does not exist", npy, tmp_path, FLOATS, labels=tmp_path / "none.npy")
+    refused(
+        "no_such_path",
+        "none.npy .--labels, labels=. does not exist",
+        npy,
+        tmp_path,
+        FLOATS,
+        labels=tmp_path / "none.npy",
+    )
     np.savez(tmp_path / "data.npz", x=FLOATS)
     refused("unused_option", "--labels", open_points, tmp_path / "data.npz", labels=tmp_path / "y.npy")
     refused("split_missing", "leave out --split", npy, tmp_path, FLOATS, split="test")

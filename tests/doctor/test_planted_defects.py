@@ -224,7 +224,22 @@ NOTED = [
     Defect("training mode", "train_mode", "evaluation mode", lambda: small_network().train()),
     Defect("log-softmax", "log_softmax", "log-probabilities", changed(lambda z: z.log_softmax(1))),
     Defect("far too much noise", "huge_sigma", "20 times the value range", scores=[Moments(20.0, draws=4)]),
-    Defect("hardly any range", "narrow_range", "declared range", declared={"bounds": (0, 255)}),
+    Defect(
+        "hardly any range", "narrow_range", "declared range", declared={"bounds": (0, 255)},
+        scores=[Moments(5.0, draws=4)],
+    ),
+    Defect(
+        "noise for another unit", "small_sigma", "it is 25.5 here", x=lambda: 255 * inputs(64),
+        declared={"bounds": (0, 255)}, scores=[Moments(0.1, draws=4)],
+    ),
+    Defect(
+        "values divided twice", "huge_sigma", "what the first 64 rows span", x=lambda: 0.5 + inputs(64) / 9,
+        scores=[Moments(2.0, draws=4)],
+    ),
+    Defect(
+        "softmax twice", "softmax_twice", "take one away", changed(lambda z: (9 * z).softmax(1).softmax(1)),
+        declared={"outputs": "probs"},
+    ),
     Defect(
         "no gradient for a search", "masked_gradient", "goes on without gradients", changed(lambda z: z.round()),
         scores=[InputMargin(effort="fast")],

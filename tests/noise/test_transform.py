@@ -197,7 +197,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("said", "fn"), REFUSED.items(), ids=str)
+@pytest.mark.parametrize(("said", "fn"), REFUSED.items(), ids=list(REFUSED))
 def test_a_function_that_cannot_be_noise_is_refused(said: str, fn) -> None:
     with pytest.raises(ParameterError) as caught:
         MonteCarlo(noise=Transform(fn, name="mine"), draws=4)(falling(), points())

@@ -13,14 +13,15 @@ from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
-from brittle.cli.common import Flag, Many, check_own, show, whole_numbers
+from brittle.cli.advice import explained
+from brittle.cli.common import Flag, Many, check_own, open_run, show, whole_numbers
 from brittle.cli.compare import compare
 from brittle.cli.corrupt import corrupt
 from brittle.cli.detector import detector, pseudo_margin
 from brittle.cli.options import Quiet
 from brittle.cli.show import show as show_run
 from brittle.cli.verify import verify
-from brittle.errors import BrittleError, StorageError, UsageError
+from brittle.errors import BrittleError, ModelError, StorageError, UsageError
 
 INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143
 """Exit codes: interrupted from the keyboard; what read the output is gone, as after `| head`; asked to end."""
@@ -79,6 +80,8 @@ class _Terminated(BaseException):
     """The process was asked to end."""
 
 
+_NO_MEMORY = "the memory of this machine is full; try a smaller --batch-size, or fewer points at a time (--points)"
+
 _AFTER = "where a run was begun, what its folder holds is whole, and brittle score goes on with it by --resume"
 """What is left of a command that was stopped."""
 
@@ -94,13 +97,18 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return app(rest, exit_on_error=False, print_error=False, result_action="return_value") or 0
     except CycloptsError as error:
-        show(f"brittle: {error}", sys.stderr)
+        show(f"brittle: {explained(error, rest)}", sys.stderr)
         return UsageError.exit_code
     except BrittleError as error:
         if debug:
             raise
         print(f"brittle: {error}", file=sys.stderr)
         return error.exit_code
+    except MemoryError:
+        if debug:
+            raise
+        print(f"brittle: out_of_memory: {_NO_MEMORY}; {_AFTER}", file=sys.stderr)
+        return ModelError.exit_code
     except KeyboardInterrupt:
         print(f"brittle: interrupted; {_AFTER}", file=sys.stderr)
         return INTERRUPTED
@@ -163,12 +171,11 @@ def report(
     from brittle.cli.printed import named, texts
     from brittle.report import CHAPTERS, open_contents, write_page
     from brittle.report.outside import find_chapter
-    from brittle.store.reading import read_table
 
     page = out or run_folder / "report.html"
     _check_page(page)
     chapters = (*CHAPTERS, *map(find_chapter, chapter))
-    table = read_table(run_folder)
+    table = open_run(run_folder)
     if epsilon is not None and not margin_columns(table):
         raise UsageError("unused_option", "--epsilon is for runs with input_margin; this one has none")
     contents = open_contents(table, epsilon, named(against))
@@ -207,7 +214,7 @@ def _score(words: Sequence[str]) -> int:
     from brittle.cli.score import scored
 
     _, given, _ = app.parse_args(["score", *words], exit_on_error=False, print_error=False)
-    return scored(("brittle", "score", *words), *given.args, **given.kwargs)
+    return scored(("brittle", "score", *words), *given.args, **given.kwargs, inside=True)
 
 
 def _is_page(path: Path) -> bool:

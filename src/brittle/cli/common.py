@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from cyclopts import App, ArgumentCollection, Parameter
 
 from brittle.errors import ParameterError, StorageError, UsageError, printable
 from brittle.store.files.writing import check_target, check_writable_file
+
+if TYPE_CHECKING:
+    from brittle.store.table import Table
 
 ROW_FAILURES = 4
 """Exit code where some points got no number."""
@@ -78,6 +81,27 @@ def check_own(path: Path, mark: str, what: str) -> None:
         raise StorageError(
             "file_exists", f"{path} is there already and is no {what} of brittle; choose another file, or remove it"
         )
+
+
+def open_run(folder: Path) -> Table:
+    """The table of the run in `folder`; that it has not finished is said, on stderr.
+
+    Raises:
+        BrittleError: there is no run, or it is damaged.
+    """
+    from brittle.store.reading import read_table
+
+    table = read_table(folder)
+    record = table.record
+    if not record.finished:
+        there, all_points = len(table.points), record.data.points
+        of_all = "" if all_points is None else f" of {all_points:,}"
+        say(
+            False,
+            f"note: run_unfinished: the run in {folder} has not finished: {there:,}{of_all} points are there; its "
+            "command goes on with it by --resume",
+        )
+    return table
 
 
 def say(quiet: bool, sentence: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from brittle.cli.common import check_own, check_place, show
+from brittle.cli.common import check_own, check_place, open_run, show
 from brittle.store.files.csv_text import cell
 from brittle.store.files.writing import write
 
@@ -34,12 +34,11 @@ def compare(first: Path, second: Path, *, out: Path | None = None) -> int:
     from brittle.analysis import format_comparison
     from brittle.analysis.comparison import FIELDS
     from brittle.analysis.unpaired import unpaired
-    from brittle.store.reading import read_table
 
     if out is not None:
         check_place(out, ".csv")
         check_own(out, ",".join(FIELDS), "comparison")
-    tables = read_table(first), read_table(second)
+    tables = open_run(first), open_run(second)
     frame = compare_runs(*tables)
     show("\n".join([format_comparison(frame), *unpaired(*tables)]))
     if out is not None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
+from brittle.cli.advice import check_order
 from brittle.cli.common import Flag, show, whole_rows
 from brittle.cli.options import BatchSize, DataOptions, ModelOptions
 from brittle.cli.score_options import Choice, ScoreOptions
@@ -59,6 +60,7 @@ def doctor(
         check_expected(expected_accuracy)
     choice = scoring.choose(declared)
     rows = whole_rows(batch_size)
+    check_order(model, data)
     points, data_read = _opened(
         "data",
         lambda: reading.open(data, declared.bounds, declared.decides.targets),

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from brittle.model.loading.load import LoadedModel
     from brittle.run.workers import Workers
 
+EXPORT = (
+    "torch.export.save(torch.export.export(model, (inputs,), "
+    "dynamic_shapes=({{0: torch.export.Dim('batch')}},)), '{path}')"
+)
+"""How a network is exported for batches of any size, to be formatted with the path of the archive."""
+
 BatchSize = Annotated[str, Parameter(help="Most rows in one pass through the network, or auto.")]
 Overwrite = Annotated[bool, Parameter(negative=(), help="Replace the file OUT where it is there already.")]
 Quiet = Annotated[bool, Parameter(negative=(), help="Show no progress.")]
@@ -129,8 +135,8 @@ class ReadOptions:
         mode: Convert encoded images to RGB or to L (grey); by default to the mode of the first.
         class_names: File with the names of the model's classes, one a line in the order of its outputs; labels of data
             that name their classes are mapped into them.
-        format: What DATA are: npz, array (.npy), table, parquet, idx, folder, images, or FILE.py:NAME; found out by
-            default.
+        format: What DATA are: npz, array (.npy), table, parquet, datasets (save_to_disk), webdataset
+            (.tar), idx, folder, images, or FILE.py:NAME; found out by default.
         label_column: Column of a table that holds the labels, by its name or its place (0 is the first, -1 the last);
             by default the one that is called label, target, class or y. Several, with commas between them, where
             several labels may hold or numbers are predicted.
@@ -315,7 +321,7 @@ def _load(model: str, weights: Path | None) -> LoadedModel:
     if loaded.fixed_batch is not None:
         raise ModelError(
             "fixed_batch",
-            f"{model} was exported for batches of {loaded.fixed_batch}; export it with a dynamic batch dimension "
-            f"(dynamic_shapes={{0: torch.export.Dim('batch')}})",
+            f"{model} was exported for batches of {loaded.fixed_batch}; export it with a dynamic batch dimension, from "
+            f"2 inputs or more: {EXPORT.format(path=Path(model).name)}",
         )
     return loaded

@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from brittle.cli.advice import check_order
 from brittle.cli.common import ROW_FAILURES, say, show, whole_rows
 from brittle.cli.options import DataOptions, ModelOptions, RunOptions, WorkerOptions
 from brittle.cli.score_options import ScoreOptions
-from brittle.errors import printable
+from brittle.errors import listed, printable
 
 if TYPE_CHECKING:
     from brittle.run.job import Job
@@ -61,11 +62,15 @@ def scored(
     scoring: ScoreOptions = ScoreOptions(),
     running: RunOptions = RunOptions(),
     sharing: WorkerOptions = WorkerOptions(),
+    *,
+    inside: bool = False,
 ) -> int:
-    """As `score`, for a command that is recorded word by word."""
+    """As `score`, for a command that is recorded word by word; `inside` another one, which says the result itself."""
     from brittle.run import JobOptions, execute
+    from brittle.run.notes import Once
     from brittle.run.progress import progress
 
+    notes = Once(_say_note)
     workers = sharing.crew(declared.device, running.quiet)
     job = _open_job(model, data, out, declared, reading, scoring, running)
     with progress(running.quiet, sys.stderr) as advance:
@@ -75,11 +80,13 @@ def scored(
             command=command,
             skip_doctor=running.skip_doctor,
             workers=workers,
+            told=notes.tell,
         )
         record = execute(job, out, options)
+    notes.tell_rest(record)
     if job.classifier.passes == 0:
         say(running.quiet, f"the run in {out} was finished before; nothing was computed")
-    return _conclude(record, out, running)
+    return _conclude(record, out, running, silent=inside and running.quiet)
 
 
 def _open_job(
@@ -100,10 +107,12 @@ def _open_job(
     choice = scoring.choose(declared)
     if out is not None:
         running.check_folder(out)
+        _say_others(out, running)
     if choice.default_noise:
         low, high = declared.bounds
         say(running.quiet, f"sigma {choice.spread:g}, a tenth of the value range [{low:g}, {high:g}]")
     rows = whole_rows(running.batch_size)
+    check_order(model, data)
     points = reading.open(data, declared.bounds, declared.decides.targets)
     if points.provenance.get("label_column") is not None:
         say(running.quiet, f"labels are the column {points.provenance['label_column']!r:.60} of {data}")
@@ -111,6 +120,17 @@ def _open_job(
     classifier = declared.classifier(model)
     choice.check_model(classifier)
     return make_job(classifier, points, scores, scoring.seed, rows, running.confidence)
+
+
+def _say_others(out: Path, running: RunOptions) -> None:
+    """Say that a folder without a run holds other files, which stay."""
+    others = sorted(one.name for one in out.iterdir()) if out.is_dir() and not running.resume else []
+    if others:
+        say(running.quiet, f"{out} holds other files, too ({listed(others, 3)}); they stay as they are")
+
+
+def _say_note(code: str, sentence: str) -> None:
+    show(f"brittle: note: {code}: {sentence}", sys.stderr)
 
 
 def _say_decisions(out: Path) -> None:
@@ -121,12 +141,10 @@ def _say_decisions(out: Path) -> None:
     show(format_decisions(decisions(read_table(out))), sys.stdout)
 
 
-def _conclude(record: RunRecord, out: Path, running: RunOptions) -> int:
-    """Say what became of the points; the exit code."""
+def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool) -> int:
+    """Say what became of the points, but for the result where `silent`; the exit code."""
     from brittle.analysis.text import chosen_text
 
-    for warning in record.warnings:
-        show(f"brittle: note: {warning.code}: {warning.sentence}", sys.stderr)
     account = record.account
     accuracy = f"accuracy {account.correct / account.labelled:.1%}, " if account.labelled else ""
     if any("limit" in score.parameters for score in record.scores) and not running.quiet:
@@ -134,7 +152,7 @@ def _conclude(record: RunRecord, out: Path, running: RunOptions) -> int:
     chosen = chosen_text(account.points, record.data.chosen_from)
     points = f"{account.points} points{chosen and f' ({chosen})'}"
     done = f"{points}, {accuracy}{account.passes:,} passes, {record.seconds or 0.0:.1f} s"
-    say(running.quiet, f"{done}; next: brittle show {out}, brittle report {out}")
+    say(silent, f"{done}; next: brittle show {out}, brittle report {out}")
     if not account.failed:
         return 0
     print(f"brittle: {account.failed} of {account.points} points got no number; some of them:", file=sys.stderr)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from brittle.cli.common import Flag
+from brittle.cli.common import Flag, open_run
 from brittle.cli.common import show as print_lines
 from brittle.errors import UsageError, listed
 
@@ -61,7 +61,6 @@ def show(
     """
     from brittle.analysis.overview import overview
     from brittle.analysis.overview_text import format_overview
-    from brittle.store.reading import read_table
 
     listing = top is not None or by or of_class or state or right or wrong
     if right and wrong:
@@ -72,7 +71,7 @@ def show(
         raise UsageError(
             "point_and_list", f"POINT ({point}) shows one point and takes no option of a list; give one of both"
         )
-    table = read_table(run_folder)
+    table = open_run(run_folder)
     if sigma is not None and sigma not in {one.setting.sigma for one in table.columns}:
         known = (
             listed(sorted({one.setting.sigma for one in table.columns if one.setting.sigma is not None}), 5) or "none"

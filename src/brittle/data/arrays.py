@@ -14,6 +14,7 @@ from torch import Tensor
 
 from brittle.data.images import from_levels
 from brittle.data.listed import InputChunk, ListedPoints
+from brittle.data.no_array import what_to_give
 from brittle.data.options import ReadingOptions
 from brittle.errors import DataError, ParameterError
 from brittle.store.inputs import keeps
@@ -94,6 +95,12 @@ def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
             f"{where} has shape {labels.shape}, which looks one-hot; give class indices: {where.split()[0]}.argmax(1). "
             f"If several labels may hold at once, use --decision multilabel (decision='multilabel')",
         )
+    if labels.dtype.kind in "US" or (labels.dtype.kind == "O" and any(isinstance(one, str) for one in labels[:1])):
+        raise DataError(
+            "label_dtype",
+            f"{where} holds text such as {str(labels[0])!r:.40}; class indices are whole numbers: with names "
+            f"the names of the model's outputs in their order, give [names.index(one) for one in {where.split()[0]}]",
+        )
     if labels.dtype.kind not in "iu":
         raise DataError(
             "label_dtype",
@@ -128,19 +135,23 @@ def check_inputs(x: Any, where: str, options: ReadingOptions) -> Tensor:
     if options.layout is not None and options.layout not in LAYOUTS:
         raise ParameterError("layout", f"layout must be one of {', '.join(LAYOUTS)}; found {options.layout!r}")
     inputs = x.detach() if isinstance(x, Tensor) else _tensor(x, where)
+    if inputs.layout != torch.strided:
+        raise DataError("dtype", f"{where} is a sparse tensor; give x.to_dense()")
     _check_dtype(inputs, where, options.scale_uint8)
     if inputs.dim() < 2 or 0 in inputs.shape[1:]:
         raise DataError("shape", f"{where} has shape {tuple(inputs.shape)}; expected (points, ...) with numbers in it")
     if options.layout == "nhwc":
         if inputs.dim() != 4:
             shape = tuple(inputs.shape)
-            raise DataError("layout", f"{where} has shape {shape}; the layout nhwc needs 4 axes, leave --layout out")
+            raise DataError(
+                "layout", f"{where} has shape {shape}; the layout nhwc needs 4 axes, leave out --layout (layout=)"
+            )
         return inputs.permute(0, 3, 1, 2).contiguous()
     if options.layout is None and _channels_last(inputs):
         raise DataError(
             "layout",
             f"{where} has shape {tuple(inputs.shape)}, which looks channels-last; use --layout nhwc (layout='nhwc') to "
-            f"transpose it, or --layout nchw if the first axis after the points is the channels",
+            f"transpose it, or --layout nchw (layout='nchw') if the first axis after the points is the channels",
         )
     return inputs
 
@@ -154,7 +165,7 @@ def _channels_last(inputs: Tensor) -> bool:
 
 def _tensor(x: Any, where: str) -> Tensor:
     if not isinstance(x, np.ndarray):
-        raise DataError("dtype", f"expected a tensor or a NumPy array, found that {where} is a {type(x).__name__}")
+        raise DataError("dtype", f"expected a tensor or a NumPy array, found that {where} is {what_to_give(x)}")
     if x.dtype.kind not in "fiub" or x.dtype.itemsize > 8:
         raise DataError("dtype", f"{where} has type {x.dtype}; expected floating point numbers, such as float32")
     native = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
@@ -164,7 +175,7 @@ def _tensor(x: Any, where: str) -> Tensor:
 def _check_dtype(inputs: Tensor, where: str, scale_uint8: bool) -> None:
     name = str(inputs.dtype).removeprefix("torch.")
     if scale_uint8 and inputs.dtype != torch.uint8:
-        raise DataError("dtype", f"{where} has type {name}, not uint8; leave --scale-uint8 out")
+        raise DataError("dtype", f"{where} has type {name}, not uint8; leave out --scale-uint8 (scale_uint8=)")
     if inputs.dtype == torch.uint8 and not scale_uint8:
         raise DataError(
             "dtype",
@@ -172,7 +183,8 @@ def _check_dtype(inputs: Tensor, where: str, scale_uint8: bool) -> None:
             f"float",
         )
     if not (inputs.is_floating_point() or inputs.dtype == torch.uint8):
-        raise DataError("dtype", f"{where} has type {name}; expected floating point numbers, such as float32")
+        swapped = "; give (x, y), the inputs first" if inputs.dim() == 1 and name.startswith("int") else ""
+        raise DataError("dtype", f"{where} has type {name}; expected floating point numbers, such as float32{swapped}")
 
 
 @dataclass(frozen=True)

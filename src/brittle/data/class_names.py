@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,6 +75,15 @@ def name_classes(points: Points, names: Sequence[str]) -> NamedPoints:
         return NamedPoints(points, known, None)
     missing = [name for name in own if name not in known]
     if missing:
+        alike = _alike(own, known)
+        if alike is not None:
+            pairs = listed([f"{one!r:.40} is {other!r:.40}" for one, other in alike.items() if one != other], SHOWN)
+            raise ParameterError(
+                "class_names",
+                f"the classes of the data are called otherwise than those of the model, but agree with them one by one "
+                f"when case, spaces, '-' and '_' are left aside: {pairs}; write the names "
+                "(--class-names, class_names=) as the data do",
+            )
         some = (listed([f"{name!r:.40}" for name in few], SHOWN) for few in (missing, known))
         raise ParameterError(
             "class_names",
@@ -139,6 +149,18 @@ def _check_values(labels: Sequence[int], places: Mapping[int, int]) -> None:
         )
 
 
+def _alike(own: Sequence[str], known: Sequence[str]) -> dict[str, str] | None:
+    """For each name of the data the one in `known` that is the same but for spelling; None unless it is one to one."""
+    spelled = {_plain(name): name for name in known}
+    found = {name: spelled[_plain(name)] for name in own if _plain(name) in spelled}
+    one_to_one = len(spelled) == len(known) and len(found) == len(own) == len(set(found.values()))
+    return found if one_to_one else None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]+", " ", name).strip().casefold()
+
+
 def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """The names in a text file, one a line, in the order of the model's outputs.
 
@@ -151,7 +173,7 @@ def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
             raise ParameterError("class_names", f"{where} has more than {MOST_BYTES:,} bytes; give one name a line")
         names = [line.strip() for line in Path(path).read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise ParameterError("class_names", f"{where} cannot be read as text in UTF-8: {error}") from error
+        raise ParameterError("class_names", f"{where} cannot be read as text in UTF-8: {_reason(error)}") from error
     seen: dict[str, int] = {}
     for line, name in enumerate(names, start=1):
         if not name or name in seen:
@@ -161,6 +183,10 @@ def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     if not names:
         raise ParameterError("class_names", f"{where} is empty; give one name a line")
     return tuple(names)
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
 
 
 def _mapped(labels: Sequence[int] | None, places: Mapping[int, int] | None) -> Sequence[int] | None:

@@ -40,7 +40,7 @@ def read_csv(path: Path, options: ReadingOptions) -> ListedPoints:
     """
     where = path_text(path)
     if options.split is not None:
-        raise DataError("split_missing", f"{where} is one table and has no splits; leave out --split")
+        raise DataError("split_missing", f"{where} is one table and has no splits; leave out --split (split=)")
     lines = _lines(path, where)
     first = next(lines, None)
     if first is None:

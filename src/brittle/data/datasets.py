@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 from torch.utils.data import (
     DataLoader,
@@ -23,6 +24,7 @@ from torch.utils.data import (
 from brittle.data.arrays import array_points
 from brittle.data.listed import ListedPoints
 from brittle.data.options import ReadingOptions
+from brittle.data.pictures import Pictures
 from brittle.errors import BrittleError, DataError
 
 INPUT_KEYS = ("x", "image", "images", "img", "pixel_values", "input", "inputs", "features", "data")
@@ -53,7 +55,7 @@ class _Part:
 
 
 def dataset_points(
-    data: Dataset[Any] | DataLoader[Any],
+    data: Dataset[Any] | DataLoader[Any] | Sequence[Any],
     *,
     bounds: tuple[float, float] = (0.0, 1.0),
     limit: int | None = None,
@@ -62,16 +64,19 @@ def dataset_points(
     scale_uint8: bool = False,
     feature_names: Sequence[str] | np.ndarray | None = None,
     targets: bool = False,
+    resize: Sequence[int] | None = None,
+    center_crop: Sequence[int] | None = None,
+    mode: str | None = None,
 ) -> ListedPoints:
     """The items of a data set, read once in their order and held in memory: the points of their arrays.
 
     An item is `x`, `(x, y)`, `(x, y, ...)` or a dictionary with one of `INPUT_KEYS` and, where there are labels, one of
-    `LABEL_KEYS`; `x` is a tensor or a NumPy array `[*shape]`, `y` a class index. A batch of a loader holds the same
-    with an axis in front. Ids are the positions, as those of arrays are, and the digest is that of the content, so a
-    run over a data set is the run over its arrays.
+    `LABEL_KEYS`; `x` is a tensor or a NumPy array `[*shape]`, or an image of Pillow, `y` a class index. A batch of a
+    loader holds the same with an axis in front. Ids are the positions, as those of arrays are, and the digest is that
+    of the content, so a run over a data set is the run over its arrays.
 
     Args:
-        data: a data set of either style, or a loader that does not shuffle.
+        data: a data set of either style, a loader that does not shuffle, or a list of items.
         bounds: smallest and largest value of an input.
         limit: read the first so many items only; None reads all.
         class_names: names of the classes in the order of their index; by default those in `data.classes`, where
@@ -80,15 +85,23 @@ def dataset_points(
         scale_uint8: as for `array_points`.
         feature_names: as for `array_points`.
         targets: as for `array_points`.
+        resize: height and width to which images of Pillow are brought, or the shorter side alone, as `open_points` does
+            with encoded images.
+        center_crop: height and width of the middle of them that is kept, after `resize`.
+        mode: `RGB` or `L`, to which they are converted before that; None takes the mode of the first.
 
     Raises:
         DataError: the loader shuffles, an item cannot be read or is of another form, or two differ in shape, type or
             device; the code says which.
         ParameterError: `limit`, `bounds` or `layout` are not of this form.
     """
-    ReadingOptions(bounds=bounds, limit=limit)
+    pixels = (None if sides is None else tuple(sides) for sides in (resize, center_crop))
+    options = ReadingOptions(
+        bounds=bounds, limit=limit, layout=layout, resize=next(pixels), center_crop=next(pixels), mode=mode
+    )
     source = data.dataset if isinstance(data, DataLoader) else data
-    parts = list(_limited(_batches(data) if isinstance(data, DataLoader) else _items(data), limit))
+    found = _batches(data) if isinstance(data, DataLoader) else _items(data, Pictures(options))
+    parts = list(_limited(found, limit))
     if not parts:
         raise DataError("empty_dataset", f"{_name(source)} holds no items; expected at least 1")
     names = _class_names(source) if class_names is None else class_names
@@ -102,10 +115,11 @@ def dataset_points(
         feature_names=feature_names,
         targets=targets,
     )
-    return replace(points, provenance=points.provenance | {"limit": limit})
+    fitted = {name: value for name, value in options.of_images.items() if name != "exif"}
+    return replace(points, provenance=points.provenance | fitted | {"limit": limit})
 
 
-def _items(data: Dataset[Any]) -> Iterator[_Part]:
+def _items(data: Dataset[Any] | Sequence[Any], pictures: Pictures) -> Iterator[_Part]:
     """Every item as a part of one."""
     if not isinstance(data, IterableDataset) and not hasattr(data, "__len__"):
         raise DataError(
@@ -118,7 +132,8 @@ def _items(data: Dataset[Any]) -> Iterator[_Part]:
         where = f"item {position} of {_name(data)}"
         x, y = _split(item, where)
         labels = None if y is None else _array(y, where)[None]
-        yield _Part(position, _tensor(x, where)[None], labels)
+        own = pictures.tensor(x, where) if isinstance(x, Image.Image) else _tensor(x, where)
+        yield _Part(position, own[None], labels)
 
 
 def _batches(loader: DataLoader[Any]) -> Iterator[_Part]:
@@ -255,7 +270,9 @@ def _array(y: Any, where: str) -> np.ndarray:
         labels = np.array(None)
     if labels.dtype.kind not in "iufb":
         raise DataError(
-            "label_dtype", f"{where} has a label of type {type(y).__name__} ({y!r:.40}); expected a class index"
+            "label_dtype",
+            f"{where} has a label of type {type(y).__name__} ({y!r:.40}); expected a class index, the "
+            "place of its class among the model's outputs",
         )
     return labels
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from brittle.data.csv_file import is_csv, read_csv
 from brittle.data.files import file_digest, files_digest, path_text
 from brittle.data.listed import ListedPoints
 from brittle.data.options import ReadingOptions
-from brittle.data.parquet import ROWS, is_image_column, is_parquet, open_parquet, split_files
+from brittle.data.parquet import ROWS, class_names_of, is_image_column, is_parquet, open_parquet, split_files
 from brittle.data.tabular import ID_NAME, LABEL_NAMES, Cells, Roles, bad_cell, find_roles, table_points
 from brittle.errors import BrittleError, DataError, ParameterError
 
@@ -50,12 +51,18 @@ def read_features(path: Path, options: ReadingOptions) -> ListedPoints:
     files, split = split_files(path, options.split)
     where = path_text(path)
     schema = _common_schema(files)
-    roles = find_roles(schema.names, len(schema.names), options, where)
+    class_names = class_names_of(schema, where)
+    asked = options.label_column
+    if asked is None and len(class_names) == 1 and not any(name.lower() in LABEL_NAMES for name in schema.names):
+        (asked,) = class_names
+    roles = find_roles(schema.names, len(schema.names), replace(options, label_column=asked), where)
     cells = _cells(files, schema, roles, where)
     digest = file_digest(path) if path.is_file() else files_digest(path, files)
     named = [path_text(one.name) for one in files]
     provenance = {"format": "table", "path": where, "split": split, "sha256": digest, "files": named}
-    return table_points(cells, roles, where, options, provenance)
+    points = table_points(cells, roles, where, options, provenance)
+    names = None if roles.label is None else class_names.get(schema.names[roles.label])
+    return points if names is None or points.class_names is not None else replace(points, class_names=names)
 
 
 def _common_schema(files: Sequence[Path]) -> pa.Schema:

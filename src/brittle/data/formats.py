@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
@@ -24,10 +24,14 @@ from brittle.data.npz import read_npz
 from brittle.data.options import FOR_SOME, ReadingOptions
 from brittle.data.outside import GROUP, check_format, find_outside_format, read_outside, recognises
 from brittle.data.parquet import is_parquet, read_parquet
+from brittle.data.pictures import is_list_of_images
 from brittle.data.points import Points
+from brittle.data.saved_dataset import is_saved_dataset, read_saved_dataset
+from brittle.data.webdataset import is_webdataset, read_webdataset
 from brittle.errors import DataError, ParameterError
 from brittle.model.loading.named_code import unknown
 from brittle.model.loading.user_code import offered
+from brittle.store.files.nearby import nearby
 
 
 def _is_npz(path: Path) -> bool:
@@ -55,6 +59,22 @@ FORMATS = (
         encoded=True,
         options=_FITTED,
     ),
+    Format(
+        "datasets",
+        "a folder that save_to_disk of Hugging Face datasets wrote, with state.json",
+        is_saved_dataset,
+        read_saved_dataset,
+        encoded=True,
+        options=_FITTED,
+    ),
+    Format(
+        "webdataset",
+        "WebDataset shards, a .tar file of images and .cls files, or a folder of them",
+        is_webdataset,
+        read_webdataset,
+        encoded=True,
+        options=_FITTED,
+    ),
     Format("idx", "a folder with PREFIX-images-idx3-ubyte[.gz]", is_idx_folder, read_idx),
     Format(
         "folder",
@@ -77,12 +97,13 @@ FORMATS = (
 
 
 def as_points(
-    data: Points | tuple[Any, Any] | Tensor | Dataset[Any] | DataLoader[Any],
+    data: Points | tuple[Any, Any] | Tensor | list[Any] | Dataset[Any] | DataLoader[Any] | str | os.PathLike[str],
     bounds: tuple[float, float],
     targets: bool = False,
 ) -> Points:
     """Points as `brittle.score` takes them: `(x, y)`, where `y` may be None, or `x` alone, or points themselves, or a
-    data set or loader of PyTorch, which is read as `dataset_points` does.
+    data set or loader of PyTorch or a list of images of Pillow, which is read as `dataset_points` does, or a path,
+    which is opened as `open_points` does.
 
     With `targets` a point's label is not a class, but several labels or numbers.
 
@@ -92,9 +113,11 @@ def as_points(
     """
     if isinstance(data, Points):
         return data
-    if isinstance(data, Dataset | DataLoader):
+    if isinstance(data, str | os.PathLike):
+        return open_points(data, bounds=bounds, targets=targets)
+    if isinstance(data, Dataset | DataLoader) or is_list_of_images(data):
         return dataset_points(data, bounds=bounds, targets=targets)
-    x, y = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
+    x, y = data if isinstance(data, tuple) and len(data) == 2 else (cast(Any, data), None)
     return array_points(x, y, bounds=bounds, targets=targets)
 
 
@@ -178,7 +201,8 @@ def open_points(
     )
     place = Path(path)
     if not place.exists():
-        raise DataError("no_such_path", f"{path_text(place)} does not exist")
+        meant = nearby(place, lambda one: one.suffix == place.suffix or one.stem == place.stem)
+        raise DataError("no_such_path", f"{path_text(place)} does not exist{meant}")
     known = _recognised(place) if format is None else _given(format, place)
     _check_meant(known, options, place)
     points = known.read(place, options) if _is_own(known) else read_outside(known, place, options)

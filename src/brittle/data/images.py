@@ -37,7 +37,7 @@ THUMBNAIL_SIDE = 96
 CHANNELS = {"L": 1, "RGB": 3}
 """The modes a data set can have, with their number of channels."""
 
-_DECLARED = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}
+DECLARED = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}
 """The mode a data set gets from its first image; images in other modes are not read."""
 
 _OTHER_FORMATS = (
@@ -258,10 +258,10 @@ def _check_header(image: Image.Image) -> None:
     frames = getattr(image, "n_frames", 1)
     if frames > 1:
         raise UnreadableImage(Status.MULTI_FRAME, f"{frames} frames; one image is needed")
-    if image.mode not in _DECLARED:
-        reason = f"colour mode {image.mode}; {', '.join(_DECLARED)} are converted"
+    if image.mode not in DECLARED:
+        reason = f"colour mode {image.mode}; {', '.join(DECLARED)} are converted"
         raise UnreadableImage(Status.IMAGE_MODE, reason)
 
 
 def _look(image: Image.Image) -> Look:
-    return Look(_DECLARED[image.mode], image.size)
+    return Look(DECLARED[image.mode], image.size)

@@ -45,7 +45,7 @@ def read_npy(path: Path, options: ReadingOptions) -> ListedPoints:
     """
     where = path_text(path)
     if options.split is not None:
-        raise DataError("split_missing", f"{where} is one array and has no splits; leave out --split")
+        raise DataError("split_missing", f"{where} is one array and has no splits; leave out --split (split=)")
     inputs = check_inputs(read_array(path), where, options)
     right = RightAnswers() if options.label_file is None else read_answers(options.label_file, len(inputs), options)
     kept = slice(options.limit)
@@ -70,7 +70,7 @@ def read_answers(path: Path, count: int, options: ReadingOptions) -> RightAnswer
         DataError: the file is damaged, or its array is not of that form.
     """
     if not path.is_file():
-        raise DataError("no_such_path", f"{path_text(path)} (--labels) does not exist")
+        raise DataError("no_such_path", f"{path_text(path)} (--labels, labels=) does not exist")
     return right_answers(read_array(path), path_text(path), count, options)
 
 

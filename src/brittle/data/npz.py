@@ -122,15 +122,18 @@ def _no_inputs(path: Path, keys: Sequence[str], split: str | None) -> DataError:
     if splits:
         asked = "no split was named" if split is None else f"there is no split {split!r}"
         return DataError(
-            "split_missing", f"{path_text(path)} holds the splits {', '.join(splits)}; {asked}: name one with --split"
+            "split_missing",
+            f"{path_text(path)} holds the splits {', '.join(splits)}; {asked}: name one with --split (split=)",
         )
     if split is not None and set(keys) & set(INPUT_KEYS):
         return DataError(
-            "split_missing", f"{path_text(path)} has no splits (its keys: {', '.join(keys)}); leave out --split"
+            "split_missing",
+            f"{path_text(path)} has no splits (its keys: {', '.join(keys)}); leave out --split (split=)",
         )
     return DataError(
         "missing_key",
-        f"{path_text(path)} has none of the keys {', '.join(INPUT_KEYS)}; it has {', '.join(keys) or 'no keys at all'}",
+        f"{path_text(path)} has none of the keys {', '.join(INPUT_KEYS)}; it has "
+        f"{', '.join(keys) or 'no keys at all'}; call the inputs x, and the labels y",
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,7 +24,18 @@ from brittle.store.files.plain_parquet import ERRORS, PlainFile, opened, reason
 IMAGE_COLUMNS = ("image", "img")
 """Preferred where several columns hold images."""
 
+PATH_COLUMNS = (*IMAGE_COLUMNS, "path", "file", "file_name", "image_path", "filepath")
+"""ImageColumns of text under these names are taken for the paths of images."""
+
+_GIVE_BYTES = (
+    "give the folder that these images are in, or write the data with the bytes in them, as save_to_disk of datasets "
+    "does"
+)
+
 LABEL_COLUMNS, ID_COLUMN = ("label", "labels"), "id"
+
+FIRST = 8
+"""Images that are looked at to see whether there are bytes."""
 
 IMAGES, ROWS = 1, 1 << 8
 """Encoded images, and rows of the other columns, that are unpacked at a time."""
@@ -51,6 +63,8 @@ def read_parquet(path: Path, options: ReadingOptions) -> ListedPoints:
     count = len(rows.ids)
     if not count:
         raise DataError("empty_dataset", f"{path_text(path)} holds no rows; expected at least 1")
+    with closing(_encoded(files, columns.image, 0, count)) as first:
+        check_bytes(islice(first, FIRST), rows.paths, path_text(path))
     names = tuple(name or f"row {row}" for row, name in enumerate(rows.paths))
     images = EncodedImages.open(lambda start: _encoded(files, columns.image, start, count), names, options)
     provenance: dict[str, Any] = {
@@ -76,7 +90,7 @@ def read_parquet(path: Path, options: ReadingOptions) -> ListedPoints:
 
 
 @dataclass(frozen=True)
-class _Columns:
+class ImageColumns:
     """The columns that are read, and the names of the classes.
 
     Attributes:
@@ -109,7 +123,7 @@ def split_files(path: Path, split: str | None) -> tuple[list[Path], str | None]:
         own = _named(path)["split"] or None
         if split is not None and split != own:
             raise DataError(
-                "split_missing", f"{path_text(path)} is the split {own!r}, not {split!r}; leave out --split"
+                "split_missing", f"{path_text(path)} is the split {own!r}, not {split!r}; leave out --split (split=)"
             )
         return [path], own
     splits: dict[str, list[Path]] = {}
@@ -120,7 +134,9 @@ def split_files(path: Path, split: str | None) -> tuple[list[Path], str | None]:
     if split is None or split not in splits:
         asked = "no split was named" if split is None else f"there is no split {split!r}"
         there = ", ".join(name or "(without a name)" for name in splits)
-        raise DataError("split_missing", f"{path_text(path)} holds the splits {there}; {asked}: name one with --split")
+        raise DataError(
+            "split_missing", f"{path_text(path)} holds the splits {there}; {asked}: name one with --split (split=)"
+        )
     _check_complete(path, splits[split])
     return splits[split], split or None
 
@@ -141,7 +157,7 @@ def _check_complete(path: Path, files: Sequence[Path]) -> None:
         )
 
 
-def _common_columns(files: Sequence[Path]) -> _Columns:
+def _common_columns(files: Sequence[Path]) -> ImageColumns:
     """The columns of the first file, which all others must have too."""
     found = {file: _columns(file) for file in files}
     first = found[files[0]]
@@ -154,23 +170,37 @@ def _common_columns(files: Sequence[Path]) -> _Columns:
     return first
 
 
-def _columns(file: Path) -> _Columns:
-    """The columns of a file, found by their types and by the Hugging Face metadata."""
+def _columns(file: Path) -> ImageColumns:
+    """The columns of a file."""
     with open_parquet(file) as parquet:
-        schema = parquet.schema
+        return columns_of(parquet.schema, path_text(file))
+
+
+def columns_of(schema: pa.Schema, where: str) -> ImageColumns:
+    """The columns of a table of images, found by their types and by the Hugging Face metadata.
+
+    Raises:
+        DataError: it has no column of images, or several; or its metadata are of another form.
+    """
     images = {column.name: column.type for column in schema if is_image_column(column.type)}
     image = _only(images, IMAGE_COLUMNS)
     if image is None:
         there = ", ".join(f"{column.name}: {column.type}" for column in schema)
+        paths = next((one.name for one in schema if one.name in PATH_COLUMNS and is_text(one.type)), None)
+        if paths is not None and not images:
+            raise DataError(
+                "image_bytes",
+                f"{where} holds the paths of images in its column {paths!r} and not their bytes; {_GIVE_BYTES}",
+            )
         raise DataError(
             "image_column",
-            f"{path_text(file)} has {len(images)} columns of type struct<bytes: binary, ...>, the form of images; "
+            f"{where} has {len(images)} columns of type struct<bytes: binary, ...>, the form of images; "
             f"give it one, or call one of them {' or '.join(IMAGE_COLUMNS)}. Its columns: {there}",
         )
     fields = {field.name: field.type for field in images[image]}
-    class_names = _class_names(file, schema)
+    class_names = class_names_of(schema, where)
     label = _only(class_names, LABEL_COLUMNS) or next((name for name in LABEL_COLUMNS if name in schema.names), None)
-    return _Columns(
+    return ImageColumns(
         image=image,
         path=f"{image}.path" if "path" in fields and is_text(fields["path"]) else None,
         label=label,
@@ -195,8 +225,12 @@ def is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
-def _class_names(file: Path, schema: pa.Schema) -> dict[str, tuple[str, ...]]:
-    """Class names of each column that the Hugging Face metadata declare as ClassLabel."""
+def class_names_of(schema: pa.Schema, where: str) -> dict[str, tuple[str, ...]]:
+    """Class names of each column that the Hugging Face metadata declare as ClassLabel.
+
+    Raises:
+        DataError: the metadata are of another form.
+    """
     metadata = (schema.metadata or {}).get(b"huggingface")
     if metadata is None:
         return {}
@@ -207,11 +241,11 @@ def _class_names(file: Path, schema: pa.Schema) -> dict[str, tuple[str, ...]]:
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
         raise DataError(
             "metadata",
-            f"the metadata 'huggingface' of {path_text(file)} are not of the form that datasets writes: {error!r}",
+            f"the metadata 'huggingface' of {where} are not of the form that datasets writes: {error!r}",
         ) from error
 
 
-def _read_rows(files: Sequence[Path], columns: _Columns, limit: int | None) -> _Rows:
+def _read_rows(files: Sequence[Path], columns: ImageColumns, limit: int | None) -> _Rows:
     """All that is needed but the images themselves, of the first `limit` rows."""
     wanted = [column for column in (columns.label, columns.id, columns.path) if column]
     parts: list[pa.Table] = []
@@ -224,23 +258,37 @@ def _read_rows(files: Sequence[Path], columns: _Columns, limit: int | None) -> _
     rows = pa.concat_tables(parts)
     count = len(rows)
     return _Rows(
-        ids=_ids(rows[columns.id], files[0]) if columns.id else RowIds(count),
-        labels=_labels(rows[columns.label], f"{columns.label} in {path_text(files[0])}") if columns.label else None,
+        ids=ids_of(rows[columns.id], path_text(files[0])) if columns.id else RowIds(count),
+        labels=labels_of(rows[columns.label], f"{columns.label} in {path_text(files[0])}") if columns.label else None,
         paths=_paths(rows[columns.image]) if columns.path else (None,) * count,
     )
 
 
-def _ids(column: pa.ChunkedArray, file: Path) -> tuple[str, ...]:
+def check_bytes(images: Iterator[BinaryIO], paths: Sequence[str | None], where: str) -> None:
+    """Raise where the first images are all empty, and have paths.
+
+    Raises:
+        DataError: they are: only the paths were stored.
+    """
+    if any(paths[:FIRST]) and not any(image.read(1) for image in images):
+        named = next(name for name in paths if name)
+        raise DataError(
+            "image_bytes",
+            f"{where} holds the paths of images, such as {named!r:.80}, and not their bytes; {_GIVE_BYTES}",
+        )
+
+
+def ids_of(column: pa.ChunkedArray, where: str) -> tuple[str, ...]:
     if not (is_text(column.type) or pa.types.is_integer(column.type)) or column.null_count:
         raise DataError(
             "id_dtype",
-            f"{ID_COLUMN} in {path_text(file)} has type {column.type} and {column.null_count} nulls; expected text or "
+            f"{ID_COLUMN} in {where} has type {column.type} and {column.null_count} nulls; expected text or "
             f"whole numbers without nulls",
         )
     return tuple(str(own) for own in column.to_pylist())
 
 
-def _labels(column: pa.ChunkedArray, where: str) -> tuple[int, ...]:
+def labels_of(column: pa.ChunkedArray, where: str) -> tuple[int, ...]:
     if not pa.types.is_integer(column.type):
         raise DataError(
             "label_dtype", f"{where} has type {column.type}; class indices are whole numbers: cast the column to int64"

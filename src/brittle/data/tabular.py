@@ -185,7 +185,8 @@ def _label_place(names: Sequence[str] | None, width: int, asked: str | None, whe
     if len(found) > 1:
         both = " and ".join(repr((names or ())[place]) for place in found)
         raise ParameterError(
-            "label_column", f"{where} has the columns {both}; name the one with the labels (--label-column)"
+            "label_column",
+            f"{where} has the columns {both}; name the one with the labels (--label-column, label_column=)",
         )
     return found[0] if found else None
 

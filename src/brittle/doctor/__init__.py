@@ -16,6 +16,7 @@ from brittle.doctor.labels import (
     check_expected,
     check_labels,
     confusion_in,
+    unweighted,
 )
 from brittle.doctor.reference import Reference
 from brittle.doctor.subject import LOOKED_AT, Subject
@@ -42,5 +43,6 @@ __all__ = [
     "confusion_in",
     "examine",
     "run_all",
+    "unweighted",
     "usable",
 ]

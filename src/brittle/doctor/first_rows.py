@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from brittle.doctor.checks import FAILED, NOTE, OK, Outcome
 from brittle.doctor.data import about_orientation
 from brittle.doctor.finding import Finding
-from brittle.doctor.labels import about_accuracy, check_accuracy
+from brittle.doctor.labels import about_accuracy, check_accuracy, unweighted
 from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError
 from brittle.estimate import CONFIDENCE
@@ -70,4 +70,6 @@ def _about_accuracy(subject: Subject) -> tuple[str, Finding | None]:
         return said, None
     if subject.points is not None and subject.points.provenance.get("chosen_from") is not None:
         return f"{said}, which were chosen by their ids", None
-    return said, next(about_accuracy(correct, labelled, subject.logits.shape[1], subject.predictions.confusion), None)
+    classes, confusion = subject.logits.shape[1], subject.predictions.confusion
+    made = unweighted(subject.classifier.source)
+    return said, next(about_accuracy(correct, labelled, classes, confusion, unweighted=made), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,9 @@ GUARD_ROWS = 1000
 
 PERMUTED = 0.5
 """Share of the points that are right after renaming the classes, from which on the classes look permuted."""
+
+ENOUGH = 20
+"""Points below which nothing is said of labels that are all alike, or moved by one."""
 
 SHOWN = 5
 """Classes that a message names."""
@@ -41,13 +44,47 @@ def check_classes(subject: Subject) -> Iterator[Finding | str]:
     check_labels(torch.as_tensor(subject.labels), classes)
     names = None if subject.points is None else subject.points.class_names
     if names is not None and len(names) != classes:
-        yield Finding(
-            "class_count",
-            f"the data name {len(names)} classes ({listed([f'{name!r:.40}' for name in names], SHOWN)}) and the model "
-            f"has {classes} outputs, so the place of a name may not be its output; give the names of the outputs, one "
-            "a line, with --class-names FILE (class_names=), and labels are mapped by name",
-        )
+        yield Finding("class_count", _about_count(subject, names, classes))
+    yield from _about_one_label(subject, names)
     yield f"{len(subject.labels)} labels, the model has 0..{classes - 1}"
+
+
+def _about_count(subject: Subject, names: Sequence[str], classes: int) -> str:
+    """What to say where the data name another number of classes than the model has outputs."""
+    outputs = _outputs_of(subject.predictions.confusion, len(names))
+    found = [] if outputs is None else [f"of {names[own]!r:.40} get output {output}" for own, output in outputs]
+    return (
+        f"the data name {len(names)} classes ({listed([f'{name!r:.40}' for name in names], SHOWN)}) and the model "
+        f"has {classes} outputs, so the place of a name may not be its output; give the names of the outputs, one "
+        "a line, with --class-names FILE (class_names=), and labels are mapped by name"
+        + (f"; most points {listed(found, SHOWN)} (the first output is 0)" if found else "")
+    )
+
+
+def _outputs_of(confusion: Confusion, names: int) -> list[tuple[int, int]] | None:
+    """For every class of the data the output that most of its points get, where no two get the same one; or None."""
+    found = []
+    for own in range(names):
+        predicted = Counter({output: count for (label, output), count in confusion.items() if label == own})
+        if not predicted or 2 * predicted.most_common(1)[0][1] <= predicted.total():
+            return None
+        found.append((own, predicted.most_common(1)[0][0]))
+    return found if len({output for _, output in found}) == names else None
+
+
+def _about_one_label(subject: Subject, names: Sequence[str] | None) -> Iterator[Finding]:
+    """A finding where all points have one label, unless they were chosen."""
+    labels = subject.labels or ()
+    chosen = subject.points is not None and subject.points.provenance.get("chosen_from") is not None
+    if not labels or len(labels) < ENOUGH or len(set(labels)) > 1 or chosen:
+        return
+    own = int(labels[0])
+    called = f" ({names[own]!r:.40})" if names is not None and 0 <= own < len(names) else ""
+    yield Finding(
+        "one_label",
+        f"all {len(labels)} points have the label {own}{called}, so nothing is said of other classes; data sorted by "
+        f"class begin with one: take points of all with --ids FILE (ids=), or all points",
+    )
 
 
 def check_labels(labels: Tensor, classes: int) -> None:
@@ -84,7 +121,10 @@ def check_expected(expected: float) -> None:
         ParameterError: it is not between 0 and 1.
     """
     if not 0.0 < expected <= 1.0:
-        raise ParameterError("expected_accuracy", f"the expected accuracy must lie in (0, 1]; found {expected}")
+        meant = f"; write {expected / 100:g} for {expected:g}%" if 1.0 < expected <= 100.0 else ""
+        raise ParameterError(
+            "expected_accuracy", f"the expected accuracy must lie in (0, 1]; found {expected:g}{meant}"
+        )
 
 
 def check_accuracy(expected: float, subject: Subject) -> None:
@@ -114,7 +154,9 @@ def check_accuracy(expected: float, subject: Subject) -> None:
         )
 
 
-def about_accuracy(correct: int, labelled: int, classes: int, confusion: Confusion | None = None) -> Iterator[Finding]:
+def about_accuracy(
+    correct: int, labelled: int, classes: int, confusion: Confusion | None = None, *, unweighted: str | None = None
+) -> Iterator[Finding]:
     """A finding where a model is hardly better than chance.
 
     On fewer than `GUARD_ROWS` labelled points the upper end of the interval of the accuracy must be that low, and
@@ -125,6 +167,7 @@ def about_accuracy(correct: int, labelled: int, classes: int, confusion: Confusi
         labelled: how many points have a label and a prediction.
         classes: number of classes of the model.
         confusion: labels and predictions of these points, to see whether the classes are permuted.
+        unweighted: what made the network, where no file of weights was given with it, or None.
     """
     if labelled == 0:
         return
@@ -144,9 +187,40 @@ def about_accuracy(correct: int, labelled: int, classes: int, confusion: Confusi
             f"{after / total:.1%} are right when classes are renamed (label {', '.join(moved[:SHOWN])}{more}): the "
             f"classes of data and model look permuted, map the labels"
         )
+    elif moved_by := _moved_by(confusion or {}, correct):
+        advice = (
+            f"{moved_by[1]:.1%} are right when 1 is {'subtracted from' if moved_by[0] < 0 else 'added to'} every "
+            f"label: the labels look shifted by one, so give classes that count from 0"
+        )
+    elif unweighted is not None:
+        advice = (
+            f"no --weights were given: if {unweighted} does not load trained weights itself, the network is untrained, "
+            f"so add --weights FILE.safetensors; otherwise check bounds, mean and std, channel order and the order of "
+            f"the classes"
+        )
     else:
         advice = "check bounds, mean and std, channel order and the order of the classes"
     yield Finding("accuracy_suspicious", f"{found}; {advice}")
+
+
+def _moved_by(confusion: Confusion, correct: int) -> tuple[int, float] | None:
+    """By what number to move all labels, -1 or 1, and the share of the points that are right then, where most are."""
+    total = sum(confusion.values())
+    if total < ENOUGH or len({label for label, _ in confusion}) < 3:
+        return None  # one or two classes look moved by chance
+    right = {by: sum(count for (own, other), count in confusion.items() if own + by == other) for by in (-1, 1)}
+    best = max(right, key=lambda by: right[by])
+    return (best, right[best] / total) if right[best] >= PERMUTED * total and right[best] > 3 * correct else None
+
+
+def unweighted(source: Mapping[str, object]) -> str | None:
+    """What made a network out of code with which no file of weights was given; None for other models.
+
+    Args:
+        source: `spec`, `format` and `weights` of the model, as the record of a run has them.
+    """
+    made_by_code = source.get("format") == "python" and source.get("weights") is None
+    return str(source.get("spec")) if made_by_code else None
 
 
 def _renaming(confusion: Confusion, classes: int) -> dict[int, int]:

@@ -25,6 +25,12 @@ APART = 0.01
 PROBES = 2
 """Inputs that have nothing to do with the points and must not get the same logits."""
 
+SURE = 0.98
+"""A trained model is that sure in some row; after a softmax over probabilities the logarithms still show it."""
+
+ROUNDED = 1e-3
+"""By how much such a probability may miss 0 and 1."""
+
 SHOWN = 5
 """Classes that a message names."""
 
@@ -128,7 +134,23 @@ def _about_probabilities(subject: Subject) -> Iterator[Finding]:
             f"the outputs were declared as probabilities, but rows sum to {float(sums.min()):.3g} to "
             f"{float(sums.max()):.3g}; leave out --outputs probs (outputs='probs') if they are class scores",
         )
-    yield from ()
+    if _softmax_of_probabilities(subject.finite):
+        yield Finding(
+            "softmax_twice",
+            f"the probabilities are those of a softmax over probabilities: in all {len(subject.finite)} rows no class "
+            f"gets more than 2.72 times what another gets; if the model ends with two softmax layers, take one away",
+        )
+
+
+def _softmax_of_probabilities(logits: Tensor) -> bool:
+    """Whether these log-probabilities are a probability each, but for a constant of the row, and reach near 0 and 1.
+
+    `log softmax(q) = q + c` where `q` are probabilities, and `sum_k q_k = 1` gives `c`. Rows that are all unsure fit by
+    chance, so one must be sure: `max_k q_k > SURE`.
+    """
+    wide = logits.double()
+    first = wide + (1.0 - wide.sum(dim=1, keepdim=True)) / wide.shape[1]
+    return bool(((first >= -ROUNDED) & (first <= 1.0 + ROUNDED)).all()) and bool((first > SURE).any())
 
 
 def _about_one_logit(subject: Subject) -> Iterator[Finding]:
@@ -165,8 +187,10 @@ def _total(logits: Tensor, sums: Tensor, allowed: float) -> float | None:
     whole = 1.0 if bool(((sums - 1).abs() <= allowed).all()) else float(sums.median())
     if bool((logits < 0).any()) or whole <= 0 or bool(((sums - whole).abs() > allowed * whole).any()):
         return None
-    apart = float(logits.max() - logits.min()) > APART * whole and _would_vary(logits) > allowed * whole
-    return whole if whole == 1 or (apart and len(logits) >= ENOUGH_ROWS) else None
+    if whole == 1:
+        return whole
+    apart = len(logits) >= ENOUGH_ROWS and float(logits.max() - logits.min()) > APART * whole
+    return whole if apart and _would_vary(logits) > allowed * whole else None
 
 
 def _would_vary(logits: Tensor) -> float:

@@ -18,7 +18,10 @@ ABSORBED_SHARE_NARROW = 0.1
 """The same for inputs of half precision, whose spacing is near the noise that people use; see `low_precision`."""
 
 HUGE_SIGMA = 10.0
-"""Noise above this many times the value range is noted."""
+"""Noise above this many times the value range, or the range that the first points use, is noted."""
+
+SMALL_SIGMA = 0.001
+"""Noise below this share of the value range is noted: a quarter of a level of pixels 0..255."""
 
 MOST_DIMENSIONS = 200
 """Competitors beyond which the integral over their margins is refused; 20 are kept of more than 100 by default."""
@@ -32,12 +35,8 @@ def check_noise(subject: Subject) -> Iterator[Finding | str]:
     low, high = subject.classifier.bounds
     noises = list(dict.fromkeys(score.noise for score in subject.scores if isinstance(score, NoiseScore)))
     for noise in noises:
-        if noise.in_pixels and noise.sigma > HUGE_SIGMA * (high - low):
-            yield Finding(
-                "huge_sigma",
-                f"sigma {noise.sigma:g} is {noise.sigma / (high - low):.3g} times the value range {high - low:g}; "
-                f"sigma is in pixel units, choose a smaller one",
-            )
+        if noise.in_pixels:
+            yield from _about_size(subject, noise.sigma, high - low)
         _check_not_absorbed(subject, noise)
     pixels = ", ".join(f"{noise.sigma:g}" for noise in noises if noise.in_pixels)
     levels = [f"sigma {pixels} for the range [{low:g}, {high:g}]"] if pixels else []
@@ -57,9 +56,34 @@ def check_cost(subject: Subject) -> Iterator[Finding | str]:
             raise ParameterError(
                 "cost",
                 f"an integral over {kept} margins takes about {seconds:.1f} s per point; keep at most "
-                f"{MOST_DIMENSIONS} competitors (--classes), the interval says what the others could add",
+                f"{MOST_DIMENSIONS} competitors (--classes, classes=), the interval says what the others could add",
             )
     yield f"{competitors} competing classes"
+
+
+def _about_size(subject: Subject, sigma: float, span: float) -> Iterator[Finding]:
+    """Findings where noise is far larger or far smaller than what the values span; `span` is the declared range."""
+    used = float(subject.inputs.max() - subject.inputs.min())
+    if sigma > HUGE_SIGMA * span:
+        yield Finding(
+            "huge_sigma",
+            f"sigma {sigma:g} is {sigma / span:.3g} times the value range {span:g}; sigma is in pixel units, choose a "
+            f"smaller one",
+        )
+    elif 0 < HUGE_SIGMA * used < sigma:
+        yield Finding(
+            "huge_sigma",
+            f"sigma {sigma:g} is {sigma / used:.3g} times what the first {len(subject.inputs)} rows span ({used:.4g}); "
+            f"sigma is in the units of the data: choose a smaller one (--sigma, sigma=), or see whether the data were "
+            f"divided twice",
+        )
+    elif sigma < SMALL_SIGMA * span:
+        meant = f"; if it was meant for values from 0 to 1, it is {sigma * span:g} here" if span > 1 else ""
+        yield Finding(
+            "small_sigma",
+            f"sigma {sigma:g} is {sigma / span:.2%} of the value range {span:g}, so hardly a prediction will flip; "
+            f"sigma is in the units of the data (--sigma, sigma=){meant}",
+        )
 
 
 def _check_not_absorbed(subject: Subject, noise: Noise) -> None:

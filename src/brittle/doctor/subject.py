@@ -17,8 +17,9 @@ from brittle.doctor.first_pass import FirstPass, take_first_pass, untouched_copy
 from brittle.doctor.predictions import Predictions
 from brittle.doctor.reference import KEPT, Reference, changed_model
 from brittle.doctor.rounding import Difference, excess, precision_of
+from brittle.doctor.shapes import with_shape
 from brittle.doctor.variants import noisy_copies, other_order, random_inputs
-from brittle.errors import BrittleError, DataError
+from brittle.errors import BrittleError, DataError, ModelError
 from brittle.measure import Clean, Curvature, Curved, Measurement
 from brittle.model.classifier import Classifier
 from brittle.scores import Score
@@ -93,8 +94,16 @@ class Subject:
 
     @cached_property
     def first_pass(self) -> FirstPass:
-        """The first pass of `inputs`, with what the model was given and what it returned."""
-        return take_first_pass(self.classifier, self.inputs)
+        """The first pass of `inputs`, with what the model was given and what it returned.
+
+        Raises:
+            ModelError: the model fails on them; a shape that it takes instead is named, where one is found.
+        """
+        try:
+            return take_first_pass(self.classifier, self.inputs)
+        except ModelError as error:
+            count = len(self.batch) if self.points is None else len(self.points)
+            raise with_shape(error, self.classifier, self.inputs, count) from error
 
     @property
     def logits(self) -> Tensor:

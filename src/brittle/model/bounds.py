@@ -17,7 +17,12 @@ def check_bounds(bounds: Sequence[float]) -> tuple[float, float]:
     Raises:
         ParameterError: they are not two finite, increasing numbers.
     """
-    numbers = tuple(float(end) for end in bounds)
+    try:
+        numbers = tuple(float(end) for end in bounds)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            "bounds", f"bounds must be two numbers, finite and increasing, such as (0, 1); found {bounds!r:.40}"
+        ) from error
     if len(numbers) != 2 or not all(map(math.isfinite, numbers)) or not numbers[0] < numbers[1]:
         found = ", ".join(f"{number:g}" for number in numbers)
         raise ParameterError("bounds", f"bounds must be two numbers, finite and increasing; found {found}")

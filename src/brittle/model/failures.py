@@ -16,6 +16,9 @@ NO_GRADIENT = (
     + WITHOUT_GRADIENT
 )
 NO_SECOND = "an operation of the model has a gradient, but no second derivatives"
+NO_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory")
+"""What PyTorch says, in a plain `RuntimeError`, where the memory of a CPU runs out."""
+
 WITHOUT_SECOND = "use scores without them (probability_change, or laplacian by the method gram)"
 
 
@@ -33,12 +36,12 @@ def failures_in_one_sentence(what: str, inputs: Tensor, device: torch.device) ->
     """
     try:
         yield
-    except torch.OutOfMemoryError as error:
-        raise ModelError(
-            "out_of_memory", f"{len(inputs)} rows do not fit on {device}; use a smaller --batch-size (batch_size=)"
-        ) from error
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise _out_of_memory(len(inputs), device) from error
     except (RuntimeError, ValueError, TypeError, AssertionError, LookupError, ArithmeticError, AttributeError) as error:
         reason = str(error).strip().partition("\n")[0]
+        if any(words in reason for words in NO_MEMORY):
+            raise _out_of_memory(len(inputs), device) from error
         if reason.startswith("Inference tensors cannot be saved for backward"):
             raise ModelError(
                 "inference_tensors",
@@ -50,6 +53,16 @@ def failures_in_one_sentence(what: str, inputs: Tensor, device: torch.device) ->
             f"the model cannot be {what} inputs of shape {list(inputs.shape)}: {type(error).__name__}: {reason}; give "
             f"inputs of the shape that it takes, or wrap it in a module that reshapes them",
         ) from error
+
+
+def _out_of_memory(rows: int, device: torch.device) -> ModelError:
+    """The error for rows that do not fit; a quarter of them is worth a try, because memory was nearly full before."""
+    if rows == 1:
+        advice = "not even one row fits, so give smaller inputs, free memory, or compute on another device (--device)"
+    else:
+        fewer = max(1, rows // 4)
+        advice = f"try --batch-size {fewer} (batch_size={fewer})"
+    return ModelError("out_of_memory", f"out of memory: {rows} rows do not fit on {device}; {advice}")
 
 
 def differentiates_once(gradient: Tensor) -> bool:

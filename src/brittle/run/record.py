@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from brittle.decisions import Decision
-from brittle.doctor import Diagnosis, Finding, about_accuracy, about_orientation
+from brittle.doctor import Diagnosis, Finding, about_accuracy, about_orientation, unweighted
 from brittle.model.classifier import Classifier
 from brittle.model.loading.weights import state_digest
 from brittle.noise import Noise
@@ -79,7 +79,10 @@ class RunningRecord:
         self.findings += about_orientation(account.turned, account.points, applied=exif == "apply")
         of_classes = self.fixed.model.decision is None
         if of_classes and self.fixed.data.chosen_from is None:  # those that are wrong may have been chosen for it
-            self.findings += about_accuracy(account.correct, account.labelled, self.classes, self.confusion)
+            model = self.fixed.model
+            made = unweighted({"format": model.format, "spec": model.spec, "weights": model.weights})
+            found = about_accuracy(account.correct, account.labelled, self.classes, self.confusion, unweighted=made)
+            self.findings += found
 
     @property
     def now(self) -> RunRecord:

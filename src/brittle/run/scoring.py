@@ -7,31 +7,25 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
-from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
 
 from brittle import doctor
-from brittle.data import Batch, Points, as_points
-from brittle.data.class_names import in_classes, label_places
+from brittle.data import Batch
 from brittle.errors import DataError, ParameterError, ResumeError
 from brittle.estimate import CONFIDENCE, MOST_DRAWS
-from brittle.intervals import check_confidence
-from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
+from brittle.run.arguments import Data, check_kinds, make_job
 from brittle.run.growing import grow
 from brittle.run.growth import Growth, growth_of, without_growth
 from brittle.run.identity import check_same
 from brittle.run.job import Job, Shard
+from brittle.run.notes import Told, Warnings
 from brittle.run.progress import Progress, asked
 from brittle.run.record import RunningRecord, describe, describe_score
 from brittle.run.workers import Expected, Workers
 from brittle.scores import Score
-from brittle.scores.call import check_classifier, check_seed
-from brittle.scores.outside import check_scores
-from brittle.scores.serving import check_all_serve
 from brittle.scores.until import drawn_until
 from brittle.store.account import FIRST_ROWS, Account
 from brittle.store.folder import RunFolder, check_free
@@ -58,6 +52,7 @@ class JobOptions:
         most_failures: stop when more of the first 1,000 points than this get no number; None never stops for that.
         skip_doctor: leave out the checks before the run.
         workers: processes that compute the shards of a run folder, in place of this one.
+        told: called with the code and the sentence of every note, those of the examination before anything is scored.
     """
 
     expected_accuracy: float | None = None
@@ -66,11 +61,12 @@ class JobOptions:
     most_failures: int | None = MOST_FAILURES
     skip_doctor: bool = False
     workers: Workers | None = None
+    told: Told | None = None
 
 
 def score(
     classifier: Classifier,
-    data: Points | tuple[Any, Any] | Tensor | Dataset[Any] | DataLoader[Any],
+    data: Data,
     scores: Sequence[Score],
     *,
     seed: int = 0,
@@ -97,7 +93,8 @@ def score(
     Args:
         classifier: the trained model.
         data: `(x, y)` with `x` `[N, *shape]` in the declared units and `y` `[N]` or None; `x` alone; a data set or
-            loader of PyTorch, read as `brittle.data.dataset_points` does; or points from `brittle.data.open_points`.
+            loader of PyTorch, or a list of images of Pillow, read as `brittle.data.dataset_points` does; a path, read
+            as `brittle.data.open_points` does; or points from either of these two.
         scores: what to compute; each at most once, told apart by name and parameters.
         seed: seed of the noise.
         batch_size: most rows in one pass through the network; by default 64 on a CPU and 512 elsewhere, fewer for
@@ -121,6 +118,10 @@ def score(
     Returns:
         the table.
 
+    Warns:
+        BrittleWarning: a note of the examination, before anything is scored, or of what the run showed, after it;
+            each once. The record holds them all.
+
     Raises:
         DataError: the data do not fit the declaration, or too many of the first rows get no number.
         ModelError: the model cannot be scored as it stands.
@@ -135,6 +136,7 @@ def score(
     check_kinds(classifier, scores)
     scores = drawn_until(scores, until, limit, precision, most_draws)
     job = make_job(classifier, data, scores, seed, batch_size, confidence)
+    notes = Warnings()
     with asked(progress) as advance:
         options = JobOptions(
             expected_accuracy=expected_accuracy,
@@ -142,8 +144,10 @@ def score(
             command=command,
             most_failures=most_failures,
             skip_doctor=skip_doctor,
+            told=notes.tell,
         )
         record = execute(job, out, options, keep=parts.append if out is None else None)
+    notes.tell_rest(record)
     if out is not None:
         return read_table(out)
     tables = {kind: pa.concat_tables([part.tables[kind] for part in parts]).combine_chunks() for kind in KINDS}
@@ -179,6 +183,9 @@ def execute(
                 return before
         diagnosis = _examine(job, options)
         assert diagnosis.reference is not None
+        if options.told is not None:
+            for finding in diagnosis.findings:
+                options.told(finding.code, finding.sentence)
         reference = diagnosis.reference.checked(job.classifier, "when the run begins")
         record = RunningRecord.start(
             fixed, diagnosis, job.classifier.decision, None if before is None else before.created
@@ -343,41 +350,6 @@ def _examine(job: Job, options: JobOptions) -> doctor.Diagnosis:
     return diagnosis
 
 
-def make_job(
-    classifier: Classifier,
-    data: Points | tuple[Any, Any] | Tensor | Dataset[Any] | DataLoader[Any],
-    scores: Sequence[Score],
-    seed: int,
-    batch_size: int | None,
-    confidence: float,
-) -> Job:
-    """The job of `score` with these arguments.
-
-    Raises:
-        ParameterError: a parameter is outside its range.
-        DataError: the data do not fit the declaration.
-    """
-    check_kinds(classifier, scores)
-    check_all_serve(scores, classifier)
-    points = _points_for(classifier, data)
-    _check_parameters(scores, seed, batch_size, confidence)
-    first = next(iter(points.batches(1)))
-    rows = batch_size or default_rows(first.inputs, classifier.device)
-    return Job(classifier, points, tuple(scores), seed, rows, confidence)
-
-
-def _points_for(
-    classifier: Classifier, data: Points | tuple[Any, Any] | Tensor | Dataset[Any] | DataLoader[Any]
-) -> Points:
-    """The points of `data`, with their labels in the classes of the model where it names these."""
-    if classifier.decision.targets:
-        return as_points(data, classifier.bounds, targets=True)
-    names = classifier.class_names
-    if isinstance(data, tuple) and len(data) == 2:
-        data = (data[0], label_places(data[1], names))
-    return in_classes(as_points(data, classifier.bounds), names, classifier.class_values)
-
-
 def _check_failures(account: Account, most: int | None) -> None:
     if most is not None and account.failed_early > most:
         raise DataError(
@@ -385,32 +357,3 @@ def _check_failures(account: Account, most: int | None) -> None:
             f"{account.failed_early} of the first {min(account.points, FIRST_ROWS)} points got no number (at most "
             f"{most} of {FIRST_ROWS} may); one of them: {account.failures[0]}",
         )
-
-
-def check_kinds(classifier: Any, scores: Any) -> None:
-    """Raise unless these are a classifier and a list of scores that can be used together.
-
-    Raises:
-        ParameterError: they are not.
-    """
-    check_classifier(classifier)
-    if not isinstance(scores, Sequence) or not all(isinstance(score, Score) for score in scores):
-        raise ParameterError(
-            "scores", f"expected a list of scores such as [brittle.scores.Moments(sigma=0.1)]; found {scores!r:.80}"
-        )
-    check_scores(scores)
-
-
-def _check_parameters(scores: Sequence[Score], seed: int, batch_size: int | None, confidence: float) -> None:
-    check_confidence(confidence)
-    if not scores:
-        raise ParameterError("scores", "no score was asked for; name at least one")
-    labels = [score.label for score in scores]
-    if len(set(labels)) < len(labels):
-        twice = next(label for number, label in enumerate(labels) if label in labels[:number])
-        raise ParameterError("scores", f"{twice} is asked for twice; the table could not tell them apart")
-    check_seed(seed)
-    whole = isinstance(batch_size, int) and not isinstance(batch_size, bool)
-    if batch_size is not None and not (whole and batch_size >= 1):
-        found = f"found {batch_size!r:.40}"
-        raise ParameterError("batch_size", f"the batch size must be a whole number of at least 1; {found}")

@@ -68,10 +68,29 @@ def check_classifier(classifier: object) -> None:
     Raises:
         ParameterError: it is something else.
     """
-    if not isinstance(classifier, Classifier):
+    if isinstance(classifier, Classifier):
+        _check_network(classifier.model)
+    else:
         kind = type(classifier).__name__
         raise ParameterError(
             "classifier", f"expected a brittle.Classifier, found {kind}; wrap it: brittle.Classifier(model)"
+        )
+
+
+def _check_network(model: object) -> None:
+    """Raise where what a classifier wraps is a class, or nothing that can be called.
+
+    Raises:
+        ParameterError: it is.
+    """
+    if isinstance(model, type):
+        name = model.__name__
+        raise ParameterError("classifier", f"the classifier wraps the class {name}; make a network of it: {name}(...)")
+    if not callable(model):
+        raise ParameterError(
+            "classifier",
+            f"the classifier wraps {model!r:.60}, of type {type(model).__name__}, and not a network; give a "
+            "torch.nn.Module, or a function from inputs to class scores",
         )
 
 

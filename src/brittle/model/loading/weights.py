@@ -13,6 +13,7 @@ from safetensors.torch import load_model as load_safetensors
 from torch import Tensor, nn
 
 from brittle.errors import ArtefactError, ModelError
+from brittle.store.files.nearby import nearby
 
 NAMED = 5
 """How many missing or unexpected weights a message names."""
@@ -123,4 +124,5 @@ def read_content(path: Path, what: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ModelError(f"{what}_missing", f"{path} cannot be read: {error.strerror or error}") from error
+        meant = "" if path.exists() else nearby(path, lambda one: one.suffix == path.suffix)
+        raise ModelError(f"{what}_missing", f"{path} cannot be read: {error.strerror or error}{meant}") from error

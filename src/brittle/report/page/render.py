@@ -14,6 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from brittle.errors import ParameterError
 from brittle.norms import parse_epsilon
 from brittle.report import figure
 from brittle.report.chapter import Brief, Chapter, check_names, text_of
@@ -55,7 +56,7 @@ class _Section:
 
 def write_report(
     table: Table,
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
     epsilon: float | str | None = None,
     against: Mapping[str, Table] | None = None,
     chapters: Sequence[Chapter[Any]] = CHAPTERS,
@@ -78,9 +79,19 @@ def write_report(
 
     Raises:
         StorageError: `path` cannot be written, or is a link, a pipe, a device or a folder.
-        ParameterError: `epsilon` is neither a positive number nor a fraction of two, or two chapters share a name.
+        ParameterError: `epsilon` is neither a positive number nor a fraction of two, two chapters share a name, `table`
+            is no table, or no file is named.
         DataError: the points of another run cannot be paired with those of `table`.
     """
+    if not isinstance(table, Table):
+        where = f"read_table({table!r:.60})" if isinstance(table, str | Path) else "score(...)"
+        raise ParameterError(
+            "table",
+            f"a report is made of the table of a run, and of a file to write; found {table!r:.60} in place of the "
+            f"table: write brittle.write_report(brittle.{where}, 'report.html')",
+        )
+    if path is None:
+        raise ParameterError("out", "name the file to write: brittle.write_report(table, 'report.html')")
     path = Path(path)
     check_target(path)
     return write_page(open_contents(table, epsilon, against), path, chapters)

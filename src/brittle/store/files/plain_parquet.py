@@ -94,7 +94,7 @@ def opened(source: Path | bytes, name: str, shared: Sequence[str] = ()) -> Itera
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
     place = pa.BufferReader(source) if isinstance(source, bytes) else source
     with pq.ParquetFile(place, page_checksum_verification=True, read_dictionary=list(shared)) as file:
-        _check_plain(file.schema_arrow, name)
+        check_plain(file.schema_arrow, name)
         _check_size(file.metadata, size, name)
         yield PlainFile(file, size, name)
 
@@ -104,7 +104,12 @@ def reason(error: BaseException) -> str:
     return str(error).partition("\n")[0] or type(error).__name__
 
 
-def _check_plain(schema: pa.Schema, name: str) -> None:
+def check_plain(schema: pa.Schema, name: str) -> None:
+    """Raise where a schema has an extension type, or metadata that other programs unpickle.
+
+    Raises:
+        ArtefactError: it has.
+    """
     _check_metadata(schema.metadata, name, "the file")
     for field in schema:
         _check_field(field, name, field.name)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from brittle.errors import ArtefactError, MissingRunError, StorageError
+from brittle.store.files.nearby import nearby
 from brittle.store.files.strict_json import WHOLE, FormatProblem, Limits, convert, parse_json, read_text
 
 MOST_TEXT = Limits(size=1 << 25, characters=1 << 20, printable=False)
@@ -50,7 +51,9 @@ def check_present(path: Path) -> None:
         StorageError: it is.
     """
     if not path.is_file():
-        raise MissingRunError("no_run", f"{path} is missing; {path.parent} is not a run folder")
+        folder = path.parent
+        meant = nearby(folder, lambda one: (one / path.name).is_file())
+        raise MissingRunError("no_run", f"{path} is missing; {folder} is not a run folder{meant}")
 
 
 def check_inside(path: Path) -> None:

@@ -1,0 +1,97 @@
+"""What is asked of a run, checked before anything is computed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from brittle.data import Points, as_points
+from brittle.data.class_names import in_classes, label_places
+from brittle.errors import ParameterError
+from brittle.intervals import check_confidence
+from brittle.measure.forward import default_rows
+from brittle.model.classifier import Classifier
+from brittle.run.job import Job
+from brittle.scores import CATALOGUE, Moments, NoiseScore, Score
+from brittle.scores.call import check_classifier, check_seed
+from brittle.scores.outside import check_scores
+from brittle.scores.serving import check_all_serve
+
+Data = Points | tuple[Any, Any] | Tensor | list[Any] | Dataset[Any] | DataLoader[Any] | str | os.PathLike[str]
+"""What points are given as."""
+
+
+def make_job(
+    classifier: Classifier,
+    data: Data,
+    scores: Sequence[Score],
+    seed: int,
+    batch_size: int | None,
+    confidence: float,
+) -> Job:
+    """The job of `score` with these arguments.
+
+    Raises:
+        ParameterError: a parameter is outside its range.
+        DataError: the data do not fit the declaration.
+    """
+    check_kinds(classifier, scores)
+    check_all_serve(scores, classifier)
+    points = _points_for(classifier, data)
+    _check_parameters(scores, seed, batch_size, confidence)
+    first = next(iter(points.batches(1)))
+    rows = batch_size or default_rows(first.inputs, classifier.device)
+    return Job(classifier, points, tuple(scores), seed, rows, confidence)
+
+
+def _points_for(classifier: Classifier, data: Data) -> Points:
+    """The points of `data`, with their labels in the classes of the model where it names these."""
+    if classifier.decision.targets:
+        return as_points(data, classifier.bounds, targets=True)
+    names = classifier.class_names
+    if isinstance(data, tuple) and len(data) == 2:
+        data = (data[0], label_places(data[1], names))
+    return in_classes(as_points(data, classifier.bounds), names, classifier.class_values)
+
+
+def check_kinds(classifier: Any, scores: Any) -> None:
+    """Raise unless these are a classifier and a list of scores that can be used together.
+
+    Raises:
+        ParameterError: they are not.
+    """
+    check_classifier(classifier)
+    if not isinstance(scores, Sequence) or not all(isinstance(score, Score) for score in scores):
+        raise ParameterError("scores", f"expected a list of scores such as {_meant(scores)}; found {scores!r:.80}")
+    check_scores(scores)
+
+
+def _meant(scores: Any) -> str:
+    """What to write for scores that are names, classes or a single score."""
+    first = scores[0] if isinstance(scores, list | tuple) and scores else scores
+    if isinstance(first, Score):
+        return "[score], with brackets around a single one"
+    kind = first if isinstance(first, type) else CATALOGUE.get(first) if isinstance(first, str) else None
+    if not (isinstance(kind, type) and issubclass(kind, Score)):
+        kind = Moments
+    sigma = "sigma=0.1" if issubclass(kind, NoiseScore) else ""
+    return f"[brittle.scores.{kind.__name__}({sigma})]"
+
+
+def _check_parameters(scores: Sequence[Score], seed: int, batch_size: int | None, confidence: float) -> None:
+    check_confidence(confidence)
+    if not scores:
+        raise ParameterError("scores", "no score was asked for; name at least one")
+    labels = [score.label for score in scores]
+    if len(set(labels)) < len(labels):
+        twice = next(label for number, label in enumerate(labels) if label in labels[:number])
+        raise ParameterError("scores", f"{twice} is asked for twice; the table could not tell them apart")
+    check_seed(seed)
+    whole = isinstance(batch_size, int) and not isinstance(batch_size, bool)
+    if batch_size is not None and not (whole and batch_size >= 1):
+        found = f"found {batch_size!r:.40}"
+        raise ParameterError("batch_size", f"the batch size must be a whole number of at least 1; {found}")

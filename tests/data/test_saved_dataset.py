@@ -1,0 +1,133 @@
+"""Data sets that `save_to_disk` wrote hold the points of their images; what is odd in them is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from helpers.data_files import BAD_IMAGES, CLASSES, LABELS, LEVELS, encode, inputs, only, refused
+
+from brittle.data import open_points
+from brittle.errors import BrittleError
+from brittle.estimate import Status
+
+FILES = [encode(one) for one in LEVELS]
+IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+FEATURES = {"image": {"_type": "Image"}, "label": {"names": list(CLASSES), "_type": "ClassLabel"}}
+EXPECTED = torch.from_numpy(LEVELS).float() / 255
+
+
+def table(files: Sequence[bytes | None] | None = None, **more: Any) -> pa.Table:
+    """As `datasets` has it in memory."""
+    content = FILES if files is None else files
+    images = pa.array([{"bytes": one, "path": f"{row}.png"} for row, one in enumerate(content)], IMAGE)
+    columns = {"image": images, "label": pa.array([LABELS[row % 7] for row in range(len(content))]), **more}
+    return pa.table(columns).replace_schema_metadata({"huggingface": json.dumps({"info": {"features": FEATURES}})})
+
+
+def save(folder: Path, whole: pa.Table, rows: int = 2, files: int = 2, **options: Any) -> Path:
+    """As `save_to_disk` writes it: files of batches of so many rows."""
+    folder.mkdir(parents=True)
+    names = [f"data-{number:05d}-of-{files:05d}.arrow" for number in range(files)]
+    each = -(-len(whole) // files)
+    for number, name in enumerate(names):
+        with pa.ipc.new_stream(str(folder / name), whole.schema, options=pa.ipc.IpcWriteOptions(**options)) as stream:
+            stream.write_table(whole.slice(number * each, each), max_chunksize=rows)
+    state = {"_data_files": [{"filename": name} for name in names], "_fingerprint": "0", "_split": None}
+    (folder / "state.json").write_text(json.dumps(state))
+    return folder
+
+
+def test_it_holds_the_points_of_its_images(tmp_path: Path) -> None:
+    points = open_points(save(tmp_path / "saved", table()))
+    assert torch.allclose(inputs(points, size=3), EXPECTED, atol=1e-7)
+    for start in range(7):
+        assert torch.equal(torch.cat([part.inputs for part in points.batches(2, start)]), inputs(points)[start:])
+    assert (points.labels, points.class_names, only(points).ids[:2]) == (LABELS, CLASSES, ("0", "1"))
+    assert only(points).names is not None
+    few = open_points(tmp_path / "saved", limit=3)
+    assert (len(few), few.labels) == (3, LABELS[:3])
+    own = open_points(save(tmp_path / "own", table(id=pa.array([f"p{row}" for row in range(7)]))))
+    assert only(own).ids[:2] == ("p0", "p1")
+
+
+def test_splits(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        save(tmp_path / split, table(FILES[: 3 if split == "test" else 7]))
+    (tmp_path / "dataset_dict.json").write_text(json.dumps({"splits": ["train", "test"]}))
+    assert len(open_points(tmp_path, split="test")) == 3
+    refused("split_missing", "the splits train, test; no split was named", open_points, tmp_path)
+    refused("split_missing", "there is no split 'dev'", open_points, tmp_path, split="dev")
+    refused("split_missing", "without splits", open_points, tmp_path / "test", split="test")
+    (tmp_path / "dataset_dict.json").write_text(json.dumps({"splits": ["../test"]}))
+    refused("path_escape", "lies elsewhere", open_points, tmp_path)
+
+
+def test_a_bad_image_costs_its_own_row(tmp_path: Path) -> None:
+    batch = only(open_points(save(tmp_path / "saved", table([*FILES, BAD_IMAGES["text"][0], None]))))
+    assert batch.status[:7] == (Status.OK,) * 7
+    assert batch.status[7:] == (Status.DECODE_ERROR, Status.DECODE_ERROR)
+
+
+def test_paths_without_bytes_are_told(tmp_path: Path) -> None:
+    without = table([None] * 7)
+    refused("image_bytes", "paths of images, such as '0.png', and not", open_points, save(tmp_path / "saved", without))
+    pq.write_table(without, tmp_path / "x.parquet")
+    refused("image_bytes", "paths of images, such as '0.png', and not", open_points, tmp_path / "x.parquet")
+    pq.write_table(pa.table({"image": ["0.png"], "label": [0]}), tmp_path / "y.parquet")
+    refused("image_bytes", "in its column 'image' and not their bytes", open_points, tmp_path / "y.parquet")
+
+
+def test_class_names_of_a_table_of_features(tmp_path: Path) -> None:
+    features = {"species": {"names": list(CLASSES), "_type": "ClassLabel"}}
+    plain = pa.table({"a": [0.1, 0.2, 0.3], "species": [2, 0, 1]})
+    named = plain.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    pq.write_table(named, tmp_path / "x.parquet")
+    points = open_points(tmp_path / "x.parquet")
+    assert (points.labels, points.class_names) == ((2, 0, 1), CLASSES)
+    assert only(points).inputs.tolist() == [[0.1], [0.2], [0.3]]
+    pq.write_table(plain, tmp_path / "y.parquet")
+    assert open_points(tmp_path / "y.parquet").labels is None, "without metadata it is a feature"
+
+
+def test_what_could_harm_is_refused(tmp_path: Path) -> None:
+    packed = save(tmp_path / "packed", table(), compression="zstd")
+    refused("arrow_refused", "is compressed", open_points, packed)
+    texts = pa.table({"image": table()["image"], "kind": pa.array(["a"] * 7).dictionary_encode()})
+    refused("arrow_refused", "of dictionaries", open_points, save(tmp_path / "dictionary", texts))
+    kind = pa.opaque(pa.binary(), "own", "somebody")
+    extended = pa.table({"image": table()["image"], "x": pa.ExtensionArray.from_storage(kind, pa.array([b"x"] * 7))})
+    refused("parquet_refused", "extension type", open_points, save(tmp_path / "extended", extended))
+    saved = save(tmp_path / "saved", table())
+    for name in ("../packed/data-00000-of-00002.arrow", "/etc/passwd", ""):
+        (saved / "state.json").write_text(json.dumps({"_data_files": [{"filename": name}]}))
+        code = "path_escape" if name else "metadata"
+        refused(code, "elsewhere|names no files", open_points, saved)
+    (saved / "state.json").write_text(json.dumps({"_data_files": [{"filename": "no.arrow"}]}))
+    refused("shards_missing", "named and not there", open_points, saved)
+    (saved / "state.json").write_text("{")
+    refused("metadata", "cannot be read", open_points, saved)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_damaged_file_is_an_error_or_costs_rows_and_never_a_crash(seed: int, tmp_path: Path) -> None:
+    """Bytes of the frames and of the data are changed, and files are cut."""
+    random = np.random.default_rng(seed)
+    file = save(tmp_path / "saved", table(), files=1) / "data-00000-of-00001.arrow"
+    content = bytearray(file.read_bytes())
+    if seed % 4 == 0:
+        del content[int(random.integers(1, len(content))) :]
+    for place in random.integers(0, len(content), 3):
+        content[place] = int(random.integers(0, 256))
+    file.write_bytes(content)
+    with suppress(BrittleError):
+        points = open_points(tmp_path / "saved")
+        assert len(only(points)) == len(points)

@@ -1,0 +1,136 @@
+"""What people do wrong gets one sentence that says what was seen, where, and what to do; nothing of theirs is lost."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import chdir
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers.documents import read
+from helpers.mistake_files import images, interrupt, lay_out, python_names
+from helpers.mistakes import MISTAKES, Mistake, table
+
+import brittle
+from brittle.cli import main
+from brittle.cli.options import EXPORT
+
+COMMANDS = [mistake for mistake in MISTAKES if mistake.code is not None]
+LINES = [mistake for mistake in MISTAKES if mistake.code is None]
+
+
+@pytest.fixture(scope="module")
+def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with everything that is named, and with runs."""
+    place = tmp_path_factory.mktemp("mistakes")
+    lay_out(place)
+    with chdir(place):
+        network, x = python_names()["network"], images()[0]
+        torch.export.save(torch.export.export(network, (x[:1],)), "fixed.pt2")
+        assert main(["score", "./net.py:make", "data.npz", "--out", "old-run", "--quiet"]) == 0
+        interrupt(place)
+    return place
+
+
+@pytest.fixture
+def place(laid_out: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """It, as the current folder, in which nothing is other than before when it is over."""
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])  # as for the command `brittle`
+    before = digests(laid_out)
+    with chdir(laid_out):
+        yield laid_out
+    for made in ("run", "kept/shards"):
+        shutil.rmtree(laid_out / made, ignore_errors=True)
+    after = digests(laid_out)
+    assert {name: after.get(name) for name in before} == before, "files of the user are as they were"
+    for name in after.keys() - before.keys():
+        (laid_out / name).unlink()
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, Any]:
+    return python_names()
+
+
+def digests(place: Path) -> dict[str, str]:
+    files = (path for path in place.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {str(path.relative_to(place)): sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def says(mistake: Mistake, text: str) -> bool:
+    """Whether a line of the text is what is said, or ends with it."""
+    pattern = ".*".join(map(re.escape, mistake.said.split("…")))
+    return any(re.fullmatch(f"(brittle: )?(  )?{pattern}", line) for line in text.splitlines())
+
+
+@pytest.mark.parametrize("mistake", COMMANDS, ids=lambda mistake: mistake.what)
+def test_a_mistake_on_the_command_line_gets_its_sentence(
+    place: Path, capsys: pytest.CaptureFixture[str], mistake: Mistake
+) -> None:
+    assert main(shlex.split(mistake.typed)) == mistake.code
+    said = capsys.readouterr().err
+    assert says(mistake, said), said
+    assert "Traceback" not in said
+    if mistake.code not in (0, 4):
+        assert not Path("run").exists(), "what is refused leaves nothing behind"
+        assert len([line for line in said.splitlines() if "a tenth of the value range" not in line]) == 1
+
+
+@pytest.mark.parametrize("mistake", LINES, ids=lambda mistake: mistake.what)
+def test_a_mistake_in_python_gets_its_sentence(place: Path, known: dict[str, Any], mistake: Mistake) -> None:
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
+        try:
+            eval(mistake.typed, dict(known))
+            said = ""
+        except brittle.errors.BrittleError as error:
+            said = str(error)
+    text = "\n".join([said, *(str(one.message) for one in noted if one.category is brittle.BrittleWarning)])
+    assert says(mistake, text), text
+    options = set(re.findall(r"--([a-z][a-z-]*)", mistake.said))
+    assert all(f"{option.replace('-', '_')}=" in mistake.said for option in options), "the interface that was used"
+
+
+def test_there_are_many_and_the_page_lists_them_all() -> None:
+    assert len(MISTAKES) >= 45
+    assert len({mistake.what for mistake in MISTAKES}) == len(MISTAKES)
+    assert table() in read("docs/mistakes.md"), "python tests/helpers/mistakes.py prints the tables"
+
+
+def test_the_advice_for_an_archive_of_one_batch_size_works_as_it_is_printed(place: Path) -> None:
+    advice = EXPORT.format(path="free.pt2")
+    known = {"torch": torch, "model": python_names()["network"], "inputs": images()[0]}
+    eval(advice, known)
+    assert main(["score", "free.pt2", "data.npz", "--out", "run", "--scores", "logit_margin", "--quiet"]) == 0
+
+
+def test_a_smaller_batch_helps_where_memory_ran_out(place: Path) -> None:
+    command = ["score", "./net.py:large", "data.npz", "--out", "run", "--scores", "logit_margin", "--quiet"]
+    assert main([*command, "--batch-size", "10"]) == 3
+    assert main([*command, "--batch-size", "2"]) == 0
+
+
+def test_notes_come_before_the_scoring_and_once(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", "./net.py:half", "shifted.npz", "--out", "run"]) == 0
+    said = capsys.readouterr().err
+    first, scoring, last = (said.index(word) for word in ("low_precision", "scoring: 40", "accuracy_suspicious"))
+    assert first < scoring < last
+    assert all(said.count(code) == 1 for code in ("low_precision", "accuracy_suspicious", "train_mode"))
+
+
+def test_notes_are_warnings_at_the_line_that_called(known: dict[str, Any]) -> None:
+    began = []
+    classifier = brittle.Classifier(known["make"]().half(), bounds=(0, 1))
+    with pytest.warns(brittle.BrittleWarning) as noted:
+        brittle.score(classifier, images(), known["scores"], progress=lambda *at: began.append(len(noted)))
+    assert [str(one.message).partition(":")[0] for one in noted] == ["train_mode", "low_precision"]
+    assert {one.filename for one in noted} == {__file__}
+    assert set(began) == {2}, "both were told before the first batch"
