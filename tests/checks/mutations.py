@@ -89,6 +89,26 @@ PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is
 MUTATIONS = (
     # What is decided.
     mutation(
+        "what does not vary is as it is at the point", "model/aside.py",
+        "        if self.varies is None or self.inputs is None:\n", "        if True:\n",
+        "data/test_beside.py::test_gradients_count_what_varies_alone",
+    ),
+    mutation(
+        "padding changes no draw", "noise/stream.py",
+        "        if self._varies is None or not self._noise.alike:\n", "        if True:\n",
+        "data/test_beside.py::test_more_padding_changes_no_score",
+    ),
+    mutation(
+        "candidates of an attack leave alone what does not vary", "measure/nearest/search.py",
+        "        if self._clean.varies is None:\n", "        if True:\n",
+        "data/test_beside.py::test_a_search_without_gradients_moves_what_varies_alone",
+    ),
+    mutation(
+        "marks of the beginning and the end of a text do not vary", "data/texts.py",
+        "given[MASK] * (1 - special)", "given[MASK]",
+        "data/test_texts.py::test_the_words_vary_and_their_marks_do_not",
+    ),
+    mutation(
         "copies are looked at by what was decided at their own point", "measure/forward.py",
         "classifier(inputs, self.aside.only(rows))", "classifier(inputs, self.aside.only(rows * 0))",
         "decisions/test_scores.py::test_counts_are_those_of_single_copies",

@@ -185,3 +185,35 @@ def test_other_tensors_are_another_run(tmp_path: Path) -> None:
 def test_the_doctor_says_what_it_leaves_out() -> None:
     table = brittle.score(classifier(), points(), SCORES[:1])
     assert {warning.code for warning in table.record.warnings} == {"several_tensors"}
+
+
+def two_of_three() -> tuple[nn.Linear, Tensor, Tensor]:
+    """A linear network of two classes that reads three numbers, points, and a mask of the first two numbers."""
+    torch.manual_seed(5)
+    network = nn.Linear(3, 2).double().eval()
+    return network, torch.rand(6, 3, dtype=torch.float64), torch.tensor([[1, 1, 0]]).expand(6, 3)
+
+
+def test_gradients_count_what_varies_alone() -> None:
+    """Of a linear network that reads all numbers: the distance and the flip probability along the two that vary."""
+    network, x, mask = two_of_three()
+    data = brittle.data.array_points(x, mask=mask)
+    table = brittle.score(brittle.Classifier(network), data, [FirstOrderMargin(), Taylor(sigma=0.2)])
+    with torch.no_grad():
+        z = network(x)
+        margin, slope = (z[:, 0] - z[:, 1]).abs(), (network.weight[0] - network.weight[1])[:2].norm()
+    assert table["first_order_margin"].value.tolist() == pytest.approx((margin / slope).tolist(), rel=1e-9)
+    exact = torch.special.ndtr(-margin / (0.2 * slope))
+    assert table["taylor"].value.tolist() == pytest.approx(exact.tolist(), rel=1e-9)
+
+
+def test_a_search_without_gradients_moves_what_varies_alone() -> None:
+    network, x, mask = two_of_three()
+    data = brittle.data.array_points(x, mask=mask, bounds=(-9, 9))
+    model = brittle.Classifier(lambda rows: network(rows).detach(), bounds=(-9, 9))
+    table = brittle.score(model, data, [InputMargin(norm="linf", effort="fast")], skip_doctor=True)
+    met = table.counterexamples.to_pylist()
+    assert met
+    for one in met:
+        there = torch.frombuffer(bytearray(one["input"]), dtype=torch.float64)[-3:]
+        assert float(there[2]) == float(x[int(one["point"]), 2])
