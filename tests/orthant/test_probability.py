@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
 from helpers.normal import normal_cdf
 from helpers.normals import equicorrelated, relative, single
-from scipy import special
+from scipy import integrate, special
 from torch import Tensor
 
 from brittle.errors import ParameterError
@@ -118,7 +119,8 @@ class TestError:
             dimension = 2 + seed % 10
             loadings = generator.uniform(-0.95, 0.95, (10, dimension))
             bounds = generator.uniform(-1.0, 6.0, (10, 1)) + generator.exponential(1.0, (10, dimension))
-            expected = torch.tensor([one_factor(*problem) for problem in zip(bounds, loadings, strict=True)])
+            known = [one_factor(*problem) for problem in zip(bounds, loadings, strict=True)]
+            expected = torch.tensor(known, dtype=torch.float64)
             covariance = torch.stack([one_factor_covariance(row) for row in loadings])
             result = orthant_probability(torch.from_numpy(bounds), covariance, seed=seed)
             found = torch.stack([result.value, result.complement], 1)
@@ -225,3 +227,34 @@ class TestBadInput:
         with pytest.raises(ParameterError, match=seen) as caught:
             orthant_probability(mean, covariance, **options)
         assert caught.value.code == code
+
+
+class TestTwo:
+    @pytest.mark.parametrize("correlation", [-0.999, -0.7, -1e-8, 0.0, 0.3, 0.95, 0.999])
+    @pytest.mark.parametrize("bounds", [(0.0, 0.0), (0.0, 1.0), (-0.0, -2.0), (1.5, -0.5), (3.0, 4.0), (6.0, 6.5)])
+    def test_two_are_exact(self, bounds, correlation):
+        """To 1e-12 of the smaller of both, against an adaptive sum over the first of the two variables."""
+        h, k = bounds
+        root = math.sqrt((1 - correlation) * (1 + correlation))
+
+        def density_of(x: float) -> float:
+            return math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+
+        def density(x: float, sign: float) -> float:
+            return float(special.ndtr(sign * (k - correlation * x) / root)) * density_of(x)
+
+        turn = k / correlation if correlation else 0.0
+        options = {"epsabs": 0.0, "epsrel": 1e-13, "limit": 500}
+        below = sum(
+            integrate.quad(density, low, high, args=(1.0,), **options)[0]
+            for low, high in pairwise(sorted({-38.0, min(max(turn, -38.0), h), h}))
+        )
+        beside = sum(
+            integrate.quad(density, low, high, args=(-1.0,), **options)[0]
+            for low, high in pairwise(sorted({-38.0, min(max(turn, -38.0), h), h}))
+        )
+        result = single([h, k], equicorrelated(2, correlation))
+        assert float(result.value) == pytest.approx(below, abs=1e-13)
+        assert float(result.complement) == pytest.approx(beside + float(special.ndtr(-h)), rel=1e-11)
+        assert float(result.error) < 1e-14
+        assert int(result.nodes) == 0

@@ -21,6 +21,7 @@ from scipy import special
 from torch import Tensor
 
 from brittle.errors import ParameterError
+from brittle.orthant.bivariate import NEARLY_ONE, both_below
 from brittle.orthant.lattice import LATTICES, SHIFTS
 from brittle.orthant.separation import factorise, integrate, normal_cdf, rank_tolerance
 
@@ -50,7 +51,7 @@ class OrthantProbability:
         condition: condition number of the correlation matrix over its nonzero eigenvalues, float64; infinite where the
             matrix has a negative eigenvalue that rounding cannot explain.
         nodes: nodes spent on the hardest integral of the row, over all lattices, int64; 0 where nothing could be
-            integrated.
+            integrated, and for two coordinates, which need none.
     """
 
     value: Tensor
@@ -76,7 +77,8 @@ def orthant_probability(
     Valid for every positive semidefinite covariance. Singular ones are reduced to their rank: a coordinate that is a
     linear function of earlier ones bounds the last of them (Genz and Kwong), so duplicates and antipodal pairs cost
     nothing and nothing is added to the diagonal. A coordinate of variance zero is certain: it counts as positive when
-    its mean is, and makes the probability 0 otherwise. One coordinate, or several of rank one, is a closed form.
+    its mean is, and makes the probability 0 otherwise. One coordinate, or several of rank one, is a closed form, and so
+    are two (Owen's T function), exact to rounding.
 
     The error is the 99.99% Student half-width over 8 independent shifts, plus a hundredth of the tolerance, relative to
     the smaller of the two probabilities, where more than one coordinate counts. The shifts are few, their spread is not
@@ -121,7 +123,8 @@ def orthant_probability(
     rows = _plan(bounds, correlation, tolerance)
 
     usable = finite & condition.isfinite()
-    wanted = _terms(rows) & usable[:, None]
+    closed = usable & _closed(bounds, correlation)
+    wanted = _terms(rows) & (usable & ~closed)[:, None]
     sums = torch.zeros(*wanted.shape, SHIFTS, dtype=torch.float64, device=mean.device)
     spent = torch.zeros_like(wanted, dtype=torch.int64)  # nodes of each integral and shift
     first = _first_lattice(rows, max_nodes)
@@ -142,7 +145,17 @@ def orthant_probability(
     value, complement, error = _summarise(rows, integrals, tolerance)
     error = torch.where(condition > ILL_CONDITIONED_ABOVE, error + _RANK_REDUCTION_ERROR, error)
     value, complement, error = (torch.where(usable, field, math.nan) for field in (value, complement, error))
+    if closed.any():
+        value[closed], complement[closed] = both_below(bounds[closed], correlation[closed, 0, 1])
+        error[closed] = 8 * torch.finfo(torch.float64).eps * complement[closed]
     return OrthantProbability(value, complement, error, torch.where(finite, condition, math.nan), nodes)
+
+
+def _closed(bounds: Tensor, correlation: Tensor) -> Tensor:
+    """Which problems have a closed form: those of two coordinates that are neither certain nor nearly one, `[B]`."""
+    if bounds.shape[1] != 2:
+        return torch.zeros(len(bounds), dtype=torch.bool, device=bounds.device)
+    return bounds.isfinite().all(dim=1) & (correlation[:, 0, 1].abs() < 1 - NEARLY_ONE)
 
 
 def without_rounding(covariance: Tensor, scale: Tensor) -> Tensor:
