@@ -192,6 +192,16 @@ MUTATIONS = (
         '"code": code_digest(fn)}', '"code": called}',
         "noise/test_transform.py::test_a_run_is_not_resumed_with_another_function",
     ),
+    mutation(
+        "the code of a function holds what is deep inside it", "noise/code.py",
+        "DEEPEST = 40\n", "DEEPEST = 6\n",
+        "noise/test_transform.py::test_the_digest_of_a_function_tells_it_from_others",
+    ),
+    mutation(
+        "the code of a function holds what a function within it names", "noise/code.py",
+        "set(code.co_names).union(*map(_names, inner))", "set(code.co_names)",
+        "noise/test_transform.py::test_the_digest_knows_what_of_its_module_a_function_names",
+    ),
     # Models outside PyTorch.
     mutation(
         "a probability of 0 has a finite logarithm", "model/arrays.py",
