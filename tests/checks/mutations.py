@@ -111,6 +111,16 @@ MUTATIONS = (
         "    _check_decisions(first, second)\n", "",
         "decisions/test_runs.py::test_runs_over_different_decisions_are_not_compared",
     ),
+    mutation(
+        "a point that differs from itself is refused", "model/classifier.py",
+        "        self.decision.check_taken(-logits[:, 1:])\n", "",
+        "decisions/test_scores.py::test_a_function_by_which_a_point_differs_from_itself_is_refused",
+    ),
+    mutation(
+        "False is no tie", "decisions/by_user.py",
+        "torch.where(found, 1.0, -1.0)", "torch.where(found, 1.0, 0.0)",
+        "decisions/test_scores.py::test_a_function_that_says_true_or_false_is_counted_as_its_margin",
+    ),
     # Noise.
     mutation(
         "linear scores refuse noise that is not added", "noise/transform.py",

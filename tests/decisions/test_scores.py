@@ -238,3 +238,30 @@ def test_counts_under_noise_that_is_not_added(adaptive: bool) -> None:
             share = float(((others > 0) != (own > 0)).any(dim=1).double().mean())
             assert holds(own, own)
             assert float(found.low[row]) - 0.01 <= share <= float(found.high[row]) + 0.01
+
+
+def test_a_function_that_says_true_or_false_is_counted_as_its_margin() -> None:
+    """No is no tie: value and interval are those of the predicted class."""
+    network = bent_network()
+    same = Custom(lambda new, old: new.argmax(dim=1) == old.argmax(dim=1), name_of="same")
+    said, plain = (
+        MonteCarlo(sigma=2.0, draws=DRAWS)(brittle.Classifier(network, decision=how), POINTS) for how in (same, None)
+    )
+    assert 0 < float(plain.value.max()) < 1
+    for name in ("value", "low", "high", "status"):
+        assert getattr(said, name).tolist() == getattr(plain, name).tolist()
+
+
+def test_a_function_by_which_a_point_differs_from_itself_is_refused() -> None:
+    """Its copies would agree that it does, and no flip would be seen. A tie and NaN have a status instead."""
+    compared = {"overlap": lambda new, old: (new > 0).sum(1) * 0.0 - 0.5, "two": lambda new, old: (new - old) - 1.0}
+    for name, function in compared.items():
+        classifier = brittle.Classifier(bent_network(), decision=Custom(function, name_of=name))
+        with pytest.raises(ModelError, match="compared with itself"):
+            MonteCarlo(sigma=SIGMA, draws=4)(classifier, POINTS)
+        with pytest.raises(ModelError, match="compared with itself"):
+            brittle.score(classifier, POINTS, [MonteCarlo(sigma=SIGMA, draws=4)])
+    for number, slug in ((0.0, "tie"), (math.nan, "nonfinite_logits")):
+        level = Custom(lambda new, old, number=number: new[:, 0] * 0 + number, name_of="level")
+        found = MonteCarlo(sigma=SIGMA, draws=4)(brittle.Classifier(bent_network(), decision=level), POINTS[:1])
+        assert brittle.estimate.Status(int(found.status[0])).slug == slug

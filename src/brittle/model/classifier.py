@@ -163,7 +163,9 @@ class Classifier:
         if self.decision.of_classes:
             return outputs, aside
         decided = self.decision.decide(outputs.detach())
-        return self.decision.as_logits(outputs, decided), Aside(decided, {} if aside is None else aside.tensors)
+        logits = self.decision.as_logits(outputs, decided)
+        self.decision.check_taken(-logits[:, 1:])
+        return logits, Aside(decided, {} if aside is None else aside.tensors)
 
     def with_head(self, name: str | None) -> Classifier:
         """The same model under the same declaration, with the last linear layer `name`, and its passes not counted."""
