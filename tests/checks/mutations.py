@@ -214,6 +214,16 @@ MUTATIONS = (
     ),
     # Models outside PyTorch.
     mutation(
+        "scores of pairs of classes are no class scores", "model/arrays.py",
+        " and not self._pairs:\n", ":\n",
+        "model/test_arrays.py::test_one_against_one_scores_are_refused",
+    ),
+    mutation(
+        "the class of the largest score is the one predicted", "model/arrays.py",
+        "        if differ.any():\n", "        if False:\n",
+        "model/test_arrays.py::test_a_classifier_that_predicts_another_class_than_its_largest_score_is_refused",
+    ),
+    mutation(
         "a probability of 0 has a finite logarithm", "model/arrays.py",
         ".clip(SMALLEST_PROBABILITY)\n", "\n",
         "model/test_arrays.py::test_probabilities_become_their_logarithms_and_zero_a_finite_one",
