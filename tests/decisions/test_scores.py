@@ -80,7 +80,8 @@ def flip_probability(margins: np.ndarray, covariance: np.ndarray) -> float:
     between = (alike[1, 2] - to_first.prod()) / rest.prod()
 
     def density(first: float) -> float:
-        return float(norm.pdf(first)) * _both_below(*((sizes[1:] - to_first * first) / rest), between)
+        h, k = (sizes[1:] - to_first * first) / rest
+        return float(norm.pdf(first)) * _both_below(h, k, between)
 
     return 1 - quad(density, -12.0, sizes[0], epsabs=1e-10, limit=400)[0]
 

@@ -54,10 +54,10 @@ class Estimator(ArrayModel):
     the classifier has none, they are the logarithms of `predict_proba`, which is not taken below
     `SMALLEST_PROBABILITY`. Inputs are flattened to `[B, features]` and are given in double precision.
 
-    The class of the largest logit is the one that `predict` gives, which is compared at the inputs of the first,
-    second, fourth, eighth .. call. Where `outputs` is "probs" it is the class of the largest probability, whatever `predict`
-    says; of an SVC whose `break_ties` is False, `predict` takes the first of classes with as many votes, and this the
-    one with the largest `decision_function`.
+    The class of the largest logit is the one that `predict` gives, which is compared in the first, second, fourth,
+    eighth .. call. Where `outputs` is "probs" it is the class of the largest probability, whatever `predict` says; of
+    an SVC whose `break_ties` is False, `predict` takes the first of classes with as many votes, and this the one with
+    the largest `decision_function`.
 
     Args:
         estimator: the classifier.

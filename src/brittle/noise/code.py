@@ -124,8 +124,9 @@ def _has_parts(value: Any) -> bool:
     """Whether an object is what it holds: it is called, a network or a data class, or its text says nothing of it."""
     if inspect.ismodule(value):
         return False
-    known = type(value).__repr__ is object.__repr__ or is_dataclass(value) or callable(value)
-    return known and (hasattr(value, "__dict__") or any(_slots(one) for one in type(value).__mro__))
+    kind: type = type(value)
+    known = kind.__repr__ is object.__repr__ or is_dataclass(value) or callable(value)
+    return known and (hasattr(value, "__dict__") or any(_slots(one) for one in kind.__mro__))
 
 
 def _slots(kind: type) -> tuple[str, ...]:
