@@ -244,6 +244,12 @@ MUTATIONS = (
         "model/loading/test_onnx_network.py::test_a_graph_that_disagrees_is_not_used",
     ),
     mutation(
+        "a masked class hides no disagreement of another", "model/loading/onnx_network.py",
+        "    sizes = theirs.amax(dim=0) - theirs.amin(dim=0) + theirs.abs()\n",
+        "    sizes = (theirs.amax() - theirs.amin()).expand_as(theirs)\n",
+        "model/loading/test_onnx_network.py::test_a_class_that_is_masked_hides_no_disagreement",
+    ),
+    mutation(
         "a graph for a fixed number of rows is not traced", "model/loading/onnx_network.py",
         "if torch.compiler.is_compiling() and self._in_batches is not False:", "if False:",
         "model/loading/test_onnx_network.py::test_graphs_that_cannot_take_more_rows_are_run_in_batches",
