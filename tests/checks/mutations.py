@@ -131,6 +131,16 @@ MUTATIONS = (
         "    _check_decisions(first, second)\n", "",
         "decisions/test_runs.py::test_runs_over_different_decisions_are_not_compared",
     ),
+    mutation(
+        "a point that differs from itself is refused", "model/classifier.py",
+        "        self.decision.check_taken(-logits[:, 1:])\n", "",
+        "decisions/test_scores.py::test_a_function_by_which_a_point_differs_from_itself_is_refused",
+    ),
+    mutation(
+        "False is no tie", "decisions/by_user.py",
+        "torch.where(found, 1.0, -1.0)", "torch.where(found, 1.0, 0.0)",
+        "decisions/test_scores.py::test_a_function_that_says_true_or_false_is_counted_as_its_margin",
+    ),
     # Noise.
     mutation(
         "linear scores refuse noise that is not added", "noise/transform.py",
@@ -212,7 +222,27 @@ MUTATIONS = (
         '"code": code_digest(fn)}', '"code": called}',
         "noise/test_transform.py::test_a_run_is_not_resumed_with_another_function",
     ),
+    mutation(
+        "the code of a function holds what is deep inside it", "noise/code.py",
+        "DEEPEST = 40\n", "DEEPEST = 6\n",
+        "noise/test_transform.py::test_the_digest_of_a_function_tells_it_from_others",
+    ),
+    mutation(
+        "the code of a function holds what a function within it names", "noise/code.py",
+        "set(code.co_names).union(*map(_names, inner))", "set(code.co_names)",
+        "noise/test_transform.py::test_the_digest_knows_what_of_its_module_a_function_names",
+    ),
     # Models outside PyTorch.
+    mutation(
+        "scores of pairs of classes are no class scores", "model/arrays.py",
+        " and not self._pairs:\n", ":\n",
+        "model/test_arrays.py::test_one_against_one_scores_are_refused",
+    ),
+    mutation(
+        "the class of the largest score is the one predicted", "model/arrays.py",
+        "        if differ.any():\n", "        if False:\n",
+        "model/test_arrays.py::test_a_classifier_that_predicts_another_class_than_its_largest_score_is_refused",
+    ),
     mutation(
         "a probability of 0 has a finite logarithm", "model/arrays.py",
         ".clip(SMALLEST_PROBABILITY)\n", "\n",
@@ -232,6 +262,12 @@ MUTATIONS = (
         "an ONNX graph that disagrees with onnxruntime is not used", "model/loading/onnx_network.py",
         "return None if share <= ALLOWED else", "return None if True else",
         "model/loading/test_onnx_network.py::test_a_graph_that_disagrees_is_not_used",
+    ),
+    mutation(
+        "a masked class hides no disagreement of another", "model/loading/onnx_network.py",
+        "    sizes = theirs.amax(dim=0) - theirs.amin(dim=0) + theirs.abs()\n",
+        "    sizes = (theirs.amax() - theirs.amin()).expand_as(theirs)\n",
+        "model/loading/test_onnx_network.py::test_a_class_that_is_masked_hides_no_disagreement",
     ),
     mutation(
         "a graph for a fixed number of rows is not traced", "model/loading/onnx_network.py",

@@ -165,10 +165,43 @@ def test_what_is_no_fitted_classifier_is_refused(model: Any, match: str) -> None
     refused("estimator", match, brittle.Classifier, model)
 
 
-def test_one_against_one_scores_are_refused() -> None:
-    x, y = _data(4)
-    model = SVC(decision_function_shape="ovo").fit(x.reshape(60, -1), y)
+@pytest.mark.parametrize("classes", [3, 4])
+@pytest.mark.parametrize("within", [lambda model: model, lambda model: make_pipeline(StandardScaler(), model)])
+def test_one_against_one_scores_are_refused(within: Any, classes: int) -> None:
+    """Of three classes there are as many pairs as classes."""
+    x, y = _data(classes)
+    model = within(SVC(decision_function_shape="ovo")).fit(x.reshape(60, -1), y)
     refused("output_shape", "decision_function_shape='ovr'", brittle.Classifier(model), torch.from_numpy(x))
+
+
+class Cautious(LogisticRegression):
+    """Says the second class only where it is sure, as scikit-learn's classifiers with a threshold do."""
+
+    def predict(self, X: Any) -> Any:
+        return self.classes_[(self.decision_function(X) > 1.0).astype(int)]
+
+
+def test_a_classifier_that_predicts_another_class_than_its_largest_score_is_refused() -> None:
+    """The probability may still be asked for by name."""
+    x, y = _data(2)
+    model = Cautious().fit(x.reshape(60, -1), y)
+    refused("estimator", "another class than its largest decision_function", brittle.Classifier(model), torch.tensor(x))
+    assert brittle.Classifier(model, outputs="probs")(torch.from_numpy(x)).shape == (60, 2)
+
+
+def test_predictions_are_compared_at_later_calls_too() -> None:
+    """Data may be sorted by class; the fifth to seventh call are not compared."""
+    x, y = _data(2)
+    model = Cautious().fit(x.reshape(60, -1), y)
+    between = np.abs(model.decision_function(x.reshape(60, -1)) - 0.5) < 0.5
+    classifier, clear = brittle.Classifier(model), torch.from_numpy(x[~between])
+    assert between.any()
+    for _ in range(4):
+        classifier(clear)
+    classifier(torch.from_numpy(x))
+    classifier(clear)
+    classifier(clear)
+    refused("estimator", "another class", classifier, torch.from_numpy(x))
 
 
 @pytest.mark.parametrize(

@@ -246,8 +246,57 @@ class Adds:
         return x + self.number * torch.rand(1, generator=generator)
 
 
-@pytest.mark.parametrize("make", [_adding, Adds, lambda number: partial(exponential, generator=number)])
-def test_the_digest_of_a_function_tells_it_from_others(make) -> None:
+class Holds:
+    """An object that says nothing of what it holds."""
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    def added(self, x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        return x + self.number
+
+
+class InSlots:
+    __slots__ = ("number",)
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    def __call__(self, x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        return x + self.number
+
+
+def _object_around(number: float):
+    held = Holds(number)
+    return lambda x, g: x + held.number
+
+
+def _network_around(number: float):
+    torch.manual_seed(int(number))
+    network = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()))
+    return lambda x, g: network(x)
+
+
+# fmt: off
+ON_ONE_LINE = {1.0: lambda x, g: x + 1.0, 2.0: lambda x, g: x + 2.0}
+# fmt: on
+
+MAKERS = {
+    "around a number": _adding,
+    "object": Adds,
+    "partial": lambda number: partial(exponential, generator=number),
+    "method": lambda number: Holds(number).added,
+    "around an object": _object_around,
+    "around a network": _network_around,
+    "slots": InSlots,
+    "two on a line": ON_ONE_LINE.__getitem__,
+    "within another, without source": lambda number: eval(f"lambda x, g: (lambda: x + {number})()"),
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_the_digest_of_a_function_tells_it_from_others(kind: str) -> None:
+    make = MAKERS[kind]
     assert code_digest(make(1.0)) == code_digest(make(1.0))
     assert code_digest(make(1.0)) != code_digest(make(2.0))
 
@@ -263,11 +312,25 @@ def around(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return by_name(x, generator)
 
 
-@pytest.mark.parametrize("function", [by_name, around])
-def test_the_digest_knows_the_numbers_of_the_module_that_a_function_names(function, monkeypatch) -> None:
+def inside(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return (lambda: x + LEVEL)()
+
+
+@pytest.mark.parametrize("function", [by_name, around, inside])
+@pytest.mark.parametrize("values", [(1.0, 2.0), ({"a": 1.0}, {"a": 2.0}), (Holds(1.0), Holds(2.0)), ({1.0}, {2.0})])
+def test_the_digest_knows_what_of_its_module_a_function_names(function, values, monkeypatch) -> None:
+    one, other = values
+    monkeypatch.setattr(f"{__name__}.LEVEL", one)
     before = code_digest(function)
-    monkeypatch.setattr(f"{__name__}.LEVEL", 2.0)
+    assert code_digest(function) == before
+    monkeypatch.setattr(f"{__name__}.LEVEL", other)
     assert code_digest(function) != before
+
+
+def test_the_digest_of_what_holds_itself_ends() -> None:
+    one = Holds(1.0)
+    one.number = one  # type: ignore[assignment]
+    assert code_digest(one.added) == code_digest(one.added)
 
 
 @dataclass(frozen=True)

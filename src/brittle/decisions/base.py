@@ -114,6 +114,9 @@ class Decision(ABC):
         margins = self.margins(outputs, decided)
         return torch.cat((torch.zeros_like(margins[:, :1]), -margins), dim=1)
 
+    def check_taken(self, margins: Tensor) -> None:  # noqa: B027
+        """Raise where the `margins` `[B, K]` at the points themselves cannot be; only a function of a user's can."""
+
     def check(self, outputs: Tensor) -> None:
         """Raise unless this can be decided from `outputs` `[B, ...]`.
 

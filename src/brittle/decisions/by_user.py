@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from brittle.decisions.base import Decision
@@ -15,7 +16,7 @@ from brittle.estimate import Parameters
 
 Compare = Callable[[Tensor, Tensor], Tensor]
 """From what the model returns `[N, ...]` and what it returned at the point `[N, ...]`, row by row, to margins `[N, K]`
-or `[N]`."""
+or `[N]`; True and False count as 1 and -1."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class Custom(Decision):
     that PyTorch differentiates; a step has no gradient, and `brittle doctor` says so.
 
     Attributes:
-        compare: from `[N, ...]` and `[N, ...]`, row by row, to `[N]` or `[N, K]`: all positive while it holds.
+        compare: from `[N, ...]` and `[N, ...]`, row by row, to `[N]` or `[N, K]`: all positive, or True, while it
+            holds. An output compared with itself holds.
         name_of: what tables and reports call it; the function's name by default.
         described_as: what was decided, in words, from one row of the output; a report shows nothing by default.
 
@@ -38,7 +40,7 @@ class Custom(Decision):
         >>> import torch, brittle
         >>> def overlap(mask, mask_at_point):
         ...     own, there = (each > 0 for each in (mask_at_point.flatten(1), mask.flatten(1)))
-        ...     return (own & there).sum(1) / (own | there).sum(1).clamp_min(1) - 0.5
+        ...     return ((own & there).sum(1) / (own | there).sum(1)).nan_to_num(1.0) - 0.5
         >>> network = torch.nn.Conv2d(1, 1, 3, padding=1)
         >>> classifier = brittle.Classifier(network, decision=brittle.decisions.Custom(overlap))
         >>> found = brittle.scores.MonteCarlo(sigma=0.1, draws=20)(classifier, torch.rand(2, 1, 8, 8))
@@ -91,7 +93,23 @@ class Custom(Decision):
                 f"the function of the decision {self.label} gave {seen} for {len(outputs)} outputs; expected margins "
                 f"[{len(outputs)}] or [{len(outputs)}, K], positive while the decision holds",
             )
-        return found if found.is_floating_point() else found.to(decided.dtype)
+        if found.dtype == torch.bool:
+            return torch.where(found, 1.0, -1.0)
+        return found if found.is_floating_point() else found.double()
+
+    def check_taken(self, margins: Tensor) -> None:
+        """Raise unless each point decides the same as itself.
+
+        Raises:
+            ModelError: the function says that a point differs from itself.
+        """
+        broken = (margins < 0).any(dim=1)
+        if bool(broken.any()):
+            raise ModelError(
+                "decision",
+                f"the function of the decision {self.label} gave {float(margins.detach().amin(dim=1)[broken][0]):.4g} "
+                f"for an output compared with itself; there the decision holds, so every margin must be positive",
+            )
 
     def described(self, decided: Tensor) -> list[str]:
         """What the user's function says."""

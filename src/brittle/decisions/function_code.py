@@ -6,27 +6,25 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from functools import partial
+from types import CodeType
 from typing import Any
 
 import numpy as np
 import torch
 
-DEEPEST = 6
+DEEPEST = 40
 """Functions and values within one another that are looked at."""
-
-PLAIN = (bool, int, float, complex, str, bytes, tuple, list, torch.Tensor, np.ndarray)
-"""What of a module's own names a function is looked at for, beside functions of that module."""
 
 
 def code_digest(function: Callable[..., Any]) -> str:
     """The first 16 hexadecimal digits of the sha256 of what a function is.
 
-    That is its source, or its bytecode where there is no source; its defaults, and what it holds of the function
-    around it; the numbers, texts, arrays and functions of its module that it names; of an object that can be called
-    its class and what it holds. Classes and other modules that it names are not looked at: the record of a run has the
-    digest of the file in which it stands.
+    That is its source, or its bytecode where there is no source or it has no name of its own; its defaults, and what it
+    holds of the function around it; what it names of its module: values, objects, networks, functions of that module;
+    of an object its class and what it holds. Modules, classes and functions of other modules that it names are not
+    looked at: the record of a run has the digest of the file in which it stands.
 
     Args:
         function: anything that can be called.
@@ -40,19 +38,25 @@ class _Parts:
     """What values are, as texts that are the same in every process.
 
     Attributes:
-        seen: functions that were looked at, by their places in memory.
+        seen: functions and classes that were looked at, by their places in memory.
+        within: values that are being looked at, likewise.
     """
 
     seen: set[int] = field(default_factory=set)
+    within: set[int] = field(default_factory=set)
 
     def of(self, value: Any, depth: int) -> Iterator[str]:
         """What a value is."""
-        if depth == 0:
+        if depth == 0 or id(value) in self.within:
             yield type(value).__qualname__
-        elif isinstance(value, torch.Tensor | np.ndarray):
-            content = torch.as_tensor(value).detach().cpu().contiguous()
-            digest = hashlib.sha256(content.reshape(-1).view(torch.uint8).numpy().tobytes()).hexdigest()
-            yield f"{content.dtype} {list(content.shape)} {digest}"
+            return
+        self.within.add(id(value))
+        yield from self._of(value, depth)
+        self.within.discard(id(value))
+
+    def _of(self, value: Any, depth: int) -> Iterator[str]:
+        if isinstance(value, torch.Tensor | np.ndarray):
+            yield _numbers(value)
         elif isinstance(value, partial):
             yield from self.all((value.func, value.args, value.keywords), depth)
         elif inspect.ismethod(value):
@@ -68,8 +72,8 @@ class _Parts:
             yield from self.all(value, depth)
         elif isinstance(value, set | frozenset):
             yield from sorted(map(repr, value))
-        elif callable(value) and hasattr(value, "__dict__"):
-            yield from self.all((type(value), vars(value)), depth)
+        elif _has_parts(value):
+            yield from self._object(value, depth)
         else:
             yield re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
@@ -78,27 +82,90 @@ class _Parts:
         for one in values:
             yield from self.of(one, depth - 1)
 
+    def _object(self, value: Any, depth: int) -> Iterator[str]:
+        """The classes of an object that stand in the module of the first of them, their methods, and what it holds."""
+        kind = type(value)
+        for one in kind.__mro__:
+            if one.__module__ == kind.__module__ and id(one) not in self.seen:
+                self.seen.add(id(one))
+                yield from _source(one, None)
+                yield from self.all(filter(inspect.isfunction, vars(one).values()), depth)
+        held = {"": kind.__qualname__} | dict(getattr(value, "__dict__", {}))
+        slots = [name for one in kind.__mro__ for name in _slots(one) if hasattr(value, name)]
+        yield from self.of(held | {name: getattr(value, name) for name in slots}, depth - 1)
+
     def _function(self, function: Any, depth: int) -> Iterator[str]:
         if id(function) in self.seen:
             yield function.__qualname__
             return
         self.seen.add(id(function))
         yield from _source(function, function.__code__)
-        held = tuple(cell.cell_contents for cell in function.__closure__ or ())
+        held = tuple(_held(cell) for cell in function.__closure__ or ())
         yield from self.all((function.__defaults__, function.__kwdefaults__, held), depth)
-        for name in sorted(set(function.__code__.co_names) & function.__globals__.keys()):
+        for name in sorted(_names(function.__code__) & function.__globals__.keys()):
             value = function.__globals__[name]
             same = inspect.isfunction(value) and value.__module__ == function.__module__
-            if same or isinstance(value, PLAIN):
+            elsewhere = inspect.ismodule(value) or inspect.isroutine(value) or isinstance(value, type)
+            if same or not elsewhere:
                 yield from self.all((name, value), depth)
 
 
-def _source(thing: Any, code: Any) -> Iterator[str]:
-    """The source of a function or a class; of a function without any its bytecode."""
+def _numbers(value: torch.Tensor | np.ndarray) -> str:
+    """Type, shape and digest of the numbers of an array; the text of one that holds none."""
+    if isinstance(value, np.ndarray) and value.dtype.kind not in "biufc":
+        return f"{value.dtype} {value.tolist()!r}"
+    content = torch.as_tensor(value).detach().cpu()
+    content = (content.dequantize() if content.is_quantized else content).to_dense().contiguous()
+    digest = hashlib.sha256(content.reshape(-1).view(torch.uint8).numpy().tobytes()).hexdigest()
+    return f"{content.dtype} {list(content.shape)} {digest}"
+
+
+def _has_parts(value: Any) -> bool:
+    """Whether an object is what it holds: it is called, a network or a data class, or its text says nothing of it."""
+    if inspect.ismodule(value):
+        return False
+    kind: type = type(value)
+    known = kind.__repr__ is object.__repr__ or is_dataclass(value) or callable(value)
+    return known and (hasattr(value, "__dict__") or any(_slots(one) for one in kind.__mro__))
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def _held(cell: Any) -> Any:
+    """What a function holds of the one around it; nothing where that is not set yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def _names(code: CodeType) -> set[str]:
+    """The names that a code reads, and the codes within it."""
+    inner = (one for one in code.co_consts if inspect.iscode(one))
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def _source(thing: Any, code: CodeType | None) -> Iterator[str]:
+    """The source of a function or a class; of a function without any its bytecode, of one without a name both."""
     yield thing.__qualname__
     try:
         yield inspect.getsource(thing)
     except (OSError, TypeError):
         if code is not None:
-            constants = [one for one in code.co_consts if not inspect.iscode(one)]
-            yield f"{code.co_code.hex()} {code.co_names} {constants!r}"
+            yield from _bytecode(code)
+        return
+    if code is not None and code.co_name == "<lambda>":
+        yield from _bytecode(code)
+
+
+def _bytecode(code: CodeType) -> Iterator[str]:
+    """What a code does, and the codes within it."""
+    plain = (one for one in code.co_consts if not inspect.iscode(one))
+    constants = [sorted(map(repr, one)) if isinstance(one, frozenset) else one for one in plain]
+    yield f"{code.co_code.hex()} {code.co_names} {constants!r}"
+    for one in code.co_consts:
+        if inspect.iscode(one):
+            yield from _bytecode(one)

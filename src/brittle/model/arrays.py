@@ -20,6 +20,12 @@ SMALLEST_PROBABILITY = float(np.finfo(np.float32).eps)
 A forest whose trees all agree gives the other classes 0: their logit is then -15.9, and the largest margin 15.9.
 """
 
+COMPARED = 64
+"""How many inputs of a call are given to `predict` as well."""
+
+CLEAR = 1e-9
+"""By how much, as a share, the largest score must be larger than the second for `predict` to be held to it."""
+
 
 class ArrayModel:
     """A function of NumPy arrays as a function of tensors; the result has no gradient.
@@ -48,6 +54,11 @@ class Estimator(ArrayModel):
     the classifier has none, they are the logarithms of `predict_proba`, which is not taken below
     `SMALLEST_PROBABILITY`. Inputs are flattened to `[B, features]` and are given in double precision.
 
+    The class of the largest logit is the one that `predict` gives, which is compared in the first, second, fourth,
+    eighth .. call. Where `outputs` is "probs" it is the class of the largest probability, whatever `predict` says; of
+    an SVC whose `break_ties` is False, `predict` takes the first of classes with as many votes, and this the one with
+    the largest `decision_function`.
+
     Args:
         estimator: the classifier.
         outputs: "probs" takes the probabilities of `predict_proba` even where there is a `decision_function`.
@@ -57,7 +68,8 @@ class Estimator(ArrayModel):
         class_values: `classes_` as whole numbers, by which labels are mapped; None where they are no numbers.
 
     Raises:
-        ModelError: it is no fitted classifier of one label with two classes or more.
+        ModelError: it is no fitted classifier of one label with two classes or more; when it is called, its logits have
+            another shape, or `predict` gives other classes.
     """
 
     def __init__(self, estimator: Any, outputs: str = "logits") -> None:
@@ -70,6 +82,10 @@ class Estimator(ArrayModel):
         self._probabilities = outputs == "probs" or not hasattr(estimator, "decision_function")
         self._logarithms = self._probabilities and outputs != "probs"
         self._estimator = estimator
+        self._classes, self._calls = classes, 0
+        last = _last(estimator)
+        self._pairs = getattr(last, "decision_function_shape", None) == "ovo"
+        self._by_votes = not getattr(last, "break_ties", True)
         if self._probabilities and not hasattr(estimator, "predict_proba"):
             raise ModelError("estimator", f"{name} gives no probabilities; leave out outputs='probs'")
         super().__init__(self._scores)
@@ -77,6 +93,33 @@ class Estimator(ArrayModel):
 
     def _scores(self, inputs: np.ndarray) -> np.ndarray:
         rows = inputs.reshape(len(inputs), -1).astype(np.float64)
+        scores = self._of_classes(rows)
+        self._calls += 1
+        if self._calls & (self._calls - 1) == 0 and not self._by_votes and self._logarithms >= self._probabilities:
+            self._check_predicted(rows, scores)
+        return scores
+
+    def _check_predicted(self, rows: np.ndarray, scores: np.ndarray) -> None:
+        """Raise unless `predict` gives the class of the largest score, wherever that is clearly the largest.
+
+        Raises:
+            ModelError: it does not.
+        """
+        some = rows[:COMPARED]
+        scores = scores[:COMPARED]
+        first, second = np.sort(scores, axis=1)[:, :-3:-1].T
+        clear = first - second > CLEAR * (1.0 + np.abs(first))
+        differ = clear & (np.asarray(self._estimator.predict(some)) != self._classes[scores.argmax(axis=1)])
+        if differ.any():
+            what = "probability" if self._probabilities else "decision_function"
+            raise ModelError(
+                "estimator",
+                f"predict of {self.__name__} gives another class than its largest {what} at {int(differ.sum())} of "
+                f"{len(some)} inputs, so its decision is not known; give the classifier inside it, without a "
+                f"threshold, or ask for the largest probability, outputs='probs'",
+            )
+
+    def _of_classes(self, rows: np.ndarray) -> np.ndarray:
         if not self._probabilities:
             return self._decision(np.asarray(self._estimator.decision_function(rows)))
         probabilities = np.asarray(self._estimator.predict_proba(rows), np.float64).clip(SMALLEST_PROBABILITY)
@@ -85,7 +128,7 @@ class Estimator(ArrayModel):
     def _decision(self, scores: np.ndarray) -> np.ndarray:
         if scores.ndim == 1 and len(self.class_names) == 2:
             return np.stack((np.zeros_like(scores), scores), axis=1)
-        if scores.ndim == 2 and scores.shape[1] == len(self.class_names):
+        if scores.ndim == 2 and scores.shape[1] == len(self.class_names) and not self._pairs:
             return scores
         raise ModelError(
             "output_shape",
@@ -143,6 +186,12 @@ def as_tensor(output: Any, device: torch.device) -> Tensor:
             "output_type", f"the model returned an array of type {array.dtype}; return class scores, real numbers"
         )
     return torch.from_numpy(np.array(array, np.float32 if array.dtype.itemsize <= 4 else np.float64)).to(device)
+
+
+def _last(estimator: Any) -> Any:
+    """What decides in a pipeline, or in a search that has found the best."""
+    inside = estimator.steps[-1][1] if hasattr(estimator, "steps") else getattr(estimator, "best_estimator_", None)
+    return estimator if inside is None else _last(inside)
 
 
 def _classes(estimator: Any) -> np.ndarray:

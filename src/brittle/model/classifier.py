@@ -168,7 +168,9 @@ class Classifier:
         if self.decision.of_classes:
             return outputs, aside
         decided = self.decision.decide(outputs.detach())
-        return self.decision.as_logits(outputs, decided), replace(aside or Aside(), decided=decided)
+        logits = self.decision.as_logits(outputs, decided)
+        self.decision.check_taken(-logits[:, 1:])
+        return logits, replace(aside or Aside(), decided=decided)
 
     def with_head(self, name: str | None) -> Classifier:
         """The same model under the same declaration, with the last linear layer `name`, and its passes not counted."""

@@ -190,6 +190,19 @@ def test_a_graph_that_disagrees_is_not_used(wrong: Any, said: str, monkeypatch: 
     refused("not_differentiable", sentence, Taylor(sigma=0.1), classifier, _x())
 
 
+def test_a_class_that_is_masked_hides_no_disagreement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The range of all scores is 1e9 then. Where the graph agrees, its gradients are still used."""
+    masked = np.array([SHIFT[0], SHIFT[1], -1e9], np.float32)
+    right = open_onnx(_file(shift=masked), "net.onnx")
+    right(_x())
+    assert right.forward_only is None
+    wrong = replace(OPERATORS["Relu"], function=lambda call, x: torch.relu(x) + 0.01 * x)
+    monkeypatch.setitem(OPERATORS, "Relu", wrong)
+    classifier = brittle.Classifier(open_onnx(_file(shift=masked), "net.onnx"))
+    assert classifier(_x()).shape == (len(_x()), 3)
+    refused("not_differentiable", "net.onnx runs forward only", Taylor(sigma=0.1), classifier, _x())
+
+
 def test_nothing_is_decided_by_inputs_that_are_not_finite() -> None:
     network = _opened()
     assert network(torch.full((2, *SHAPE), torch.nan)).isnan().all()

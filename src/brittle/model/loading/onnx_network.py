@@ -18,7 +18,7 @@ from brittle.model.loading.onnx_layers import Call, NotConverted
 from brittle.model.loading.onnx_operators import OPERATORS
 
 ALLOWED = 1e-4
-"""By how much class scores may differ from those of onnxruntime, as a share of their range."""
+"""By how much class scores may differ from those of onnxruntime, as a share of their size (`_share`)."""
 
 COMPARED = 8
 """How many of the first inputs are compared, and as many made of them."""
@@ -117,11 +117,20 @@ class OnnxNetwork(nn.Module):
             return f"its operator {where} fails in PyTorch ({first_line(error)})"
         if ours.shape != theirs.shape:
             return f"in PyTorch its scores have shape {list(ours.shape)}, expected {list(theirs.shape)}"
-        ours, theirs = ours[finite].to(theirs), theirs[finite]
-        share = float(
-            (ours - theirs).abs().max() / (theirs.max() - theirs.min()).clamp_min(torch.finfo(theirs.dtype).tiny)
-        )
+        share = _share(ours[finite].to(theirs), theirs[finite])
         return None if share <= ALLOWED else f"in PyTorch its scores differ by {share:.2g} of their range"
+
+
+def _share(ours: Tensor, theirs: Tensor) -> float:
+    """The largest difference of scores `[B, C]`, as a share of the size of the score, or of the largest of its row.
+
+    The size of a score is how far its class ranges over the inputs, and the score itself. So a class masked with
+    -1e9 hides no difference of another.
+    """
+    theirs, ours = theirs.flatten(1), ours.flatten(1)
+    sizes = theirs.amax(dim=0) - theirs.amin(dim=0) + theirs.abs()
+    sizes = torch.maximum(sizes, sizes.gather(1, theirs.argmax(dim=1, keepdim=True)))
+    return float(((ours - theirs).abs() / sizes.clamp_min(torch.finfo(theirs.dtype).tiny)).max())
 
 
 @dataclass(frozen=True)
