@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 
@@ -76,11 +77,16 @@ class Estimator(ArrayModel):
         self.__name__ = name
 
     def _scores(self, inputs: np.ndarray) -> np.ndarray:
-        rows = inputs.reshape(len(inputs), -1).astype(np.float64)
+        rows = self._named(inputs.reshape(len(inputs), -1).astype(np.float64))
         if not self._probabilities:
             return self._decision(np.asarray(self._estimator.decision_function(rows)))
         probabilities = np.asarray(self._estimator.predict_proba(rows), np.float64).clip(SMALLEST_PROBABILITY)
         return np.log(probabilities) if self._logarithms else probabilities
+
+    def _named(self, rows: np.ndarray) -> np.ndarray | pd.DataFrame:
+        """The rows under the names that it was fitted with, where it was fitted on a frame with as many columns."""
+        names = getattr(self._estimator, "feature_names_in_", None)
+        return rows if names is None or len(names) != rows.shape[1] else pd.DataFrame(rows, columns=names)
 
     def _decision(self, scores: np.ndarray) -> np.ndarray:
         if scores.ndim == 1 and len(self.class_names) == 2:
