@@ -123,7 +123,7 @@ def test_notes_come_before_the_scoring_and_once(place: Path, capsys: pytest.Capt
     said = capsys.readouterr().err
     first, scoring, last = (said.index(word) for word in ("low_precision", "scoring: 40", "accuracy_suspicious"))
     assert first < scoring < last
-    assert all(said.count(code) == 1 for code in ("low_precision", "accuracy_suspicious", "train_mode"))
+    assert all(said.count(code) == 1 for code in ("low_precision", "accuracy_suspicious"))
 
 
 def test_notes_are_warnings_at_the_line_that_called(known: dict[str, Any]) -> None:

@@ -89,6 +89,26 @@ PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is
 MUTATIONS = (
     # What is decided.
     mutation(
+        "what does not vary is as it is at the point", "model/aside.py",
+        "        if self.varies is None or self.inputs is None:\n", "        if True:\n",
+        "data/test_beside.py::test_gradients_count_what_varies_alone",
+    ),
+    mutation(
+        "padding changes no draw", "noise/stream.py",
+        "        if self._varies is None or not self._noise.alike:\n", "        if True:\n",
+        "data/test_beside.py::test_more_padding_changes_no_score",
+    ),
+    mutation(
+        "candidates of an attack leave alone what does not vary", "measure/nearest/search.py",
+        "        if self._clean.varies is None:\n", "        if True:\n",
+        "data/test_beside.py::test_a_search_without_gradients_moves_what_varies_alone",
+    ),
+    mutation(
+        "marks of the beginning and the end of a text do not vary", "data/texts.py",
+        "given[MASK] * (1 - special)", "given[MASK]",
+        "data/test_texts.py::test_the_words_vary_and_their_marks_do_not",
+    ),
+    mutation(
         "copies are looked at by what was decided at their own point", "measure/forward.py",
         "classifier(inputs, self.aside.only(rows))", "classifier(inputs, self.aside.only(rows * 0))",
         "decisions/test_scores.py::test_counts_are_those_of_single_copies",
@@ -102,7 +122,7 @@ MUTATIONS = (
         "decisions/test_scores.py::test_a_pass_that_does_not_say_of_which_point_is_refused",
     ),
     mutation(
-        "a score that a decision does not serve is refused in a run", "run/scoring.py",
+        "a score that a decision does not serve is refused in a run", "run/arguments.py",
         "    check_all_serve(scores, classifier)\n", "",
         "decisions/test_scores.py::test_a_score_serves_a_decision_or_refuses_it_by_name",
     ),
@@ -154,7 +174,7 @@ MUTATIONS = (
     ),
     mutation(
         "a level in another unit is not said to be in pixels", "store/columns.py",
-        '" in " not in self.noise and not', "not",
+        "UNIT not in self.noise and not", "not",
         "cli/test_noise_options.py::test_rotations_by_command_with_the_report",
     ),
     mutation(
@@ -196,7 +216,7 @@ MUTATIONS = (
     mutation(
         "a probability of 0 has a finite logarithm", "model/arrays.py",
         ".clip(SMALLEST_PROBABILITY)\n", "\n",
-        "model/test_arrays.py::test_probabilities_become_their_logarithms_and_zero_a_finite_one",
+        "model/test_array_models.py::test_probabilities_become_their_logarithms_and_zero_a_finite_one",
     ),
     mutation(
         "an ONNX file reads no other file", "model/loading/onnx_file.py",
@@ -219,9 +239,9 @@ MUTATIONS = (
         "model/loading/test_onnx_network.py::test_graphs_that_cannot_take_more_rows_are_run_in_batches",
     ),
     mutation(
-        "labels are the values that an estimator was fitted on", "run/scoring.py",
+        "labels are the values that an estimator was fitted on", "run/arguments.py",
         "names, classifier.class_values)", "names, None)",
-        "model/test_arrays.py::test_labels_are_those_that_the_estimator_was_fitted_on",
+        "model/test_array_models.py::test_labels_are_those_that_the_estimator_was_fitted_on",
     ),
     mutation(
         "types that skops does not trust are refused", "model/loading/skops_file.py",
@@ -661,7 +681,7 @@ MUTATIONS = (
     ),
     mutation(
         "a model that is trained during a pass", "model/classifier.py",
-        "else call(ready, **aside.tensors)\n        check_mode(self.model)\n", "else call(ready, **aside.tensors)\n",
+        "self._called(call, ready, aside)\n        check_mode(self.model)\n", "self._called(call, ready, aside)\n",
         f"{MODE}training_in_the_middle_of_a_pass_stops_it",
     ),
     mutation(

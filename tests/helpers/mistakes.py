@@ -93,13 +93,13 @@ MISTAKES = (
         "A mistyped run folder",
         "report old-rum",
         "no_run: old-rum/run.json is missing; old-rum is not a run folder; did you mean old-run?",
-        7,
+        2,
     ),
     Mistake(
         "A file in place of a run folder",
         "show data.npz",
         "no_run: data.npz/run.json is missing; data.npz is not a run folder; … holds old-run, part",
-        7,
+        2,
     ),
     Mistake(
         "A file of networks without a function",
@@ -364,7 +364,8 @@ MISTAKES = (
     Mistake(
         "One-hot labels",
         "score ./net.py:make one-hot.npz --out run",
-        "label_dtype: y in one-hot.npz has shape (40, 4), which looks one-hot; give class indices: y.argmax(1)",
+        "label_dtype: y in one-hot.npz has shape (40, 4), which looks one-hot; give class indices: y.argmax(1). If "
+        "several labels may hold at once, use --decision multilabel (decision='multilabel')",
         3,
     ),
     Mistake(
@@ -543,8 +544,8 @@ MISTAKES = (
     Mistake(
         "A path in place of a network",
         'brittle.score(brittle.Classifier("net.pt2"), (x, y), scores)',
-        "classifier: the classifier wraps 'net.pt2', of type str, and not a network; give a torch.nn.Module, "
-        "or a function from inputs to class scores",
+        "model_type: 'net.pt2' is of type str and no network; give a torch.nn.Module, a function from inputs to class "
+        "scores, or a fitted scikit-learn classifier",
     ),
     Mistake(
         "A score by its name",

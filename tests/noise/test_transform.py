@@ -17,12 +17,12 @@ from helpers.measured import COUNT, clean_of
 from helpers.problems import inputs, small_classifier
 
 import brittle
+from brittle.decisions.function_code import code_digest
 from brittle.errors import ParameterError, ResumeError
 from brittle.intervals import clopper_pearson
 from brittle.measure import Sample, take
 from brittle.measure.groups import PAIRS, noisy_chunks
 from brittle.noise import Stream, Transform, Transforming
-from brittle.noise.code import code_digest
 from brittle.run import plan
 from brittle.scores import CATALOGUE, MMSE, Moments, MonteCarlo, NoiseScore, ProbabilityChange, Shrinkage, Taylor
 

@@ -77,9 +77,9 @@ def format_point_list(frame: pd.DataFrame, table: Scored, by: Column, top: int, 
     """The first points of a `point_list` as plain text for a terminal."""
     names = table.record.data.names
 
-    def class_text(key: float, words: str | None) -> str:
+    def class_text(key: float, words: object) -> str:
         if key != key:
-            return words or "-"
+            return words if isinstance(words, str) and words else "-"
         return names[int(key)] if 0 <= key < len(names) else str(int(key))
 
     title = "p_robust" if by.is_probability else by.quantity.replace("_", " ")

@@ -7,6 +7,7 @@ from brittle.data.format import Format
 from brittle.data.formats import FORMATS, as_points, find_format, open_points
 from brittle.data.options import ReadingOptions
 from brittle.data.points import Batch, Points
+from brittle.data.texts import text_points
 
 __all__ = [
     "FORMATS",
@@ -20,4 +21,5 @@ __all__ = [
     "dataset_points",
     "find_format",
     "open_points",
+    "text_points",
 ]

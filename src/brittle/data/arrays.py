@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from brittle.data.beside import aside_of, with_aside
 from brittle.data.images import from_levels
 from brittle.data.listed import InputChunk, ListedPoints
 from brittle.data.no_array import what_to_give
@@ -40,6 +41,8 @@ def array_points(
     scale_uint8: bool = False,
     feature_names: Sequence[str] | np.ndarray | None = None,
     targets: bool = False,
+    beside: Mapping[str, Tensor | np.ndarray] | None = None,
+    mask: str | Tensor | np.ndarray | None = None,
 ) -> ListedPoints:
     """Points in memory.
 
@@ -56,6 +59,11 @@ def array_points(
             (`brittle.store.inputs`) keeps them.
         targets: whether `y` holds several labels, `[N, L]`, 1 where one holds and 0 where it does not, or numbers,
             `[N]` or `[N, R]`; `class_names` are then the names of the labels.
+        beside: other tensors of the points, `[N, ...]` each, by the names of the model's arguments that take them, such
+            as `attention_mask`. They do not vary.
+        mask: which coordinates of the inputs vary, where some are padding or must stay as they are: 1 or True where one
+            does, for the first axes of an input, such as `[N, T]` for inputs `[N, T, E]`; or the name of one of
+            `beside`. Noise, distances and gradients count these alone.
 
     Returns:
         the points.
@@ -69,7 +77,8 @@ def array_points(
     right = right_answers(y, "y", len(inputs), options)
     named = text_ids(ids, "ids", len(inputs))
     provenance = _memory_provenance(inputs, right, named) | named_features(feature_names, "feature_names", inputs)
-    return list_points(inputs, right, named, class_names, options, provenance)
+    points = list_points(inputs, right, named, class_names, options, provenance)
+    return with_aside(points, aside_of(inputs, beside or {}, mask))
 
 
 def array_chunks(inputs: Tensor, size: int, start: int, bounds: tuple[float, float]) -> Iterator[InputChunk]:

@@ -16,6 +16,7 @@ from brittle.data.listed import ListedPoints
 from brittle.data.outside import DescribedPoints
 from brittle.data.points import Batch, Points
 from brittle.errors import ParameterError, listed
+from brittle.model.aside import Aside
 
 READ_THROUGH = 8
 """Where the next chosen row is no further on than this, those in between are read and left out; otherwise reading
@@ -197,6 +198,8 @@ def _taken(batch: Batch, positions: Sequence[int]) -> Batch:
     def taken(value: Any) -> Any:
         if isinstance(value, Tensor):
             return value[torch.tensor(tuple(positions), device=value.device)]
+        if isinstance(value, Aside):
+            return value.only(torch.tensor(tuple(positions)))
         return None if value is None else tuple(value[position] for position in positions)
 
     return Batch(**{one.name: taken(getattr(batch, one.name)) for one in fields(batch)})
@@ -208,6 +211,8 @@ def _joined(one: Batch, other: Batch) -> Batch:
     def joined(first: Any, second: Any) -> Any:
         if isinstance(first, Tensor):
             return torch.cat((first, second))
+        if isinstance(first, Aside):
+            return Aside.joined(first, second)
         return None if first is None or second is None else (*first, *second)
 
     return Batch(**{field.name: joined(getattr(one, field.name), getattr(other, field.name)) for field in fields(one)})

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple, overload
 
+import torch
 from torch import Tensor
 
 from brittle.data.files import changed_error
@@ -14,6 +15,7 @@ from brittle.data.images import Failure, thumbnails
 from brittle.data.points import Batch
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
+from brittle.model.aside import Aside
 
 
 class InputChunk(NamedTuple):
@@ -68,6 +70,7 @@ class ListedPoints:
         names: what the source calls each point, `[N]`, or None.
         class_names: names of the classes, or None.
         targets: the numbers that are right for each point, `[N, R]`, or None.
+        aside: other tensors of the points, and which coordinates of the inputs vary, a row each; or None.
 
     Raises:
         DataError: there are no points, two share an id, or the labels are not as many as the points.
@@ -81,6 +84,7 @@ class ListedPoints:
     names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
     targets: Tensor | None = None
+    aside: Aside | None = None
 
     def __post_init__(self) -> None:
         source = self.provenance["path"] or "the data"
@@ -143,6 +147,7 @@ class ListedPoints:
             images=drawn and tuple(png if failure is None else None for png, failure in zip(drawn, found, strict=True)),
             turned=None if turned is None else tuple(position in turned for position in range(len(rows))),
             targets=None if self.targets is None else self.targets[part],
+            aside=None if self.aside is None else self.aside.only(torch.arange(rows.start, rows.stop)),
         )
 
     def _name_in_brackets(self, row: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from torch import Tensor
 
 from brittle.estimate import Status
+from brittle.model.aside import Aside
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Batch:
         images: for each point PNG bytes of a thumbnail, `[B]`, or None where inputs are no images.
         targets: of each point the numbers that are right, `[B, R]`, float64, where it has several labels (1 holds, 0
             does not) or a number is predicted; None elsewhere.
+        aside: other tensors of the points, and which coordinates of the inputs vary, a row each; None where there are
+            neither.
         turned: whether the EXIF data of each point's image say that it is turned or mirrored, `[B]`; None where they
             are not looked at.
     """
@@ -40,6 +43,7 @@ class Batch:
     images: tuple[bytes | None, ...] | None = None
     turned: tuple[bool, ...] | None = None
     targets: Tensor | None = None
+    aside: Aside | None = None
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -9,9 +9,9 @@ from typing import ClassVar
 from torch import Tensor
 
 from brittle.decisions.base import Decision
+from brittle.decisions.function_code import code_digest
 from brittle.errors import ModelError, ParameterError
 from brittle.estimate import Parameters
-from brittle.noise.code import code_digest
 
 Compare = Callable[[Tensor, Tensor], Tensor]
 """From what the model returns `[N, ...]` and what it returned at the point `[N, ...]`, row by row, to margins `[N, K]`

@@ -74,10 +74,38 @@ CHECKS = (
 )
 
 
+ON_OTHER_INPUTS = frozenset(
+    ("rows apart", "history", "output kept", "not constant", "features", "class scores", "gradients", "at the end")
+)
+"""Checks that send other inputs than the points through the network, or these in another order. They are not made of
+points of several tensors: nobody knows what other tensors belong to such inputs."""
+
+
+def _made(subject: Subject) -> tuple[Check, ...]:
+    """The checks that can be made of such points."""
+    if subject.aside is None or not subject.aside.tensors:
+        return CHECKS
+    return tuple(check for check in CHECKS if check.name not in ON_OTHER_INPUTS)
+
+
+def _about_several(subject: Subject) -> Finding | None:
+    """What is left out for points of several tensors."""
+    left_out = len(CHECKS) - len(_made(subject))
+    if not left_out:
+        return None
+    return Finding(
+        "several_tensors",
+        f"the points have several tensors, so {left_out} of the {len(CHECKS)} checks are left out, which ask the model "
+        f"about inputs of their own; rows are still looked at alone during the run",
+    )
+
+
 def raise_or_note(subject: Subject) -> tuple[Finding, ...]:
     """Make every check, in order; gives the findings, or raises what the first failing check raises."""
     _ = subject.untouched  # before the first pass
-    return tuple(found for check in CHECKS for found in check.run(subject) if isinstance(found, Finding))
+    found = [found for check in _made(subject) for found in check.run(subject) if isinstance(found, Finding)]
+    several = _about_several(subject)
+    return (*found, *([] if several is None else [several]))
 
 
 def run_all(subject: Subject) -> list[Outcome]:
@@ -85,7 +113,7 @@ def run_all(subject: Subject) -> list[Outcome]:
     _ = subject.untouched  # before the first pass
     outcomes: list[Outcome] = []
     lost: set[str] = set()
-    for check in CHECKS:
+    for check in _made(subject):
         missing = [name for name in check.after if name in lost]
         if missing:
             lost.add(check.name)
@@ -101,4 +129,5 @@ def run_all(subject: Subject) -> list[Outcome]:
         notes = [Outcome(check.name, NOTE, each.code, each.sentence) for each in found if isinstance(each, Finding)]
         notes_on = "; ".join(each for each in found if isinstance(each, str))
         outcomes += notes or [Outcome(check.name, OK, None, notes_on)]
-    return outcomes
+    several = _about_several(subject)
+    return outcomes if several is None else [*outcomes, Outcome("tensors", NOTE, several.code, several.sentence)]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn.parameter import is_lazy
 
+from brittle.model.aside import Aside
 from brittle.model.classifier import Classifier
 from brittle.model.outputs import scores_of
 
@@ -32,15 +33,16 @@ class FirstPass:
     content: Tensor
 
 
-def take_first_pass(classifier: Classifier, inputs: Tensor) -> FirstPass:
+def take_first_pass(classifier: Classifier, inputs: Tensor, aside: Aside | None = None) -> FirstPass:
     """Send `inputs` `[V, *shape]` through the model, and look at what it was given and what it returned."""
     given: list[tuple[Tensor, Tensor]] = []
     returned: list[tuple[Tensor, Tensor]] = []
     model = classifier.model
 
-    def watched(inputs: Tensor) -> object:
-        given.append((inputs, inputs.clone()))
-        output = model(inputs)
+    def watched(*inputs: Tensor, **others: Tensor) -> object:
+        own = others[classifier.perturb] if classifier.perturb is not None else inputs[0]
+        given.append((own, own.clone()))
+        output = model(*inputs, **others)
         scores = scores_of(output)[0].detach()
         returned.append((scores, scores.clone()))
         return output
@@ -49,7 +51,7 @@ def take_first_pass(classifier: Classifier, inputs: Tensor) -> FirstPass:
     twin = copy(classifier)
     twin.model = watched
     with torch.no_grad():
-        logits = twin(inputs)
+        logits = twin(inputs, aside)
     classifier.forward_passes, classifier.output_dtype = twin.forward_passes, twin.output_dtype
     classifier.taken = twin.taken
     after, before = given[0]

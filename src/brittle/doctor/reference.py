@@ -11,6 +11,7 @@ from torch import Tensor
 
 from brittle.doctor.rounding import Difference, allowed, excess, precision_of
 from brittle.errors import ModelError
+from brittle.model.aside import Aside
 from brittle.model.classifier import Classifier
 
 KEPT = 8
@@ -25,11 +26,13 @@ class Reference:
         rows: their rows in the data, `[R]`; none where none of the first can be read.
         inputs: `[R, *shape]`, on the classifier's device.
         logits: what the decision is taken from, `[R, C]`.
+        aside: what they have beside their inputs, or None.
     """
 
     rows: tuple[int, ...]
     inputs: Tensor
     logits: Tensor
+    aside: Aside | None = None
 
     def checked(self, classifier: Classifier, where: str) -> Reference:
         """The same points with the logits that they get in a pass now.
@@ -44,7 +47,7 @@ class Reference:
         if not self.rows:
             return self
         with torch.no_grad():
-            now = classifier.numbers(self.inputs)
+            now = classifier.numbers(self.inputs, self.aside)
         found = excess(classifier, self.inputs, self.logits, now)
         if found is not None:
             raise changed_model(self.rows[found.row], where, found)

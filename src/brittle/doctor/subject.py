@@ -21,6 +21,7 @@ from brittle.doctor.shapes import with_shape
 from brittle.doctor.variants import noisy_copies, other_order, random_inputs
 from brittle.errors import BrittleError, DataError, ModelError
 from brittle.measure import Clean, Curvature, Curved, Measurement
+from brittle.model.aside import Aside
 from brittle.model.classifier import Classifier
 from brittle.scores import Score
 
@@ -88,6 +89,14 @@ class Subject:
         return found.to(self.classifier.device)
 
     @cached_property
+    def aside(self) -> Aside | None:
+        """What `inputs` have beside them; None where there is nothing."""
+        if self.batch.aside is None:
+            return None
+        read = readable(self.batch).nonzero().flatten()[: len(self.inputs)]
+        return self.batch.aside.only(read.cpu()).to(self.classifier.device)
+
+    @cached_property
     def untouched(self) -> nn.Module | str:
         """A copy of the model as it was before its first pass here, which shares its weights; or why there is none."""
         return untouched_copy(self.classifier.model)
@@ -100,7 +109,7 @@ class Subject:
             ModelError: the model fails on them; a shape that it takes instead is named, where one is found.
         """
         try:
-            return take_first_pass(self.classifier, self.inputs)
+            return take_first_pass(self.classifier, self.inputs, self.aside)
         except ModelError as error:
             count = len(self.batch) if self.points is None else len(self.points)
             raise with_shape(error, self.classifier, self.inputs, count) from error
@@ -114,7 +123,7 @@ class Subject:
     def repeats(self) -> list[Tensor]:
         """Logits of `REPEATS` passes of the same points, `[V, C]` each."""
         with torch.no_grad():
-            return [self.logits, *(self.classifier(self.inputs) for _ in range(REPEATS - 1))]
+            return [self.logits, *(self.classifier(self.inputs, self.aside) for _ in range(REPEATS - 1))]
 
     @cached_property
     def predictions(self) -> Predictions:
@@ -130,8 +139,9 @@ class Subject:
         """
         inputs = self.inputs[:CURVED_AT]
         ids = tuple(f"doctor {row}" for row in range(len(inputs)))
+        aside = None if self.aside is None else self.aside.only(torch.arange(len(inputs))).around(inputs)
         with torch.no_grad():
-            clean = Clean(inputs, ids, self.seed, self.classifier(inputs), self.rows)
+            clean = Clean(inputs, ids, self.seed, self.classifier(inputs, aside), self.rows, aside=aside)
         return Curvature(probes=2)(self.classifier, clean)
 
     @property
@@ -212,17 +222,21 @@ class Subject:
         return other_order(self.inputs, seed)
 
     @property
-    def kept(self) -> tuple[tuple[int, ...], Tensor]:
-        """Rows in the data and inputs of the first points, which are looked at during the run: those of `KEPT` at most
-        that can be read, among the first `LOOKED_AT`."""
+    def kept(self) -> tuple[tuple[int, ...], Tensor, Aside | None]:
+        """Of the first points the rows in the data, the inputs and what is beside them, for a look during the run.
+
+        Those of `KEPT` at most that can be read, among the first `LOOKED_AT`.
+        """
         read = readable(self.batch)[:LOOKED_AT].nonzero().flatten()[: min(KEPT, self.rows)]
-        return tuple(self.batch.rows[at] for at in read.tolist()), self.batch.inputs[read].to(self.classifier.device)
+        aside = None if self.batch.aside is None else self.batch.aside.only(read.cpu()).to(self.classifier.device)
+        rows = tuple(self.batch.rows[at] for at in read.tolist())
+        return rows, self.batch.inputs[read].to(self.classifier.device), aside
 
     @property
     def reference(self) -> Reference:
         """These points, with the logits of the first pass."""
-        rows, inputs = self.kept
-        return Reference(rows, inputs, self.logits[: len(rows)])
+        rows, inputs, aside = self.kept
+        return Reference(rows, inputs, self.logits[: len(rows)], aside)
 
     def other_inputs(self) -> Tensor:
         """Inputs that have nothing to do with the points, for a model that is to see them first."""

@@ -15,7 +15,7 @@ from brittle.measure.base import Measurement, NetworkTraits, Passes, check_enoug
 from brittle.measure.forward import Clean
 from brittle.model.classifier import Classifier
 from brittle.model.turns import PASSES
-from brittle.noise import Gaussian, Stream
+from brittle.noise import Gaussian
 
 Function = Callable[[Tensor, Tensor], Tensor]
 """One number for each row of inputs, given these and the positions in the batch where the rows stand."""
@@ -123,7 +123,7 @@ def log_odds_weights(clean: Clean) -> Tensor:
 
 def curved(need: Curvature, classifier: Classifier, clean: Clean, weights: Tensor) -> Curved:
     """The Laplacian of `sum_k w_k z_k` for `weights` `[B, C]`, by the method of `need`."""
-    signs = Stream(Gaussian(1.0), clean.inputs, clean.ids, clean.seed, "curvature")
+    signs = clean.stream(Gaussian(1.0), "curvature")
     function = _weighted(classifier, clean, weights)
     flat, kink = _look_around(classifier, clean, function, signs.draw(LOOKS))
     size = clean.inputs[0].numel()

@@ -12,6 +12,7 @@ from torch import Tensor
 from brittle.estimate import CONFIDENCE
 from brittle.model.aside import Aside
 from brittle.model.classifier import Classifier
+from brittle.noise import Noise, Stream
 
 ALL_CLASSES_UP_TO = 100
 """With at most this many classes every competitor is kept."""
@@ -78,6 +79,15 @@ class Clean:
             return classifier(inputs, self.aside)
         return classifier(inputs, self.aside.only(rows))
 
+    def stream(self, noise: Noise, purpose: str) -> Stream:
+        """The noise of the points, one draw after another."""
+        return Stream(noise, self.inputs, self.ids, self.seed, purpose, self.varies)
+
+    @property
+    def varies(self) -> Tensor | None:
+        """Which coordinates of the inputs vary, `[B, *shape]` or with axes of size 1 at the end; None for all."""
+        return None if self.aside is None else self.aside.varies
+
     @property
     def passes(self) -> int:
         """Passes through the network per point: one forward."""
@@ -137,9 +147,10 @@ def look(
     with classifier.evaluating(), torch.set_grad_enabled(differentiate):
         inputs = inputs.detach().to(classifier.device)
         # A copy that is made here can be differentiated with respect to, in any mode the inputs were made in.
+        aside = None if aside is None else aside.to(classifier.device).around(inputs)
         start = inputs.clone().requires_grad_(True) if differentiate else inputs
         if observe:
-            logits, features = classifier.observe(start)
+            logits, features = classifier.observe(start, aside)
         else:
             (logits, aside), features = classifier.decide(start, aside), None
     graph = (start, logits) if differentiate else None

@@ -16,7 +16,7 @@ from torch import Tensor
 from brittle.measure.base import Measurement, check_draws
 from brittle.measure.forward import Clean
 from brittle.model.classifier import Classifier
-from brittle.noise import Noise, Stream
+from brittle.noise import Noise
 
 GROUPS = 8
 """Draws are dealt to this many groups in turn."""
@@ -82,7 +82,7 @@ def noisy_chunks(
         ParameterError: `signs` ask for mirror images, and the noise is not added to the input.
     """
     members = len(signs)
-    stream = Stream(noise, clean.inputs, clean.ids, clean.seed, purpose)
+    stream = clean.stream(noise, purpose)
     most = max(1, clean.rows // (len(clean.inputs) * members))
     first = after // members
     stream.skip(first)

@@ -103,7 +103,7 @@ def contract(jacobian: Tensor, shape: Noise | None) -> Tensor:
 
 def shape_at(shape: Noise | None, clean: Clean) -> Noise | None:
     """What decides `K` at the points, for `contract`; None for the identity."""
-    return None if shape is None else shape.at(clean.inputs)
+    return None if shape is None else shape.at(clean.inputs, clean.varies)
 
 
 def last(kept: Tensor, predicted: Tensor) -> Tensor:

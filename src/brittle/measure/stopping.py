@@ -129,7 +129,7 @@ class _Counting:
     @classmethod
     def start(cls, need: SampleUntil, clean: Clean, drawn: int = 0, flips: Tensor | None = None) -> _Counting:
         """The first `drawn` draws, with their `flips`, ties among them and not, `[2, B]`; none where logits fail."""
-        stream = Stream(need.noise, clean.inputs, clean.ids, clean.seed, "until")
+        stream = clean.stream(need.noise, "until")
         counts = torch.zeros(5, len(clean.inputs), dtype=torch.int64, device=clean.inputs.device)
         counting = cls(need, clean, stream, torch.arange(len(clean.inputs), device=counts.device), drawn, counts)
         counting.go_on_with(clean.finite if clean.wanted is None else clean.finite & clean.wanted)

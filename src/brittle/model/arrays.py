@@ -123,8 +123,8 @@ def as_model(model: Any, outputs: str, arrays: str) -> Callable[[Tensor], Any]:
     if not callable(model):
         raise ModelError(
             "model_type",
-            f"expected a torch.nn.Module, a function or a scikit-learn classifier, found an object of type "
-            f"{type(model).__module__}.{type(model).__qualname__}",
+            f"{model!r:.60} is of type {type(model).__qualname__} and no network; give a torch.nn.Module, a function "
+            f"from inputs to class scores, or a fitted scikit-learn classifier",
         )
     return ArrayModel(model) if arrays == "numpy" else model
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -55,6 +56,8 @@ class Classifier:
         head: name of the last linear layer, for the scores that need features; found where it is not named.
         decision: what is decided from the output, one of `brittle.decisions` or its word on the command line, such as
             `top:5`; by default the predicted class.
+        perturb: name of the argument under which the model takes the input that varies, such as `inputs_embeds`, where
+            points have several tensors; by default it is the first argument.
         arrays: what a function takes and returns, "torch" tensors or "numpy" arrays; one of arrays runs forward only.
 
     Attributes:
@@ -89,6 +92,7 @@ class Classifier:
         head: str | None = None,
         decision: Decision | str | None = None,
         arrays: str = "torch",
+        perturb: str | None = None,
     ) -> None:
         if outputs not in OUTPUTS:
             raise ParameterError("outputs", f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
@@ -113,6 +117,7 @@ class Classifier:
         self.output_dtype = self.dtype or torch.float32
         self.taken: str | None = None
         self.was_training = False
+        self.perturb = perturb
         self.head_name = head
         self._head_agrees = False
 
@@ -170,7 +175,7 @@ class Classifier:
         if self.decision.of_classes:
             return outputs, aside
         decided = self.decision.decide(outputs.detach())
-        return self.decision.as_logits(outputs, decided), Aside(decided, {} if aside is None else aside.tensors)
+        return self.decision.as_logits(outputs, decided), replace(aside or Aside(), decided=decided)
 
     def with_head(self, name: str | None) -> Classifier:
         """The same model under the same declaration, with the last linear layer `name`, and its passes not counted."""
@@ -184,6 +189,7 @@ class Classifier:
             source=self.source,
             head=name,
             decision=self.decision,
+            perturb=self.perturb,
         )
         other.class_names = self.class_names
         return other
@@ -209,15 +215,15 @@ class Classifier:
         head = find_head(self.model, self.head_name)
         return head.for_two_classes() if self.outputs == "binary-logit" and len(head.weight) == 1 else head
 
-    def observe(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def observe(self, inputs: Tensor, aside: Aside | None = None) -> tuple[Tensor, Tensor]:
         """Logits `[B, C]` and features `[B, d]`, what the head sees, from one forward pass.
 
         Raises:
             ModelError: there is no head, the logits are not what it gives, or the model fails on this batch.
         """
-        output, features = self._run(self.head.observe, inputs)
+        output, features = self._run(self.head.observe, inputs, aside)
         logits, features = self._outputs(output, len(inputs)), features.clone()
-        self._notify(inputs, logits)
+        self._notify(inputs, logits, aside)
         if not self._head_agrees:
             check_head(self.head, features, logits)
             self._head_agrees = bool(logits.isfinite().all())
@@ -320,13 +326,20 @@ class Classifier:
         check_not_in_use(self)
         self.forward_passes += len(inputs)
         moved = inputs.to(self.device, self.dtype or inputs.dtype)
+        if aside is not None:
+            moved = aside.kept(moved)
         # A copy, so that a model that works in place cannot change the caller's data.
         ready = self._normalise(moved) if self.mean or self.std else moved.clone()
         check_mode(self.model)
         with PASSES.together(), failures_in_one_sentence("run on", inputs, self.device):
-            output = call(ready) if aside is None else call(ready, **aside.tensors)
+            output = self._called(call, ready, aside)
         check_mode(self.model)
         return output
+
+    def _called(self, call: Callable[..., Any], ready: Tensor, aside: Aside | None) -> Any:
+        """The output for inputs as the model sees them, with the other tensors of each row."""
+        others = {} if aside is None else {name: one.to(self.device) for name, one in aside.tensors.items()}
+        return call(ready, **others) if self.perturb is None else call(**{self.perturb: ready}, **others)
 
     def _normalise(self, inputs: Tensor) -> Tensor:
         channels = inputs.shape[1] if inputs.dim() > 1 else 1

@@ -30,7 +30,7 @@ class Head:
     name: str
     weight: Tensor
     bias: Tensor | None
-    observe: Callable[[Tensor], OutputAndFeatures] = field(repr=False)
+    observe: Callable[..., OutputAndFeatures] = field(repr=False)
 
     def for_two_classes(self) -> Head:
         """The head of the two classes of a network with one logit: that of class 0 is 0."""
@@ -96,7 +96,7 @@ def _module_heads(model: Any) -> dict[str, Callable[[], Head]]:
 
 
 def _hooked(model: nn.Module, name: str, layer: nn.Linear) -> Head:
-    def observe(inputs: Tensor) -> OutputAndFeatures:
+    def observe(*inputs: Tensor, **others: Tensor) -> OutputAndFeatures:
         captured: list[Tensor] = []
         thread = threading.get_ident()
 
@@ -106,7 +106,7 @@ def _hooked(model: nn.Module, name: str, layer: nn.Linear) -> Head:
 
         handle = layer.register_forward_hook(capture)
         try:
-            output = model(inputs)
+            output = model(*inputs, **others)
         finally:
             handle.remove()
         if not captured:

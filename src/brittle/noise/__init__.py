@@ -17,6 +17,7 @@ from brittle.noise.families import (
 from brittle.noise.relative import Decibels, Relative
 from brittle.noise.stream import Stream
 from brittle.noise.tables import PerFeature, Swap
+from brittle.noise.tokens import TokenDropout
 from brittle.noise.transform import Transform, Transforming
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Sphere",
     "Stream",
     "Swap",
+    "TokenDropout",
     "Transform",
     "Transforming",
     "Uniform",

@@ -72,11 +72,11 @@ class Noise(ABC):
         """
         raise _no_covariance(self, "a linear estimate")
 
-    def at(self, inputs: Tensor) -> Noise:
+    def at(self, inputs: Tensor, varies: Tensor | None = None) -> Noise:
         """This family at the points `[B, *shape]`, where its covariance depends on them; otherwise itself."""
         return self
 
-    def scales(self, inputs: Tensor) -> Tensor | None:
+    def scales(self, inputs: Tensor, varies: Tensor | None = None) -> Tensor | None:
         """The factor of the draws at each of the points `[B, *shape]`, `[B]`; None where it depends on no point."""
         return None
 
@@ -105,6 +105,11 @@ class Noise(ABC):
     def in_pixels(self) -> bool:
         """Whether `sigma` is in the declared pixel units."""
         return self.added and not self.unit
+
+    @property
+    def alike(self) -> bool:
+        """Whether all coordinates are alike to it, so that some of them can be drawn as if there were no others."""
+        return type(self).covariance is identity
 
     @property
     def has_draws(self) -> bool:

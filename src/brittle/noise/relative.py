@@ -35,6 +35,11 @@ class Relative(Noise):
         """Standard normal coordinates, which `scales` brings to the size of a point."""
         return torch.randn(size, generator=generator, dtype=torch.float32, device=generator.device)
 
+    @property
+    def alike(self) -> bool:
+        """They are."""
+        return True
+
     def covariance(self, vectors: Tensor) -> Tensor:
         """Not known without the point; `at` knows it.
 
@@ -43,13 +48,17 @@ class Relative(Noise):
         """
         raise AssertionError(f"the covariance of {self.name} noise depends on the point: ask noise.at(inputs)")
 
-    def scales(self, inputs: Tensor) -> Tensor:
-        """The root mean square of each of the points `[B, *shape]`, `[B]`, float64."""
-        return inputs.detach().double().flatten(1).square().mean(dim=1).sqrt()
+    def scales(self, inputs: Tensor, varies: Tensor | None = None) -> Tensor:
+        """The root mean square of each of the points `[B, *shape]` over the coordinates that vary, `[B]`, float64."""
+        squares = inputs.detach().double().square()
+        if varies is None:
+            return squares.flatten(1).mean(dim=1).sqrt()
+        own = varies.expand_as(squares).to(squares).flatten(1)
+        return ((squares.flatten(1) * own).sum(dim=1) / own.sum(dim=1).clamp_min(1)).sqrt()
 
-    def at(self, inputs: Tensor) -> Noise:
-        """This family at the points `[B, *shape]`, where it has a covariance."""
-        return AtPoints(self.sigma, self.scales(inputs))
+    def at(self, inputs: Tensor, varies: Tensor | None = None) -> Noise:
+        """This family at the points `[B, *shape]`, where it has a covariance; the coordinates that vary count."""
+        return AtPoints(self.sigma, self.scales(inputs, varies))
 
     @property
     def shape(self) -> Noise:

@@ -24,14 +24,26 @@ from brittle.noise.transform import Transforming, check_keyed, transformed
 class Stream:
     """The noise of a batch of points, one draw after another, each point from a generator of its own."""
 
-    def __init__(self, noise: Noise, like: Tensor, ids: Sequence[str], seed: int, purpose: str) -> None:
+    def __init__(
+        self,
+        noise: Noise,
+        like: Tensor,
+        ids: Sequence[str],
+        seed: int,
+        purpose: str,
+        varies: Tensor | None = None,
+    ) -> None:
         """Start the streams of the points `like`, `[B, *shape]`, with the ids `ids`.
+
+        `varies`, `[B, *shape]` or with axes of size 1 at the end, says which coordinates have noise; None is all. A
+        family to which all coordinates are alike draws for these alone, as if there were no others.
 
         Raises:
             ParameterError: the draws of a family that is not of this file are not what a family promises.
         """
         self._noise = noise
         self._like = like
+        self._varies = varies
         self._keys = [(seed, purpose, point) for point in ids]
         self._drawn = 0
         if isinstance(noise, Transforming):
@@ -70,7 +82,12 @@ class Stream:
             for row, point in enumerate(self._like)
         ]
         shape = (len(made), count, 1, *self._like.shape[1:])
-        return torch.stack(made).view(shape) if made else self._like.new_empty(shape)
+        if not made:
+            return self._like.new_empty(shape)
+        copies = torch.stack(made).view(shape)
+        if self._varies is None:
+            return copies
+        return torch.where(self._varies[:, None, None], copies, self._like[:, None, None])
 
     def _single(self, row: int, number: int) -> torch.Generator:
         """The generator of one copy of one point under noise that is not added."""
@@ -87,27 +104,44 @@ class Stream:
         size = shape.numel()
         if not self._noise.added:
             self._noise.draw(torch.Generator(), size)  # says that there is none
-        draws = torch.empty(len(self._generators), count, size, dtype=self._like.dtype, device=self._like.device)
+        draws = torch.zeros(len(self._generators), count, size, dtype=self._like.dtype, device=self._like.device)
         for point, generator in enumerate(self._generators):
+            some = self._places(point)
             for number in range(count):
-                draws[point, number] = check_draw(self._noise, self._noise.draw(generator, size), size)
+                if some is None:
+                    draws[point, number] = check_draw(self._noise, self._noise.draw(generator, size), size)
+                else:
+                    own = check_draw(self._noise, self._noise.draw(generator, len(some)), len(some))
+                    draws[point, number, some] = own.to(draws)
         check_finite(self._noise, draws)
-        scales = self._noise.scales(self._like)
+        scales = self._noise.scales(self._like, self._varies)
         if scales is not None:
             draws.mul_(scales.to(draws)[:, None, None])
-        return draws.mul_(self._noise.sigma).view(len(self._generators), count, *shape)
+        draws = draws.mul_(self._noise.sigma).view(len(self._generators), count, *shape)
+        return draws if self._varies is None else draws * self._varies[:, None]
 
     def skip(self, count: int) -> None:
         """Pass over the next `count` draws of each point, as if they had been drawn."""
         self._drawn += count
         size = self._like.shape[1:].numel()
-        for generator in self._generators:
+        for point, generator in enumerate(self._generators):
+            some = self._places(point)
             for _ in range(count):
-                self._noise.draw(generator, size)
+                self._noise.draw(generator, size if some is None else len(some))
+
+    def _places(self, point: int) -> Tensor | None:
+        """Places of the coordinates of a point that vary, where the family draws for these alone; None for all.
+
+        It does where all coordinates are alike to it, so that padding changes no draw.
+        """
+        if self._varies is None or not self._noise.alike:
+            return None
+        return self._varies[point].expand(self._like.shape[1:]).flatten().nonzero().flatten()
 
     def keep(self, rows: Sequence[int]) -> None:
         """Go on with the points at the positions `rows` alone; the next draws of each are what they would have been."""
         self._like = self._like[list(rows)]
+        self._varies = None if self._varies is None else self._varies[list(rows)]
         self._keys = [self._keys[row] for row in rows]
         self._generators = [self._generators[row] for row in rows] if self._generators else []
 

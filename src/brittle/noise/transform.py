@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from brittle.decisions.function_code import code_digest
 from brittle.errors import ParameterError
 from brittle.estimate import Parameters
 from brittle.noise.base import Noise, reserve_name
-from brittle.noise.code import code_digest
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """What a transform is called, so that it can stand in labels."""

@@ -168,11 +168,12 @@ class Job:
         first = next(iter(self.points.batches(doctor.LOOKED_AT)))
         subject = doctor.Subject(self.classifier, first, None, self.scores, self.seed, self.rows)
         with self.classifier.evaluating(), torch.no_grad():
-            rows, inputs = subject.kept
+            rows, inputs, aside = subject.kept
             if not rows:
                 return Reference((), inputs, inputs)
-            self.classifier.read(subject.other_inputs())
-            return Reference(rows, inputs, self.classifier.numbers(inputs))
+            if aside is None:
+                self.classifier.read(subject.other_inputs())
+            return Reference(rows, inputs, self.classifier.numbers(inputs, aside), aside)
 
     def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:
         """The batches of a shard, with the rows of `lost` marked."""

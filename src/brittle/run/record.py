@@ -147,6 +147,7 @@ def _describe_model(classifier: Classifier) -> ModelRecord:
         "decision": None if classifier.decision.of_classes else classifier.decision.label,
         "decision_parameters": None if classifier.decision.of_classes else classifier.decision.parameters,
         "head": classifier.head_name,
+        "perturb": classifier.perturb,
         "parameters": sum(parameter.numel() for parameter in parameters),
         "dtype": ", ".join(dtypes) or None,
     }

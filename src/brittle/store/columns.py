@@ -41,11 +41,15 @@ _NUMBERS = ["value", "low", "high"]
 _COMMON_KEYS = ("sigma", "noise", "action", "unit", "code", "draws")
 
 
+UNIT, FUNCTION = "\u2009in\u2009", "\u2009(function)"
+"""What stands behind a family of noise whose level is not in pixel units, and behind a function of the user's."""
+
+
 class Setting(NamedTuple):
     """The noise that a robustness refers to: its level in pixel units and its family.
 
-    A level in another unit has that behind the family, `rotation in degrees`; a function of the user's has its
-    parameters in brackets and no level.
+    A level in another unit has that behind the family, `rotation in degrees`, with thin spaces, which no family's own
+    name has by chance; a function of the user's has its parameters in brackets behind it, and no level.
     """
 
     sigma: float | None
@@ -55,15 +59,15 @@ class Setting(NamedTuple):
         if self.sigma is None or self.in_pixels:
             sigma = "no noise level" if self.sigma is None else f"sigma {self.sigma:g}"
             return sigma if self.noise == GAUSSIAN else f"{sigma}, {self.noise}"
-        if self.noise.endswith(")"):
-            return self.noise
-        family, _, unit = self.noise.partition(" in ")
+        if self.noise.endswith(FUNCTION):
+            return self.noise.removesuffix(FUNCTION)
+        family, _, unit = self.noise.partition(UNIT)
         return f"{-20.0 * math.log10(self.sigma):.4g} dB" if unit == DECIBELS else f"{family} {self.sigma:g} {unit}"
 
     @property
     def in_pixels(self) -> bool:
         """Whether its level is one in pixel units."""
-        return self.sigma is not None and " in " not in self.noise and not self.noise.endswith(")")
+        return self.sigma is not None and UNIT not in self.noise and not self.noise.endswith(FUNCTION)
 
 
 ANY_NOISE = Setting(None, GAUSSIAN)
@@ -75,8 +79,12 @@ def setting_of(parameters: Mapping[str, Parameter]) -> Setting:
     sigma = parameters.get("sigma")
     family = [str(parameters.get("noise", GAUSSIAN))]
     family += [str(parameters["action"])] if "action" in parameters else []
-    family += ["in", str(parameters["unit"])] if "unit" in parameters else []
-    return Setting(float(sigma) if isinstance(sigma, int | float) else None, " ".join(family))
+    said = " ".join(family)
+    if "unit" in parameters:
+        said += f"{UNIT}{parameters['unit']}"
+    elif "code" in parameters:
+        said += FUNCTION
+    return Setting(float(sigma) if isinstance(sigma, int | float) else None, said)
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,6 +73,7 @@ class ModelRecord:
         std: what the difference is divided by, likewise.
         outputs: what the network returns, `logits` or another word of `brittle.model.outputs.OUTPUTS`.
         head: name of the last linear layer, or None.
+        perturb: name of the argument that takes the input that varies, or None for the first.
         decision: what is decided from the output, such as `multilabel` or `top:5`; None is the predicted class.
         decision_parameters: its parameters that are not those by default.
         parameters: how many numbers it has learned.
@@ -97,6 +98,7 @@ class ModelRecord:
     mean: tuple[float, ...] | None = field(default=None, metadata=SAME)
     std: tuple[float, ...] | None = field(default=None, metadata=SAME)
     head: str | None = field(default=None, metadata=SAME)
+    perturb: str | None = field(default=None, metadata=SAME)
     decision: str | None = field(default=None, metadata=SAME)
     decision_parameters: Mapping[str, Parameter | None] | None = field(default=None, metadata=SAME)
     dtype: str | None = field(default=None, metadata=SAME)
@@ -134,6 +136,8 @@ class DataRecord:
         decided_names: names of what stands for a decision that is no class, such as sets of labels; or None.
         feature_names: of the numbers of an input, in the order of its axes (C order), or None.
         labelled: whether the points have labels, or targets.
+        beside: names of the other tensors of a point, or None.
+        masked: whether some coordinates of the inputs do not vary.
         targets: how many numbers are right for a point, several labels among them, where it has no class; or None.
         labels_sha256: digest of the file of labels, where these lie in one of their own.
         labels: where it lies.
@@ -165,6 +169,8 @@ class DataRecord:
     feature_names: tuple[str, ...] | None = field(default=None, metadata=SAME)
     labelled: bool = field(default=False, metadata=SAME)
     targets: Count | None = field(default=None, metadata=SAME)
+    beside: tuple[str, ...] | None = field(default=None, metadata=SAME)
+    masked: bool = field(default=False, metadata=SAME)
     labels_sha256: str | None = field(default=None, metadata=SAME)
     labels: str | None = field(default=None, metadata=OTHER)
     code: Mapping[str, str] | None = field(default=None, metadata=SAME)

@@ -58,6 +58,7 @@ def test_it_is_printed_in_a_line(learned: PseudoMargin) -> None:
 def test_wrong_features_and_model(learned: PseudoMargin) -> None:
     with pytest.raises(ParameterError, match=r"\[B, 3\]"):
         learned.predict(torch.rand(2, 4))
+    torch.manual_seed(0)  # some layers give outputs between 0 and 1 alone, which are refused
     other = brittle.Classifier(nn.Linear(2, 2))
     x = points(60, seed=0)
     run = with_margins(brittle.score(other, x, [LogitMargin()]), margin(x).tolist())
@@ -72,7 +73,7 @@ def test_wrong_features_and_model(learned: PseudoMargin) -> None:
         PseudoMargin.fit_run("run", other, data)  # pyright: ignore[reportArgumentType] misuse is what is tested
     with pytest.raises(ParameterError, match=r"expected a brittle\.Classifier, found Linear"):
         PseudoMargin.fit_run(run, other.model, data)  # pyright: ignore[reportArgumentType] misuse is what is tested
-    with pytest.raises(DataError, match="expected a tensor or a NumPy array, found that x is a str"):
+    with pytest.raises(DataError, match=r"data\.npz does not exist"):
         PseudoMargin.fit_run(run, other, "data.npz")  # pyright: ignore[reportArgumentType] misuse is what is tested
     with pytest.raises(ParameterError, match="without their data"):
         PseudoMargin.fit(x, margin(x), points=[str(row) for row in range(60)])

@@ -105,6 +105,8 @@ class Certified(Measurement):
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[CertifiedRadius]:
         """The radii of `needs`, in blocks of points."""
         try:
+            if clean.aside is not None and (clean.aside.tensors or clean.aside.varies is not None):
+                raise UnsupportedLayer("points of several tensors, or with coordinates that do not vary")
             network = build_network(classifier, clean.inputs)
             usable = _usable(clean)
             _check_agreement(network, clean, usable)

@@ -20,6 +20,7 @@ from brittle.measure.nearest.norms import NORMS, Norm
 from brittle.measure.nearest.rays import rays
 from brittle.measure.nearest.search import Found, Search
 from brittle.measure.nearest.segments import segments
+from brittle.model.aside import Aside
 from brittle.model.bounds import allowed_range
 from brittle.model.classifier import Classifier
 
@@ -249,17 +250,18 @@ def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoin
 
 def _observe(found: NearestPoint, norm: Norm, classifier: Classifier, clean: Clean) -> NearestPoint:
     """`found` with the distance between the features."""
-    there = _features(classifier, found.points, clean.rows)
-    here = _features(classifier, clean.inputs, clean.rows) if clean.features is None else clean.features
+    there = _features(classifier, found.points, clean.rows, clean.aside)
+    here = _features(classifier, clean.inputs, clean.rows, clean.aside) if clean.features is None else clean.features
     distance = norm.length((there - here).flatten(1))
     missing = found.predicted < 0
     passes = found.passes + (1 if clean.features is not None else 2)
     return replace(found, feature_distance=distance.masked_fill(missing, torch.nan), passes=passes)
 
 
-def _features(classifier: Classifier, inputs: Tensor, rows: int) -> Tensor:
+def _features(classifier: Classifier, inputs: Tensor, rows: int, aside: Aside | None) -> Tensor:
     with torch.no_grad():
-        return torch.cat([classifier.observe(part)[1] for part in inputs.split(rows)])
+        places = torch.arange(len(inputs), device=inputs.device).split(rows)
+        return torch.cat([classifier.observe(inputs[own], aside and aside.only(own))[1] for own in places])
 
 
 def _misled(search: Search) -> Tensor:

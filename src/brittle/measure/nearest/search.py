@@ -239,13 +239,13 @@ class Search:
                     return
 
     def _look(self, rows: Tensor, points: Tensor) -> Tensor:
-        points = points.clamp(self.low, self.high)
+        points = self._kept(rows, points.clamp(self.low, self.high))
         with torch.no_grad():
             logits = self._forward(rows, points)
         return self._record(rows, points, logits)
 
     def _differentiate(self, rows: Tensor, points: Tensor, targets: Tensor) -> Response:
-        points = points.detach().clamp(self.low, self.high).requires_grad_(True)
+        points = self._kept(rows, points.detach().clamp(self.low, self.high)).requires_grad_(True)
         with torch.enable_grad():
             logits = self._forward(rows, points)
             own = logits.gather(1, self.own[rows, None])
@@ -268,6 +268,13 @@ class Search:
             ]
         slope = torch.stack(slopes, dim=1)
         return torch.where(slope > 0, margins.detach().double() / slope, torch.inf)
+
+    def _kept(self, rows: Tensor, points: Tensor) -> Tensor:
+        """Candidates `[R, n]` with the coordinates that do not vary as they are at the points."""
+        if self._clean.varies is None:
+            return points
+        varies = self._clean.varies[rows].expand(len(rows), *self.shape).flatten(1)
+        return torch.where(varies, points, self.origin[rows])
 
     def _forward(self, rows: Tensor, points: Tensor) -> Tensor:
         self._count(rows)

@@ -20,7 +20,7 @@ from brittle.measure.rare.stretched import Descent, Stretched, shrunk_copies, st
 from brittle.measure.rare.subset import Draw, SubsetSimulation, subset
 from brittle.measure.rare.tangents import Tangents, nearest_flips
 from brittle.model.classifier import Classifier
-from brittle.noise import Noise, Stream
+from brittle.noise import Noise
 
 FEWEST_COPIES = 20
 """Fewer have no level that says anything."""
@@ -147,7 +147,8 @@ class RareFlips(Measurement):
         purposes = ("rare_subset", "rare_weighted", "rare_stretched")
         draws = Draws(*(self._draws(clean, point, purpose) for purpose in purposes))
 
-        noise = self.noise.at(clean.inputs[point : point + 1])
+        varies = None if clean.varies is None else clean.varies[point : point + 1]
+        noise = self.noise.at(clean.inputs[point : point + 1], varies)
 
         def covariance(vectors: Tensor) -> Tensor:
             return noise.covariance(vectors) * noise.sigma**2
@@ -155,7 +156,7 @@ class RareFlips(Measurement):
         return search(draws, covariance, clean.competitors()[point], self.copies, self.weighted)
 
     def _draws(self, clean: Clean, point: int, purpose: str) -> Draw:
-        stream = Stream(self.noise, clean.inputs[point : point + 1], [clean.ids[point]], clean.seed, purpose)
+        stream = clean.only(torch.tensor([point], device=clean.inputs.device)).stream(self.noise, purpose)
         return lambda count: stream.draw(count)[0].flatten(1)
 
 

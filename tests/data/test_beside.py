@@ -1,0 +1,219 @@
+"""Points of several tensors, one of which varies, with a mask of the coordinates that exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from helpers.several import TOKENS, WIDTH, Reader, texts
+from torch import Tensor, nn
+
+import brittle
+from brittle.errors import DataError, ModelError, ParameterError, ResumeError
+from brittle.noise import Gaussian, Relative, Stream, Transform
+from brittle.scores import (
+    FeatureDistance,
+    FirstOrderMargin,
+    InputMargin,
+    Laplacian,
+    Moments,
+    MonteCarlo,
+    ProbabilityChange,
+    RareEvent,
+    Score,
+    Shrinkage,
+    SmoothedLaplacian,
+    Taylor,
+)
+
+SIGMA = 0.4
+SCORES: list[Score] = [
+    MonteCarlo(sigma=SIGMA, draws=20),
+    Shrinkage(sigma=SIGMA),
+    Moments(sigma=SIGMA, draws=20),
+    Taylor(sigma=SIGMA),
+    Taylor(noise=Relative(SIGMA)),
+    MonteCarlo(noise=Relative(SIGMA), draws=20),
+    ProbabilityChange(sigma=SIGMA, draws=20),
+    SmoothedLaplacian(sigma=SIGMA, draws=20),
+    RareEvent(sigma=0.1),
+    Laplacian(),
+    FirstOrderMargin(),
+    FeatureDistance(norm="l2", effort="fast"),
+    InputMargin(norm="l2", effort="fast", certify=True),
+]
+
+
+def classifier(**options) -> brittle.Classifier:
+    return brittle.Classifier(Reader().eval(), bounds=(-3, 3), perturb="inputs_embeds", **options)
+
+
+def points(tokens: int = TOKENS, rows: slice = slice(None)) -> brittle.data.Points:
+    x, mask, shift = (one[rows] for one in texts(tokens=tokens))
+    beside = {"attention_mask": mask, "shift": shift}
+    return brittle.data.array_points(x, beside=beside, mask="attention_mask", bounds=(-3, 3))
+
+
+def values(table: brittle.Table, score: Score) -> list[float]:
+    return table[score].value.tolist()
+
+
+class Alone(nn.Module):
+    """A reader with the number of one point inside, of whose tokens all exist."""
+
+    def __init__(self, shift: Tensor) -> None:
+        super().__init__()
+        self.reader, self.shift = Reader(), shift
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        seen = torch.ones(len(inputs), inputs.shape[1], dtype=torch.int64)
+        return self.reader(inputs, seen, self.shift.expand(len(inputs)))["logits"]
+
+
+def test_every_score_is_that_of_a_network_of_one_tensor() -> None:
+    """The other tensors of a point are put inside the network, and its padding left out: the same numbers, point by
+    point. Draws are keyed by the place of a coordinate, so the noise of the tokens is the same."""
+    x, mask, shift = texts()
+    whole = brittle.score(classifier(), points(), SCORES)
+    for row in range(len(x)):
+        own = x[row : row + 1, : int(mask[row].sum())]
+
+        alone = brittle.Classifier(Alone(shift[row]), bounds=(-3, 3), head="reader.out")
+        one = brittle.data.array_points(own, ids=[str(row)], bounds=(-3, 3))
+        found = brittle.score(alone, one, SCORES[:8], skip_doctor=True)
+        for score in SCORES[:8]:
+            (there,), here = values(found, score), values(whole, score)[row]
+            assert there == pytest.approx(here, rel=1e-6, abs=1e-9), score.label
+
+
+@pytest.mark.parametrize("score", SCORES, ids=lambda score: score.label)
+def test_more_padding_changes_no_score(score: Score) -> None:
+    """Twice as many tokens, the others padding: the same numbers to 1e-6."""
+    short, long = (brittle.score(classifier(), points(tokens), [score]) for tokens in (TOKENS, 2 * TOKENS))
+    assert values(long, score) == pytest.approx(values(short, score), rel=1e-6, abs=1e-9)
+
+
+def test_counts_are_those_of_single_copies() -> None:
+    """Each noisy copy with the other tensors of its own point, alone through the network."""
+    x, mask, shift = texts()
+    score = MonteCarlo(sigma=SIGMA, draws=40)
+    found = values(brittle.score(classifier(), points(), [score], batch_size=7), score)
+    network = Reader()
+    with torch.no_grad():
+        for row in range(len(x)):
+            beside = (mask[row : row + 1], shift[row : row + 1])
+            own = int(network(x[row : row + 1], *beside)["logits"].argmax())
+            tokens = int(mask[row].sum())
+            half = Stream(Gaussian(SIGMA), x[row : row + 1, :tokens], [str(row)], 0, "sample").draw(20)[0]
+            flips = 0
+            for e in (*half, *-half):
+                copy = x[row].clone()
+                copy[:tokens] += e
+                flips += int(network(copy[None], *beside)["logits"].argmax()) != own
+            assert found[row] == pytest.approx(flips / 40, abs=1e-12)
+
+
+def test_an_attack_leaves_the_padding_alone() -> None:
+    """And ends at another class, with the other tensors of its own point."""
+    x, mask, shift = texts()
+    score = InputMargin(norm="l2", effort="fast")
+    table = brittle.score(classifier(), points(), [score])
+    met = {int(one["point"]): one for one in table.counterexamples.to_pylist()}
+    assert len(met) == len(x)
+    network = Reader()
+    for row, one in met.items():
+        there = torch.frombuffer(bytearray(one["input"]), dtype=torch.float64)[-TOKENS * WIDTH :].view(1, TOKENS, WIDTH)
+        assert torch.equal(there[0][mask[row] == 0], x[row][mask[row] == 0])
+        with torch.no_grad():
+            found = int(network(there, mask[row : row + 1], shift[row : row + 1])["logits"].argmax())
+        assert found == one["predicted"]
+
+
+def test_what_does_not_vary_is_as_it_is_at_the_point_for_any_transform() -> None:
+    """A transform that moves everything flips nothing where nothing of it exists: a mask of one coordinate that the
+    network does not read."""
+    network = nn.Linear(3, 2).double()
+    with torch.no_grad():
+        network.weight[:, 0] = 0
+    x = torch.rand(4, 3, dtype=torch.float64)
+    mask = torch.tensor([[1, 0, 0]]).expand(4, 3)
+    data = brittle.data.array_points(x, mask=mask)
+    move = Transform(lambda own, generator: own + 9 * torch.rand(own.shape, generator=generator), name="move")
+    for score in (MonteCarlo(noise=move, draws=20), MonteCarlo(sigma=5.0, draws=20)):
+        assert values(brittle.score(brittle.Classifier(network), data, [score]), score) == [0.0] * 4
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"beside": {"shift": torch.zeros(5)}}, DataError, "for 6 points; expected a row each"),
+        ({"mask": "attention_mask"}, ParameterError, "there: none"),
+        ({"mask": torch.ones(6, 4)}, DataError, "expected their first axes"),
+        ({"mask": torch.ones(6)}, DataError, "expected their first axes"),
+        ({"mask": torch.zeros(6, TOKENS)}, DataError, "the mask of row 0 holds no 1"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options, error, said: str) -> None:
+    with pytest.raises(error, match=said):
+        brittle.data.array_points(texts()[0], bounds=(-3, 3), **options)
+
+
+def test_a_model_that_misses_a_tensor_says_so() -> None:
+    x, mask, _ = texts()
+    data = brittle.data.array_points(x, beside={"attention_mask": mask}, bounds=(-3, 3))
+    with pytest.raises(ModelError, match="shift"):
+        brittle.score(classifier(), data, SCORES[:1])
+
+
+def test_chosen_points_keep_what_is_beside_them() -> None:
+    whole = brittle.score(classifier(), points(), SCORES[:1])
+    some = brittle.score(classifier(), brittle.data.choose_points(points(), ["4", "1"]), SCORES[:1])
+    assert values(some, SCORES[0]) == [values(whole, SCORES[0])[row] for row in (1, 4)]
+
+
+def test_other_tensors_are_another_run(tmp_path: Path) -> None:
+    brittle.score(classifier(), points(), SCORES[:1], out=tmp_path / "run")
+    x, mask, shift = texts()
+    other = brittle.data.array_points(
+        x, beside={"attention_mask": mask, "shift": shift + 1}, mask="attention_mask", bounds=(-3, 3)
+    )
+    with pytest.raises(ResumeError, match="sha256"):
+        brittle.score(classifier(), other, SCORES[:1], out=tmp_path / "run", resume=True)
+
+
+def test_the_doctor_says_what_it_leaves_out() -> None:
+    table = brittle.score(classifier(), points(), SCORES[:1])
+    assert {warning.code for warning in table.record.warnings} == {"several_tensors"}
+
+
+def two_of_three() -> tuple[nn.Linear, Tensor, Tensor]:
+    """A linear network of two classes that reads three numbers, points, and a mask of the first two numbers."""
+    torch.manual_seed(5)
+    network = nn.Linear(3, 2).double().eval()
+    return network, torch.rand(6, 3, dtype=torch.float64), torch.tensor([[1, 1, 0]]).expand(6, 3)
+
+
+def test_gradients_count_what_varies_alone() -> None:
+    """Of a linear network that reads all numbers: the distance and the flip probability along the two that vary."""
+    network, x, mask = two_of_three()
+    data = brittle.data.array_points(x, mask=mask)
+    table = brittle.score(brittle.Classifier(network), data, [FirstOrderMargin(), Taylor(sigma=0.2)])
+    with torch.no_grad():
+        z = network(x)
+        margin, slope = (z[:, 0] - z[:, 1]).abs(), (network.weight[0] - network.weight[1])[:2].norm()
+    assert table["first_order_margin"].value.tolist() == pytest.approx((margin / slope).tolist(), rel=1e-9)
+    exact = torch.special.ndtr(-margin / (0.2 * slope))
+    assert table["taylor"].value.tolist() == pytest.approx(exact.tolist(), rel=1e-9)
+
+
+def test_a_search_without_gradients_moves_what_varies_alone() -> None:
+    network, x, mask = two_of_three()
+    data = brittle.data.array_points(x, mask=mask, bounds=(-9, 9))
+    model = brittle.Classifier(lambda rows: network(rows).detach(), bounds=(-9, 9))
+    table = brittle.score(model, data, [InputMargin(norm="linf", effort="fast")], skip_doctor=True)
+    met = table.counterexamples.to_pylist()
+    assert met
+    for one in met:
+        there = torch.frombuffer(bytearray(one["input"]), dtype=torch.float64)[-3:]
+        assert float(there[2]) == float(x[int(one["point"]), 2])
