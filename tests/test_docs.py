@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 import re
 import shlex
+import struct
 import tarfile
 from pathlib import Path
 
@@ -79,13 +80,66 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(brittle.read_table("another-run").wide()) == 160
 
 
+def rows_of_readme() -> list[str]:
+    """The commands of the table of what you have and what you type."""
+    table = read("README.md").split("| you have | you type |")[1].split("\n\n")[0]
+    return [command for command in re.findall(r"\| `([^`]+)` \|$", table, re.MULTILINE) if "(" not in command]
+
+
+FACTORIES = {
+    "mynet": "make = lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))",
+    "myconv": "make = lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 2))",
+    "weather": "make = lambda: torch.nn.Linear(2, 3)",
+    "price": "make = lambda: torch.nn.Linear(2, 1)",
+    "mynoise": "def brighten(x, generator):\n    return x + 0.1 * torch.rand(1, generator=generator)",
+    "forest": "from sklearn.ensemble import RandomForestClassifier as Forest\n"
+    "make = lambda: Forest(9).fit([[13.0, 1.5], [12.0, 700.0]] * 9, ['red', 'white'] * 9)",
+}
+
+
+def write_what_the_readme_has() -> None:
+    """Small files under the names of the table."""
+    for name, code in FACTORIES.items():
+        Path(f"{name}.py").write_text(f"import torch\ntorch.manual_seed(0)\n{code}\n", encoding="utf-8")
+    generator = np.random.default_rng(0)
+    np.savez("mydata.npz", x=generator.random((6, 64), dtype=np.float32), y=np.arange(6))
+    for number in range(4):
+        Path(f"photos/{number % 2}").mkdir(parents=True, exist_ok=True)
+        Image.new("L", (20 + number, 30), 60 * number).save(f"photos/{number % 2}/{number}.png")
+    with tarfile.open("test-000000.tar", "w") as tar:
+        tar.add("photos/0/0.png", "0.png")
+    Path("wine.csv").write_text("alcohol,proline,kind\n13,1.5,red\n12,700,white\n", encoding="utf-8")
+    Path("weather.csv").write_text("a,b,rain,snow,fog\n0.5,1,1,0,0\n0.25,0,0,1,1\n", encoding="utf-8")
+    Path("houses.csv").write_text("a,b,price\n0.5,1,1.5\n0.25,0,-0.25\n", encoding="utf-8")
+    Path("mnist").mkdir()
+    digits = generator.integers(0, 256, 4 * 64, dtype=np.uint8).tobytes()
+    Path("mnist/t10k-images-idx3-ubyte").write_bytes(struct.pack(">4B3I", 0, 0, 8, 3, 4, 8, 8) + digits)
+    Path("mnist/t10k-labels-idx1-ubyte").write_bytes(struct.pack(">4BI", 0, 0, 8, 1, 4) + bytes(range(4)))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("number", range(10))
+def test_what_you_have_is_what_you_type(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_what_the_readme_has()
+    commands = rows_of_readme()
+    assert len(commands) == 10
+    if commands[number].startswith("network.onnx"):
+        pytest.importorskip("onnxruntime")
+        pytest.importorskip("onnx")
+        axes = {"x": {0: "n"}, "z": {0: "n"}}
+        names = {"input_names": ["x"], "output_names": ["z"], "dynamic_axes": axes}
+        torch.onnx.export(torch.nn.Linear(64, 10), (torch.rand(2, 64),), "network.onnx", dynamo=False, **names)
+    assert main(["score", *shlex.split(commands[number]), "--out", "RUN"]) == 0
+
+
 @pytest.mark.parametrize("page", ["attacks", "data", "groups", "models", "notebook"])
 def test_the_example_of_the_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (example,) = blocks(f"docs/{page}.md", "python")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        exec(compile(example, f"docs/{page}.md", "exec"), {})
+    for example in blocks(f"docs/{page}.md", "python"):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            exec(compile(example, f"docs/{page}.md", "exec"), {})
 
 
 def test_the_commands_of_the_page_on_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -561,6 +561,11 @@ def test_what_is_no_noise_is_refused(noise: Any) -> None:
         MonteCarlo(noise=noise)
 
 
+def test_a_plain_function_as_noise_is_told_where_it_belongs() -> None:
+    with pytest.raises(ParameterError, match=r"goes in as brittle\.noise\.Transform\(function\)"):
+        MonteCarlo(noise=lambda x, generator: x)  # type: ignore[arg-type]
+
+
 def test_two_of_one_name_are_not_taken_for_one(place: Path, mine: ModuleType) -> None:
     Path("yours.py").write_text(Path("mine.py").read_text())
     with pytest.raises(ParameterError, match="Jeffreys is called 'jeffreys' like Jeffreys; rename one"):

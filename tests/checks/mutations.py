@@ -1471,6 +1471,11 @@ MUTATIONS = (
         "cli/test_compare.py::test_what_only_one_run_holds_is_named_with_a_command_that_mends_it",
     ),
     mutation(
+        "a single number stands beside a 0 in the passes of a run", "doctor/reference.py",
+        "classifier.numbers(self.inputs, self.aside)", "classifier.read(self.inputs, self.aside).flatten(1)",
+        "decisions/test_runs.py::test_a_model_may_return_a_single_number",
+    ),
+    mutation(
         "clear points get the draws", "measure/sampling.py",
         ".abs() < NEAR *", ".abs() > NEAR *",
         "scores/test_shrinkage.py::test_two_stages_have_less_error_at_the_same_mean_number_of_draws",

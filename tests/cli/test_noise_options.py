@@ -95,6 +95,8 @@ def test_a_function_of_a_file_is_noise_that_a_run_knows(place: Path, capsys: pyt
         (["--noise", "relative"], "needs --sigma"),
         (["--categories", "a"], "--categories is for"),
         (["--noise", "per-feature", "--sigma", "0.1", "--categories", "zz"], "no feature is called 'zz'"),
+        (["--noise", "rotation", "--sigma", "15"], "stands behind a colon, such as --noise rotation:15; leave out"),
+        (["--noise", "rotate:5"], "no noise with a level of its own is called 'rotate'; did you mean rotation:5?"),
         (["--noise", "rotation:200"], "at most 180"),
         (["--noise", "rotation:15", "--scores", "taylor"], "taylor needs noise that is added"),
         (["--noise", "rotation:15", "--scores", "moments"], "moments fits a normal distribution"),

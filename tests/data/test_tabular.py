@@ -132,6 +132,14 @@ def test_a_label_column_that_is_not_there(reader: Reader, asked: str, tmp_path: 
 
 
 @both
+def test_what_labels_of_other_decisions_need_is_said(reader: Reader, tmp_path: Path) -> None:
+    frame = FEATURES.assign(rain=Y, fog=Y, price=[0.5 + number for number in range(len(FEATURES))])
+    several = "several are for --decision multilabel"
+    refused("label_column", several, reader, tmp_path, frame, label_column="rain,fog")
+    refused("label_dtype", "say --decision within:T", reader, tmp_path, frame, label_column="price")
+
+
+@both
 def test_several_columns_may_hold_the_labels(reader: Reader, tmp_path: Path) -> None:
     frame = FEATURES.assign(label=Y, y=0.5)
     refused("label_column", "has the columns 'label' and 'y'; name the one", reader, tmp_path, frame)

@@ -182,3 +182,18 @@ def test_the_page_says_in_words_what_is_no_class(tmp_path: Path) -> None:
 def test_an_accuracy_is_expected_of_classes_alone() -> None:
     with pytest.raises(ParameterError, match="decides which labels hold"):
         scored("multilabel", (outputs() > 0).long(), expected_accuracy=0.9)
+
+
+@pytest.mark.parametrize("decision", ["within:0.5", "multilabel"])
+def test_a_model_may_return_a_single_number(decision: str) -> None:
+    """`f = 2 x_1`, gradients recorded and not: what is looked at again in a run is no other number than at first."""
+    x, weight = X.float(), torch.tensor([[2.0, 0, 0, 0, 0, 0]])
+    network = torch.nn.Linear(6, 1, bias=False).requires_grad_(False)
+    network.weight.copy_(weight)
+    right = (x @ weight.T if decision == "within:0.5" else (x @ weight.T > 0).long()).numpy()
+    classifier = brittle.Classifier(network.eval(), decision=decision)
+    scores = [Shrinkage(sigma=0.3), InputMargin(effort="fast", bounded=False)]
+    table = brittle.score(classifier, (x, right), scores)
+    assert all(one["correct"] for one in table.points.to_pylist())
+    nearest = np.full(30, 0.5) if decision == "within:0.5" else (2 * x[:, 0]).abs().numpy()
+    np.testing.assert_allclose(table["input_margin"].value, nearest / 2, rtol=1e-3)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from helpers.artefacts import refused
@@ -60,6 +61,15 @@ def test_the_prediction_is_that_of_the_estimator(kind: str, classes: int) -> Non
     assert logits.shape == (60, classes)
     assert logits.dtype == torch.float64
     assert (NAMES[logits.argmax(1).numpy()] == estimator.predict(x.reshape(60, -1).astype(np.float64))).all()
+
+
+def test_an_estimator_fitted_on_a_frame_gets_its_names(recwarn: pytest.WarningsRecorder) -> None:
+    x, y = _data(2)
+    frame = pd.DataFrame(x.reshape(60, -1), columns=list("abcdef"))
+    forest = RandomForestClassifier(5, random_state=0).fit(frame, NAMES[y])
+    logits = brittle.Classifier(forest)(torch.from_numpy(x))
+    assert [str(one.message) for one in recwarn if "feature names" in str(one.message)] == []
+    assert (NAMES[logits.argmax(dim=1).numpy()] == forest.predict(frame)).all()
 
 
 @pytest.mark.parametrize("outputs", ["logits", "probs"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Collection, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import torch
@@ -45,6 +47,12 @@ def check_noise(text: str, sigmas: Sequence[float], categories: Collection[str])
     name = plain_name(text)
     if categories and name not in COLUMNS:
         raise UsageError("unused_option", "--categories is for --noise per-feature and --noise swap:0.1")
+    if sigmas and name in LEVELED:
+        raise UsageError(
+            "noise_level",
+            f"the strength of --noise {text:.60} stands behind a colon, such as --noise {_example(text)}; leave out "
+            "--sigma",
+        )
     if sigmas and has_level(text):
         raise UsageError("noise_level", f"--noise {text:.60} says how strong it is by itself; leave out --sigma")
     if not sigmas and name in (PER_FEATURE, RELATIVE):
@@ -102,20 +110,47 @@ def _per_feature(sigmas: Collection[float], categories: Collection[str], points:
 
 def _levels(text: str) -> list[float]:
     """The levels behind the colon, each once."""
-    name, _, levels = text.partition(":")
+    levels = text.partition(":")[2]
     try:
         return [float(level) for level in dict.fromkeys(levels.split(","))]
     except ValueError as error:
-        example = f"--noise {name}:{LEVELED[plain_name(text)]:g}"
         raise UsageError(
-            "noise_level", f"--noise {text:.60} needs a level behind a colon, or several with commas: {example}"
+            "noise_level",
+            f"--noise {text:.60} needs a level behind a colon, or several with commas: --noise {_example(text)}",
         ) from error
 
 
+def _example(text: str) -> str:
+    """A family with a level of its own, and such a level."""
+    return f"{text.partition(':')[0]}:{LEVELED[plain_name(text)]:g}"
+
+
+def _check_family(text: str) -> None:
+    """Raise where a number stands behind the colon of a family that there is not.
+
+    Raises:
+        UsageError: it does.
+    """
+    name, _, level = text.partition(":")
+    if re.fullmatch(r"[\d.,]+", level):
+        near = get_close_matches(plain_name(text), LEVELED, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0].replace('_', '-')}:{level}? " if near else ""
+        raise UsageError(
+            "noise_level",
+            f"no noise with a level of its own is called {name!r:.60}; {hint}there are {', '.join(LEVELED)}",
+        )
+
+
 def _function(text: str) -> Transform | None:
-    """The transform that `FILE.py:FUNCTION` or `PACKAGE.MODULE:FUNCTION` stands for; None for anything else."""
+    """The transform that `FILE.py:FUNCTION` or `PACKAGE.MODULE:FUNCTION` stands for; None for anything else.
+
+    Raises:
+        UsageError: it is a number behind the colon of a family that there is not.
+        ParameterError: the function takes one argument.
+    """
     if ":" not in text or plain_name(text) in LEVELED:
         return None
+    _check_family(text)
     found = find_named(text, FAMILIES_GROUP)
     if isinstance(found, Transform):
         return found

@@ -39,9 +39,9 @@ def score(
         that returns the network or a scikit-learn classifier; an ONNX file (.onnx), a folder of a Hugging Face image
         classifier, timm:NAME with --weights, or a scikit-learn classifier saved by skops (.skops).
     data
-        A Parquet file or folder of images as Hugging Face writes them, a folder of images by class or without classes,
-        an .npz file with x (or images) and y (or labels), a .npy file, a .csv, .tsv or Parquet table of features, or a
-        folder of MNIST-style IDX files.
+        An .npz file with x (or images) and y (or labels), a .npy file, a .csv, .tsv or Parquet table of features, a
+        folder of images by class or without classes, a Parquet file or folder of images as Hugging Face writes them,
+        WebDataset shards (.tar), or a folder of MNIST-style IDX files.
     out
         Folder for the run; it must not hold one yet, unless it is resumed.
     """

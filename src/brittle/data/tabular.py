@@ -151,8 +151,9 @@ def bad_cell(place: str, name: str, where: str, seen: Any) -> DataError:
         return DataError("feature_missing", f"{at} holds no value; fill it, or leave the row or the column out")
     return DataError(
         "feature_text",
-        f"{at} holds {seen!r:.60}, which is no number; write text as numbers first (such as one column of 0 and 1 for "
-        "each value), leave the column out, or name it with --label-column (label_column=) if it holds the labels",
+        f"{at} holds {seen!r:.60}, which is no number; if the column holds the labels, name it with --label-column "
+        "(label_column=); else write text as numbers first (such as one column of 0 and 1 for each value), or leave "
+        "the column out",
     )
 
 
@@ -178,8 +179,10 @@ def _label_place(names: Sequence[str] | None, width: int, asked: str | None, whe
         if re.fullmatch(r"-?\d{1,6}", asked) and -width <= int(asked) < width:
             return int(asked) % width
         there = f"it has {width} without a header" if names is None else f"it has {listed(list(names), SHOWN)}"
+        several = "several are for --decision multilabel or within:T (decision=); " if "," in asked else ""
         raise ParameterError(
-            "label_column", f"{where} has no column {asked!r:.60}; {there}: name one, or give its place from 0 on"
+            "label_column",
+            f"{where} has no column {asked!r:.60}; {there}: {several}name one, or give its place from 0 on",
         )
     found = [place for place, name in enumerate(names or ()) if name.lower() in LABEL_NAMES]
     if len(found) > 1:
@@ -225,7 +228,8 @@ def _classes(cells: Cells, roles: Roles, where: str) -> tuple[tuple[int, ...], t
         raise DataError(
             "label_dtype",
             f"{cells.place(odd)} of the label column {name} holds {labels[odd]:g}; class indices are whole numbers: "
-            "name the column of the labels with --label-column (label_column=)",
+            "name the column of the labels with --label-column (label_column=), or, where the model predicts a number, "
+            "say --decision within:T (decision=), T being the tolerance",
         )
     return tuple(map(int, labels)), None
 

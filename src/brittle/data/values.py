@@ -67,6 +67,7 @@ def _table_advice(smallest: float, largest: float) -> str:
     low, high = (f"{end * step:.12g}" for end in ends)
     return (
         f"declare a range that holds all features of all rows with --bounds LO HI (bounds=(LO, HI)), such as --bounds "
-        f"{low} {high}; noise is of one size in all features, so bring them to one scale first, such as a standard "
-        "deviation of 1"
+        f"{low} {high}; noise is of one size in all features: bring them to one scale first, such as a standard "
+        "deviation of 1, or take --noise per-feature --sigma 0.1 (brittle.noise.PerFeature), of a tenth of each "
+        "feature's deviation"
     )

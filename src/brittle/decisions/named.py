@@ -14,7 +14,7 @@ DECISIONS: dict[str, type[Decision]] = {
 }
 """Every decision by its name."""
 
-WORDS = "class, one-logit, multilabel, multilabel:J (one label), top:K, within:TOLERANCE"
+WORDS = "class, one-logit, multilabel, multilabel:J (one label, counted from 0), top:K, within:T (such as within:0.1)"
 """How a decision is written."""
 
 

@@ -11,6 +11,12 @@ from torch import Tensor
 from brittle.decisions.base import Decision
 
 
+def as_numbers(outputs: Tensor) -> Tensor:
+    """What a model returns, `[N, ...]`, as if it were class scores, `[N, C]`; one number stands beside a 0."""
+    flat = outputs.flatten(1)
+    return flat if flat.shape[1] > 1 else torch.cat((torch.zeros_like(flat), flat), dim=1)
+
+
 @dataclass(frozen=True)
 class Undecided(Decision):
     """The numbers that a model returns, read as if they were class scores; one number stands beside a 0.
@@ -42,8 +48,7 @@ class Undecided(Decision):
 
     def as_logits(self, outputs: Tensor, decided: Tensor) -> Tensor:
         """The numbers, `[N, C]`."""
-        flat = outputs.flatten(1)
-        return flat if flat.shape[1] > 1 else torch.cat((torch.zeros_like(flat), flat), dim=1)
+        return as_numbers(outputs)
 
     def check(self, outputs: Tensor) -> None:
         """Any will do."""

@@ -47,7 +47,7 @@ class Reference:
         if not self.rows:
             return self
         with torch.no_grad():
-            now = classifier.read(self.inputs, self.aside).flatten(1)
+            now = classifier.numbers(self.inputs, self.aside)
         found = excess(classifier, self.inputs, self.logits, now)
         if found is not None:
             raise changed_model(self.rows[found.row], where, found)

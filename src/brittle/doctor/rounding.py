@@ -135,9 +135,9 @@ def jumps(classifier: Classifier, inputs: Tensor, largest: float) -> bool:
     generator = torch.Generator().manual_seed(0)
     changes = torch.rand(TRIALS, *inputs.shape, generator=generator, dtype=torch.float64).to(inputs) * 2 - 1
     with torch.no_grad():
-        alone = classifier(inputs)
-        changed = [classifier(inputs + size * change * inputs.abs().clamp_min(smallest)) for change in changes]
-        again = classifier(inputs)
+        alone = classifier.numbers(inputs)
+        changed = [classifier.numbers(inputs + size * change * inputs.abs().clamp_min(smallest)) for change in changes]
+        again = classifier.numbers(inputs)
     if 2 * largest_difference(alone, again) >= largest:
         return False
     return any(2 * largest_difference(alone, each) >= largest for each in changed)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 
@@ -25,6 +26,10 @@ COMPARED = 64
 
 CLEAR = 1e-9
 """By how much, as a share, the largest score must be larger than the second for `predict` to be held to it."""
+
+
+Rows = np.ndarray | pd.DataFrame
+"""Inputs as an estimator takes them, with the names of the columns where it was fitted with names."""
 
 
 class ArrayModel:
@@ -92,14 +97,14 @@ class Estimator(ArrayModel):
         self.__name__ = name
 
     def _scores(self, inputs: np.ndarray) -> np.ndarray:
-        rows = inputs.reshape(len(inputs), -1).astype(np.float64)
+        rows = self._named(inputs.reshape(len(inputs), -1).astype(np.float64))
         scores = self._of_classes(rows)
         self._calls += 1
         if self._calls & (self._calls - 1) == 0 and not self._by_votes and self._logarithms >= self._probabilities:
             self._check_predicted(rows, scores)
         return scores
 
-    def _check_predicted(self, rows: np.ndarray, scores: np.ndarray) -> None:
+    def _check_predicted(self, rows: Rows, scores: np.ndarray) -> None:
         """Raise unless `predict` gives the class of the largest score, wherever that is clearly the largest.
 
         Raises:
@@ -119,11 +124,16 @@ class Estimator(ArrayModel):
                 f"threshold, or ask for the largest probability, outputs='probs'",
             )
 
-    def _of_classes(self, rows: np.ndarray) -> np.ndarray:
+    def _of_classes(self, rows: Rows) -> np.ndarray:
         if not self._probabilities:
             return self._decision(np.asarray(self._estimator.decision_function(rows)))
         probabilities = np.asarray(self._estimator.predict_proba(rows), np.float64).clip(SMALLEST_PROBABILITY)
         return np.log(probabilities) if self._logarithms else probabilities
+
+    def _named(self, rows: np.ndarray) -> Rows:
+        """The rows under the names that it was fitted with, where it was fitted on a frame with as many columns."""
+        names = getattr(self._estimator, "feature_names_in_", None)
+        return rows if names is None or len(names) != rows.shape[1] else pd.DataFrame(rows, columns=names)
 
     def _decision(self, scores: np.ndarray) -> np.ndarray:
         if scores.ndim == 1 and len(self.class_names) == 2:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from brittle.decisions import Decision, OneLogit, as_decision
-from brittle.decisions.undecided import Undecided
+from brittle.decisions.undecided import Undecided, as_numbers
 from brittle.errors import ModelError, ParameterError
 from brittle.model.arrays import ArrayModel, Estimator, as_model
 from brittle.model.aside import Aside
@@ -161,6 +161,13 @@ class Classifier:
         outputs = self._outputs(self._run(self.model, inputs, aside), len(inputs))
         self._notify(inputs, outputs, aside)
         return outputs
+
+    def numbers(self, inputs: Tensor, aside: Aside | None = None) -> Tensor:
+        """What the decision is taken from, `[B, C]`, as if it were class scores; one number stands beside a 0.
+
+        Arguments, passes and what is raised are those of `read`.
+        """
+        return as_numbers(self.read(inputs, aside))
 
     def decide(self, inputs: Tensor, aside: Aside | None = None) -> tuple[Tensor, Aside | None]:
         """Logits of `inputs` as a call gives them, with the decision that is taken there; counts `B` forward passes."""
@@ -358,4 +365,4 @@ class Classifier:
         """Call the watcher of the passes of this thread."""
         watcher = WATCHER.get()
         if watcher is not None:
-            watcher(self, inputs, outputs.flatten(1), aside)
+            watcher(self, inputs, as_numbers(outputs), aside)

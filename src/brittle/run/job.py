@@ -173,7 +173,7 @@ class Job:
                 return Reference((), inputs, inputs)
             if aside is None:
                 self.classifier.read(subject.other_inputs())
-            return Reference(rows, inputs, self.classifier.read(inputs, aside).flatten(1), aside)
+            return Reference(rows, inputs, self.classifier.numbers(inputs, aside), aside)
 
     def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:
         """The batches of a shard, with the rows of `lost` marked."""

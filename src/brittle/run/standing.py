@@ -104,7 +104,7 @@ class Standing:
             self.reference.checked(self.classifier, f"at the end of shard {self.shard}")
         for kept in self._kept:
             with torch.no_grad():
-                alone = self.classifier.read(kept.inputs, kept.aside).flatten(1)
+                alone = self.classifier.numbers(kept.inputs, kept.aside)
             found = excess(self.classifier, kept.inputs, kept.logits, alone, kept.explained)
             if found is not None:
                 self._check_recorded(kept, alone)
@@ -121,7 +121,7 @@ class Standing:
             return
         with torch.enable_grad():
             inputs = kept.inputs.clone().requires_grad_(True)
-            again = self.classifier.read(inputs, kept.aside).flatten(1).detach()
+            again = self.classifier.numbers(inputs, kept.aside).detach()
         found = excess(self.classifier, kept.inputs, alone, again, kept.explained)
         if found is not None:
             raise ModelError(

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from inspect import isfunction
 from typing import Any, ClassVar
 
 import torch
@@ -166,7 +167,8 @@ class NoiseScore(Score):
         if not isinstance(self.noise, Noise | None):
             raise ParameterError(
                 "noise",
-                f"expected a noise family such as brittle.noise.Gaussian(0.1), found {self.noise!r:.80}",
+                f"expected a noise family such as brittle.noise.Gaussian(0.1), found {self.noise!r:.80}"
+                + ("; a function (x, generator) goes in as brittle.noise.Transform(function)" * isfunction(self.noise)),
             )
         if self.noise is None:
             object.__setattr__(self, "noise", Gaussian(self.sigma))  # type: ignore[arg-type]
