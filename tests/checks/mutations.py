@@ -929,6 +929,11 @@ MUTATIONS = (
         "doctor/test_company.py::test_what_the_first_rows_do_not_show_stops_the_run",
     ),
     mutation(
+        "one number stands beside a 0 where it is compared", "doctor/rounding.py",
+        "return flat if flat.shape[1] > 1 else", "return flat if flat.shape[1] else",
+        "decisions/test_runs.py::test_a_network_that_returns_one_number_is_scored",
+    ),
+    mutation(
         "noisy passes of a shard are looked at", "run/standing.py",
         "or self._passes & (self._passes - 1) == 0", "or self._passes == 1",
         "doctor/test_company.py::test_of_many_passes_fewer_and_fewer_are_looked_at",

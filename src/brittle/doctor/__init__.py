@@ -19,6 +19,7 @@ from brittle.doctor.labels import (
     unweighted,
 )
 from brittle.doctor.reference import Reference
+from brittle.doctor.rounding import numbers_of
 from brittle.doctor.subject import LOOKED_AT, Subject
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "check_values",
     "confusion_in",
     "examine",
+    "numbers_of",
     "run_all",
     "unweighted",
     "usable",

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.doctor.rounding import Difference, allowed, excess, precision_of
+from brittle.doctor.rounding import Difference, allowed, excess, numbers_of, precision_of
 from brittle.errors import ModelError
 from brittle.model.classifier import Classifier
 
@@ -44,7 +44,7 @@ class Reference:
         if not self.rows:
             return self
         with torch.no_grad():
-            now = classifier.read(self.inputs).flatten(1)
+            now = numbers_of(classifier.read(self.inputs))
         found = excess(classifier, self.inputs, self.logits, now)
         if found is not None:
             raise changed_model(self.rows[found.row], where, found)

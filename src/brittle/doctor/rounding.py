@@ -63,6 +63,15 @@ def precision_of(classifier: Classifier) -> float:
     return max(precision, TF32) if classifier.device.type == "cuda" and rounds else precision
 
 
+def numbers_of(outputs: Tensor) -> Tensor:
+    """What a model returned, `[V, ...]`, as rows that can be compared, `[V, C]` with C at least 2.
+
+    One number alone, such as that of a regression, stands beside a 0, as it does where no decision is taken from it.
+    """
+    flat = outputs.flatten(1)
+    return flat if flat.shape[1] > 1 else torch.cat((torch.zeros_like(flat), flat), dim=1)
+
+
 def allowed(logits: Tensor, precision: float) -> Tensor:
     """Difference in each logit that rounding explains, `[V, C]`, float64.
 
@@ -135,9 +144,10 @@ def jumps(classifier: Classifier, inputs: Tensor, largest: float) -> bool:
     generator = torch.Generator().manual_seed(0)
     changes = torch.rand(TRIALS, *inputs.shape, generator=generator, dtype=torch.float64).to(inputs) * 2 - 1
     with torch.no_grad():
-        alone = classifier(inputs)
-        changed = [classifier(inputs + size * change * inputs.abs().clamp_min(smallest)) for change in changes]
-        again = classifier(inputs)
+        alone = numbers_of(classifier.read(inputs))
+        moved = [inputs + size * change * inputs.abs().clamp_min(smallest) for change in changes]
+        changed = [numbers_of(classifier.read(each)) for each in moved]
+        again = numbers_of(classifier.read(inputs))
     if 2 * largest_difference(alone, again) >= largest:
         return False
     return any(2 * largest_difference(alone, each) >= largest for each in changed)

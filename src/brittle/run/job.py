@@ -172,7 +172,7 @@ class Job:
             if not rows:
                 return Reference((), inputs, inputs)
             self.classifier.read(subject.other_inputs())
-            return Reference(rows, inputs, self.classifier.read(inputs).flatten(1))
+            return Reference(rows, inputs, doctor.numbers_of(self.classifier.read(inputs)))
 
     def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:
         """The batches of a shard, with the rows of `lost` marked."""

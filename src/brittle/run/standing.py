@@ -16,7 +16,7 @@ from torch import Tensor
 
 from brittle.data import Batch
 from brittle.doctor.reference import Reference
-from brittle.doctor.rounding import allowed, excess, precision_of
+from brittle.doctor.rounding import allowed, excess, numbers_of, precision_of
 from brittle.errors import ModelError
 from brittle.model.aside import Aside
 from brittle.model.classifier import WATCHER, Classifier
@@ -104,7 +104,7 @@ class Standing:
             self.reference.checked(self.classifier, f"at the end of shard {self.shard}")
         for kept in self._kept:
             with torch.no_grad():
-                alone = self.classifier.read(kept.inputs, kept.aside).flatten(1)
+                alone = numbers_of(self.classifier.read(kept.inputs, kept.aside))
             found = excess(self.classifier, kept.inputs, kept.logits, alone, kept.explained)
             if found is not None:
                 self._check_recorded(kept, alone)
@@ -121,7 +121,7 @@ class Standing:
             return
         with torch.enable_grad():
             inputs = kept.inputs.clone().requires_grad_(True)
-            again = self.classifier.read(inputs, kept.aside).flatten(1).detach()
+            again = numbers_of(self.classifier.read(inputs, kept.aside)).detach()
         found = excess(self.classifier, kept.inputs, alone, again, kept.explained)
         if found is not None:
             raise ModelError(
@@ -146,6 +146,7 @@ class Standing:
         row = int(SPACING * (self.shard + len(self._kept)) % 1 * len(inputs))
         rows = self._batch.rows
         at = f"row {rows[row]}" if clean else f"a copy of one of the rows {rows[0]} to {rows[-1]}"
+        logits = numbers_of(logits)
         explained = allowed(logits, precision_of(classifier))[row : row + 1]
         own, found = (part[row : row + 1].detach().clone() for part in (inputs, logits))
         beside = None if aside is None else aside.only(torch.tensor([row], device=logits.device))
