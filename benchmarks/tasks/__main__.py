@@ -121,7 +121,7 @@ def say(model: Path, data: Path, split: Split, *options: str) -> None:
     low, high = range_of(split)
     stem = model.name.partition(".")[0]
     run = model.with_name(f"run-{stem}-{options[1]}".replace(":", "-"))
-    print(f"brittle score {model} {data} --bounds {low:g} {high:g} {' '.join(options)} --out {run}")
+    print(f"brittle score {model} {data} --bounds {low:.10g} {high:.10g} {' '.join(options)} --out {run}")
 
 
 def scene_settings(given: Given) -> Iterator[Setting]:
