@@ -27,6 +27,9 @@ def make():
 class Columns(nn.Module):
     """Numbers with a mean of 0 and a deviation of 1, and a one for the value of each category."""
 
+    mean: Tensor
+    deviation: Tensor
+
     def __init__(self, split: Split) -> None:
         super().__init__()
         counts = dict(split.categories)
@@ -122,7 +125,7 @@ def trees(split: Split) -> Any:
     """Gradient-boosted trees, with seed 0."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    places = [split.names.index(name) for name, _ in split.categories]
+    places: Any = [split.names.index(name) for name, _ in split.categories]
     return HistGradientBoostingClassifier(max_iter=60, categorical_features=places, random_state=0).fit(
         split.x, split.y
     )
@@ -146,7 +149,7 @@ def save_trees(model: Any, folder: Path) -> None:
 def save_points(split: Split, path: Path) -> None:
     """The points to test on, as `.npz` or as a table with the column `label`."""
     if path.suffix == ".npz":
-        names = {} if split.test_y.ndim == 1 else {"class_names": np.array(split.names)}
+        names: dict[str, Any] = {} if split.test_y.ndim == 1 else {"class_names": np.array(split.names)}
         np.savez_compressed(path, x=split.test_x, y=split.test_y, **names)
         return
     table = np.column_stack((split.test_x, split.test_y))
