@@ -63,7 +63,7 @@ def test_the_page_tells_its_story(page: Page) -> None:
     for words in (
         "How easily do the predictions of models:cnn break?",
         "The weights are float16; sums were taken in float32.",
-        "sigma = 0.05, 0.1, 0.25 in pixel units, with inputs from 0 to 1; that is 5%, 10%, 25% of this range",
+        "sigma = 0.05, 0.1, 0.25 in the units of the inputs, from 0 to 1; that is 5%, 10%, 25% of this range",
         "120 points, of which 117 got a robustness",
         "1,234,567 passes through the network",
         "Mean p_robust, sigma 0.1",

@@ -167,7 +167,7 @@ def _pixels_text(contents: Contents, sigmas: Sequence[float]) -> str:
     low, high = contents.record.model.bounds
     shares = ", ".join(f"{100.0 * sigma / (high - low):.3g}%" for sigma in sigmas)
     return (
-        f"Standard deviation sigma = {values} in pixel units, with inputs from {low:g} to {high:g}; that is {shares} "
+        f"Standard deviation sigma = {values} in the units of the inputs, from {low:g} to {high:g}; that is {shares} "
         "of this range."
     )
 
