@@ -234,6 +234,11 @@ MUTATIONS = (
     ),
     # Models outside PyTorch.
     mutation(
+        "columns in another order than those of the model are refused", "run/arguments.py",
+        "    _check_columns(classifier, points)\n", "",
+        "model/test_array_models.py::test_columns_in_another_order_are_refused",
+    ),
+    mutation(
         "scores of pairs of classes are no class scores", "model/arrays.py",
         " and not self._pairs:\n", ":\n",
         "model/test_arrays.py::test_one_against_one_scores_are_refused",

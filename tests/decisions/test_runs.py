@@ -11,7 +11,7 @@ import torch
 from helpers.decided import bent_network, first_leads
 
 import brittle
-from brittle.analysis import compare
+from brittle.analysis import compare, format_overview, overview
 from brittle.cli import main as brittle_main
 from brittle.decisions import Custom, Decision, MultiLabel, Within
 from brittle.errors import DataError, ParameterError, ResumeError
@@ -219,3 +219,23 @@ def test_a_network_that_returns_one_number_is_scored(decision: str, skip_doctor:
     column = table["monte_carlo"]
     found = np.asarray(column.low), truth.numpy(), np.asarray(column.high)
     assert ((found[0] <= found[1]) & (found[1] <= found[2])).all()  # 30 points in 6 cases, fails once in 500 runs
+
+
+@pytest.mark.parametrize(
+    ("decision", "said"),
+    [
+        ("multilabel", "A prediction is which labels hold."),
+        ("multilabel:2", "A prediction is whether label 2 holds."),
+        ("top:2", "A prediction is which 2 classes score highest, in any order."),
+        ("within:0.5", "A prediction holds while every number stays within 0.5 of what it is."),
+        (Custom(first_leads), "A prediction holds while first_leads says that it is the same."),
+    ],
+)
+def test_page_and_terminal_say_what_a_prediction_is(decision, said: str, tmp_path: Path) -> None:
+    table = scored(decision, None, scores=SCORES[:1])
+    assert said in format_overview(overview(table))
+    assert said in brittle.write_report(table, tmp_path / "page.html").read_text()
+
+
+def test_of_the_predicted_class_nothing_is_said() -> None:
+    assert "A prediction" not in format_overview(overview(scored("class", None, scores=SCORES[:1])))

@@ -13,7 +13,7 @@ from helpers.artefacts import refused
 
 import brittle
 from brittle.data import open_points
-from brittle.errors import ModelError, ParameterError
+from brittle.errors import DataError, ModelError, ParameterError
 from brittle.model.arrays import SMALLEST_PROBABILITY
 from brittle.scores import InputMargin, MaxProbability, MonteCarlo, Shrinkage, Taylor
 
@@ -232,7 +232,7 @@ def test_arrays_without_the_word_are_explained() -> None:
         brittle.Classifier(lambda x: x, arrays="jax")
     with pytest.raises(ParameterError, match="leave it out"):
         brittle.Classifier(torch.nn.Linear(2, 2), arrays="numpy")
-    with pytest.raises(ModelError, match="found an object of type"):
+    with pytest.raises(ModelError, match="and no network; give a torch"):
         brittle.Classifier({})
 
 
@@ -284,3 +284,17 @@ def test_labels_of_data_with_names_are_mapped_by_name(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", x=x, y=y, class_names=["ant", "wasp", "cat", "dog"])
     mixed = open_points(tmp_path / "d.npz")
     refused("class_names", "1 of the 4 classes of the data", brittle.score, classifier, mixed, [MaxProbability()])
+
+
+def test_columns_in_another_order_are_refused(tmp_path: Path) -> None:
+    """A forest that was fitted on a frame, and a table with the same columns turned around."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.random((40, 2)), columns=["age", "pay"])
+    forest = RandomForestClassifier(5, random_state=0).fit(frame, (frame["age"] > 0.5).astype(int))
+    frame[["pay", "age"]].to_csv(tmp_path / "turned.csv", index=False)
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    classifier = brittle.Classifier(forest, bounds=(0, 1))
+    scores = [MonteCarlo(sigma=0.1, draws=4)]
+    assert len(brittle.score(classifier, tmp_path / "data.csv", scores).points) == 40
+    with pytest.raises(DataError, match="column 0 is 'age' there and 'pay' in the data"):
+        brittle.score(classifier, tmp_path / "turned.csv", scores)

@@ -54,6 +54,7 @@ class Overview:
         confidence: of the intervals.
         order: label of the first score that orders the points, for runs without a flip probability; empty for none.
         command: what made the run, word by word; None where it was run from Python.
+        decision: what is decided, as the record of the run holds it; None for the predicted class.
     """
 
     column: Column | None
@@ -72,6 +73,7 @@ class Overview:
     confidence: float
     order: str
     command: tuple[str, ...] | None
+    decision: str | None = None
 
     def count(self, state: str, kind: str | None = None) -> int:
         """Points of a state: those that are right, wrong or without a label, or all."""
@@ -141,6 +143,7 @@ def overview(
         confidence=table.record.confidence,
         order=next((one.label for one in table.columns if safety(one) is not None), ""),
         command=table.record.command,
+        decision=table.record.model.decision,
     )
 
 

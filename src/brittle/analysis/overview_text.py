@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from brittle.analysis.class_bias import ClassBias
 from brittle.analysis.decisions import MORE_DRAWS, unjudged_text
 from brittle.analysis.overview import FAILED, FROM_SAFE, RIGHT, WRONG, Overview
-from brittle.analysis.text import aligned, by_number, chosen_text, number, share_of, verb_of
+from brittle.analysis.text import aligned, by_number, chosen_text, decision_text, number, share_of, verb_of
 from brittle.estimate import MOST_DRAWS, Evidence
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED
 
@@ -259,7 +259,8 @@ def format_overview(found: Overview, run: str | None = None) -> str:
         found: what `overview` gives.
         run: the folder of the run, for the commands; by default as of `next_steps`.
     """
-    lines = [text for text in (how_brittle(found), where(found), how_sure(found)) if text]
+    said = (how_brittle(found), decision_text(found.decision), where(found), how_sure(found))
+    lines = [text for text in said if text]
     kinds = [kind for kind in found.groups.index if found.groups.loc[kind].sum()]
     if kinds:
         counts = [[kind, *(f"{found.count(state, kind):,}" for state in FROM_SAFE)] for kind in kinds]

@@ -14,6 +14,24 @@ def number(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.3g}"
 
 
+def decision_text(decision: str | None) -> str:
+    """What a prediction is, in a sentence, where it is not the predicted class; else empty.
+
+    Args:
+        decision: as the record of a run holds it, such as `top:5`.
+    """
+    if decision is None:
+        return ""
+    name, _, value = decision.partition(":")
+    labels = f"whether label {value} holds" if value else "which labels hold"
+    sentences = {
+        "multilabel": f"A prediction is {labels}.",
+        "top": f"A prediction is which {value} classes score highest, in any order.",
+        "within": f"A prediction holds while every number stays within {value} of what it is.",
+    }
+    return sentences.get(name, f"A prediction holds while {printable(value)} says that it is the same.")
+
+
 def chosen_text(points: int, chosen_from: int | None) -> str:
     """How the points of a run were chosen by their ids out of those of the data; empty where they were not.
 

@@ -130,6 +130,12 @@ class Estimator(ArrayModel):
         probabilities = np.asarray(self._estimator.predict_proba(rows), np.float64).clip(SMALLEST_PROBABILITY)
         return np.log(probabilities) if self._logarithms else probabilities
 
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the columns that it was fitted on; None where it was fitted on an array."""
+        names = getattr(self._estimator, "feature_names_in_", None)
+        return None if names is None else tuple(map(str, names))
+
     def _named(self, rows: np.ndarray) -> Rows:
         """The rows under the names that it was fitted with, where it was fitted on a frame with as many columns."""
         names = getattr(self._estimator, "feature_names_in_", None)

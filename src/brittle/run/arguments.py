@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from brittle.data import Points, as_points
 from brittle.data.class_names import in_classes, label_places
-from brittle.errors import ParameterError
+from brittle.errors import DataError, ParameterError
 from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
@@ -42,6 +42,7 @@ def make_job(
     check_kinds(classifier, scores)
     check_all_serve(scores, classifier)
     points = _points_for(classifier, data)
+    _check_columns(classifier, points)
     _check_parameters(scores, seed, batch_size, confidence)
     first = next(iter(points.batches(1)))
     rows = batch_size or default_rows(first.inputs, classifier.device)
@@ -56,6 +57,24 @@ def _points_for(classifier: Classifier, data: Data) -> Points:
     if isinstance(data, tuple) and len(data) == 2:
         data = (data[0], label_places(data[1], names))
     return in_classes(as_points(data, classifier.bounds), names, classifier.class_values)
+
+
+def _check_columns(classifier: Classifier, points: Points) -> None:
+    """Raise where the columns of the data stand in another order than those that an estimator was fitted on.
+
+    Raises:
+        DataError: they do.
+    """
+    fitted, found = getattr(classifier.model, "feature_names", None), points.provenance.get("feature_names")
+    if fitted is None or found is None or list(fitted) == list(found) or len(fitted) != len(found):
+        return
+    if set(fitted) == set(found):
+        at = next(place for place, (one, other) in enumerate(zip(fitted, found, strict=True)) if one != other)
+        raise DataError(
+            "columns_differ",
+            f"the model was fitted on the same columns in another order: column {at} is {fitted[at]!r:.40} there and "
+            f"{found[at]!r:.40} in the data; put the columns of the data in the order of the model's",
+        )
 
 
 def check_kinds(classifier: Any, scores: Any) -> None:

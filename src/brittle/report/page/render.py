@@ -14,6 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from brittle.analysis.text import decision_text
 from brittle.errors import ParameterError
 from brittle.norms import parse_epsilon
 from brittle.report import figure
@@ -214,4 +215,5 @@ def _subtitle(contents: Contents) -> str:
     created, finished = (show(one or "", 60)[:16].replace("T", " ") for one in (record.created, record.finished))
     when = f"from {created} to {finished}" if finished not in ("", created) else created
     state = "" if record.finished else " The run had not finished: the page shows what it had."
-    return f"Scored {when} with brittle {show(record.brittle)}.{state}"
+    decided = decision_text(record.model.decision)
+    return f"Scored {when} with brittle {show(record.brittle)}.{state}{decided and f' {show(decided)}'}"
