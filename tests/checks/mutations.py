@@ -223,12 +223,12 @@ MUTATIONS = (
         "noise/test_transform.py::test_a_run_is_not_resumed_with_another_function",
     ),
     mutation(
-        "the code of a function holds what is deep inside it", "noise/code.py",
+        "the code of a function holds what is deep inside it", "decisions/function_code.py",
         "DEEPEST = 40\n", "DEEPEST = 6\n",
         "noise/test_transform.py::test_the_digest_of_a_function_tells_it_from_others",
     ),
     mutation(
-        "the code of a function holds what a function within it names", "noise/code.py",
+        "the code of a function holds what a function within it names", "decisions/function_code.py",
         "set(code.co_names).union(*map(_names, inner))", "set(code.co_names)",
         "noise/test_transform.py::test_the_digest_knows_what_of_its_module_a_function_names",
     ),
@@ -241,12 +241,12 @@ MUTATIONS = (
     mutation(
         "scores of pairs of classes are no class scores", "model/arrays.py",
         " and not self._pairs:\n", ":\n",
-        "model/test_arrays.py::test_one_against_one_scores_are_refused",
+        "model/test_array_models.py::test_one_against_one_scores_are_refused",
     ),
     mutation(
         "the class of the largest score is the one predicted", "model/arrays.py",
         "        if differ.any():\n", "        if False:\n",
-        "model/test_arrays.py::test_a_classifier_that_predicts_another_class_than_its_largest_score_is_refused",
+        "model/test_array_models.py::test_a_classifier_that_predicts_another_class_than_its_largest_score_is_refused",
     ),
     mutation(
         "a probability of 0 has a finite logarithm", "model/arrays.py",

@@ -178,7 +178,7 @@ def expected(quick: Runs) -> Path:
 
 
 @pytest.mark.parametrize(
-    "kind", ["worker", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("node", "silent node"))]
+    "kind", [pytest.param(kind, marks=pytest.mark.slow) for kind in ("worker", "node", "silent node")]
 )
 def test_whoever_dies(kind: str, runs: Runs, started: Nodes, expected: Path) -> None:
     """A worker or a node is killed, or falls silent, once in a run; `make test-cluster` kills more, and drivers."""

@@ -16,6 +16,7 @@ from brittle.store.files.strict_json import dump
 pytestmark = pytest.mark.xdist_group("crew")  # one run of one worker for all
 
 
+@pytest.mark.slow
 def test_a_row_that_kills_its_worker_is_left_out(alone: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One row kills whoever computes it; all others get the numbers that they have without it."""
     monkeypatch.setenv("POISON", "1")
