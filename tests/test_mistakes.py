@@ -66,7 +66,8 @@ def digests(place: Path) -> dict[str, str]:
 
 
 def says(mistake: Mistake, text: str) -> bool:
-    """Whether a line of the text is what is said, or ends with it."""
+    """Whether a line of the text is what is said, or ends with it; older parsers put options in quotes."""
+    text = re.sub(r'"(--[a-z-]+)"', r"\1", text)
     pattern = ".*".join(map(re.escape, mistake.said.split("…")))
     return any(re.fullmatch(f"(brittle: )?(  )?{pattern}", line) for line in text.splitlines())
 
