@@ -89,6 +89,11 @@ PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is
 MUTATIONS = (
     # What is decided.
     mutation(
+        "outputs that look like labels are asked about", "doctor/outputs.py",
+        "float(low) < LOW", "False",
+        "doctor/test_outputs.py::test_outputs_that_look_like_labels_are_asked_about",
+    ),
+    mutation(
         "what does not vary is as it is at the point", "model/aside.py",
         "        if self.varies is None or self.inputs is None:\n", "        if True:\n",
         "data/test_beside.py::test_gradients_count_what_varies_alone",

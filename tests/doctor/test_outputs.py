@@ -154,3 +154,21 @@ def test_whatever_a_model_raises_is_told(error: type[Exception]) -> None:
         raise error("out of order")
 
     assert codes(subject_of(fails))["forward"] == "model_failed"
+
+
+@pytest.mark.parametrize(
+    ("shift", "labelled", "asked"),
+    [(-1.2, False, True), (-1.2, True, False), (0.0, False, False), (-9.0, False, False)],
+)
+def test_outputs_that_look_like_labels_are_asked_about(shift: float, labelled: bool, asked: bool) -> None:
+    """Numbers of mean `shift` and deviation 1: below 0 as those of labels of which few hold.
+
+    Labels of the data that are classes answer it; numbers around 0, and such as never hold, are no sign.
+    """
+    z = subject_of(lambda z: z).logits
+    mean, deviation = z.mean(dim=0), z.std(dim=0)
+    labels = torch.arange(COUNT) % z.shape[1] if labelled else None
+    subject = subject_of(lambda z: (z - mean) / deviation + shift, labels=labels)
+    held = (subject.logits > 0).sum(dim=1)
+    assert (bool((held == 0).any()) and bool((held > 1).any())) == (shift > -9.0)
+    assert (codes(subject).get("class scores") == "perhaps_multilabel") == asked

@@ -59,7 +59,6 @@ class _Evaluated:
         batch: the points.
         predicted: class index of each point, or what stands for what was decided (`Decision.codes`), or None.
         decided: what was decided, in words, where it is no class; or None.
-        right: what the data say is right, in words, where it is no class; or None.
         correct: whether what was decided is that; None where the data say nothing of it.
         status: how each point ended before any score.
         detail: what was found where it failed.
