@@ -1431,6 +1431,11 @@ MUTATIONS = (
         "scores/test_shrinkage.py::test_hardly_ever_behind_the_better_of_its_parts",
     ),
     mutation(
+        "margins that jump over 0 are smoothed", "scores/shrinkage.py",
+        "return (beyond / DISBELIEF).square()", "return 0 * beyond",
+        "scores/test_shrinkage.py::test_margins_that_jump_over_0_are_counted",
+    ),
+    mutation(
         "the default's interval is less sure than it says", "scores/shrinkage.py",
         "value, model.by_votes, only_counted", "value, counted(sampled.votes, 0.9)[1], only_counted",
         "scores/test_shrinkage.py::test_the_interval_is_that_by_counting",

@@ -28,7 +28,7 @@ NORMAL_QUARTERS = 1.349
 """Distance between the quartiles of a normal number, in its standard deviations."""
 
 DISBELIEF = 5.0
-"""How far the copies must be from the normal model, in what chance gives on average, to count once against it."""
+"""How far the copies must be from a model or a smoothing, in what chance gives on average, to count once against it."""
 
 STAGES = 2
 """Numbers of copies at which an adaptive score may stop, among which the error of its interval is split."""
@@ -38,19 +38,23 @@ STAGES = 2
 class Shrinkage(ModelledScore):
     """A smoothed share of the flips and the normal model of the margins, mixed at every point by what its copies show.
 
-    `(p_model + r p_share) / (1 + r)`, from `n` copies. `p_model` is the value of `Moments`; `p_share = mean_j
-    Phi(-g(x + e_j) / h)`, `g` the margin to the nearest competitor, `h = 0.5 s n^(-1/5)`, `s` the smaller of the
-    standard deviation of `g` and of the distance between its quartiles over 1.349. The ratio `r = y + y^2`,
+    `(p_model + r p_share) / (1 + r)`, from `n` copies. `p_model` is the value of `Moments`. The ratio `r = y + y^2`,
     `y = (F + T) / 5`, stands for the squared bias of the model over the variance of the share: `F` is the mean over
     the competitors of the Jarque-Bera statistic `n skewness^2 / 6 + n kurtosis^2 / 24` of their margins, and `T` the
     binomial deviance `2 n KL(p_share || p_model)`; both less what normal margins give on average, and 0 below that. So
     a model that its own copies show to be wrong loses its weight, the more the more copies there are, and one that
-    passes keeps the small error of a few numbers fitted to all copies. Where copies tie or hardly vary, and above
-    2,000 of them, `p_share` is the plain share. Where no copy changes a margin, or the model has no number, the
-    value is the plain share.
+    passes keeps the small error of a few numbers fitted to all copies.
+
+    `p_share = (p_smooth + q p_count) / (1 + q)` in its turn. `p_count` is the share of the copies that flip, and
+    `p_smooth = mean_j Phi(-g(x + e_j) / h)`, `g` the margin to the nearest competitor, `h = 0.5 s n^(-1/5)`, `s` the
+    smaller of the standard deviation of `g` and of the distance between its quartiles over 1.349. The ratio
+    `q = max(0, (z^2 - 1) / 5)^2` stands for the squared bias of the smoothing over its variance, `z` the mean over the
+    copies of `1[g <= 0] - Phi(-g / h)` in its standard errors: margins that jump over 0, as those of trees do, are
+    counted. Where copies tie or hardly vary, and above 2,000 of them, `p_share` is `p_count`. Where no copy changes a
+    margin, or the model has no number, the value is `p_count`.
 
     Validity: exact for linear models and normal noise, and consistent for every model, as the draws grow: where the
-    normal model is off, `T` grows with them. The divisor 5 and the square were found by trials
+    normal model is off, `T` grows with them. The divisor 5 and the squares were found by trials
     (`docs/estimators.md`). The interval is that by counting (`brittle.scores.evidence.counted`), stretched to the
     value, so that it holds for every model: no test on a few hundred copies can vouch for a normal model to within less
     than what counting tells. `Moments` has the interval of the normal model.
@@ -124,7 +128,10 @@ class Shrinkage(ModelledScore):
 
 
 def smoothed_share(sampled: Sampled) -> Tensor:
-    """`mean_j Phi(-g_j / h)` of the nearest margins, `[B]`; the share of flips where copies tie or do not vary."""
+    """`mean_j Phi(-g_j / h)` of the nearest margins, `[B]`, drawn to the share of flips where that contradicts it.
+
+    It is the share of flips where copies tie or do not vary.
+    """
     votes = sampled.votes
     share = (votes.flips * torch.arange(votes.members + 1, device=votes.flips.device)).sum(dim=1).double() / votes.draws
     if sampled.nearest is None:
@@ -132,8 +139,20 @@ def smoothed_share(sampled: Sampled) -> Tensor:
     low, high = (_quantile(sampled.nearest, level) for level in (0.25, 0.75))
     scale = torch.minimum(sampled.nearest.std(dim=1), (high - low) / NORMAL_QUARTERS)
     bandwidth = BANDWIDTH * scale * sampled.draws**-0.2
-    smoothed = torch.special.ndtr(-sampled.nearest / bandwidth[:, None]).mean(dim=1)
-    return torch.where((votes.ties > 0) | (bandwidth <= 0), share, smoothed)
+    smooth = torch.special.ndtr(-sampled.nearest / bandwidth[:, None])
+    against = jumps((sampled.nearest <= 0).double() - smooth)
+    mixed = torch.where(against.isfinite(), (smooth.mean(dim=1) + against * share) / (1.0 + against), share)
+    return torch.where((votes.ties > 0) | (bandwidth <= 0), share, mixed)
+
+
+def jumps(differences: Tensor) -> Tensor:
+    """How much of what smoothing moved is bias, from the `differences` of the copies `[B, n]`; in its variances, `[B]`.
+
+    `max(0, (z^2 - 1) / 5)^2`, `z` their mean in its standard errors, as of independent copies; 0 where they are alike.
+    """
+    mean, variance = differences.mean(dim=1), differences.var(dim=1) / differences.shape[1]
+    beyond = torch.where(variance > 0, mean.square() / variance - 1.0, 0.0).clamp_min(0.0)
+    return (beyond / DISBELIEF).square()
 
 
 def _quantile(numbers: Tensor, level: float) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 
 from brittle.errors import ArtefactError, ModelError, UsageError
@@ -16,6 +17,12 @@ EXPORT = (
 
 SKOPS = "save a scikit-learn classifier with skops.io.dump(model, 'model.skops')"
 """What to do with a classifier that was pickled."""
+
+TORCHSCRIPT = (
+    "if you trust it, load it in a function: own.py with the two lines 'import torch' and "
+    "'make = lambda: torch.jit.load({path!r})', and own.py:make for MODEL"
+)
+"""What to do with a TorchScript file, whose interpreter is not made for code of strangers."""
 
 _ONNX = "convert it to ONNX ({how}) and name model.onnx"
 
@@ -53,6 +60,9 @@ def spec_error(spec: str) -> UsageError | ModelError:
         return _folder(spec, path)
     if page := web_page(path):
         return ModelError("model_spec", page)
+    if torchscript(path):
+        found = f"{spec} is a TorchScript file, which holds a pickle and code of its own and is not read"
+        return ArtefactError("model_spec", f"{found}; {TORCHSCRIPT.format(path=str(spec))}")
     if suffix in PICKLED or suffix in (".joblib", ".dill"):
         found = f"{spec} is a {suffix} file, which holds a pickle that could run code and is not read"
         advice = EXPORT if suffix in (".pt", ".pth", ".bin", ".ckpt") else f"{SKOPS}; of PyTorch, {EXPORT}"
@@ -69,6 +79,18 @@ def web_page(path: Path) -> str | None:
     if not _head(path).lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith((b"<!doctype html", b"<html")):
         return None
     return f"{path} holds a web page (HTML) and no model; download the file itself, not the page that shows it"
+
+
+def torchscript(path: Path) -> bool:
+    """Whether a file is an archive with the code of TorchScript. Only its list of names is read."""
+    if not _head(path).startswith(b"PK"):
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name.partition("/")[2] for name in archive.namelist()]
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
+        return False
+    return "constants.pkl" in names and any(name.startswith("code/") for name in names)
 
 
 def _head(path: Path) -> bytes:
