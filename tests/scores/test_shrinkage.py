@@ -92,7 +92,7 @@ TREE = Known("four leaves", lambda x: 0.1 - 3.0 * (x[..., 0] > 1.2) + 2.0 * (x[.
 
 @pytest.mark.parametrize(("draws", "most"), [(80, 1.2), (200, 1.05)])
 def test_margins_that_jump_over_0_are_counted(draws: int, most: float) -> None:
-    """Root mean square errors of 2,000 replicates with the same draws; without the test of it 5 and 7 times counting's."""
+    """Root mean square errors of 2,000 replicates with the same draws; smoothed, it has 5 and 7 times counting's."""
     found = _estimates(TREE, draws, 2000)
     errors = {name: float((value - TREE.flip).square().mean().sqrt()) for name, value in found.items()}
     assert errors["shrinkage"] <= most * errors["monte_carlo"]
