@@ -6,7 +6,9 @@ import gc
 import os
 import pickle
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 # One thread for each process, those that tests start too, unless told: the suite runs two processes on two cores.
@@ -27,6 +29,10 @@ SECONDS, SECONDS_SLOW = 300, 1800
 """Longest time of a test; the slowest takes 20 s on an idle machine."""
 
 
+TOGETHER = 40
+"""Tests of a file that one process does at a time."""
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
     """What the collection makes lives as long as the process: no search for garbage looks at it, now or later."""
@@ -36,6 +42,20 @@ def pytest_collection() -> Generator[None, Any, Any]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of a file go to a process together, some at a time.
+
+    So one process makes what they share, and the one that hands tests out, which counts all groups after every test,
+    has few to count.
+    """
+    places: Counter[Path] = Counter()
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem} {places[item.path] // TOGETHER}"))
+            places[item.path] += 1
 
 
 def _limited(item: pytest.Item) -> Generator[None, Any, Any]:
@@ -76,6 +96,14 @@ def figures_drawn_once() -> Iterator[Callable[..., str]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(figure, "draw", once)
         yield draw
+
+
+@pytest.fixture
+def nothing_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages have no drawings, which take most of their time: for laws of words alone."""
+    from brittle.report import figure
+
+    monkeypatch.setattr(figure, "draw", lambda one, identity: "")
 
 
 @pytest.fixture

@@ -72,13 +72,13 @@ class Runs:
     shards: int
 
     @classmethod
-    def prepare(cls, place: Path, cluster: Nodes, shards: int, network: str = NETWORK) -> Runs:
+    def prepare(cls, place: Path, cluster: Nodes | None, shards: int, network: str = NETWORK) -> Runs:
         """Write the model and the data; the last shard is not full."""
         points = SHARD * shards - 100
         (place / "net.py").write_text(network)
         x = np.random.default_rng(0).random((points, 12), dtype=np.float32)
         np.savez(place / "data.npz", x=x, y=np.arange(points) % 3)
-        return cls(place, cluster.address, cluster.environment, shards)
+        return cls(place, cluster.address if cluster else "", cluster.environment if cluster else {}, shards)
 
     def line(self, name: str, *options: str) -> list[str]:
         """The arguments of a run into the folder `name`."""

@@ -199,8 +199,14 @@ def test_a_model_may_return_a_single_number(decision: str) -> None:
     np.testing.assert_allclose(table["input_margin"].value, nearest / 2, rtol=1e-3)
 
 
-@pytest.mark.parametrize("skip_doctor", [False, True])
-@pytest.mark.parametrize("decision", ["within:0.4", "multilabel", "multilabel:0"])
+@pytest.mark.parametrize(
+    ("decision", "skip_doctor"),
+    [
+        pytest.param(decision, skip_doctor, marks=() if (number + skip_doctor) % 2 == 0 else pytest.mark.slow)
+        for number, decision in enumerate(("within:0.4", "multilabel", "multilabel:0"))
+        for skip_doctor in (False, True)
+    ],
+)
 def test_a_network_that_returns_one_number_is_scored(decision: str, skip_doctor: bool) -> None:
     """Its shares of flips are those of single copies counted by hand: a linear network, a normal number."""
     torch.manual_seed(3)

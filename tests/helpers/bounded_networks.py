@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -63,6 +64,13 @@ FAMILIES = {
 }
 
 NETWORKS = [(family, seed) for family in FAMILIES for seed in range(3)]
+
+CASES = [
+    pytest.param(family, seed, norm, marks=() if (number + place) % 2 == 0 else pytest.mark.slow)
+    for number, (family, seed) in enumerate(NETWORKS)
+    for place, norm in enumerate(NORMS)
+]
+"""Every network in every norm; in the suite, every family and every seed is in both, and the rest is slow."""
 
 
 def classifier_of(family: str, seed: int, dtype: torch.dtype = torch.float32) -> brittle.Classifier:

@@ -78,10 +78,10 @@ def test_any_scale_of_the_logits(score: Score, scale: float) -> None:
 
 @everything
 def test_alone_and_in_batches(score: Score) -> None:
-    check_alone(small_classifier(), inputs(8), score, sizes=(1, 5))
+    check_alone(small_classifier(), inputs(6), score, sizes=(1, 5))
     if not isinstance(score, InputMargin | FeatureDistance | RareEvent):  # `test_search.py` looks at searches in both
         double = brittle.Classifier(small_network(dtype=torch.float64), bounds=(0, 1))
-        check_alone(double, inputs(8, dtype=torch.float64), score, sizes=(5,))
+        check_alone(double, inputs(6, dtype=torch.float64), score, sizes=(5,))
 
 
 @everything

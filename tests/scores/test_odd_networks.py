@@ -22,7 +22,13 @@ import brittle
 PLAN = hostile.Plan(probes=2, copies=120, draws=40, most_draws=40, gradient_draws=10, shares=(1.0,), thorough=False)
 
 
-@pytest.mark.parametrize("name", ZOO)
+LONGEST = ("linear, 100 classes",)
+"""Networks that take as long as a tenth of all others together; ten classes are among these, too."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in LONGEST else ()) for name in ZOO]
+)
 def test_refused_by_name_or_right(name: str) -> None:
     verdict = hostile.examine(ZOO[name], PLAN)
     assert verdict.lawful, verdict.said

@@ -106,7 +106,7 @@ HOSTILE_MODULES = (
 LISTS, SCORES = ["list"], ["score", "net:make", "absent.npz", "--out", "run"]
 
 
-@pytest.mark.parametrize(("command", "lines"), [("installed", (LISTS, SCORES)), ("module", (SCORES,))])
+@pytest.mark.parametrize(("command", "lines"), [("installed", (LISTS,)), ("module", (SCORES,))])
 def test_what_lies_in_the_current_folder_is_not_imported(
     command: str, lines: tuple[list[str], ...], tmp_path: Path
 ) -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from helpers.bounded_networks import NETWORKS, NORMS, classifier_of, on_sphere, traced
+from helpers.bounded_networks import CASES, classifier_of, on_sphere, traced
 from helpers.problems import inputs
 
 from brittle.measure.certified.crown import Region, logit_bounds, margin_bounds
 from brittle.measure.certified.intervals import Enclosure, interval_bounds
 
 
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize(("family", "seed"), NETWORKS)
+@pytest.mark.parametrize(("family", "seed", "norm"), CASES)
 def test_bounds_hold_all_logits_and_relaxation_is_the_tighter(family: str, seed: int, norm: str) -> None:
     points = inputs(3, seed=seed).double()
     network = traced(classifier_of(family, seed), points)

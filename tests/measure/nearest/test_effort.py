@@ -21,9 +21,10 @@ def test_more_effort_is_no_worse(norm: str) -> None:
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_best_is_no_farther_than_any_attack(norm: str) -> None:
-    best = run(problems.small_classifier(), problems.inputs(3), norm=norm)
+@pytest.mark.parametrize("effort", ["fast", pytest.param("standard", marks=pytest.mark.slow)])
+def test_best_is_no_farther_than_any_attack(effort: str, norm: str) -> None:
+    best = run(problems.small_classifier(), problems.inputs(3), norm=norm, effort=effort)
     for attack, of_norm in PAIRS:
         if of_norm == norm:
-            alone = run(problems.small_classifier(), problems.inputs(3), norm=norm, attack=attack)
+            alone = run(problems.small_classifier(), problems.inputs(3), norm=norm, attack=attack, effort=effort)
             assert float(best.distance.sum()) <= float(alone.distance.sum()) * 1.01

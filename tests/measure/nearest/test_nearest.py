@@ -27,8 +27,18 @@ def linear_margin(network: nn.Linear, points: Tensor, norm: str) -> Tensor:
     return (gaps / slopes).scatter(1, predicted[:, None], torch.inf).amin(dim=1)
 
 
-@pytest.mark.parametrize(("attack", "norm"), GUIDED)
-@pytest.mark.parametrize("classes", [2, 10])
+@pytest.mark.parametrize(
+    ("attack", "norm", "classes"),
+    [
+        pytest.param(
+            *pair,
+            classes,
+            marks=() if pair[0] == "ddn" or (number // 2 + number + place) % 2 == 0 else pytest.mark.slow,
+        )
+        for number, pair in enumerate(GUIDED)
+        for place, classes in enumerate((2, 10))
+    ],
+)  # in the suite, every attack and every norm with both numbers of classes
 def test_linear_models_are_exact(attack: str, norm: str, classes: int) -> None:
     network = problems.linear_network(classes, 12, seed=classes, dtype=torch.float32)
     points = torch.randn(200, 12, generator=torch.Generator().manual_seed(1))

@@ -76,9 +76,9 @@ def test_a_point_does_not_depend_on_its_batch(attack: str, norm: str) -> None:
     points = problems.inputs(16, dtype=torch.float64)
     whole, again = (run(classifier, points, attack=attack, norm=norm, effort="fast") for _ in range(2))
     assert whole.points.numpy().tobytes() == again.points.numpy().tobytes()
-    for size in (1, 5):
-        parts = [run(classifier, part, attack=attack, norm=norm, effort="fast") for part in points[:8].split(size)]
-        check_alike(torch.cat([part.distance for part in parts]), whole.distance[:8])
+    for size, some in ((1, 4), (5, 8)):
+        parts = [run(classifier, part, attack=attack, norm=norm, effort="fast") for part in points[:some].split(size)]
+        check_alike(torch.cat([part.distance for part in parts]), whole.distance[:some])
 
 
 @pytest.mark.parametrize(("attack", "norm"), PAIRS)

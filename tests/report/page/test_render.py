@@ -138,6 +138,7 @@ def bare(record: T) -> T:
     return type(record)(**kept)
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 def test_a_record_of_little_is_read() -> None:
     table = make_table(points=12, scores=("moments", "monte_carlo"), sigmas=(0.1,))
     page = page_of(replace(table, record=bare(table.record)))
@@ -160,12 +161,24 @@ def test_a_record_of_little_is_read() -> None:
         ({"scores": ()}, "No point has a flip probability, so nothing is known"),
         ({"scores": ("moments", "monte_carlo"), "sigmas": (0.1,)}, "Estimators against Monte Carlo"),
         ({"sigmas": (0.1,)}, "of the points flip with a probability above 1%"),
-        ({"classes": 1, "sigmas": (0.1,)}, "All belong to one class"),
         ({"classes": 2, "sigmas": (0.1,)}, "every pair compared"),
-        ({"points": 1}, "1 point, of which 1 got a robustness"),
         ({"points": 0}, "The run holds no points"),
-        ({"points": 6, "broken": 6}, "6 points, of which 0 got a robustness"),
         ({"budgets": (10,), "sigmas": (0.1,)}, "in this order: moments with 10 draws, mmse with 10 draws"),
+    ],
+)
+@pytest.mark.usefixtures("nothing_drawn")
+def test_what_a_run_lacks_is_said(recipe: tuple[Any, ...]) -> None:
+    page = page_of(make_table(**recipe[0]))
+    assert_inert(page)
+    assert all(words in page.text for words in recipe[1:])
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        ({"classes": 1, "sigmas": (0.1,)}, "All belong to one class"),
+        ({"points": 1, "sigmas": (0.05, 0.1)}, "1 point, of which 1 got a robustness"),
+        ({"points": 6, "broken": 6}, "6 points, of which 0 got a robustness"),
         (
             {"classes": 40, "points": 600, "scores": ("moments",), "sigmas": (0.1,)},
             "10 classes in the middle not drawn",
@@ -177,12 +190,14 @@ def test_a_record_of_little_is_read() -> None:
         ),
     ],
 )
-def test_what_a_run_lacks_is_said(recipe: tuple[Any, ...]) -> None:
+def test_what_is_odd_to_draw_is_drawn(recipe: tuple[Any, ...]) -> None:
+    """One class, one point, no number at all, more classes or noise levels than there is room for."""
     page = page_of(make_table(**recipe[0]))
     assert_inert(page)
     assert all(words in page.text for words in recipe[1:])
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 def test_a_run_that_stopped_early_says_so() -> None:
     table = make_table(points=5, scores=("softmax",))
     page = page_of(replace(table, record=replace(table.record, finished=None, command=None)))
@@ -190,6 +205,7 @@ def test_a_run_that_stopped_early_says_so() -> None:
     assert "Not recorded" in page.text
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 def test_the_page_says_when_a_run_began_and_when_it_was_over() -> None:
     """A run that was gone on with was scored from its first start to its last end; one that took a minute, then."""
     table = make_table(points=3, scores=("softmax",))
@@ -280,6 +296,7 @@ def test_no_text_of_the_page_is_small(text: str) -> None:
     assert min(roots) * min(sizes) >= 10.0
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 def test_what_was_put_right_is_no_warning() -> None:
     """Training mode was left before anything was scored: a note. What is open stays a warning, and leads."""
     table = make_table(points=5, scores=("softmax",))

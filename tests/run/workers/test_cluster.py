@@ -106,6 +106,7 @@ def test_shares_of_gpus(gpus: float) -> None:
     assert refused("local", gpus=gpus).code == "gpus_per_worker"
 
 
+@pytest.mark.slow
 def test_nobody_listens() -> None:
     """Ray alone waits for a quarter of an hour."""
     code = (
@@ -158,6 +159,12 @@ def started() -> Iterator[Nodes]:
 @pytest.fixture(scope="module")
 def runs(started: Nodes, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     return Runs.prepare(tmp_path_factory.mktemp("runs"), started, 6)
+
+
+@pytest.fixture
+def at_home(tmp_path: Path) -> Runs:
+    """A job for clusters of this machine alone, in which the network sleeps."""
+    return Runs.prepare(tmp_path, None, 3)
 
 
 @pytest.fixture(scope="module")
@@ -225,18 +232,19 @@ for variables in json.loads(sys.argv[2]):
 """Ask the head of a cluster for what it keeps, each with variables of their own."""
 
 
-def test_a_cluster_of_this_machine(runs: Runs, expected: Path) -> None:
+def test_a_cluster_of_this_machine(at_home: Runs) -> None:
     """The same bytes; its processes listen on the loopback address alone, and answer nobody without the token."""
     name = "local"
-    run = runs.start(name, "--cluster", "local", "--workers", "2")
-    runs.wait_for(name, 1, run)
+    run = at_home.start(name, "--cluster", "local", "--workers", "2")
+    at_home.wait_for(name, 1, run)
     run.send_signal(signal.SIGSTOP)  # so that the cluster is there as long as it is asked
     try:
         check_closed([process for process in family(run.pid) if Path(f"/proc/{process}").exists()])
     finally:
         run.send_signal(signal.SIGCONT)
-        assert run.wait(60) == 0, runs.said(name)
-    assert contents(runs.place / name) == contents(expected)
+        assert run.wait(60) == 0, at_home.said(name)
+    assert main(at_home.line("alone")) == 0
+    assert contents(at_home.place / name) == contents(at_home.place / "alone")
 
 
 def check_closed(processes: list[int]) -> None:

@@ -32,12 +32,15 @@ def same(one: Path, other: Path) -> bool:
     return contents(one) == contents(other)
 
 
-def test_three_workers_write_the_bytes_of_one(alone: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run(project, "three", monkeypatch, "--workers", "3") == 0
-    assert same(alone, project / "three")
-    assert len(brittle.read_table(project / "three").points) == COUNT
-    one, three = (brittle.read_table(place).record for place in (alone, project / "three"))
-    assert one.account == three.account
+@pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_several_workers_write_the_bytes_of_one(
+    count: int, alone: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(project, "several", monkeypatch, "--workers", f"{count}") == 0
+    assert same(alone, project / "several")
+    assert len(brittle.read_table(project / "several").points) == COUNT
+    one, several = (brittle.read_table(place).record for place in (alone, project / "several"))
+    assert one.account == several.account
 
 
 def test_any_order_of_the_shards(alone: Path, project: Path) -> None:

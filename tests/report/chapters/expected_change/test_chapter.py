@@ -51,6 +51,7 @@ def test_the_chapter_has_its_sections_and_figures(table: Table) -> None:
     assert 'id="expected-change"' not in text_of(make_table(points=12, scores=("moments",)))
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 def test_the_average_case_is_left_out_of_a_run_without_it() -> None:
     page = page_of(change_run(scores=("max_probability",)))
     assert_inert(page)
@@ -100,6 +101,7 @@ def test_the_setting_is_the_one_that_sampling_decides_most(table: Table) -> None
         (("max_probability", "probability_change"), ("as no change was sampled. This run has no max_probability",)),
     ],
 )
+@pytest.mark.usefixtures("nothing_drawn")
 def test_scores_that_are_missing(table: Table, gone: tuple[str, ...], words: tuple[str, ...]) -> None:
     for score in gone:
         table = without(table, score)
@@ -109,8 +111,7 @@ def test_scores_that_are_missing(table: Table, gone: tuple[str, ...], words: tup
         assert part in page.text, part
 
 
-@pytest.mark.parametrize("points", [1, 2, 5])
-@pytest.mark.parametrize("half", [0.0, 1.0])
+@pytest.mark.parametrize(("points", "half"), [(1, 0.0), (1, 1.0), (2, 1.0), (5, 0.0)])
 def test_few_points(points: int, half: float) -> None:
     made = change_run(points=points, half=half, kinks=0)
     page = page_of(made, against={"other": other_run(3, points), "same": made}, chapters=BOTH)
@@ -157,6 +158,7 @@ def test_radius_of_noise_on_a_sphere() -> None:
     assert "sigma 0.00902, sphere (radius 0.5)" in expected_change(made).setting
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 def test_runs_without_images_or_labels_name_the_points() -> None:
     made = change_run(images=False, labels=False)
     page = page_of(made)
@@ -181,7 +183,7 @@ def test_hostile_text_is_shown_as_text() -> None:
     )
     made = replace(made, points=pa.Table.from_pylist(rows, schema=POINTS), record=replace(made.record, scores=entries))
     other = another(made, spec=HOSTILE[2], sha256=HOSTILE[0])
-    for names in (HOSTILE, HOSTILE[:2]):
-        page = page_of(made, against=dict.fromkeys(names, other), chapters=BOTH)
+    for names, chapters in ((HOSTILE, BOTH), (HOSTILE[:2], BOTH[1:])):
+        page = page_of(made, against=dict.fromkeys(names, other), chapters=chapters)
         assert_inert(page)
         assert HOSTILE[0] in page.text

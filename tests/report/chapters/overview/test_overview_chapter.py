@@ -38,6 +38,7 @@ def test_of_many_classes_the_ends_are_shown_and_the_gap_is_said() -> None:
     assert broken == sorted(broken, reverse=True)
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 def test_it_stands_before_all_else_and_a_reader_of_screens_hears_the_bars() -> None:
     page = page_of(make_table(class_names=HOSTILE[:10]))
     assert_inert(page)
@@ -56,6 +57,7 @@ def test_a_run_without_flip_probabilities_says_so_or_speaks_of_something_else() 
     assert OverviewChapter().summarize(open_contents(margins)) is None
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 def test_a_command_of_somebody_else_is_shown_and_turns_no_text_round() -> None:
     table = make_table()
     hostile = replace(table, record=replace(table.record, command=("brittle", "score", "\u202egnp.exe", "<script>")))

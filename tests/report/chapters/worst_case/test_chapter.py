@@ -98,6 +98,7 @@ def test_every_section_is_filled(table: Table) -> None:
         assert words in page.text, words
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 def test_a_run_without_margins_has_no_chapter() -> None:
     made = make_table(points=12, scores=("moments", "logit_margin"), sigmas=(0.1,))
     assert WorstCaseChapter().summarize(open_contents(made)) is None
@@ -105,6 +106,7 @@ def test_a_run_without_margins_has_no_chapter() -> None:
     assert "input margin" not in text_of(made)
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 def test_a_run_of_margins_alone_leaves_the_average_case_out(text: str) -> None:
     assert 'id="distribution"' not in text
     assert "p_robust" not in text
@@ -118,19 +120,31 @@ def test_a_run_of_margins_alone_leaves_the_average_case_out(text: str) -> None:
         ({"labels": False}, ("This run holds no label", "as the data carry no labels", "can flip")),
         ({"images": False}, ("The run holds no images, so the points are named", "test/0")),
         ({"scores": ("input_margin",)}, ("This run holds no score beside the input margin",)),
-        ({"points": 1}, ("1 point is too few to set a subset apart",)),
         ({"points": 39}, ("39 points are too few to set a subset apart",)),
         ({"classes": 1}, ("airplane → airplane",)),
         ({"masked": 1}, ("The margins of 1 point of 60 are masked",)),
-        ({"not_found": 60}, ("Every margin is larger than", "another one was not found at any distance", "∞")),
-        ({"masked": 20, "not_found": 40}, ("60 are masked", "∞")),
     ],
 )
+@pytest.mark.usefixtures("nothing_drawn")
 def test_what_a_run_lacks_is_said(recipe: dict[str, Any], words: tuple[str, ...]) -> None:
     page = page_of(make_table(**{"points": 60, "scores": SCORED} | recipe))
     assert_inert(page)
     for part in words:
         assert part in page.text, part
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words"),
+    [
+        ({"points": 1}, ("1 point is too few to set a subset apart",)),
+        ({"not_found": 60}, ("Every margin is larger than", "another one was not found at any distance", "∞")),
+        ({"masked": 20, "not_found": 40}, ("60 are masked", "∞")),
+    ],
+)
+def test_what_is_odd_to_draw_is_drawn(recipe: dict[str, Any], words: tuple[str, ...]) -> None:
+    page = page_of(make_table(**{"points": 60, "scores": SCORED} | recipe))
+    assert_inert(page)
+    assert all(part in page.text for part in words)
 
 
 @pytest.mark.parametrize("recipe", [{"points": 0}, {"broken": 8}])
@@ -169,12 +183,14 @@ def test_norms_that_are_not_known_are_left_out() -> None:
     assert WorstCaseChapter().summarize(open_contents(other)) is None
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 def test_a_run_of_margins_alone_does_not_speak_of_noise(text: str) -> None:
     assert "Noise level" not in text
     noisy = text_of(make_table(points=30, scores=("moments", "input_margin"), sigmas=(0.1,)))
     assert "Noise level" in noisy
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 def test_the_size_asked_for_reaches_the_page(table: Table, tmp_path: Path) -> None:
     written = write_report(table, tmp_path / "report.html", epsilon=0.0123)
     assert "Robust accuracy at Linf 0.0123" in written.read_text(encoding="utf-8")
