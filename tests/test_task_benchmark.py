@@ -26,7 +26,7 @@ from helpers.documents import ROOT
 from brittle.cli import main as brittle_main
 
 FOLDER = ROOT / "benchmarks" / "tasks"
-PIECES = ("task_data", "task_networks", "task_errors")
+PIECES = ("task_data", "task_networks", "task_errors", "task_texts")
 REAL = "BRITTLE_TASK_DATA"
 """Names the folder of the real data."""
 
