@@ -200,7 +200,7 @@ def test_a_real_one_is_scored_as_plain_copies_are(real: Any, capsys: pytest.Capt
         least, most = (float(one) for one in clopper_pearson(flips, 3000, float(SURE)))
         assert low <= most
         assert least <= high
-        assert margin == pytest.approx(float((logits[0] - logits[1]).abs()), abs=1e-6)
+        assert margin == pytest.approx(float((logits[0] - logits[1]).abs()), rel=1e-6, abs=1e-6)
 
 
 def test_padding_and_company_change_no_score(real: Any) -> None:
