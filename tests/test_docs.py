@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.documents import ROOT, blocks, read
+from helpers.text_models import LABELS, TEXTS, Model, Tokenizer, pretend, text_folder
 from PIL import Image
 
 import brittle
@@ -118,12 +119,17 @@ def write_what_the_readme_has() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("number", range(12))
 def test_what_you_have_is_what_you_type(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_what_the_readme_has()
     commands = rows_of_readme()
-    assert len(commands) == 10
+    assert len(commands) == 12
+    if commands[number].startswith("bert"):
+        pretend(monkeypatch, Model(), Tokenizer())
+        text_folder(Path("bert"))
+        rows = "".join(f"{text},{label}\n" for text, label in zip(TEXTS, LABELS, strict=True))
+        Path("reviews.csv").write_text(f"text,label\n{rows}", encoding="utf-8")
     if commands[number].startswith("network.onnx"):
         pytest.importorskip("onnxruntime")
         pytest.importorskip("onnx")

@@ -26,7 +26,7 @@ from helpers.documents import ROOT
 from brittle.cli import main as brittle_main
 
 FOLDER = ROOT / "benchmarks" / "tasks"
-PIECES = ("task_data", "task_networks", "task_errors")
+PIECES = ("task_data", "task_networks", "task_errors", "task_texts")
 REAL = "BRITTLE_TASK_DATA"
 """Names the folder of the real data."""
 
@@ -60,7 +60,7 @@ def recording(values: np.ndarray) -> bytes:
 def made_up(tmp_path: Path) -> Path:
     """Files of these forms with random numbers."""
     random, folder = np.random.default_rng(0), tmp_path / "data"
-    for name in ("scene", "census", "spoken_digits"):
+    for name in ("scene", "census", "spoken_digits", "movie_reviews"):
         (folder / name).mkdir(parents=True)
     names = "".join(f"@attribute {name} numeric\n" for name in ("a", "b", *"uvwxyz"))
     for split in ("train", "test"):
@@ -71,6 +71,8 @@ def made_up(tmp_path: Path) -> Path:
         audio = [{"bytes": sound, "path": "made-up.wav"} for sound in sounds]
         table = pa.table({"audio": audio, "label": [row % 10 for row in range(20)]})
         pq.write_table(table, folder / "spoken_digits" / f"{split}.parquet")
+        reviews = {"text": ["a fine film", "a bad one"] * 10, "label": [1, 0] * 10}
+        pq.write_table(pa.table(reviews), folder / "movie_reviews" / f"{split}.parquet")
     people = "\n".join(f"{20 + row % 50},{('no', 'yes')[row % 2]},{row % 3 % 2}" for row in range(1200))
     (folder / "census" / "census.csv").write_text(f"age,job,label\n{people}\n")
     return folder
@@ -104,10 +106,29 @@ def test_noise_is_what_it_says(tasks: Any) -> None:
     assert abs(float(moved.square().mean()) / 0.125 - 1) < 5 * math.sqrt(2 / 40_000)
 
 
-@pytest.mark.parametrize("task", ["scene", "diabetes", "census", "sound"])
+def test_noise_on_tokens_is_what_it_says(tasks: Any) -> None:
+    """Of 40,000 tokens a fifth is dropped, noise has the power of the text's own words, and marks stay; 5 standard
+    errors each, the seed is fixed."""
+    generator = torch.Generator().manual_seed(0)
+    text = torch.cat((torch.full((1, 2), 9.0), torch.tensor([[3.0, 4.0], [5.0, 0.0]]), torch.full((1, 2), 7.0)))
+    dropped = tasks.inner(tasks.dropped(torch.zeros(1, 2)))(text, 20_000, generator)
+    share = (dropped[:, 1:-1] == 0).all(2).double().mean()
+    assert abs(float(share) - 0.2) < 5 * math.sqrt(0.16 / 40_000)
+    moved = tasks.inner(tasks.relative(0.5))(text, 20_000, generator)
+    power = float((moved - text)[:, 1:-1].square().mean())
+    assert abs(power / (0.25 * 12.5) - 1) < 5 * math.sqrt(2 / 80_000)
+    for copies in (dropped, moved):
+        assert (copies[:, 0] == 9).all()
+        assert (copies[:, -1] == 7).all()
+
+
+@pytest.mark.parametrize("task", ["scene", "diabetes", "census", "sound", "texts"])
 def test_models_are_saved_and_the_printed_commands_run(
     tasks: Any, task: str, made_up: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:
+    if task == "texts":
+        pytest.importorskip("transformers")
+        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     out = tmp_path / "out"
     small = ["--reference", "40", "--points", "3", "--replicates", "1"]
     monkeypatch.setattr(sys, "argv", ["tasks", "--data", str(made_up), "--out", str(out), "--only", task, *small])

@@ -1,9 +1,10 @@
-"""Several labels, regression, tables and sound: networks trained on real data, and how far estimators are off on them.
+"""Several labels, regression, tables, sound and texts: networks trained on real data, and how far estimators are off.
 
-    python benchmarks/tasks --data FOLDER --out FOLDER [--only scene diabetes census sound] [--reference 20000]
+    python benchmarks/tasks --data FOLDER --out FOLDER [--only scene diabetes census sound texts] [--reference 20000]
 
 FOLDER of the data holds `scene` (ARFF files of Mulan), `census` (`census.csv`, UCI Adult) and `spoken_digits` (Parquet,
-the Free Spoken Digit Dataset); `diabetes` comes with scikit-learn. Networks are trained with seed 0 and saved with
+the Free Spoken Digit Dataset), `movie_reviews` (Parquet with `text` and `label`; needs transformers); `diabetes` comes
+with scikit-learn. Networks are trained with seed 0 and saved with
 their test points, and for each setting the `brittle` command that scores them is printed. Then 50 test points are
 scored with 200 draws and 8 seeds, and compared with plain counting over draws of its own: the root mean square error as
 a share of that of counting as many copies, mean passes, and 99% intervals that miss. `--only-train` stops before.
@@ -35,15 +36,17 @@ from task_networks import (
     train,
     trees,
 )  # fmt: skip
+from task_texts import alone, for_texts, reviews, save_texts, share_right
 from torch import Tensor, nn
 
 import brittle
-from brittle.data import open_points
-from brittle.noise import Decibels, Gaussian, Noise, PerFeature, Swap, Transform
+from brittle.data import open_points, text_points
+from brittle.noise import Decibels, Gaussian, Noise, PerFeature, Relative, Swap, TokenDropout, Transform
 from brittle.scores import Moments, MonteCarlo, Score, Shrinkage
 
 DRAWS, REPLICATES, POINTS = 200, 8, 50
-SIGMA, TOLERANCE, SHARE = 0.1, 0.25, 0.1
+SIGMA, TOLERANCE, SHARE, DROPPED = 0.1, 0.25, 0.1, 0.2
+ROUNDS = 4
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,9 @@ def scores(noise: Noise | Transform) -> dict[str, Score]:
         "monte_carlo": MonteCarlo(noise=noise, draws=DRAWS),
         "shrinkage": Shrinkage(noise=noise, draws=DRAWS),
     }
-    return found if isinstance(noise, Transform | Swap) else found | {"moments": Moments(noise=noise, draws=DRAWS)}
+    if isinstance(noise, Transform | Swap | TokenDropout):
+        return found
+    return found | {"moments": Moments(noise=noise, draws=DRAWS)}
 
 
 def normal(scale: float | Tensor) -> Draw:
@@ -214,8 +219,68 @@ def sound_settings(given: Given) -> Iterator[Setting]:
         yield Setting(f"sound, decibels:{level}", network, classifier, x, white(level), same_class, noise)
 
 
+def inner(move: Draw) -> Draw:
+    """Noise on the tokens between the marks of the beginning and the end of a text."""
+
+    def draw(point: Tensor, count: int, generator: torch.Generator) -> Tensor:
+        first, last = (mark.expand(count, 1, -1) for mark in (point[:1], point[-1:]))
+        return torch.cat((first, move(point[1:-1], count, generator), last), dim=1)
+
+    return draw
+
+
+def dropped(rows: Tensor) -> Draw:
+    """Every token with probability `DROPPED` replaced by a random one of `rows`, `[R, E]`."""
+
+    def draw(point: Tensor, count: int, generator: torch.Generator) -> Tensor:
+        chosen = torch.rand(count, len(point), generator=generator) < DROPPED
+        return torch.where(chosen[:, :, None], rows[torch.randint(len(rows), chosen.shape, generator=generator)], point)
+
+    return draw
+
+
+def relative(level: float) -> Draw:
+    """Normal noise of so many root mean squares of the point."""
+    return lambda point, count, generator: normal(level * float(point.double().square().mean().sqrt()))(
+        point, count, generator
+    )
+
+
+def texts_settings(given: Given) -> Iterator[Setting]:
+    """Sentences from film reviews."""
+    data = reviews(given.data)
+    network, tokenizer = for_texts(data, rounds=ROUNDS)
+    path = save_texts(network, tokenizer, data, given.out / "bert")
+    print(f"film reviews: {share_right(network, tokenizer, data):.1%} right")
+    texts = data.test_texts[: given.points]
+    points = text_points(texts, data.test_labels[: given.points], tokenizer=tokenizer, model=network)
+    vocabulary = network.get_input_embeddings().weight.detach()
+    share = f"{DROPPED:g}"
+    noises = (
+        ("relative:0.5", Relative(0.5), relative(0.5)),
+        ("relative:1.5", Relative(1.5), relative(1.5)),
+        (f"token-dropout:{share}", TokenDropout(DROPPED), dropped(torch.zeros_like(vocabulary[:1]))),
+        (f"token-replacement:{share}", TokenDropout(DROPPED, vocabulary), dropped(vocabulary)),
+    )
+    alone_each = [alone(network, tokenizer, text) for text in texts]
+    for kind, noise, move in noises:
+        run = given.out / f"run-bert-{kind.replace(':', '-')}"
+        print(f"brittle score {given.out / 'bert'} {path} --noise {kind} --out {run}")
+        yield Setting(
+            f"film reviews, {kind}",
+            lambda rows: network(inputs_embeds=rows).logits,
+            brittle.Classifier(network, bounds=points.bounds, perturb="inputs_embeds"),
+            alone_each,
+            inner(move),
+            same_class,
+            scores(noise),
+            points,
+        )
+
+
 TASKS: dict[str, Callable[[Given], Iterator[Setting]]] = {
     "scene": scene_settings, "diabetes": diabetes_settings, "census": census_settings, "sound": sound_settings,
+    "texts": texts_settings,
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from scipy import stats
 from torch import Tensor
 
 import brittle
+from brittle.data import Points
 from brittle.scores import Score
 
 CONFIDENCE = 0.99
@@ -32,19 +34,21 @@ class Setting:
         name: of the task.
         outputs: what the model returns for rows of inputs.
         classifier: the same for the package.
-        points: inputs, `[N, ...]`.
+        points: inputs, `[N, ...]`, or one for each point where they differ in length.
         draw: noisy copies.
         kept: the decision.
         scores: estimators, by names.
+        scored: the points for the package, where they are more than their inputs; else None.
     """
 
     name: str
     outputs: Callable[[Tensor], Tensor]
     classifier: brittle.Classifier
-    points: Tensor
+    points: Tensor | Sequence[Tensor]
     draw: Draw
     kept: Kept
     scores: dict[str, Score]
+    scored: Points | None = None
 
 
 @dataclass(frozen=True)
@@ -89,9 +93,10 @@ def reference(setting: Setting, draws: int) -> Tensor:
 def errors(setting: Setting, truth: Tensor, draws: int, replicates: int) -> list[Errors]:
     """Every estimator with so many seeds; `draws` are those of the reference."""
     rows: dict[str, list[np.ndarray]] = {name: [] for name in setting.scores}
+    points: Any = setting.points if setting.scored is None else setting.scored
     for seed in range(replicates):
         found = brittle.score(
-            setting.classifier, setting.points, list(setting.scores.values()), seed=seed, confidence=CONFIDENCE,
+            setting.classifier, points, list(setting.scores.values()), seed=seed, confidence=CONFIDENCE,
             progress=False, skip_doctor=True,
         )  # fmt: skip
         for name, score in setting.scores.items():

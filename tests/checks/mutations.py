@@ -109,8 +109,8 @@ MUTATIONS = (
         "data/test_beside.py::test_a_search_without_gradients_moves_what_varies_alone",
     ),
     mutation(
-        "marks of the beginning and the end of a text do not vary", "data/texts.py",
-        "given[MASK] * (1 - special)", "given[MASK]",
+        "marks of the beginning and the end of a text do not vary", "model/texts.py",
+        "found[MASK] * (1 - special)", "found[MASK]",
         "data/test_texts.py::test_the_words_vary_and_their_marks_do_not",
     ),
     mutation(
@@ -400,6 +400,17 @@ MUTATIONS = (
         "one writer at a time", "store/files/lock.py",
         "        if not lock_descriptor(self._file, blocking=False):\n", "        if False:\n",
         "store/files/test_lock.py::test_a_second_process_is_refused",
+    ),
+    mutation(
+        "embeddings are read as tokens are", "model/texts.py",
+        "                if not apart <= AGREES * max(1.0, float(alone.abs().max())):\n", "                if False:\n",
+        "model/test_texts.py::test_a_model_that_does_not_is_refused",
+    ),
+    mutation(
+        "another tokenizer is another run", "store/record.py",
+        "    tokenizer_sha256: str | None = field(default=None, metadata=SAME)\n",
+        "    tokenizer_sha256: str | None = field(default=None, metadata=OTHER)\n",
+        "cli/test_text_commands.py::test_the_record_says_what_was_read",
     ),
     mutation(
         "names in the manifest stay in the folder", "store/manifest.py",

@@ -34,7 +34,7 @@ def test_a_record_comes_back_as_it_was_written(saved: Path) -> None:
     assert read_record(saved / "run.json") == make_table(points=3).record
 
 
-LAYOUTS = {5: "9bdb4b6756518f40", 6: "bd56cc33daa1f526"}
+LAYOUTS = {5: "9bdb4b6756518f40", 6: "bd56cc33daa1f526", 7: "6850289ce48daa42"}
 """A digest of all that a run folder of a format holds."""
 
 
@@ -46,7 +46,7 @@ def test_another_layout_has_another_number() -> None:
     assert LAYOUTS.get(FORMAT) == hashlib.sha256("\n".join(names + columns).encode()).hexdigest()[:16]
 
 
-@pytest.mark.parametrize("found", [1, 2, 3, 4, FORMAT + 1, "5", None])
+@pytest.mark.parametrize("found", [1, 2, 3, 4, FORMAT - 1, FORMAT + 1, "5", None])
 @pytest.mark.parametrize("name", ["run.json", "manifest.json"])
 def test_a_run_of_another_format_is_refused_by_name(name: str, found: Any, saved: Path) -> None:
     changed(saved, name, format=found)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from brittle.cli.advice import check_order
 from brittle.cli.common import Flag, show, whole_rows
+from brittle.cli.opening import Opening
 from brittle.cli.options import BatchSize, DataOptions, ModelOptions
 from brittle.cli.score_options import Choice, ScoreOptions
 from brittle.errors import BrittleError, UsageError
@@ -61,13 +62,11 @@ def doctor(
     choice = scoring.choose(declared)
     rows = whole_rows(batch_size)
     check_order(model, data)
-    points, data_read = _opened(
-        "data",
-        lambda: reading.open(data, declared.bounds, declared.decides.targets),
-        lambda it: f"{len(it):,} points in {data}",
-    )
+    opening = Opening(model, data, declared, reading)
+    choice.check_texts(opening.reads_texts)
+    points, data_read = _opened("data", lambda: opening.points, lambda it: f"{len(it):,} points in {data}")
     classifier, model_read = _opened(
-        "model", lambda: _classifier(declared, choice, model), lambda it: f"{model} is read, its weights are finite"
+        "model", lambda: _classifier(opening, choice), lambda it: f"{model} is read, its weights are finite"
     )
     if points is None or classifier is None:
         _print([data_read, model_read])
@@ -76,15 +75,15 @@ def doctor(
         points = in_classes(points, classifier.class_names, classifier.class_values)
     batch = next(iter(points.batches(GUARD_ROWS)))
     own = rows or default_rows(batch.inputs, classifier.device)
-    subject = Subject(classifier, batch, points.labels, choice.scores(points), scoring.seed, own, points)
+    subject = Subject(classifier, batch, points.labels, choice.scores(points, opening.texts), scoring.seed, own, points)
     show(f"brittle doctor: {model} on {data}, for {', '.join(dict.fromkeys(score.name for score in subject.scores))}")
     with classifier.evaluating():
         return _examine(subject, expected_accuracy, planted)
 
 
-def _classifier(declared: ModelOptions, choice: Choice, model: str) -> Classifier:
+def _classifier(opening: Opening, choice: Choice) -> Classifier:
     """The model, which must be the one that a pseudo-margin was learned from."""
-    classifier = declared.classifier(model)
+    classifier = opening.classifier
     choice.check_model(classifier)
     return classifier
 

@@ -12,16 +12,20 @@ import torch
 
 from brittle.errors import ParameterError, UsageError
 from brittle.model.loading.named_code import find_named
-from brittle.noise import Corruption, Decibels, Noise, PerFeature, Relative, Swap, Transform
+from brittle.noise import Corruption, Decibels, Noise, PerFeature, Relative, Swap, TokenDropout, Transform
 from brittle.noise.corruption import KINDS
 from brittle.scores.outside import FAMILIES_GROUP
 
 if TYPE_CHECKING:
     from brittle.data import Points
+    from brittle.model.texts import TextForm
 
 DECIBELS, SWAP, PER_FEATURE, RELATIVE = "decibels", "swap", "per_feature", "relative"
 
-LEVELED = {**dict.fromkeys(KINDS, 1.0), "rotation": 15, DECIBELS: 20, SWAP: 0.1}
+TOKENS = ("token_dropout", "token_mask", "token_replacement")
+"""Families for the tokens of texts, which become zeros, the mask token, or a random token."""
+
+LEVELED = {**dict.fromkeys(KINDS, 1.0), "rotation": 15, DECIBELS: 20, SWAP: 0.1, **dict.fromkeys(TOKENS, 0.2)}
 """Families with levels of their own behind a colon, each with an example."""
 
 COLUMNS = (PER_FEATURE, SWAP)
@@ -35,7 +39,7 @@ def plain_name(text: str) -> str:
 
 def has_level(text: str) -> bool:
     """Whether the noise has its level in the text, or none, so that no `--sigma` belongs to it."""
-    return plain_name(text) in LEVELED or _function(text) is not None
+    return plain_name(text) in LEVELED or _is_relative(text) or _function(text) is not None
 
 
 def check_noise(text: str, sigmas: Sequence[float], categories: Collection[str]) -> None:
@@ -55,7 +59,7 @@ def check_noise(text: str, sigmas: Sequence[float], categories: Collection[str])
         )
     if sigmas and has_level(text):
         raise UsageError("noise_level", f"--noise {text:.60} says how strong it is by itself; leave out --sigma")
-    if not sigmas and name in (PER_FEATURE, RELATIVE):
+    if not sigmas and not has_level(text) and name in (PER_FEATURE, RELATIVE):
         of = "standard deviations of each feature" if name == PER_FEATURE else "root mean squares of each point"
         raise UsageError("noise_level", f"--noise {text:.60} needs --sigma, such as --sigma 0.1, in {of}")
 
@@ -66,6 +70,7 @@ def noises(
     bounds: tuple[float, float],
     categories: Collection[str] = (),
     points: Points | None = None,
+    texts: TextForm | None = None,
 ) -> str | list[Noise]:
     """What `--noise` stands for: ready noises, or the name of a family that standard deviations describe.
 
@@ -75,6 +80,7 @@ def noises(
         bounds: of the values of an input.
         categories: what `--categories` names.
         points: the data; None before they are opened, where noise that learns from them is only checked.
+        texts: how texts become points, for noise on tokens; None before the model is opened.
 
     Raises:
         UsageError: it cannot be read.
@@ -91,7 +97,9 @@ def noises(
     if name == SWAP:
         return [_swap(level, categories, points) for level in _levels(text)]
     if name == RELATIVE:
-        return [Relative(sigma) for sigma in dict.fromkeys(sigmas)]
+        return [Relative(sigma) for sigma in (_levels(text) if _is_relative(text) else dict.fromkeys(sigmas))]
+    if name in TOKENS:
+        return [TokenDropout(level, _instead(name, texts)) for level in _levels(text)]
     if name == PER_FEATURE:
         return _per_feature(dict.fromkeys(sigmas), categories, points)
     return text
@@ -99,6 +107,18 @@ def noises(
 
 def _swap(share: float, categories: Collection[str], points: Points | None) -> Swap:
     return Swap(share, torch.zeros(1, 1)) if points is None else Swap.of(points, share, categories or None)
+
+
+def _instead(name: str, texts: TextForm | None) -> torch.Tensor | None:
+    """What stands for a token that is taken away: nothing, the mask token, or any token."""
+    if texts is None or name == "token_dropout":
+        return None
+    return texts.mask_vector if name == "token_mask" else texts.vocabulary
+
+
+def _is_relative(text: str) -> bool:
+    """Whether relative noise says its level itself."""
+    return ":" in text and plain_name(text) == RELATIVE
 
 
 def _per_feature(sigmas: Collection[float], categories: Collection[str], points: Points | None) -> list[Noise]:
@@ -122,7 +142,7 @@ def _levels(text: str) -> list[float]:
 
 def _example(text: str) -> str:
     """A family with a level of its own, and such a level."""
-    return f"{text.partition(':')[0]}:{LEVELED[plain_name(text)]:g}"
+    return f"{text.partition(':')[0]}:{LEVELED.get(plain_name(text), 0.5):g}"
 
 
 def _check_family(text: str) -> None:
@@ -133,11 +153,12 @@ def _check_family(text: str) -> None:
     """
     name, _, level = text.partition(":")
     if re.fullmatch(r"[\d.,]+", level):
-        near = get_close_matches(plain_name(text), LEVELED, n=1, cutoff=0.5)
+        there = (*LEVELED, RELATIVE)
+        near = get_close_matches(plain_name(text), there, n=1, cutoff=0.5)
         hint = f"did you mean {near[0].replace('_', '-')}:{level}? " if near else ""
         raise UsageError(
             "noise_level",
-            f"no noise with a level of its own is called {name!r:.60}; {hint}there are {', '.join(LEVELED)}",
+            f"no noise with a level of its own is called {name!r:.60}; {hint}there are {', '.join(there)}",
         )
 
 
@@ -148,7 +169,7 @@ def _function(text: str) -> Transform | None:
         UsageError: it is a number behind the colon of a family that there is not.
         ParameterError: the function takes one argument.
     """
-    if ":" not in text or plain_name(text) in LEVELED:
+    if ":" not in text or plain_name(text) in LEVELED or _is_relative(text):
         return None
     _check_family(text)
     found = find_named(text, FAMILIES_GROUP)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from brittle.model.classifier import Classifier
     from brittle.model.loading.declared import Declared
     from brittle.model.loading.load import LoadedModel
+    from brittle.model.texts import TextForm
     from brittle.run.workers import Workers
 
 EXPORT = (
@@ -47,6 +48,10 @@ class NetworkOptions:
     weights: Path | None = None
     device: str | None = None
 
+    def loaded(self, model: str) -> LoadedModel:
+        """What MODEL names, with nothing declared of it yet."""
+        return _load(model, self.weights)
+
     def load(
         self,
         model: str,
@@ -57,12 +62,16 @@ class NetworkOptions:
         outputs: str,
         head: str | None,
         decision: str | None = None,
+        loaded: LoadedModel | None = None,
     ) -> Classifier:
-        """The network that MODEL names, with the preprocessing that is known of it."""
+        """The network that MODEL names, with the preprocessing known of it; `loaded` where it is open already."""
         from brittle.model.classifier import Classifier
+        from brittle.model.texts import EMBEDDINGS
 
-        loaded = _load(model, self.weights)
+        loaded = loaded or self.loaded(model)
         source = loaded.provenance
+        texts = None if loaded.declared is None else loaded.declared.texts
+        bounds = bounds if texts is None else texts.bounds
         if loaded.declared is not None:
             mean, std = _preprocessing(model, loaded.declared, bounds, mean, std)
         classifier = Classifier(
@@ -75,6 +84,7 @@ class NetworkOptions:
             source=source,
             head=head,
             decision=decision,
+            perturb=None if texts is None else EMBEDDINGS,
         )
         if loaded.declared is not None:
             classifier.class_names = loaded.declared.class_names
@@ -103,10 +113,10 @@ class ModelOptions(NetworkOptions):
     head: str | None = None
     decision: str = "class"
 
-    def classifier(self, model: str) -> Classifier:
-        """The network that MODEL names, as it was declared."""
+    def classifier(self, model: str, loaded: LoadedModel | None = None) -> Classifier:
+        """The network that MODEL names, as it was declared; `loaded` where it is open already."""
         declared = {"outputs": self.outputs, "head": self.head, "decision": self.decision}
-        return self.load(model, self.bounds, self.mean or None, self.std or None, **declared)
+        return self.load(model, self.bounds, self.mean or None, self.std or None, **declared, loaded=loaded)
 
     @property
     def decides(self) -> Decision:
@@ -136,10 +146,12 @@ class ReadOptions:
         class_names: File with the names of the model's classes, one a line in the order of its outputs; labels of data
             that name their classes are mapped into them.
         format: What DATA are: npz, array (.npy), table, parquet, datasets (save_to_disk), webdataset
-            (.tar), idx, folder, images, or FILE.py:NAME; found out by default.
+            (.tar), idx, folder, images, texts, or FILE.py:NAME; found out by default.
         label_column: Column of a table that holds the labels, by its name or its place (0 is the first, -1 the last);
             by default the one that is called label, target, class or y. Several, with commas between them, where
             several labels may hold or numbers are predicted.
+        text_column: Column of a table that holds the texts, by its name or its place, for a model that reads texts; by
+            default the only one of text beside labels and ids.
         labels: A .npy file with the class index of each point, for a .npy file or a folder of images without classes.
         header: Whether the first row of a .csv or .tsv file names its columns; found out by default.
     """
@@ -150,6 +162,7 @@ class ReadOptions:
     exif: Literal["ignore", "apply"] = "ignore"
     format: str | None = None
     label_column: str | None = None
+    text_column: str | None = None
     header: Literal["yes", "no"] | None = None
     labels: Path | None = None
     resize: Annotated[tuple[int, ...], Many] = ()
@@ -164,8 +177,10 @@ class ReadOptions:
         limit: int | None,
         ids: Sequence[str] | None = None,
         targets: bool = False,
+        texts: TextForm | None = None,
     ) -> Points:
-        """The first `limit` points of DATA, or those with these ids; with `targets` their labels are no classes."""
+        """The first `limit` points of DATA, or those with these ids; with `targets` their labels are no classes, and
+        `texts` says how texts become points."""
         from brittle.data import open_points
         from brittle.data.class_names import read_class_names
 
@@ -187,6 +202,8 @@ class ReadOptions:
             class_names=None if self.class_names is None else read_class_names(self.class_names),
             header=None if self.header is None else self.header == "yes",
             targets=targets,
+            text_column=self.text_column,
+            texts=texts,
         )
 
 
@@ -203,8 +220,10 @@ class DataOptions(ReadOptions):
     points: int | None = None
     ids: Path | None = None
 
-    def open(self, data: Path, bounds: tuple[float, float], targets: bool = False) -> Points:
-        """The points of DATA; with `targets` their labels are several or numbers.
+    def open(
+        self, data: Path, bounds: tuple[float, float], targets: bool = False, texts: TextForm | None = None
+    ) -> Points:
+        """The points of DATA; with `targets` their labels are several or numbers; `texts` says how texts become points.
 
         Raises:
             UsageError: both a number of points and ids are given.
@@ -217,7 +236,7 @@ class DataOptions(ReadOptions):
                 "points_and_ids", "--points takes the first points and --ids those that FILE names; give one of them"
             )
         ids = None if self.ids is None else read_ids(self.ids)
-        return self.read(data, bounds, self.points, ids, targets)
+        return self.read(data, bounds, self.points, ids, targets, texts)
 
 
 @Parameter(name="*")

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from brittle.cli.advice import check_order
 from brittle.cli.common import ROW_FAILURES, say, show, whole_rows
+from brittle.cli.opening import Opening
 from brittle.cli.options import DataOptions, ModelOptions, RunOptions, WorkerOptions
 from brittle.cli.score_options import ScoreOptions
 from brittle.errors import listed, printable
 
 if TYPE_CHECKING:
+    from brittle.data import Points
     from brittle.run.job import Job
     from brittle.store.record import RunRecord
 
@@ -36,12 +38,12 @@ def score(
     ----------
     model
         A torch.export archive (.pt2), or package.module:factory or ./file.py:factory, a function without arguments
-        that returns the network or a scikit-learn classifier; an ONNX file (.onnx), a folder of a Hugging Face image
-        classifier, timm:NAME with --weights, or a scikit-learn classifier saved by skops (.skops).
+        that returns the network or a scikit-learn classifier; an ONNX file (.onnx), a folder of a Hugging Face
+        classifier of images or texts, timm:NAME with --weights, or a scikit-learn classifier saved by skops (.skops).
     data
-        An .npz file with x (or images) and y (or labels), a .npy file, a .csv, .tsv or Parquet table of features, a
-        folder of images by class or without classes, a Parquet file or folder of images as Hugging Face writes them,
-        WebDataset shards (.tar), or a folder of MNIST-style IDX files.
+        An .npz file with x (or images) and y (or labels), a .npy file, a .csv, .tsv or Parquet table of features or of
+        texts, a folder of images by class or without classes, a Parquet file or folder of images as Hugging Face
+        writes them, WebDataset shards (.tar), or a folder of MNIST-style IDX files.
     out
         Folder for the run; it must not hold one yet, unless it is resumed.
     """
@@ -108,18 +110,30 @@ def _open_job(
     if out is not None:
         running.check_folder(out)
         _say_others(out, running)
+    opening = Opening(model, data, declared, reading)
+    choice.check_texts(opening.reads_texts)
     if choice.default_noise:
         low, high = declared.bounds
         say(running.quiet, f"sigma {choice.spread:g}, a tenth of the value range [{low:g}, {high:g}]")
     rows = whole_rows(running.batch_size)
     check_order(model, data)
-    points = reading.open(data, declared.bounds, declared.decides.targets)
-    if points.provenance.get("label_column") is not None:
-        say(running.quiet, f"labels are the column {points.provenance['label_column']!r:.60} of {data}")
-    scores = choice.scores(points)
-    classifier = declared.classifier(model)
+    points = opening.points
+    _say_columns(points, data, running)
+    scores = choice.scores(points, opening.texts)
+    classifier = opening.classifier
     choice.check_model(classifier)
     return make_job(classifier, points, scores, scoring.seed, rows, running.confidence)
+
+
+def _say_columns(points: Points, data: Path, running: RunOptions) -> None:
+    """Say which columns of a table hold the labels and the texts, and that texts were cut."""
+    known = points.provenance
+    for what in ("text", "label"):
+        if known.get(f"{what}_column") is not None:
+            say(running.quiet, f"{what}s are the column {known[f'{what}_column']!r:.60} of {data}")
+    if known.get("cut_texts"):
+        most = known.get("text_length")
+        say(running.quiet, f"{known['cut_texts']:,} texts are longer than {most:,} tokens; their ends are cut off")
 
 
 def _say_others(out: Path, running: RunOptions) -> None:

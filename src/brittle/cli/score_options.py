@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_ty
 from cyclopts import Parameter
 
 from brittle.cli.common import Flag, Many
-from brittle.cli.noise_options import COLUMNS, check_noise, has_level, noises, plain_name
+from brittle.cli.noise_options import COLUMNS, TOKENS, check_noise, has_level, noises, plain_name
 from brittle.cli.options import ModelOptions
 from brittle.errors import UsageError
 from brittle.estimate import MOST_DRAWS
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from brittle.data import Points
     from brittle.detector.pseudo_margin import PseudoMargin
     from brittle.model.classifier import Classifier
+    from brittle.model.texts import TextForm
 
 OF_FIELDS = by_name(CATALOGUE.items())
 """The options that are fields of scores: by name, for each the scores that take it."""
@@ -71,8 +72,9 @@ class ScoreOptions:
         radius: Lengths of noise on the sphere, in pixel units, instead of --sigma and --noise.
         noise: Noise family: gaussian, uniform, laplace, sphere or ball; relative or per-feature, whose --sigma is in
             root mean squares of the point or in standard deviations of each feature; with a level of its own
-            decibels:20, swap:0.1, rotation:15, shift:2, brightness:0.2, contrast:0.5 or another corruption, several
-            levels with commas; or FILE.py:CLASS, or FILE.py:FUNCTION, any function (x, generator) of an input.
+            relative:0.5, decibels:20, swap:0.1, rotation:15, shift:2, brightness:0.2, contrast:0.5 or another
+            corruption, and for texts token-dropout:0.2, token-mask:0.2 or token-replacement:0.2, several levels with
+            commas; or FILE.py:CLASS, or FILE.py:FUNCTION, any function (x, generator) of an input.
         categories: Columns that --noise per-feature leaves alone (by default those of few whole numbers), or that alone
             --noise swap changes.
         seed: Seed of the noise.
@@ -125,11 +127,15 @@ class ScoreOptions:
         return choice
 
     def named(
-        self, sigmas: Sequence[float], bounds: tuple[float, float] = (0.0, 1.0), points: Points | None = None
+        self,
+        sigmas: Sequence[float],
+        bounds: tuple[float, float] = (0.0, 1.0),
+        points: Points | None = None,
+        texts: TextForm | None = None,
     ) -> list[Score]:
         """The scores that the names stand for, at these standard deviations, where noise has none of its own."""
         given = {name: getattr(self, name) for name in OF_FIELDS}
-        family = noises(self._family(), sigmas, bounds, self.categories, points)
+        family = noises(self._family(), sigmas, bounds, self.categories, points, texts)
         chosen = choose(self.scores, sigmas, family, given, self.settings)
         if self.most_draws is not None and self.until is None and self.precision is None:
             raise UsageError("unused_option", "--most-draws is for --until decided and --precision; give one of them")
@@ -171,19 +177,40 @@ class Choice:
         """Whether there is a score under noise."""
         return any(isinstance(score, NoiseScore) for score in self.named)
 
-    def scores(self, points: Points | None = None) -> list[Score]:
-        """All scores, for points like these."""
-        named = self.named if points is None else self._named_for(points)
+    def scores(self, points: Points | None = None, texts: TextForm | None = None) -> list[Score]:
+        """All scores, for points like these, which `texts` made of texts where they are some."""
+        named = self.named if points is None else self._named_for(points, texts)
         return [*named, *([] if self.learned is None else [self.learned.score])]
 
-    def _named_for(self, points: Points) -> Sequence[Score]:
+    def _named_for(self, points: Points, texts: TextForm | None) -> Sequence[Score]:
         """The scores with a name, once more where their noise depends on the data."""
         options = self.options
         if options.radius:
             return options.named(_sigmas_of(options.radius, points), self.bounds)
         if plain_name(options.noise) in COLUMNS and self.noisy:
             return options.named(options.sigma, self.bounds, points)
+        if plain_name(options.noise) in TOKENS and self.noisy:
+            return options.named(options.sigma, self.bounds, texts=texts)
         return self.named
+
+    def check_texts(self, reads_texts: bool) -> None:
+        """Raise where the noise is not for such a model.
+
+        Raises:
+            UsageError: noise on tokens is for a model that reads texts; or nobody says what noise such a model gets.
+        """
+        name, noise = plain_name(self.options.noise), self.options.noise
+        if not self.noisy:
+            return
+        if name in TOKENS and not reads_texts:
+            raise UsageError("noise_level", f"--noise {noise:.60} is for models that read texts, and this one does not")
+        if reads_texts and (name in COLUMNS or self.default_noise):
+            what = "of a size that is given" if self.default_noise else "on their embeddings or tokens"
+            raise UsageError(
+                "noise_level",
+                f"the model reads texts, which need noise {what}: --noise relative:0.5 (half the root mean square of a "
+                f"text's embeddings) or --noise token-dropout:0.2 (a fifth of the tokens)",
+            )
 
     def check_model(self, classifier: Classifier) -> None:
         """Raise where the pseudo-margin was learned from another model.

@@ -48,8 +48,22 @@ def read_csv(path: Path, options: ReadingOptions) -> ListedPoints:
     named = _is_header(first[1], options, where)
     names = [cell.strip() for cell in first[1]] if named else None
     roles = find_roles(names, len(first[1]), options, where)
-    cells = _cells(lines if named else _with_first(first, lines), roles, len(first[1]), where)
+    cells = row_cells(lines if named else _with_first(first, lines), roles, len(first[1]), where)
     return table_points(cells, roles, where, options, {"format": "table", "path": where, "sha256": file_digest(path)})
+
+
+def csv_rows(path: Path, options: ReadingOptions, where: str) -> tuple[list[str] | None, list[Line]]:
+    """The names of the columns, or None, and all rows after them.
+
+    Raises:
+        DataError: the file is no such table.
+        ParameterError: it cannot be told whether the first row names the columns.
+    """
+    if options.split is not None:
+        raise DataError("split_missing", f"{where} is one table and has no splits; leave out --split (split=)")
+    rows = list(_lines(path, where))
+    named = bool(rows) and _is_header(rows[0][1], options, where)
+    return ([cell.strip() for cell in rows[0][1]], rows[1:]) if named else (None, rows)
 
 
 def _lines(path: Path, where: str) -> Iterator[Line]:
@@ -76,11 +90,12 @@ def _is_header(row: Sequence[str], options: ReadingOptions, where: str) -> bool:
     if options.header is not None:
         return options.header
     names = [cell.strip() for cell in row]
-    if options.label_column in names and not _is_number(options.label_column or ""):
+    asked = (options.label_column, options.text_column)
+    if any(name in names and not is_number(name) for name in asked if name is not None):
         return True
     if any(name.lower() in LABEL_NAMES for name in names):
         return True
-    numbers = [name for name in names if _is_number(name)]
+    numbers = [name for name in names if is_number(name)]
     if len(numbers) > 1 and numbers == [str(place) for place in range(len(numbers))]:
         raise ParameterError(
             "header",
@@ -90,7 +105,8 @@ def _is_header(row: Sequence[str], options: ReadingOptions, where: str) -> bool:
     return not numbers
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Whether a cell holds a number, or a word for a missing one."""
     try:
         float(cell)
     except ValueError:
@@ -98,8 +114,8 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _cells(lines: Iterator[Line], roles: Roles, width: int, where: str) -> Cells:
-    """What the rows hold; only features are numbers yet."""
+def row_cells(lines: Iterator[Line], roles: Roles, width: int, where: str) -> Cells:
+    """What the rows hold, all of which must have `width` cells; only features and targets are numbers yet."""
     numbers, ends = array("d"), array("q")
     labels: list[str] = []
     ids: list[str] = []
@@ -119,7 +135,7 @@ def _cells(lines: Iterator[Line], roles: Roles, width: int, where: str) -> Cells
             labels.append(cells[roles.label])
         if roles.id is not None:
             ids.append(cells[roles.id].strip())
-    features = np.array(numbers).reshape(-1, len(roles.numbers))
+    features = np.array(numbers).reshape(len(ends), len(roles.numbers))
     return Cells(features, None if roles.label is None else labels, None if roles.id is None else ids, place)
 
 

@@ -50,13 +50,13 @@ def read_features(path: Path, options: ReadingOptions) -> ListedPoints:
         raise ParameterError("header", f"{path_text(path)} names its columns itself; leave out --header (header=)")
     files, split = split_files(path, options.split)
     where = path_text(path)
-    schema = _common_schema(files)
+    schema = parquet_schema(files)
     class_names = class_names_of(schema, where)
     asked = options.label_column
     if asked is None and len(class_names) == 1 and not any(name.lower() in LABEL_NAMES for name in schema.names):
         (asked,) = class_names
     roles = find_roles(schema.names, len(schema.names), replace(options, label_column=asked), where)
-    cells = _cells(files, schema, roles, where)
+    cells = parquet_cells(files, schema, roles, where)
     digest = file_digest(path) if path.is_file() else files_digest(path, files)
     named = [path_text(one.name) for one in files]
     provenance = {"format": "table", "path": where, "split": split, "sha256": digest, "files": named}
@@ -65,8 +65,12 @@ def read_features(path: Path, options: ReadingOptions) -> ListedPoints:
     return points if names is None or points.class_names is not None else replace(points, class_names=names)
 
 
-def _common_schema(files: Sequence[Path]) -> pa.Schema:
-    """The columns of the first file, which all others must have too."""
+def parquet_schema(files: Sequence[Path]) -> pa.Schema:
+    """The columns of the first file, which all others must have too.
+
+    Raises:
+        DataError: one has others.
+    """
     found = []
     for file in files:
         with open_parquet(file) as parquet:
@@ -80,8 +84,12 @@ def _common_schema(files: Sequence[Path]) -> pa.Schema:
     return found[0]
 
 
-def _cells(files: Sequence[Path], schema: pa.Schema, roles: Roles, where: str) -> Cells:
-    """What the rows hold."""
+def parquet_cells(files: Sequence[Path], schema: pa.Schema, roles: Roles, where: str) -> Cells:
+    """What the rows hold.
+
+    Raises:
+        DataError: a feature or a target is no number, or the labels are of another type.
+    """
     parts: list[np.ndarray] = []
     labels: list[Any] = []
     ids: list[str] = []
@@ -90,7 +98,7 @@ def _cells(files: Sequence[Path], schema: pa.Schema, roles: Roles, where: str) -
         with open_parquet(file) as parquet:
             for batch in parquet.batches(ROWS):
                 columns = [_numbers(batch.column(at), row, roles.name(at), where) for at in roles.numbers]
-                parts.append(np.stack(columns, axis=1))
+                parts.append(np.stack(columns, axis=1) if columns else np.empty((len(batch), 0)))
                 if roles.label is not None:
                     labels += _labels(batch.column(roles.label), roles.name(roles.label), where)
                 if roles.id is not None:

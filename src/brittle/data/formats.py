@@ -27,10 +27,12 @@ from brittle.data.parquet import is_parquet, read_parquet
 from brittle.data.pictures import is_list_of_images
 from brittle.data.points import Points
 from brittle.data.saved_dataset import is_saved_dataset, read_saved_dataset
+from brittle.data.text_table import is_text_table, read_texts
 from brittle.data.webdataset import is_webdataset, read_webdataset
 from brittle.errors import DataError, ParameterError
 from brittle.model.loading.named_code import unknown
 from brittle.model.loading.user_code import offered
+from brittle.model.texts import TextForm
 from brittle.store.files.nearby import nearby
 
 
@@ -40,6 +42,15 @@ def _is_npz(path: Path) -> bool:
 
 _FITTED = frozenset({"resize", "center_crop", "mode"})
 """Options of all formats of encoded images."""
+
+TEXTS = Format(
+    "texts",
+    "a table with a column of texts, .csv, .tsv or .parquet",
+    is_text_table,
+    read_texts,
+    options=frozenset({"label_column", "header", "text_column"}),
+)
+"""The format of what a model of texts reads."""
 
 FORMATS = (
     Format("npz", "a .npz file with x and y, or images and labels", _is_npz, read_npz, arrays=True),
@@ -92,6 +103,7 @@ FORMATS = (
         encoded=True,
         options=_FITTED | {"label_file"},
     ),
+    TEXTS,
 )
 """All formats; the first that recognises a path reads it."""
 
@@ -140,6 +152,8 @@ def open_points(
     mode: str | None = None,
     class_names: Sequence[str] | None = None,
     targets: bool = False,
+    text_column: str | None = None,
+    texts: TextForm | None = None,
 ) -> Points:
     """Open data on disk; the format is found from the path (see `FORMATS`), unless one is given.
 
@@ -170,6 +184,10 @@ def open_points(
             are mapped into them, as `brittle.data.class_names.name_classes` does.
         targets: whether what the data say is right for a point is no class, but several labels (1 holds, 0 does not)
             or numbers, as for `array_points`; `label_column` may then name several, with commas between them.
+        text_column: name of the column of a table that holds texts, or its place as text; None takes the only one of
+            text.
+        texts: how texts become points, for a model that reads texts; the data must then be a table with a column of
+            text.
 
     Returns:
         the points, in the order of the data.
@@ -198,12 +216,14 @@ def open_points(
         center_crop=_pixels(center_crop),
         mode=mode,
         targets=targets,
+        text_column=text_column,
+        texts=texts,
     )
     place = Path(path)
     if not place.exists():
         meant = nearby(place, lambda one: one.suffix == place.suffix or one.stem == place.stem)
         raise DataError("no_such_path", f"{path_text(place)} does not exist{meant}")
-    known = _recognised(place) if format is None else _given(format, place)
+    known = _known(format, place, texts is not None)
     _check_meant(known, options, place)
     points = known.read(place, options) if _is_own(known) else read_outside(known, place, options)
     points = points if ids is None else choose_points(points, ids)
@@ -239,6 +259,25 @@ def _check_meant(known: Format, options: ReadingOptions, place: Path) -> None:
     for name, meant in FOR_SOME.items():
         if getattr(options, name) is not None and name not in known.options:
             raise ParameterError("unused_option", f"{meant}, and {path_text(place)} is {known.form}; leave it out")
+
+
+def _known(asked: Format | str | None, path: Path, of_texts: bool) -> Format:
+    """The format of a path; that of texts where the model reads texts, and there alone.
+
+    Raises:
+        DataError: it is another one.
+    """
+    if asked is not None:
+        known = _given(asked, path)
+    elif of_texts:
+        known = TEXTS if TEXTS.recognise(path) else _recognised(path)
+    else:
+        known = _recognised(path)
+    if of_texts and known is not TEXTS:
+        raise DataError(
+            "not_texts", f"the model reads texts; expected {TEXTS.form}, found {path_text(path)}, {known.form}"
+        )
+    return known
 
 
 def _recognised(path: Path) -> Format:

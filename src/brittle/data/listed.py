@@ -26,11 +26,13 @@ class InputChunk(NamedTuple):
         failures: why those at some positions could not be read.
         turned: positions of the images whose EXIF data say that they are turned or mirrored; None where they are not
             looked at.
+        aside: what these inputs have beside them, where it is made with them; None leaves it to the points.
     """
 
     inputs: Tensor
     failures: Mapping[int, Failure] = MappingProxyType({})
     turned: frozenset[int] | None = None
+    aside: Aside | None = None
 
 
 @dataclass(frozen=True)
@@ -147,8 +149,14 @@ class ListedPoints:
             images=drawn and tuple(png if failure is None else None for png, failure in zip(drawn, found, strict=True)),
             turned=None if turned is None else tuple(position in turned for position in range(len(rows))),
             targets=None if self.targets is None else self.targets[part],
-            aside=None if self.aside is None else self.aside.only(torch.arange(rows.start, rows.stop)),
+            aside=self._beside(rows, chunk),
         )
+
+    def _beside(self, rows: range, chunk: InputChunk) -> Aside | None:
+        """What the points of these rows have beside their inputs."""
+        if chunk.aside is not None:
+            return chunk.aside.only(torch.arange(len(rows)))
+        return None if self.aside is None else self.aside.only(torch.arange(rows.start, rows.stop))
 
     def _name_in_brackets(self, row: int) -> str:
         return "" if self.names is None else f" ({self.names[row]})"

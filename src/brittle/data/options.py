@@ -9,6 +9,7 @@ from typing import Any
 from brittle.data.exif import EXIF
 from brittle.errors import ParameterError
 from brittle.model.bounds import check_bounds
+from brittle.model.texts import TextForm
 
 MODES = ("RGB", "L")
 """What encoded images may be converted to: colours, or grey."""
@@ -18,6 +19,7 @@ MOST_PIXELS = 1 << 13
 
 FOR_SOME = {
     "label_column": "--label-column (label_column=) names a column of a table",
+    "text_column": "--text-column (text_column=) names a column of a table, for a model that reads texts",
     "header": "--header (header=) is for text files of tables",
     "resize": "--resize (resize=) is for encoded images",
     "center_crop": "--center-crop (center_crop=) is for encoded images",
@@ -44,6 +46,8 @@ class ReadingOptions:
         resize: height and width to which encoded images are brought, or the shorter side alone, or None.
         center_crop: height and width of the middle of them that is kept, or None.
         mode: `RGB` or `L`, to which they are converted; None takes that of the first.
+        text_column: name or place of the column of a table that holds texts; None takes the only one of text.
+        texts: how texts become points, for a model that reads texts; else None.
         targets: whether a point's label is not a class, but several labels (1 holds, 0 does not) or numbers.
 
     Raises:
@@ -64,6 +68,8 @@ class ReadingOptions:
     center_crop: tuple[int, ...] | None = None
     mode: str | None = None
     targets: bool = False
+    text_column: str | None = None
+    texts: TextForm | None = None
 
     def __post_init__(self) -> None:
         if self.exif not in EXIF:

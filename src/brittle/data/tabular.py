@@ -123,13 +123,9 @@ def table_points(
     """
     if not len(cells.numbers):
         raise DataError("empty_dataset", f"{where} holds no rows; expected at least 1")
-    _check_features(cells, roles, where)
-    labels, class_names = (None, None) if roles.label is None else _classes(cells, roles, where)
+    right, class_names = right_of(cells, roles, where, options)
     kept = slice(options.limit)
-    width = len(roles.features)
-    inputs, right = (torch.from_numpy(np.ascontiguousarray(part[kept])) for part in np.split(cells.numbers, [width], 1))
-    if len(roles.targets) > 1 and roles.names is not None:
-        class_names = tuple(roles.names[place] for place in roles.targets)
+    inputs = torch.from_numpy(np.ascontiguousarray(cells.numbers[kept, : len(roles.features)]))
     ids = [str(row) for row in range(len(inputs))] if cells.ids is None else cells.ids[kept]
     named = None if roles.names is None else np.array([roles.names[place] for place in roles.features])
     known = {
@@ -140,8 +136,25 @@ def table_points(
         "columns": [roles.name(place) for place in (*roles.answers, roles.id) if place is not None],
     }
     provenance = known | provenance | named_features(named, f"the header of {where}", inputs)
-    answers = RightAnswers(None if labels is None else labels[kept], right if roles.targets else None)
-    return list_points(inputs, answers, tuple(ids), class_names, options, provenance)
+    return list_points(inputs, right.first(options.limit), tuple(ids), class_names, options, provenance)
+
+
+def right_of(
+    cells: Cells, roles: Roles, where: str, options: ReadingOptions
+) -> tuple[RightAnswers, tuple[str, ...] | None]:
+    """What is right for each row, with the names of the classes or of several labels, or None.
+
+    Raises:
+        DataError: a label or a target is missing or of another kind.
+    """
+    _check_features(cells, roles, where)
+    labels, class_names = (None, None) if roles.label is None else _classes(cells, roles, where)
+    if not roles.targets:
+        return RightAnswers(labels), class_names
+    if len(roles.targets) > 1 and roles.names is not None:
+        class_names = tuple(roles.names[place] for place in roles.targets)
+    numbers = np.ascontiguousarray(cells.numbers[:, len(roles.features) :])
+    return RightAnswers(targets=torch.from_numpy(numbers)), class_names
 
 
 def bad_cell(place: str, name: str, where: str, seen: Any) -> DataError:
@@ -171,13 +184,20 @@ def _check_names(names: Sequence[str], where: str) -> None:
         raise DataError("table_columns", f"{where} has two columns called {twice!r:.60}; give each a name of its own")
 
 
+def find_place(names: Sequence[str] | None, width: int, asked: str) -> int | None:
+    """The place of the column that is called so, or that is given by its place; None where there is none."""
+    if names is not None and asked in names:
+        return names.index(asked)
+    if re.fullmatch(r"-?\d{1,6}", asked) and -width <= int(asked) < width:
+        return int(asked) % width
+    return None
+
+
 def _label_place(names: Sequence[str] | None, width: int, asked: str | None, where: str) -> int | None:
     """The place of the labels, or None."""
     if asked is not None:
-        if names is not None and asked in names:
-            return names.index(asked)
-        if re.fullmatch(r"-?\d{1,6}", asked) and -width <= int(asked) < width:
-            return int(asked) % width
+        if (place := find_place(names, width, asked)) is not None:
+            return place
         there = f"it has {width} without a header" if names is None else f"it has {listed(list(names), SHOWN)}"
         several = "several are for --decision multilabel or within:T (decision=); " if "," in asked else ""
         raise ParameterError(

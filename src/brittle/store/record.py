@@ -22,7 +22,7 @@ from brittle.store.files.strict_json import FormatProblem, Rule, convert
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-FORMAT = 6
+FORMAT = 7
 """Version of the run folder's layout."""
 
 SAME: Mapping[str, bool] = {"same_run": True}
@@ -126,6 +126,11 @@ class DataRecord:
         keys: of the arrays that were read.
         columns: of the tables that were read.
         label_column: of a table of features, the one that holds the labels, by its name or else its place; or None.
+        text_column: of a table of texts, the one that holds them; or None.
+        tokenizer: class of the tokenizer of texts, or None.
+        tokenizer_sha256: digest of its files, or None.
+        text_length: most tokens of a text, or None.
+        cut_texts: how many texts were longer and were cut, or None.
         layout: axis order of image arrays, or None.
         scale_uint8: whether whole numbers were mapped to the bounds.
         exif: what was done with the orientation of encoded images.
@@ -158,6 +163,11 @@ class DataRecord:
     keys: tuple[str, ...] | None = field(default=None, metadata=SAME)
     columns: tuple[str, ...] | None = field(default=None, metadata=SAME)
     label_column: str | None = field(default=None, metadata=SAME)
+    text_column: str | None = field(default=None, metadata=SAME)
+    tokenizer: str | None = field(default=None, metadata=OTHER)
+    tokenizer_sha256: str | None = field(default=None, metadata=SAME)
+    text_length: Count | None = field(default=None, metadata=SAME)
+    cut_texts: Count | None = field(default=None, metadata=OTHER)
     layout: str | None = field(default=None, metadata=SAME)
     scale_uint8: bool | None = field(default=None, metadata=SAME)
     exif: str | None = field(default=None, metadata=SAME)

@@ -158,8 +158,9 @@ VIT = {"architectures": ["ViTForImageClassification"], "model_type": "vit"}
 @pytest.mark.parametrize(
     ("config", "files", "code", "match"),
     [
-        ({"architectures": ["BertForSequenceClassification"]}, (), "hugging_face", "a classifier of texts .*Bert"),
-        ({"architectures": ["ViTModel"]}, (), "hugging_face", "no classifier of images .ViTModel"),
+        ({"architectures": ["BertForSequenceClassification"]}, (), "weights_missing", "holds no model.safetensors"),
+        ({"architectures": ["BertForTokenClassification"]}, (), "hugging_face", "of images or texts .BertForToken"),
+        ({"architectures": ["ViTModel"]}, (), "hugging_face", "no classifier of images or texts .ViTModel"),
         ({}, (), "hugging_face", "no architectures in config.json"),
         (VIT, (), "weights_missing", "holds no model.safetensors"),
         (VIT, ("pytorch_model.bin",), "weights_format", "pytorch_model.bin, a pickle .*save_pretrained"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from brittle.errors import ModelError, listed
+from brittle.model.texts import TextForm
 
 MOST_BYTES = 1 << 24
 """A longer file describes no model."""
@@ -27,12 +28,14 @@ class Declared:
         std: what the difference is divided by, likewise.
         size: height and width of the images that it was made for, or None.
         class_names: in the order of its outputs, or None.
+        texts: how texts become its inputs, where it reads texts; else None.
     """
 
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
     size: tuple[int, int] | None = None
     class_names: tuple[str, ...] | None = None
+    texts: TextForm | None = None
 
     def within(self, low: float, high: float) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
         """Mean and std for inputs in [`low`, `high`]: `low + (high - low) mean` and `(high - low) std`."""
@@ -48,13 +51,20 @@ class Declared:
             for name, found in (("mean", self.mean), ("std", self.std))
             if found is not None
         )
-        parts = [*numbers] or ["neither mean nor std"]
+        parts = [*numbers] or (["neither mean nor std"] if self.texts is None else [self._texts_in_words])
         if self.size is not None:
             parts.append(f"images of {self.size[0]} x {self.size[1]}")
         if self.class_names is not None:
             some = listed([f"{name!r:.40}" for name in self.class_names], SHOWN)
             parts.append(f"{len(self.class_names)} classes ({some})")
         return ", ".join(parts)
+
+    @property
+    def _texts_in_words(self) -> str:
+        if self.texts is None:
+            return ""
+        length = "any length" if self.texts.length is None else f"at most {self.texts.length:,} tokens"
+        return f"texts of {length} ({self.texts.facts.get('tokenizer')})"
 
 
 def read_description(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Image classifiers in folders of Hugging Face, built by transformers from local files alone."""
+"""Classifiers of images and of texts in folders of Hugging Face, built by transformers from local files alone."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch import nn
 
 from brittle.errors import ArtefactError, ModelError, listed
 from brittle.model.loading.declared import Declared, digest_of, numbers, read_description
+from brittle.model.loading.hf_tokenizer import TEXTS, is_text_classifier, text_form
 from brittle.model.loading.weights import NAMED
 
 CONFIG, PREPROCESSOR, WEIGHTS, INDEX = (
@@ -34,23 +35,39 @@ def is_hugging_face(folder: Path) -> bool:
     return (folder / CONFIG).is_file()
 
 
+def reads_texts(spec: str | os.PathLike[str]) -> bool:
+    """Whether a model is a folder of a Hugging Face classifier of texts, by its `config.json` alone.
+
+    Raises:
+        ModelError: that file cannot be read.
+    """
+    return is_hugging_face(Path(spec)) and is_text_classifier(read_description(Path(spec) / CONFIG))
+
+
 def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:
-    """The image classifier in a folder with what its files declare and their digest.
+    """The classifier of images or of texts in a folder with what its files declare and their digest.
 
     Nothing is downloaded, no code of the folder is run, and weights are read from `.safetensors` files alone. Attention
     is computed by elementary operations, which have second derivatives.
 
     Raises:
         ArtefactError: the weights are in a pickle.
-        ModelError: transformers is not installed or cannot build the model, its weights do not fit, or it is no
-            classifier of images.
+        ModelError: transformers is not installed or cannot build the model, its weights do not fit, it is no
+            classifier of images or texts, or one of texts has no tokenizer.
     """
     config = read_description(folder / CONFIG)
-    _check_kind(folder, config)
+    of_texts = is_text_classifier(config)
+    if not of_texts:
+        _check_images(folder, config)
     files = _weights(folder)
     transformers = _transformers(folder)
     try:
-        module, info = transformers.AutoModelForImageClassification.from_pretrained(
+        kind = (
+            transformers.AutoModelForSequenceClassification
+            if of_texts
+            else transformers.AutoModelForImageClassification
+        )
+        module, info = kind.from_pretrained(
             os.fspath(folder),
             local_files_only=True,
             use_safetensors=True,
@@ -66,21 +83,22 @@ def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:
     _check_loaded(folder, info)
     module.config.return_dict = True
     described = [path for name in (CONFIG, PREPROCESSOR) if (path := folder / name).is_file()]
-    return module, _declared(folder, config), digest_of([*described, *files])
+    digest = digest_of([*described, *files])
+    if of_texts:
+        form = text_form(folder, module, config, transformers)
+        return module, Declared(class_names=_class_names(config), texts=form), digest
+    return module, _declared(folder, config), digest
 
 
-def _check_kind(folder: Path, config: Mapping[str, Any]) -> None:
+def _check_images(folder: Path, config: Mapping[str, Any]) -> None:
     names = [name for name in config.get("architectures") or [] if isinstance(name, str)]
     if any(IMAGES in name for name in names):
         return
     found = listed(names, NAMED) or f"no architectures in {CONFIG}"
-    if any("ForSequenceClassification" in name for name in names):
-        raise ModelError(
-            "hugging_face",
-            f"{folder} holds a classifier of texts ({found}); brittle scores classifiers of images and numbers",
-        )
     raise ModelError(
-        "hugging_face", f"{folder} holds no classifier of images ({found}); expected a model such as ViT{IMAGES}"
+        "hugging_face",
+        f"{folder} holds no classifier of images or texts ({found}); expected a model such as ViT{IMAGES} or "
+        f"Bert{TEXTS}",
     )
 
 

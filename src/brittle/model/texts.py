@@ -1,0 +1,177 @@
+"""How texts become inputs of a model: its tokenizer, its embeddings of tokens, and what may vary of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from brittle.errors import DataError, ModelError, ParameterError
+from brittle.model.aside import Aside
+
+IDS, MASK, SPECIAL, EMBEDDINGS = "input_ids", "attention_mask", "special_tokens_mask", "inputs_embeds"
+"""What a tokenizer calls the tokens, which of them exist, and which mark the beginning, the end or padding; and the
+argument of a model that takes embeddings in the place of tokens."""
+
+ROWS = 256
+"""Texts, or tokens of the vocabulary times 16, that are embedded at a time."""
+
+COMPARED = 4
+"""Texts whose logits are computed from their tokens, too."""
+
+AGREES = 1e-3
+"""Most by which these logits may differ, as a share of the largest of them or of 1, whichever is larger."""
+
+Tokenizer = Callable[..., Mapping[str, Any]]
+"""Such as one of Hugging Face: called with texts, it gives `input_ids` and `attention_mask`."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Texts as a tokenizer reads them, all as long as the longest.
+
+    Attributes:
+        ids: `[N, T]`.
+        beside: what else the model takes with them, `[N, T]` each, the attention mask among them.
+        varies: 1 for the tokens that may vary: not padding, and no mark of the beginning or the end, `[N, T]`. Where a
+            text has no others, all but padding.
+    """
+
+    ids: Tensor
+    beside: Mapping[str, Tensor]
+    varies: Tensor
+
+    def rows(self, start: int, stop: int) -> Tokens:
+        """Those of some texts."""
+        part = slice(start, stop)
+        return Tokens(self.ids[part], {name: one[part] for name, one in self.beside.items()}, self.varies[part])
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """How texts become inputs of a model.
+
+    Attributes:
+        model: its `get_input_embeddings()` is the layer that embeds tokens.
+        tokenizer: of the model, as Hugging Face has them.
+        length: most tokens of a text; longer ones are cut. None leaves that to the tokenizer.
+        facts: what the record of a run says of the tokenizer; fields of `brittle.store.record.DataRecord`.
+    """
+
+    model: nn.Module = field(repr=False)
+    tokenizer: Tokenizer = field(repr=False)
+    length: int | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def tokens(self, texts: Sequence[str]) -> Tokens:
+        """What the tokenizer makes of texts.
+
+        Raises:
+            DataError: it gives other things than tokens.
+        """
+        cut = {} if self.length is None else {"max_length": self.length}
+        options = {"padding": True, "truncation": True, "return_special_tokens_mask": True, **cut}
+        found = {name: torch.as_tensor(value) for name, value in dict(self.tokenizer(list(texts), **options)).items()}
+        missing = [name for name in (IDS, MASK) if name not in found]
+        if missing or any(one.dim() != 2 or len(one) != len(texts) for one in found.values()):
+            shapes = {name: tuple(one.shape) for name, one in found.items()}
+            raise DataError(
+                "texts",
+                f"the tokenizer gave {shapes} for {len(texts)} texts; expected {IDS} and {MASK}, a row for each",
+            )
+        special, ids = found.pop(SPECIAL, None), found.pop(IDS)
+        varies = found[MASK] if special is None else found[MASK] * (1 - special)
+        varies = torch.where(varies.any(dim=1, keepdim=True), varies, found[MASK])
+        return Tokens(ids, {name: one for name, one in found.items() if self._takes(name)}, varies)
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """How many tokens the texts have that are not cut, with the marks of their beginning and end."""
+        return list(map(len, self.tokenizer(list(texts), truncation=False, verbose=False)[IDS]))
+
+    @cached_property
+    def layer(self) -> nn.Embedding:
+        """The layer that embeds tokens.
+
+        Raises:
+            ParameterError: the model names none.
+        """
+        ask = getattr(self.model, "get_input_embeddings", None)
+        layer = ask() if callable(ask) else None
+        if not isinstance(layer, nn.Embedding):
+            raise ParameterError(
+                "model",
+                f"{type(self.model).__name__} has no get_input_embeddings() that gives a torch.nn.Embedding; make the "
+                f"embeddings yourself and give them to brittle.data.array_points(x, beside=..., mask=...)",
+            )
+        return layer
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """Embeddings `[N, T, E]` of tokens `[N, T]`, on the CPU."""
+        with torch.no_grad():
+            return torch.cat([self.layer(part.to(self.layer.weight.device)).cpu() for part in ids.split(ROWS)])
+
+    def aside(self, tokens: Tokens, inputs: Tensor) -> Aside:
+        """What texts have beside their embeddings `inputs`."""
+        return Aside(None, tokens.beside, tokens.varies[:, :, None] != 0, inputs)
+
+    @cached_property
+    def vocabulary(self) -> Tensor:
+        """The embeddings of all tokens, `[V, E]`."""
+        count = self.layer.num_embeddings
+        return torch.cat([self.embed(part[None])[0] for part in torch.arange(count).split(16 * ROWS)])
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """Smallest and largest value of an input: the largest absolute value of an embedding, with both signs."""
+        largest = float(self.vocabulary.abs().max())
+        return -largest, largest
+
+    @property
+    def mask_vector(self) -> Tensor:
+        """The embedding of the token that stands for a hidden one, `[E]`.
+
+        Raises:
+            ParameterError: the tokenizer has none.
+        """
+        place = getattr(self.tokenizer, "mask_token_id", None)
+        if place is None:
+            raise ParameterError("noise", "the tokenizer has no mask token; use --noise token-dropout:0.2 instead")
+        return self.vocabulary[place]
+
+    def check(self, tokens: Tokens) -> None:
+        """Compare the logits from embeddings with those from tokens, each text alone and without padding.
+
+        Raises:
+            ModelError: they differ, so the model does not read embeddings as it reads tokens, or padding changes it.
+        """
+        some = tokens.rows(0, COMPARED)
+        device = self.layer.weight.device
+        beside = {name: one.to(device) for name, one in some.beside.items()}
+        with torch.no_grad():
+            together = _logits(self.model(**{EMBEDDINGS: self.layer(some.ids.to(device))}, **beside))
+            for row, ids in enumerate(some.ids.to(device)):
+                there = beside[MASK][row] != 0
+                own = {name: one[row, there][None] for name, one in beside.items()}
+                alone = _logits(self.model(**{IDS: ids[there][None]}, **own))[0]
+                apart = float((alone - together[row]).abs().max())
+                if not apart <= AGREES * max(1.0, float(alone.abs().max())):
+                    raise ModelError(
+                        "text_embeddings",
+                        f"the outputs of {type(self.model).__name__} for text {row} differ by {apart:.3g} between its "
+                        f"tokens alone and their embeddings beside longer texts; noise on embeddings says nothing of "
+                        f"such a model",
+                    )
+
+    def _takes(self, name: str) -> bool:
+        """Whether the model has an argument of this name, or takes any."""
+        arguments = inspect.signature(self.model.forward).parameters
+        return name in arguments or any(one.kind is one.VAR_KEYWORD for one in arguments.values())
+
+
+def _logits(output: Any) -> Tensor:
+    return output["logits"] if isinstance(output, Mapping) else getattr(output, "logits", output)

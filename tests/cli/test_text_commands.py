@@ -1,0 +1,227 @@
+"""Classifiers of texts on the command line: a model of our own behind a stand-in for transformers, and a real one."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers.text_models import LABELS, TEXTS, WORDS, Model, Tokenizer, pretend, text_folder
+
+import brittle
+from brittle.cli import main
+from brittle.intervals import clopper_pearson
+
+SURE = "0.999999"
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the model `bert` and the texts in `reviews.csv`."""
+    monkeypatch.chdir(tmp_path)
+    pretend(monkeypatch, Model(), Tokenizer())
+    text_folder(tmp_path / "bert")
+    rows = [f"{text},{label}" for text, label in zip(TEXTS, LABELS, strict=True)]
+    (tmp_path / "reviews.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    return tmp_path
+
+
+def score(*options: str, out: str = "run") -> int:
+    return main(["score", "bert", "reviews.csv", "--out", out, *options])
+
+
+def own_words(text: str) -> torch.Tensor:
+    return torch.tensor([WORDS.index(word) for word in text.split()])
+
+
+def test_what_is_scored_is_the_known_answer_of_a_linear_model(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The margin is a sum over words, so the flip probability is normal; an interval misses once in a million, four
+    of them once in 250,000 runs."""
+    options = ["--noise", "relative:0.5", "--scores", "monte_carlo", "--draws", "400", "--confidence", SURE]
+    assert score(*options) == 0
+    said = capsys.readouterr().err
+    assert "bert declares texts of at most 12 tokens (Tokenizer), 2 classes ('bad', 'good')" in said
+    assert "texts are the column 'text' of reviews.csv" in said
+    table, model = brittle.read_table("run"), Model()
+    slope = (model.out.weight[0] - model.out.weight[1]).detach().double()
+    found = table["monte_carlo"]
+    for text, label, low, high, predicted in zip(
+        TEXTS, LABELS, found.low, found.high, table.points["predicted"].to_pylist(), strict=True
+    ):
+        with torch.no_grad():
+            words = model.words(own_words(text))
+            logits = model.out(words.sum(0) + model.words.weight[1] + model.words.weight[2]).double()
+        spread = 0.5 * float(words.double().square().mean().sqrt()) * math.sqrt(len(words)) * float(slope.norm())
+        flips = math.erfc(float((logits[0] - logits[1]).abs()) / spread / math.sqrt(2)) / 2
+        assert low <= flips <= high, (text, label)
+        assert predicted == int(logits.argmax())
+    assert table.points["label"].to_pylist() == [1, 0, 1, 0]
+    assert table.points["name"].to_pylist() == list(TEXTS)
+
+
+def test_dropped_tokens_are_as_in_python(place: Path) -> None:
+    """The noise of a point is keyed by its id, so the numbers are the same."""
+    model = Model()
+    points = brittle.data.text_points(TEXTS, [1, 0, 1, 0], tokenizer=Tokenizer(), model=model)
+    classifier = brittle.Classifier(model, bounds=points.bounds, perturb="inputs_embeds")
+    rows = {"dropout": None, "mask": model.words.weight[3], "replacement": model.words.weight}
+    for name, instead in rows.items():
+        assert (
+            score("--noise", f"token-{name}:0.3", "--scores", "monte_carlo", "--draws", "60", "--quiet", out=name) == 0
+        )
+        noise = brittle.noise.TokenDropout(0.3, instead)
+        own = brittle.score(classifier, points, [brittle.scores.MonteCarlo(noise=noise, draws=60)])
+        assert brittle.read_table(name)["monte_carlo"].value.tolist() == own["monte_carlo"].value.tolist()
+
+
+def test_all_commands_know_such_a_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--noise", "token-dropout:0.3", "--scores", "monte_carlo", "--draws", "40", "--quiet"]
+    assert score(*options, "--points", "3") == 0
+    assert score(*options, "--points", "3", "--resume") == 0
+    (place / "ids.txt").write_text("1\n3\n")
+    assert score(*options, "--ids", "ids.txt", out="some") == 0
+    assert brittle.read_table("some").points["name"].to_pylist() == [TEXTS[1], TEXTS[3]]
+    for command in (["show", "run"], ["verify", "run"], ["report", "run"]):
+        assert main(command) == 0
+    capsys.readouterr()
+    assert main(["show", "run", "2"]) == 0
+    assert TEXTS[2] in capsys.readouterr().out
+    assert TEXTS[2] in (place / "run" / "report.html").read_text(encoding="utf-8")
+    assert main(["doctor", "bert", "reviews.csv", "--noise", "relative:0.5"]) == 0
+    assert "\n0 failed" in capsys.readouterr().out
+
+
+def test_the_record_says_what_was_read(place: Path) -> None:
+    options = ["--noise", "relative:0.5", "--scores", "monte_carlo", "--draws", "20", "--quiet"]
+    assert score(*options) == 0
+    data = json.loads((place / "run" / "run.json").read_text())["data"]
+    known = {"format": "texts", "text_column": "text", "tokenizer": "Tokenizer", "text_length": 12, "cut_texts": 0}
+    assert known.items() <= data.items()
+    (place / "bert" / "tokenizer.json").write_bytes(b"{ }")
+    assert score(*options, "--resume") == 5, "another tokenizer is another run"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--noise", "relative"], "--noise relative needs --sigma"),
+        ([], "the model reads texts, which need noise of a size that is given: --noise relative:0.5"),
+        (["--noise", "swap:0.1"], "the model reads texts, which need noise on their embeddings or tokens"),
+        (["--noise", "relative:0.5", "--sigma", "0.1"], "says how strong it is by itself; leave out --sigma"),
+        (["--noise", "token-dropout"], "needs a level behind a colon, .* --noise token-dropout:0.2"),
+        (["--noise", "token-dropout:2"], "the share of dropped tokens is above 0 and at most 1"),
+        (["--noise", "relative:0.5", "--bounds", "0", "2"], "leave out --bounds, --mean and --std"),
+        (["--noise", "relative:0.5", "--text-column", "words"], "the column 'words' of reviews.csv is not there"),
+        (["--noise", "relative:0.5", "--weights", "w.safetensors"], "holds its own weights; leave out --weights"),
+    ],
+)
+def test_what_is_refused(options: list[str], said: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score(*options) != 0
+    found = capsys.readouterr().err
+    assert "Traceback" not in found
+    assert re.search(said, found), found
+
+
+def test_tokens_are_for_models_that_read_texts(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "net.py").write_text("import torch\n\n\ndef make():\n    return torch.nn.Linear(2, 2)\n")
+    (place / "table.csv").write_text("a,b\n0.1,0.2\n")
+    command = ["score", "./net.py:make", "table.csv", "--out", "run"]
+    assert main([*command, "--noise", "token-dropout:0.2"]) != 0
+    assert "is for models that read texts, and this one does not" in capsys.readouterr().err
+    assert main([*command, "--sigma", "0.1", "--text-column", "a"]) != 0
+    assert "--text-column (text_column=) names a column of a table, for a model that reads" in capsys.readouterr().err
+
+
+def test_without_transformers_it_says_what_to_install(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    assert score("--noise", "relative:0.5") != 0
+    assert "pip install 'brittle[huggingface]'" in capsys.readouterr().err
+    assert main(["doctor", "bert", "reviews.csv", "--noise", "relative:0.5"]) == 3
+
+
+@pytest.fixture
+def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A small BERT with random weights as transformers saves it, and its tokenizer."""
+    transformers = pytest.importorskip("transformers")
+    from tokenizers import Tokenizer as Plain  # type: ignore[import-not-found]
+    from tokenizers import models, pre_tokenizers, processors  # type: ignore[import-not-found]
+
+    plain = Plain(models.WordLevel({word: place for place, word in enumerate(WORDS)}, unk_token="[mask]"))
+    plain.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    plain.post_processor = processors.TemplateProcessing(
+        single="[start] $A [end]", special_tokens=[("[start]", 1), ("[end]", 2)]
+    )
+    marks = dict(zip(("pad_token", "cls_token", "sep_token", "mask_token"), WORDS, strict=False))
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=plain, model_max_length=8, **marks)
+    torch.manual_seed(1)
+    config = transformers.BertConfig(
+        vocab_size=len(WORDS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=16, initializer_range=0.4, id2label={0: "bad", 1: "good"},
+        label2id={"bad": 0, "good": 1},
+    )  # fmt: skip
+    model = transformers.BertForSequenceClassification(config).eval()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    model.save_pretrained("bert")
+    tokenizer.save_pretrained("bert")
+    rows = [f"{text},{label}" for text, label in zip(TEXTS, LABELS, strict=True)]
+    Path("reviews.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    return model, tokenizer
+
+
+def test_a_real_one_is_scored_as_plain_copies_are(real: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Noisy copies of each text alone, without padding, through transformers; two intervals at 1 - 1e-6 overlap but for
+    8 in a million runs."""
+    model, tokenizer = real
+    options = ["--noise", "relative:0.6", "--scores", "monte_carlo", "logit_margin", "--draws", "400"]
+    assert score(*options, "--confidence", SURE) == 0
+    assert "texts of at most 8 tokens" in capsys.readouterr().err
+    table, generator = brittle.read_table("run"), torch.Generator().manual_seed(5)
+    assert table.record.data.class_names == ("bad", "good")
+    found = table[brittle.scores.MonteCarlo(noise=brittle.noise.Relative(0.6), draws=400)]
+    for text, low, high, margin in zip(TEXTS, found.low, found.high, table["logit_margin"].value, strict=True):
+        ids = torch.tensor(tokenizer(text, truncation=True)["input_ids"])
+        with torch.no_grad():
+            logits = model(input_ids=ids[None]).logits[0]
+            words = model.get_input_embeddings()(ids)
+            inner = words[1:-1]
+            noise = torch.randn(3000, *inner.shape, generator=generator)
+            moved = inner + 0.6 * inner.square().mean().sqrt() * noise
+            ends = (words[:1].expand(3000, 1, -1), words[-1:].expand(3000, 1, -1))
+            copies = model(inputs_embeds=torch.cat((ends[0], moved, ends[1]), 1)).logits
+        flips = int((copies.argmax(1) != logits.argmax()).sum())
+        least, most = (float(one) for one in clopper_pearson(flips, 3000, float(SURE)))
+        assert low <= most
+        assert least <= high
+        assert margin == pytest.approx(float((logits[0] - logits[1]).abs()), rel=1e-6, abs=1e-6)
+
+
+def test_padding_and_company_change_no_score(real: Any) -> None:
+    options = ["--noise", "token-replacement:0.4", "--quiet"]
+    assert score(*options) == 0
+    whole = brittle.read_table("run").wide().set_index("point")
+    for row in range(len(TEXTS)):
+        Path("ids.txt").write_text(f"{row}\n")
+        assert score(*options, "--ids", "ids.txt", "--skip-doctor", out=f"alone-{row}") == 0
+        alone = brittle.read_table(f"alone-{row}").wide().set_index("point")
+        numbers = [name for name in alone if str(name).endswith((".value", ".p_robust", ".low", ".high"))]
+        assert numbers
+        for name in numbers:
+            assert alone[name].iloc[0] == pytest.approx(whole.loc[str(row), name], abs=1e-6)
+
+
+def test_code_in_a_folder_is_not_run(real: Any, tmp_path: Path) -> None:
+    own = {"AutoModelForSequenceClassification": "own.Model", "AutoTokenizer": ["own.Tokenizer", None]}
+    Path("bert/own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    for name in ("config.json", "tokenizer_config.json"):
+        path = Path("bert") / name
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"auto_map": own}))
+    score("--noise", "relative:0.5", "--quiet")
+    assert not (tmp_path / "ran").exists()

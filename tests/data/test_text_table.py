@@ -1,0 +1,142 @@
+"""Texts in tables: which column holds them, what is refused, and the points that they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from helpers.artefacts import refused
+from helpers.text_models import LABELS, TEXTS, Model, Tokenizer
+
+import brittle
+from brittle.data import open_points
+from brittle.model.texts import TextForm
+
+FORM = TextForm(Model(), Tokenizer(), facts={"tokenizer": "Tokenizer"})
+ROWS = "\n".join(f"{text},{label}" for text, label in zip(TEXTS, LABELS, strict=True))
+
+
+def written(path: Path, content: str) -> Path:
+    path.write_text(content + "\n", encoding="utf-8")
+    return path
+
+
+def opened(path: Path, **options: Any) -> Any:
+    return open_points(path, texts=FORM, **options)
+
+
+def parquet(path: Path, **columns: Any) -> Path:
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.fixture
+def every_form(tmp_path: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """The same texts and labels in each form of a table, with what has to be said of it."""
+    tabs = ROWS.replace(",", "\t")
+    half = range(len(TEXTS))
+    numbered = [f"{label}\t{row}\t{text}" for row, text, label in zip(half, TEXTS, LABELS, strict=True)]
+    return [
+        (written(tmp_path / "a.csv", f"text,label\n{ROWS}"), {}),
+        (written(tmp_path / "b.tsv", "label\tn\treview\n" + "\n".join(numbered)), {}),
+        (written(tmp_path / "c.csv", ROWS), {"header": False, "label_column": "-1"}),
+        (written(tmp_path / "d.tsv", f"words\tkind\n{tabs}"), {"text_column": "words", "label_column": "kind"}),
+        (parquet(tmp_path / "e.parquet", text=TEXTS, label=LABELS, n=half), {}),
+        (parquet(tmp_path / "f.parquet", text=TEXTS, other=TEXTS, label=LABELS), {"text_column": "0"}),
+    ]
+
+
+def test_every_form_gives_the_points_that_python_makes(every_form: list[tuple[Path, dict[str, Any]]]) -> None:
+    """As `text_points` embeds them at once; in batches of any size."""
+    labels = [LABELS.index(label) ^ 1 for label in LABELS]
+    expected = brittle.data.text_points(TEXTS, labels, tokenizer=Tokenizer(), model=Model())
+    (whole,) = expected.batches(9)
+    for path, options in every_form:
+        points = opened(path, **options)
+        assert (points.labels, points.class_names) == ((1, 0, 1, 0), ("bad", "good"))
+        for size in (1, 3):
+            found = list(points.batches(size))
+            assert [name for batch in found for name in batch.names or ()] == list(TEXTS)
+            torch.testing.assert_close(torch.cat([batch.inputs for batch in found]), whole.inputs, rtol=0, atol=0)
+            for batch in found:
+                rows = torch.tensor(batch.rows)
+                assert batch.aside is not None
+                assert whole.aside is not None
+                assert set(batch.aside.tensors) == {"attention_mask"}
+                assert batch.aside.varies is not None
+                assert whole.aside.only(rows).varies is not None
+                assert batch.aside.varies.equal(whole.aside.only(rows).varies)
+                assert torch.equal(batch.aside.kept(batch.inputs * 2), whole.aside.only(rows).kept(batch.inputs * 2))
+
+
+def test_what_was_read_is_in_the_provenance(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", f"text,label,id\n{TEXTS[0]},good,x\n{' '.join(['bad'] * 20)},bad,y")
+    known = opened(path).provenance
+    assert known["format"] == "texts"
+    assert (known["text_column"], known["label_column"], known["columns"]) == ("text", "label", ["text", "label", "id"])
+    assert (known["cut_texts"], known["tokenizer"], known["points"]) == (1, "Tokenizer", 2)
+    before = known["sha256"]
+    written(path, f"text,label,id\n{TEXTS[1]},good,x")
+    assert opened(path).provenance["sha256"] != before
+
+
+def test_some_of_them_by_number_and_by_id(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", "id,text\n" + "\n".join(f"r{row},{text}" for row, text in enumerate(TEXTS)))
+    assert opened(path, limit=2).ids == ("r0", "r1")
+    (batch,) = opened(path, ids=["r3", "r1"]).batches(5)
+    assert (batch.ids, batch.names) == (("r1", "r3"), (TEXTS[1], TEXTS[3]))
+
+
+def test_several_labels_may_hold(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", "text,rude,long\na fine film,0,1\nbad,1,0")
+    points = opened(path, label_column="rude,long", targets=True)
+    (batch,) = points.batches(2)
+    assert batch.targets is not None
+    assert batch.targets.tolist() == [[0.0, 1.0], [1.0, 0.0]]
+    assert points.class_names == ("rude", "long")
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "code", "match"),
+    [
+        ("text,about,label\na,b,c", {}, "text_column", r"several columns of text \('text', 'about'\).*--text-column"),
+        ("text,kind\na,b", {}, "text_column", "the one with the labels, if there is one, with --label-column"),
+        ("n,label\n1,bad", {}, "text_column", r"no column of text beside labels and ids \(it has 'n'\)"),
+        ("text,label\na,b", {"text_column": "review"}, "text_column", "'review' of .* is not there; .* of 'text'"),
+        ("text,label\na,b", {"text_column": "label"}, "text_column", "'label' of .* holds the labels"),
+        ("text,label\n,bad\nfine,good", {}, "text_missing", r"row 0 \(line 2\), column 'text' of .* holds no text"),
+        ("text,label\nfine,good\n  ,bad", {}, "text_missing", "row 1 .* leave the row out"),
+        ("text,label\nfine,", {}, "label_null", "row 0"),
+        ("text,label\nfine,good,more", {}, "table_columns", "has 3 cells and the first row 2"),
+        ("text,label", {}, "text_column", "no column of text"),
+        ("text,label\na,b", {"split": "test"}, "split_missing", "has no splits"),
+    ],
+)
+def test_what_is_refused(content: str, options: dict[str, Any], code: str, match: str, tmp_path: Path) -> None:
+    refused(code, match, opened, written(tmp_path / "a.csv", content), **options)
+
+
+def test_what_is_refused_of_parquet(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "a.parquet", text=["a", None], n=[1, 2])
+    refused("text_missing", "row 1, column 'text'", opened, path)
+    refused("text_column", "has type int64; expected text", opened, path, text_column="n")
+    refused("header", "leave out --header", opened, path, header=True)
+
+
+def test_texts_and_other_data_are_not_mistaken_for_each_other(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", f"text,label\n{ROWS}")
+    refused("text_form", "become points by a tokenizer; name a folder", open_points, path, format="texts")
+    refused("unused_option", "--text-column .* for a model that reads texts", open_points, path, text_column="text")
+    refused(
+        "not_texts",
+        "the model reads texts; expected a table .*is a table of features|found",
+        opened,
+        path,
+        format="table",
+    )
+    (tmp_path / "x.npz").write_bytes(b"")
+    refused("not_texts", r"expected a table with a column of texts.*x\.npz", opened, tmp_path / "x.npz")

@@ -1,0 +1,82 @@
+"""A tokenizer and a model of texts as Hugging Face has them, made here, and a stand-in for transformers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+TEXTS = ("a fine film", "bad", "fine fine fine bad", "a bad film that is not fine")
+LABELS = ("good", "bad", "good", "bad")
+NAMES = {"0": "bad", "1": "good"}
+WORDS = ["[pad]", "[start]", "[end]", "[mask]", *sorted({word for text in TEXTS for word in text.split()})]
+WIDTH, LONGEST = 16, 12
+
+
+class Tokenizer:
+    """Words between a mark of the beginning and one of the end, all texts as long as the longest."""
+
+    pad_token, mask_token_id, model_max_length = "[pad]", 3, LONGEST
+
+    def __call__(self, texts: list[str], *, padding: bool = False, truncation: bool, **options: Any) -> dict[str, Any]:
+        most = options.get("max_length", LONGEST) if truncation else sys.maxsize
+        rows = [[1, *[WORDS.index(word) for word in text.split()][: most - 2], 2] for text in texts]
+        longest = max(map(len, rows)) if padding else 0
+        tokens = [row + [0] * (longest - len(row)) for row in rows]
+        return {
+            "input_ids": tokens,
+            "attention_mask": [[int(token > 0) for token in row] for row in tokens],
+            "special_tokens_mask": [[int(token < 3) for token in row] for row in tokens],
+            "unknown_to_the_model": [[0] * len(row) for row in tokens],
+        }
+
+
+class Model(nn.Module):
+    """Adds up what its words say; nothing that the mask leaves out has a part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.words, self.out = nn.Embedding(len(WORDS), WIDTH), nn.Linear(WIDTH, 2)
+        self.config = SimpleNamespace(return_dict=True)
+        self.eval()
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.words
+
+    def forward(
+        self, input_ids: Tensor | None = None, inputs_embeds: Tensor | None = None, attention_mask: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        found = self.words(input_ids) if inputs_embeds is None else inputs_embeds
+        assert attention_mask is not None
+        return {"logits": self.out((found * attention_mask[:, :, None]).sum(dim=1))}
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, model: nn.Module, tokenizer: object) -> None:
+    """Let `transformers` load these, whatever the folder holds."""
+    stand_in = ModuleType("transformers")
+    logging = ModuleType("transformers.utils.logging")
+    logging.__dict__["disable_progress_bar"] = lambda: None
+    models = SimpleNamespace(from_pretrained=lambda folder, **options: (model, {}))
+    tokenizers = SimpleNamespace(from_pretrained=lambda folder, **options: tokenizer)
+    known = {"AutoModelForSequenceClassification": models, "AutoTokenizer": tokenizers, "__version__": "of our own"}
+    stand_in.__dict__.update(known)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for name, one in (("transformers", stand_in), ("transformers.utils", ModuleType("u")), (logging.__name__, logging)):
+        monkeypatch.setitem(sys.modules, name, one)
+
+
+def text_folder(folder: Path, **config: Any) -> Path:
+    """A folder that says of itself that it holds a classifier of texts."""
+    folder.mkdir(parents=True, exist_ok=True)
+    described = {"architectures": ["OwnForSequenceClassification"], "id2label": NAMES} | config
+    (folder / "config.json").write_text(json.dumps(described))
+    for name in ("model.safetensors", "tokenizer.json"):
+        (folder / name).write_bytes(b"{}")
+    return folder

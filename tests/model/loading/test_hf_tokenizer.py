@@ -1,0 +1,68 @@
+"""What a folder says of its tokenizer, and how long texts may be."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from helpers.artefacts import refused
+from helpers.text_models import Model, Tokenizer, pretend, text_folder
+from torch import nn
+
+from brittle.model.loading.hf_tokenizer import longest
+from brittle.model.loading.hugging_face import reads_texts
+from brittle.model.loading.load import load_model
+
+
+class Roberta(Model):
+    """Positions begin behind that of padding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.position_embeddings = nn.Embedding(16, 4, padding_idx=1)
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "declared", "length"),
+    [
+        (Model, {"max_position_embeddings": 64}, 48, 48),
+        (Model, {"max_position_embeddings": 32}, 48, 32),
+        (Model, {"max_position_embeddings": 32}, int(1e30), 32),
+        (Model, {}, 48, 48),
+        (Model, {}, int(1e30), None),
+        (Model, {"max_position_embeddings": "many"}, None, None),
+        (Roberta, {"max_position_embeddings": 16}, int(1e30), 14),
+    ],
+)
+def test_texts_are_as_long_as_tokenizer_and_network_allow(
+    model: type[Model], config: dict[str, Any], declared: Any, length: int | None
+) -> None:
+    assert longest(model(), config, declared) == length
+
+
+def test_a_folder_says_by_its_description_alone_what_it_reads(tmp_path: Path) -> None:
+    assert reads_texts(text_folder(tmp_path / "a"))
+    assert not reads_texts(text_folder(tmp_path / "b", architectures=["ViTForImageClassification"]))
+    assert not reads_texts(text_folder(tmp_path / "c", architectures=None))
+    assert not reads_texts(tmp_path)
+    assert not reads_texts("network.pt2")
+
+
+def test_what_a_tokenizer_lacks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, tokenizer = text_folder(tmp_path / "bert"), Tokenizer()
+    pretend(monkeypatch, Model(), tokenizer)
+    tokenizer.pad_token = None  # type: ignore[assignment]
+    refused("tokenizer_padding", "has no padding token", load_model, folder)
+
+    def broken(folder: str, **options: Any) -> None:
+        assert options["trust_remote_code"] is False
+        assert options["local_files_only"] is True
+        raise ValueError("torn")
+
+    sys.modules["transformers"].__dict__["AutoTokenizer"] = SimpleNamespace(from_pretrained=broken)
+    refused("hugging_face", "cannot load the tokenizer of .*: torn", load_model, folder)
+    (folder / "tokenizer.json").unlink()
+    refused("tokenizer_missing", r"no tokenizer.json; tokenizer.save_pretrained\(folder\)", load_model, folder)

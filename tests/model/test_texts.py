@@ -1,0 +1,69 @@
+"""How texts become inputs of a model: what it must give back from embeddings, and what its vocabulary says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from helpers.artefacts import refused
+from helpers.text_models import LONGEST, TEXTS, WORDS, Model, Tokenizer
+from torch import Tensor
+
+from brittle.model.texts import TextForm
+
+
+class LooksAtPadding(Model):
+    """Averages over padding, too."""
+
+    def forward(self, input_ids: Any = None, inputs_embeds: Any = None, attention_mask: Any = None) -> Any:
+        found = self.words(input_ids) if inputs_embeds is None else inputs_embeds
+        return {"logits": self.out(found.mean(dim=1))}
+
+
+class EmbedsItself(Model):
+    """Does with tokens what it does not do with embeddings."""
+
+    def forward(self, input_ids: Any = None, inputs_embeds: Any = None, attention_mask: Any = None) -> Any:
+        found = 2 * self.words(input_ids) if inputs_embeds is None else inputs_embeds
+        return super().forward(None, found, attention_mask)
+
+
+class GivesNothing(Model):
+    """Not a number from embeddings."""
+
+    def forward(self, input_ids: Any = None, inputs_embeds: Any = None, attention_mask: Any = None) -> Any:
+        found: Tensor = super().forward(input_ids, inputs_embeds, attention_mask)["logits"]
+        return {"logits": found if inputs_embeds is None else found * torch.nan}
+
+
+def test_a_model_that_reads_embeddings_as_tokens_is_taken() -> None:
+    form = TextForm(Model(), Tokenizer())
+    form.check(form.tokens(TEXTS))
+
+
+@pytest.mark.parametrize("kind", [LooksAtPadding, EmbedsItself, GivesNothing])
+def test_a_model_that_does_not_is_refused(kind: type[Model]) -> None:
+    form = TextForm(kind(), Tokenizer())
+    refused("text_embeddings", "noise on embeddings says nothing of such a model", form.check, form.tokens(TEXTS))
+
+
+def test_the_vocabulary_and_its_bounds_are_those_of_the_layer() -> None:
+    model = Model()
+    form, weight = TextForm(model, Tokenizer()), model.words.weight.detach()
+    assert torch.equal(form.vocabulary, weight)
+    assert form.bounds == (-float(weight.abs().max()), float(weight.abs().max()))
+    assert torch.equal(form.mask_vector, weight[WORDS.index("[mask]")])
+
+
+def test_without_a_mask_token_there_is_none() -> None:
+    tokenizer = Tokenizer()
+    tokenizer.mask_token_id = None  # type: ignore[assignment]
+    refused("noise", "has no mask token; use --noise token-dropout", lambda: TextForm(Model(), tokenizer).mask_vector)
+
+
+def test_lengths_are_those_of_texts_that_are_not_cut() -> None:
+    form = TextForm(Model(), Tokenizer())
+    long = " ".join(["bad"] * 30)
+    assert form.lengths(["bad", long]) == [3, 32]
+    assert form.tokens(["bad", long]).ids.shape == (2, LONGEST)
