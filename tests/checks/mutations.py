@@ -89,6 +89,21 @@ PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is
 MUTATIONS = (
     # What is decided.
     mutation(
+        "a pass is remembered with what is beside its inputs", "model/pass_memory.py",
+        "    parts += [] if aside is None else [aside.tensors[name] for name in sorted(aside.tensors)]\n", "",
+        "model/test_pass_memory.py::test_what_is_beside_an_input_counts",
+    ),
+    mutation(
+        "all labels together speak for a run", "analysis/columns.py",
+        "in together or known if", "in known[::-1] if",
+        "decisions/test_each_label.py::test_the_run_speaks_of_all_labels_together",
+    ),
+    mutation(
+        "a label is asked of its own classifier", "run/evaluation.py",
+        "    own = deciding(classifier, label)\n", "    own = deciding(classifier, replace(label, position=0))\n",
+        "decisions/test_each_label.py::test_each_column_is_that_of_the_labels_own_run",
+    ),
+    mutation(
         "outputs that look like labels are asked about", "doctor/outputs.py",
         "float(low) < LOW", "False",
         "doctor/test_outputs.py::test_outputs_that_look_like_labels_are_asked_about",
@@ -189,7 +204,7 @@ MUTATIONS = (
     ),
     mutation(
         "a level in another unit is not said to be in pixels", "store/columns.py",
-        "UNIT not in self.noise and not", "not",
+        "UNIT not in family and not", "not",
         "cli/test_noise_options.py::test_rotations_by_command_with_the_report",
     ),
     mutation(

@@ -69,6 +69,10 @@ class Decision(ABC):
     def described(self, decided: Tensor) -> list[str]:
         """What was decided, in words, for each row of `decided`."""
 
+    def named(self, names: Sequence[str] | None) -> Decision:
+        """The same, with what it calls by a name of one of `names`, those of the outputs, by its position."""
+        return self
+
     def codes(self, decided: Tensor) -> list[int | None]:
         """What was decided as a number that `code_names` names, for each row; None where it is no such number."""
         return [None] * len(decided)

@@ -133,7 +133,7 @@ class Standing:
 
     def _keep_row(self, classifier: Classifier, inputs: Tensor, logits: Tensor, aside: Aside | None) -> None:
         """Keep a row of this pass, if it is one of those that are looked at."""
-        if classifier is not self.classifier or self._batch is None:
+        if classifier.model is not self.classifier.model or self._batch is None:
             return
         self._passes += 1
         clean, self._fresh = self._fresh, False

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from inspect import isfunction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
+from brittle.decisions import OneLabel
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE, FLIP_PROBABILITY, Direction, Estimate, Parameters, Status, score_label
 from brittle.intervals import jackknife
@@ -53,6 +55,9 @@ class Score(ABC):
         serves: which decisions of a classifier it is about: `all` that have margins, those with a `probability` of
             their own (the predicted class, one logit, one label), or `classes` alone.
     """
+
+    of_label: OneLabel | None = field(default=None, init=False, repr=False, metadata=NO_OPTION)
+    """The label that a run asks for by itself, where it asks for each (`about`); None for all that is decided."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -115,6 +120,12 @@ class Score(ABC):
         check_serves(self, classifier)
         return apply(needs_of(self), partial(estimate_of, self), classifier, x, ids, seed, confidence)
 
+    def about(self, label: OneLabel | None) -> Self:
+        """The same score of one of several labels, or of all."""
+        found = copy(self)
+        object.__setattr__(found, "of_label", label)
+        return found
+
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None:
         """The inputs with another prediction that the score found on its way, if it looks for any."""
         return None
@@ -123,7 +134,8 @@ class Score(ABC):
     def parameters(self) -> Parameters:
         """The parameters as the table writes them: JSON values; by default every field that has one."""
         values = {name: getattr(self, name) for name in options_of(type(self))}
-        return {name: value for name, value in values.items() if value is not None}
+        label = {} if self.of_label is None else {"label": self.of_label.written}
+        return label | {name: value for name, value in values.items() if value is not None}
 
     @property
     def label(self) -> str:
