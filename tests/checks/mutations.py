@@ -89,6 +89,22 @@ PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is
 MUTATIONS = (
     # What is decided.
     mutation(
+        "a call sends the other tensors of its points", "scores/call.py",
+        "rows, confidence, batch.aside)", "rows, confidence, batch.aside and replace(batch.aside, varies=None))",
+        "scores/test_call_beside.py::test_a_call_gives_what_a_run_gives",
+    ),
+    mutation(
+        "other numbers in the padding are tried", "doctor/padding.py",
+        "replace(aside, varies=None, inputs=None)", "aside",
+        "doctor/test_several_tensors.py::test_padding_that_leaks_is_noted",
+    ),
+    mutation(
+        "rows stand beside the other tensors of their own points", "doctor/subject.py",
+        "        return self.classifier(inputs, self.aside.only(rows))\n",
+        "        return self.classifier(inputs, self.aside.only(rows * 0))\n",
+        "doctor/test_several_tensors.py::test_a_sound_model_passes_every_check",
+    ),
+    mutation(
         "a pass is remembered with what is beside its inputs", "model/pass_memory.py",
         "    parts += [] if aside is None else [aside.tensors[name] for name in sorted(aside.tensors)]\n", "",
         "model/test_pass_memory.py::test_what_is_beside_an_input_counts",
@@ -955,7 +971,7 @@ MUTATIONS = (
     ),
     mutation(
         "a step of the network is no defect", "doctor/rounding.py",
-        "        if not jumps(classifier, inputs[row : row + 1], found.largest):\n", "        if True:\n",
+        "        if not jumps(classifier, inputs[row : row + 1], found.largest, aside and aside.only(torch.tensor([row]))):\n", "        if True:\n",
         "doctor/test_rounding.py::test_a_step_of_the_network_excuses_what_rounding_does",
     ),
     mutation(
@@ -1021,7 +1037,7 @@ MUTATIONS = (
     ),
     mutation(
         "a worker sees other inputs before the first points", "run/job.py",
-        "            self.classifier.read(subject.other_inputs())\n", "",
+        "            self.classifier.read(*subject.others_with_tensors())\n", "",
         "doctor/test_state.py::test_statistics_of_the_first_batch_differ_between_processes",
     ),
     mutation(
