@@ -89,6 +89,17 @@ PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is
 MUTATIONS = (
     # What is decided.
     mutation(
+        "a detector of another decision is refused", "detector/identity.py",
+        "        if model.decision is not None:\n", "        if False:\n",
+        "detector/test_identity.py::test_another_decision_has_no_detector",
+    ),
+    mutation(
+        "a certificate is about the margins of its decision", "measure/certified/crown.py",
+        "    return MarginBounds(lower.T + constants, walk.functions + len(functions))\n",
+        "    return MarginBounds(lower.T, walk.functions + len(functions))\n",
+        "measure/certified/test_decisions.py::test_no_input_inside_the_radius_decides_otherwise",
+    ),
+    mutation(
         "a call sends the other tensors of its points", "scores/call.py",
         "rows, confidence, batch.aside)", "rows, confidence, batch.aside and replace(batch.aside, varies=None))",
         "scores/test_call_beside.py::test_a_call_gives_what_a_run_gives",
@@ -971,7 +982,8 @@ MUTATIONS = (
     ),
     mutation(
         "a step of the network is no defect", "doctor/rounding.py",
-        "        if not jumps(classifier, inputs[row : row + 1], found.largest, aside and aside.only(torch.tensor([row]))):\n", "        if True:\n",
+        "if not jumps(classifier, inputs[row : row + 1], found.largest, aside and aside.only(torch.tensor([row]))):",
+        "if True:",
         "doctor/test_rounding.py::test_a_step_of_the_network_excuses_what_rounding_does",
     ),
     mutation(

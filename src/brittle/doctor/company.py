@@ -116,7 +116,10 @@ def _beside(subject: Subject, values: tuple[float, float], size: int, *, last: b
 
 
 def _pass(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
-    """Logits of a batch, with the other tensors of the points `rows`; a model that took the first batch and fails on this one looks at its size."""
+    """Logits of a batch, beside the other tensors of the points `rows`.
+
+    A model that took the first batch and fails on this one looks at its size.
+    """
     try:
         with torch.no_grad():
             return subject.logits_of(inputs, rows)

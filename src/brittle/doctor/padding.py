@@ -29,8 +29,8 @@ def check_padding(subject: Subject) -> Iterator[Finding | str]:
         yield Finding(
             "padding_leaks",
             f"where {name} is 0, other numbers in the input change the logits: row {subject.numbers[found.row]} "
-            f"differs by {found}. Scores leave this padding as it is, but they depend on how the points were padded; let the "
-            f"model leave it out, in attention and in means",
+            f"differs by {found}. Scores leave this padding as it is, but they depend on how the points were padded; "
+            f"let the model leave it out, in attention and in means",
         )
     yield f"other numbers where {name} is 0 change nothing, in {rows} of {len(padding)} rows"
 
