@@ -89,6 +89,12 @@ PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is
 MUTATIONS = (
     # What is decided.
     mutation(
+        "a label has its own block of the Gram", "measure/linearization.py",
+        "        pair, one = [0, 1 + number], slice(number, number + 1)\n",
+        "        pair, one = [0, 1], slice(number, number + 1)\n",
+        "decisions/test_each_label.py::test_each_column_is_that_of_the_labels_own_run",
+    ),
+    mutation(
         "a detector of another decision is refused", "detector/identity.py",
         "        if model.decision is not None:\n", "        if False:\n",
         "detector/test_identity.py::test_another_decision_has_no_detector",
@@ -122,12 +128,13 @@ MUTATIONS = (
     ),
     mutation(
         "all labels together speak for a run", "analysis/columns.py",
-        "in together or known if", "in known[::-1] if",
+        "in together or known if", "in known if",
         "decisions/test_each_label.py::test_the_run_speaks_of_all_labels_together",
     ),
     mutation(
         "a label is asked of its own classifier", "run/evaluation.py",
-        "    own = deciding(classifier, label)\n", "    own = deciding(classifier, replace(label, position=0))\n",
+        "    own, before = deciding(classifier, label), classifier.passes\n",
+        "    own, before = deciding(classifier, replace(label, position=0)), classifier.passes\n",
         "decisions/test_each_label.py::test_each_column_is_that_of_the_labels_own_run",
     ),
     mutation(

@@ -13,7 +13,7 @@ import torch
 from helpers.decided import bent_network
 
 import brittle
-from brittle.analysis.columns import typical
+from brittle.analysis.columns import TYPICAL_P_ROBUST, typical
 from brittle.decisions import MultiLabel
 from brittle.errors import DataError, ParameterError
 from brittle.scores import CATALOGUE, LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax
@@ -106,8 +106,25 @@ def test_passes_of_scores_without_gradients_are_those_of_one_run() -> None:
     assert counted[1] <= counted[0] + 1  # the pass that counts the labels is not counted
 
 
+def test_passes_of_linear_scores_are_those_of_one_run() -> None:
+    """The gradients of all labels are those of each: one Jacobian at the point, and one at every noisy copy."""
+    scores = [CATALOGUE[name](sigma=0.3) for name in ("taylor", "taylor_mvs")]  # pyright: ignore[reportCallIssue]
+    scores += [CATALOGUE["mmse"](sigma=0.3, draws=6), CATALOGUE["first_order_margin"]()]  # pyright: ignore[reportCallIssue]
+    spent = []
+    for decision in ("multilabel", "multilabel:each"):
+        classifier = brittle.Classifier(network(), decision=decision)
+        passes = brittle.score(classifier, X, scores, skip_doctor=True).points["passes"].to_pylist()
+        spent.append((passes, classifier.backward_passes))
+    assert spent[0] == spent[1]
+    assert spent[0][0] == [1 + 5 + 6 + 6 * 5] * 9
+
+
 def test_the_run_speaks_of_all_labels_together() -> None:
-    chosen = typical(of_each().columns)
+    """Also where the mean robustness of a single label is the one that tells points apart best."""
+    loud = scored("multilabel:each", [MonteCarlo(sigma=3.0, draws=20)])
+    means = [float(abs(column.p_robust.mean() - TYPICAL_P_ROBUST)) for column in loud.columns]
+    assert means[0] > min(means)
+    chosen = typical(loud.columns)
     assert chosen is not None
     assert not chosen.setting.of_label
     assert of_each()["shrinkage"].parameters.get("label") is None

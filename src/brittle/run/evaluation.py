@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -101,15 +101,15 @@ def _evaluate(
         return found
     with classifier.remembering():
         together = [score for score in scores if score.of_label is None]
-        clean = _evaluate_all(classifier, found, together, seed, rows, confidence)
-        if clean is None:
+        all_labels = _evaluate_all(classifier, found, together, seed, rows, confidence)
+        if all_labels is None:
             return found
         parts: dict[OneLabel | None, list[_OfScore]] = {
             None: [*zip(found.estimates, found.nearest, found.there, strict=True)]
         }
         for label in filter(None, labels):
             own = [score for score in scores if score.of_label == label]
-            parts[label] = _evaluate_label(classifier, found, own, label, clean)
+            parts[label] = _evaluate_label(classifier, found, own, label, *all_labels)
     ordered = [parts[score.of_label].pop(0) for score in scores]
     found.estimates, found.nearest, found.there = (list(column) for column in zip(*ordered, strict=True))
     return found
@@ -117,8 +117,11 @@ def _evaluate(
 
 def _evaluate_all(
     classifier: Classifier, found: _Evaluated, scores: Sequence[Score], seed: int, rows: int, confidence: float
-) -> Clean | None:
-    """Measure the points that can be measured, and derive the scores of all that is decided; None where none can."""
+) -> tuple[Clean, dict[Measurement, Any]] | None:
+    """Measure the points that can be measured, and derive the scores of all that is decided.
+
+    Gives the clean pass and what was measured; None where no point can be.
+    """
     needs = plan(scores)
     clean = _look(classifier, found, seed, rows, needs, confidence)
     if clean is None:
@@ -130,13 +133,18 @@ def _evaluate_all(
     found.passes = _passes_of_points(needs, passes_of(measured, clean), classifier.passes - before, clean.passes)
     _note_decisions(found, classifier.decision, clean)
     found.estimates = [estimate_of(score, measured, confidence, len(found.batch)) for score in scores]
-    return clean
+    return clean, measured
 
 
 def _evaluate_label(
-    classifier: Classifier, found: _Evaluated, scores: Sequence[Score], label: OneLabel, together: Clean
+    classifier: Classifier,
+    found: _Evaluated,
+    scores: Sequence[Score],
+    label: OneLabel,
+    together: Clean,
+    known: Mapping[Measurement, Any],
 ) -> list[_OfScore]:
-    """The scores of one label, from the passes that are there already and from what they lack.
+    """The scores of one label, from what is measured already and from what that lacks.
 
     What these took is dealt out to the points evenly.
 
@@ -146,11 +154,15 @@ def _evaluate_label(
         scores: of the label.
         label: which one.
         together: the clean pass, by which all labels are decided.
+        known: what was measured of all labels.
     """
-    own = deciding(classifier, label)
-    needs, before = plan(scores), classifier.passes
+    own, before = deciding(classifier, label), classifier.passes
+    split = [need for need in plan(scores) if need in known and need.splits(known[need])]
+    needs = [need for need in plan(scores) if need not in split]
     clean = of_label(classifier, label, needs, together)
-    measured = take(needs, own, clean)
+    with own.evaluating():
+        measured = {need: need.of_margin(known[need], label.position, own, clean) for need in split}
+    measured |= take(needs, own, clean)
     nearest = [score.counterexamples(measured) for score in scores]
     there = [_decided_there(found, one, classifier, together) for one in nearest]
     even, more = divmod(classifier.passes - before, len(found.passes))
