@@ -194,7 +194,10 @@ def test_a_label_by_its_name_is_the_label_by_its_position() -> None:
 
 @pytest.mark.parametrize(
     ("names", "said"),
-    [(NAMES, "there is no label 'fogg'; did you mean 'fog'?"), (None, "neither the model nor the data name their")],
+    [
+        (NAMES, "there is no label 'fogg' among 'rain', 'snow', 'fog', 'wind'; did you mean 'fog'?"),
+        (None, "neither the model nor the data name their"),
+    ],
 )
 def test_a_name_that_no_label_has_is_refused_in_one_sentence(names: tuple[str, ...] | None, said: str) -> None:
     with pytest.raises(ParameterError, match=said.replace("?", "[?]")):

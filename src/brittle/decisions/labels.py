@@ -103,7 +103,7 @@ class MultiLabel(Decision):
             near = get_close_matches(self.only, names, 1, cutoff=0.0)
             meant = f"; did you mean {near[0]!r:.60}?" if near else ""
             known = listed([f"{name!r:.40}" for name in names], SHOWN)
-            raise ParameterError("decision", f"there is no label {self.only!r:.60}{meant} The labels are {known}")
+            raise ParameterError("decision", f"there is no label {self.only!r:.60} among {known}{meant}")
         return replace(self, only=tuple(names).index(self.only))
 
     def alone(self, position: int) -> MultiLabel:
