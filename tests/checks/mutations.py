@@ -89,6 +89,55 @@ PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is
 MUTATIONS = (
     # What is decided.
     mutation(
+        "a label has its own block of the Gram", "measure/linearization.py",
+        "        pair, one = [0, 1 + number], slice(number, number + 1)\n",
+        "        pair, one = [0, 1], slice(number, number + 1)\n",
+        "decisions/test_each_label.py::test_each_column_is_that_of_the_labels_own_run",
+    ),
+    mutation(
+        "a detector of another decision is refused", "detector/identity.py",
+        "        if model.decision is not None:\n", "        if False:\n",
+        "detector/test_identity.py::test_another_decision_has_no_detector",
+    ),
+    mutation(
+        "a certificate is about the margins of its decision", "measure/certified/crown.py",
+        "    return MarginBounds(lower.T + constants, walk.functions + len(functions))\n",
+        "    return MarginBounds(lower.T, walk.functions + len(functions))\n",
+        "measure/certified/test_decisions.py::test_no_input_inside_the_radius_decides_otherwise",
+    ),
+    mutation(
+        "a call sends the other tensors of its points", "scores/call.py",
+        "rows, confidence, batch.aside)", "rows, confidence, batch.aside and replace(batch.aside, varies=None))",
+        "scores/test_call_beside.py::test_a_call_gives_what_a_run_gives",
+    ),
+    mutation(
+        "other numbers in the padding are tried", "doctor/padding.py",
+        "replace(aside, varies=None, inputs=None)", "aside",
+        "doctor/test_several_tensors.py::test_padding_that_leaks_is_noted",
+    ),
+    mutation(
+        "rows stand beside the other tensors of their own points", "doctor/subject.py",
+        "        return self.classifier(inputs, self.aside.only(rows))\n",
+        "        return self.classifier(inputs, self.aside.only(rows * 0))\n",
+        "doctor/test_several_tensors.py::test_a_sound_model_passes_every_check",
+    ),
+    mutation(
+        "a pass is remembered with what is beside its inputs", "model/pass_memory.py",
+        "    parts += [] if aside is None else [aside.tensors[name] for name in sorted(aside.tensors)]\n", "",
+        "model/test_pass_memory.py::test_what_is_beside_an_input_counts",
+    ),
+    mutation(
+        "all labels together speak for a run", "analysis/columns.py",
+        "in together or known if", "in known if",
+        "decisions/test_each_label.py::test_the_run_speaks_of_all_labels_together",
+    ),
+    mutation(
+        "a label is asked of its own classifier", "run/evaluation.py",
+        "    own, before = deciding(classifier, label), classifier.passes\n",
+        "    own, before = deciding(classifier, replace(label, position=0)), classifier.passes\n",
+        "decisions/test_each_label.py::test_each_column_is_that_of_the_labels_own_run",
+    ),
+    mutation(
         "outputs that look like labels are asked about", "doctor/outputs.py",
         "float(low) < LOW", "False",
         "doctor/test_outputs.py::test_outputs_that_look_like_labels_are_asked_about",
@@ -189,7 +238,7 @@ MUTATIONS = (
     ),
     mutation(
         "a level in another unit is not said to be in pixels", "store/columns.py",
-        "UNIT not in self.noise and not", "not",
+        "UNIT not in family and not", "not",
         "cli/test_noise_options.py::test_rotations_by_command_with_the_report",
     ),
     mutation(
@@ -951,7 +1000,8 @@ MUTATIONS = (
     ),
     mutation(
         "a step of the network is no defect", "doctor/rounding.py",
-        "        if not jumps(classifier, inputs[row : row + 1], found.largest):\n", "        if True:\n",
+        "if not jumps(classifier, inputs[row : row + 1], found.largest, aside and aside.only(torch.tensor([row]))):",
+        "if True:",
         "doctor/test_rounding.py::test_a_step_of_the_network_excuses_what_rounding_does",
     ),
     mutation(
@@ -1017,7 +1067,7 @@ MUTATIONS = (
     ),
     mutation(
         "a worker sees other inputs before the first points", "run/job.py",
-        "            self.classifier.read(subject.other_inputs())\n", "",
+        "            self.classifier.read(*subject.others_with_tensors())\n", "",
         "doctor/test_state.py::test_statistics_of_the_first_batch_differ_between_processes",
     ),
     mutation(

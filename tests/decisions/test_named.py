@@ -14,6 +14,8 @@ WORDS: dict[str, Decision] = {
     "one-logit": OneLogit(),
     "multilabel": MultiLabel(),
     "multilabel:3": MultiLabel(only=3),
+    "multilabel:calm": MultiLabel(only="calm"),
+    "multilabel:each": MultiLabel(each=True),
     "top:5": SameTop(5),
     "within:0.1": Within(0.1),
     "within:0.1,2": Within((0.1, 2)),
@@ -47,7 +49,9 @@ def test_other_words_are_refused(word: str) -> None:
         lambda: Within(float("nan")),
         lambda: Within(()),
         lambda: MultiLabel(threshold=float("inf")),
-        lambda: MultiLabel(only=True),
+        lambda: MultiLabel(only=True),  # type: ignore[arg-type]
+        lambda: MultiLabel(only=""),
+        lambda: MultiLabel(only=1, each=True),
         lambda: Custom("overlap"),  # type: ignore[arg-type]
         lambda: as_decision(5),  # type: ignore[arg-type]
         lambda: brittle.Classifier(torch.nn.Linear(2, 2), outputs="probs", decision=Within(0.1)),

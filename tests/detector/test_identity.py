@@ -9,7 +9,7 @@ from helpers.problems import linear_network
 
 import brittle
 from brittle.detector import Detector, Source
-from brittle.errors import ModelError
+from brittle.errors import DataError, ModelError
 
 
 def test_sources() -> None:
@@ -42,3 +42,17 @@ def test_another_model_or_preprocessing_is_refused(detector: Detector) -> None:
     with pytest.raises(ModelError, match=r"torch\.nn\.Module"):
         detector.apply(brittle.Classifier(lambda x: x), points(8))
     assert detector.wrap(weights).forced is False
+
+
+@pytest.mark.parametrize("decision", ["multilabel", "multilabel:1", "top:2", "within:0.1"])
+def test_another_decision_has_no_detector(detector: Detector, decision: str) -> None:
+    """Neither fitted on such a run, nor applied to such a classifier; one logit is a class."""
+    other = brittle.Classifier(linear_network(3, 6, 0, torch.float32), mean=0.4, std=0.3, decision=decision)
+    with pytest.raises(ModelError, match=f"found the decision {decision}") as applied:
+        detector.apply(other, points(8))
+    x = torch.rand(30, 6, generator=torch.Generator().manual_seed(0))
+    scores = [brittle.scores.InputMargin(effort="fast"), brittle.scores.LogitMargin()]
+    run = brittle.score(other, x, scores, skip_doctor=True)
+    with pytest.raises(DataError, match=f"found the decision {decision}") as fitted:
+        Detector.fit(run, epsilon=0.1)
+    assert applied.value.code == fitted.value.code == "detector_decision"

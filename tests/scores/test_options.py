@@ -30,7 +30,7 @@ def test_the_options_are_those_that_users_know() -> None:
 def test_every_field_has_an_option_with_a_sentence(kind: type[Score]) -> None:
     known = options_of(kind)
     given_otherwise = {"sigma", "noise"} if issubclass(kind, NoiseScore) else set()
-    assert known.keys() == {one.name for one in fields(kind)} - given_otherwise
+    assert known.keys() == {one.name for one in fields(kind) if one.init} - given_otherwise
     assert all(one.text for one in known.values())
     assert {name for name, one in known.items() if not one.flag} == known.keys() & {"statistic", "limit", "precision"}
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from brittle.analysis.columns import probability_columns
 from brittle.analysis.kendall import kendall_tau
-from brittle.store.columns import ANY_NOISE, Column, Row, Scored, Setting
+from brittle.store.columns import Column, Row, Scored, Setting
 
 REFERENCE = "monte_carlo"
 """The estimator that the others are compared with: unbiased, and exact as its draws grow."""
@@ -58,7 +58,7 @@ def agreement(table: Scored) -> pd.DataFrame:
         _compare(column, _held_out(column, reference, _votes(found, reference)), reference.setting)
         for reference in _references(found)
         for column in found
-        if column is not reference and column.setting in (reference.setting, ANY_NOISE)
+        if column is not reference and column.setting in (reference.setting, reference.setting.without_noise)
     ]
     frame = pd.DataFrame(rows, columns=_COLUMNS).astype({"budget": "Int64"})
     return frame.sort_values(["sigma", "noise", "cost", "estimator"], ignore_index=True)

@@ -14,11 +14,12 @@ METHODS = ("exact", "auto", "probes", "gram")
 
 
 def laplacian_column(found: Iterable[Column]) -> Column | None:
-    """The Laplacian of the predicted class that speaks for the run."""
+    """The Laplacian of the predicted class that speaks for the run; that of one of several labels does not."""
     candidates = [
         column
         for column in found
         if column.score == LAPLACIAN and "target" not in column.parameters and column.value.notna().any()
+        if not column.setting.of_label
     ]
     order = {method: place for place, method in enumerate(METHODS)}
     return min(

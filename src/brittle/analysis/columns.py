@@ -9,7 +9,7 @@ import pandas as pd
 
 from brittle.errors import ParameterError
 from brittle.estimate import INPUT_MARGIN
-from brittle.store.columns import ANY_NOISE, Column, Scored, Setting, column_of
+from brittle.store.columns import Column, Scored, Setting, column_of
 
 TYPICAL_P_ROBUST = 0.7
 """The noise level whose mean robustness is nearest to this tells points apart best: few at 1, few at chance."""
@@ -60,14 +60,19 @@ def preferred(columns: Sequence[Column], setting: Setting, exclude: str | None =
     candidates = [
         (math.inf if column.preference is None else column.preference, column)
         for column in largest_budgets(columns)
-        if column.setting in (setting, ANY_NOISE) and column.value.notna().any() and column.score != exclude
+        if column.setting in (setting, setting.without_noise) and column.value.notna().any() and column.score != exclude
     ]
     return min(candidates, key=lambda pair: pair[0], default=(None, None))[1]
 
 
 def typical(columns: Sequence[Column]) -> Column | None:
-    """The preferred column of the setting whose mean robustness is nearest to `TYPICAL_P_ROBUST`."""
-    chosen = [column for setting in settings(columns) if (column := preferred(columns, setting)) is not None]
+    """The preferred column of the setting whose mean robustness is nearest to `TYPICAL_P_ROBUST`.
+
+    One of a single label speaks only where none is of all labels together.
+    """
+    known = settings(columns)
+    together = [setting for setting in known if not setting.of_label]
+    chosen = [column for setting in together or known if (column := preferred(columns, setting)) is not None]
     return min(chosen, key=lambda column: abs(float(column.p_robust.mean()) - TYPICAL_P_ROBUST), default=None)
 
 

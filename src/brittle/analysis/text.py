@@ -23,7 +23,8 @@ def decision_text(decision: str | None) -> str:
     if decision is None:
         return ""
     name, _, value = decision.partition(":")
-    labels = f"whether label {value} holds" if value else "which labels hold"
+    labels = f"whether label {value} holds" if value and value != "each" else "which labels hold"
+    labels += ", all together and each by itself" if value == "each" else ""
     sentences = {
         "multilabel": f"A prediction is {labels}.",
         "top": f"A prediction is which {value} classes score highest, in any order.",

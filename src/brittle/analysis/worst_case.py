@@ -28,9 +28,11 @@ _FIELDS = (
 def margin_columns(table: Scored) -> tuple[Column, ...]:
     """The columns of `table` that hold input margins, in the order of its record.
 
-    A value is a distance in the norm that the parameters name, infinite where nothing was found.
+    A value is a distance in the norm that the parameters name, infinite where nothing was found. Those of single labels
+    are among them only where there are none of all labels together.
     """
-    return tuple(column for column in table.columns if column.score == INPUT_MARGIN)
+    found = tuple(column for column in table.columns if column.score == INPUT_MARGIN)
+    return tuple(column for column in found if not column.setting.of_label) or found
 
 
 def worst_case_table(table: Scored, epsilon: float, norm: str | None = None) -> pd.DataFrame:

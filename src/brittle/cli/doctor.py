@@ -73,6 +73,7 @@ def doctor(
         return FAILED
     if not classifier.decision.targets:
         points = in_classes(points, classifier.class_names, classifier.class_values)
+    classifier.look_up(points.class_names)
     batch = next(iter(points.batches(GUARD_ROWS)))
     own = rows or default_rows(batch.inputs, classifier.device)
     subject = Subject(classifier, batch, points.labels, choice.scores(points, opening.texts), scoring.seed, own, points)

@@ -103,7 +103,8 @@ class ModelOptions(NetworkOptions):
         outputs: What the network returns.
         head: Name of the last linear layer, for the scores that need features; found by default.
         decision: What is decided from it: class (the predicted class), multilabel (which labels hold), multilabel:J
-            (whether label J does, counted from 0), top:K (which K classes score highest), within:T (a number within T).
+            (whether label J does, by its number from 0 or its name), multilabel:each (all, and each by itself),
+            top:K (which K classes score highest), within:T (a number within T).
     """
 
     bounds: Annotated[tuple[float, float], Flag] = (0.0, 1.0)

@@ -3,7 +3,7 @@
 from brittle.decisions.base import Decision
 from brittle.decisions.by_user import Custom
 from brittle.decisions.classes import OneLogit, PredictedClass, SameTop
-from brittle.decisions.labels import MultiLabel
+from brittle.decisions.labels import MultiLabel, OneLabel
 from brittle.decisions.named import DECISIONS, as_decision
 from brittle.decisions.numbers import Within
 
@@ -12,6 +12,7 @@ __all__ = [
     "Custom",
     "Decision",
     "MultiLabel",
+    "OneLabel",
     "OneLogit",
     "PredictedClass",
     "SameTop",

@@ -34,12 +34,15 @@ class Decision(ABC):
         one_number: whether a model may return one number a row, `[B]`.
         targets: whether what is right for a point is no class, but several labels or numbers.
         relative: whether its margins are about what was decided at the point.
+        linear: whether its margins are linear functions of the outputs, but for a constant, so that bounds on these
+            bound them (`linear_margins`).
     """
 
     name: ClassVar[str]
     explanation: ClassVar[str]
     one_number: ClassVar[bool] = False
     relative: ClassVar[bool] = True
+    linear: ClassVar[bool] = True
     targets: ClassVar[bool] = False
 
     @property
@@ -68,6 +71,10 @@ class Decision(ABC):
     @abstractmethod
     def described(self, decided: Tensor) -> list[str]:
         """What was decided, in words, for each row of `decided`."""
+
+    def named(self, names: Sequence[str] | None) -> Decision:
+        """The same, with what it calls by a name of one of `names`, those of the outputs, by its position."""
+        return self
 
     def codes(self, decided: Tensor) -> list[int | None]:
         """What was decided as a number that `code_names` names, for each row; None where it is no such number."""
@@ -113,6 +120,20 @@ class Decision(ABC):
         """The margins as logits, `[0, -m_1, .., -m_K]`, `[N, 1 + K]`."""
         margins = self.margins(outputs, decided)
         return torch.cat((torch.zeros_like(margins[:, :1]), -margins), dim=1)
+
+    def linear_margins(self, decided: Tensor, outputs: int) -> tuple[Tensor, Tensor]:
+        """Weights `W` `[N, K, L]` and constants `b` `[N, K]` of the margins, `W z + b`, where these are `linear`.
+
+        Args:
+            decided: what `decide` kept, a row each.
+            outputs: `L`, how many numbers the model returns.
+        """
+        known = decided.double() if decided.is_floating_point() else decided
+        with torch.enable_grad():
+            start = torch.zeros(len(decided), outputs, dtype=torch.float64, device=decided.device, requires_grad=True)
+            margins = self.margins(start, known)
+            weights = [torch.autograd.grad(column.sum(), start, retain_graph=True)[0] for column in margins.unbind(1)]
+        return torch.stack(weights, dim=1), margins.detach()
 
     def check_taken(self, margins: Tensor) -> None:  # noqa: B027
         """Raise where the `margins` `[B, K]` at the points themselves cannot be; only a function of a user's can."""

@@ -55,6 +55,7 @@ class Custom(Decision):
     name: ClassVar[str] = "custom"
     explanation: ClassVar[str] = "what a function of the user's compares"
     one_number: ClassVar[bool] = True
+    linear: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not callable(self.compare):

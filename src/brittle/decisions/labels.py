@@ -3,17 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from brittle.decisions.base import Decision, alone
-from brittle.errors import ModelError, ParameterError
+from brittle.errors import ModelError, ParameterError, listed
+
+EACH = "each"
+"""How the command line asks for all labels together and for each of them, `multilabel:each`."""
+
+SHOWN = 8
+"""Names of labels that a message shows at most."""
 
 MOST_NAMED = 10
 """With at most this many labels, every set of them is one of the classes that tables and reports show."""
+
+
+@dataclass(frozen=True)
+class OneLabel:
+    """One of the labels that a run asks for each by itself.
+
+    Attributes:
+        position: of its output, from 0.
+        name: what tables call it; None where nobody names it, and then it is its position.
+    """
+
+    position: int
+    name: str | None = None
+
+    @property
+    def written(self) -> int | str:
+        """Its name, or its position where it has none."""
+        return self.position if self.name is None else self.name
 
 
 @dataclass(frozen=True)
@@ -23,15 +48,18 @@ class MultiLabel(Decision):
     Attributes:
         threshold: above which a label holds, one number or one for each label, in logits: 0 is a probability of one
             half.
-        only: the position of one label, to ask for it alone; None asks whether all labels stay as they are. One label
-            has a probability, so the scores of the expected change serve it as well.
+        only: one label, to ask for it alone, by its position from 0 or by its name; None asks whether all labels stay
+            as they are. One label has a probability, so the scores of the expected change serve it as well. A name is
+            looked up among the `class_names` of the classifier or of the data.
+        each: whether a run asks for all labels together and for each of them by itself, in columns of its own.
 
     Raises:
-        ParameterError: a threshold is no finite number, or the position is negative.
+        ParameterError: a threshold is no finite number, the position is negative, or both `only` and `each` are given.
     """
 
     threshold: float | tuple[float, ...] = 0.0
-    only: int | None = None
+    only: int | str | None = None
+    each: bool = False
 
     name: ClassVar[str] = "multilabel"
     explanation: ClassVar[str] = "which labels hold"
@@ -42,18 +70,64 @@ class MultiLabel(Decision):
         if not given or not all(isinstance(each, int | float) and abs(each) < torch.inf for each in given):
             raise ParameterError("decision", f"every threshold must be a finite number; found {self.threshold!r:.60}")
         object.__setattr__(self, "threshold", alone(given))
-        if self.only is not None and (type(self.only) is not int or self.only < 0):
-            raise ParameterError("decision", f"a label is asked for by its position from 0; found {self.only!r:.40}")
+        named = isinstance(self.only, str) and self.only != ""
+        if self.only is not None and not named and (type(self.only) is not int or self.only < 0):
+            raise ParameterError(
+                "decision", f"a label is asked for by its position from 0, or by its name; found {self.only!r:.40}"
+            )
+        if self.each and self.only is not None:
+            raise ParameterError("decision", f"give each=True or only={self.only!r:.40}, not both")
 
     @property
     def label(self) -> str:
-        """`multilabel`, or such as `multilabel:3` for one label alone."""
-        return self.name if self.only is None else f"{self.name}:{self.only}"
+        """`multilabel`, `multilabel:each`, or such as `multilabel:3` for one label alone."""
+        value = EACH if self.each else self.only
+        return self.name if value is None else f"{self.name}:{value}"
 
     @property
     def has_probability(self) -> bool:
         """For one label, whose probability is the sigmoid of its margin."""
         return self.only is not None and self.threshold == 0.0
+
+    def named(self, names: Sequence[str] | None) -> MultiLabel:
+        """The same with the position of a label that was asked for by its name.
+
+        Raises:
+            ParameterError: there is no label of this name, or nobody names the labels.
+        """
+        if not isinstance(self.only, str):
+            return self
+        if names is None:
+            raise ParameterError("decision", self._without_names)
+        if self.only not in names:
+            near = get_close_matches(self.only, names, 1, cutoff=0.0)
+            meant = f"; did you mean {near[0]!r:.60}?" if near else ""
+            known = listed([f"{name!r:.40}" for name in names], SHOWN)
+            raise ParameterError("decision", f"there is no label {self.only!r:.60} among {known}{meant}")
+        return replace(self, only=tuple(names).index(self.only))
+
+    def alone(self, position: int) -> MultiLabel:
+        """One of the labels, asked for by itself."""
+        return replace(self, only=position, each=False)
+
+    @property
+    def _without_names(self) -> str:
+        return (
+            f"the label {self.only!r:.60} is asked for by its name, and neither the model nor the data name their "
+            f"labels; give its position from 0, such as {self.name}:0, or the names (--class-names FILE, "
+            f"classifier.class_names = [...])"
+        )
+
+    @property
+    def _place(self) -> int | None:
+        """The position of the one label; None for all.
+
+        Raises:
+            ParameterError: it is asked for by a name that nobody has looked up.
+        """
+        if isinstance(self.only, str):
+            raise ParameterError("decision", self._without_names)
+        return self.only
 
     def decide(self, outputs: Tensor) -> Tensor:
         """Signs `[B, L]`: 1 where a label holds, -1 where it does not; a logit at the threshold holds."""
@@ -88,8 +162,8 @@ class MultiLabel(Decision):
     def code_names(self, names: Sequence[str] | None, outputs: int) -> Sequence[str] | None:
         """The labels that hold, such as `beach + sunset`, or `none`."""
         own = list(names) if names is not None and len(names) == outputs else [f"label {at}" for at in range(outputs)]
-        if self.only is not None:
-            return (f"not {own[self.only]}", own[self.only])
+        if (one := self._place) is not None:
+            return (f"not {own[one]}", own[one])
         if outputs > MOST_NAMED:
             return None
         sets = range(2**outputs)
@@ -102,17 +176,18 @@ class MultiLabel(Decision):
         return ((decided > 0) == (self._asked(targets) > 0.5).to(decided.device)).all(dim=1).tolist()
 
     def _asked(self, targets: Tensor) -> Tensor:
-        return targets if self.only is None else targets[:, self.only : self.only + 1]
+        return targets if (one := self._place) is None else targets[:, one : one + 1]
 
     def _above(self, outputs: Tensor) -> Tensor:
         above = outputs - outputs.new_tensor(self.threshold)
-        return above if self.only is None else above[:, self.only : self.only + 1]
+        return above if (one := self._place) is None else above[:, one : one + 1]
 
     def check(self, outputs: Tensor) -> None:
         """Raise unless there is a column for each label that is named.
 
         Raises:
             ModelError: there is not.
+            ParameterError: the label is asked for by a name that nobody has looked up.
         """
         super().check(outputs)
         labels = outputs.shape[1]
@@ -120,7 +195,5 @@ class MultiLabel(Decision):
             raise ModelError(
                 "num_classes", f"{len(self.threshold)} thresholds were given; the model returns {labels} labels"
             )
-        if self.only is not None and self.only >= labels:
-            raise ModelError(
-                "num_classes", f"label {self.only} was asked for; the model returns {labels}, numbered from 0"
-            )
+        if (one := self._place) is not None and one >= labels:
+            raise ModelError("num_classes", f"label {one} was asked for; the model returns {labels}, numbered from 0")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from brittle.decisions.base import Decision
 from brittle.decisions.by_user import Custom
 from brittle.decisions.classes import OneLogit, PredictedClass, SameTop
-from brittle.decisions.labels import MultiLabel
+from brittle.decisions.labels import EACH, MultiLabel
 from brittle.decisions.numbers import Within
 from brittle.errors import ParameterError
 
@@ -14,7 +14,10 @@ DECISIONS: dict[str, type[Decision]] = {
 }
 """Every decision by its name."""
 
-WORDS = "class, one-logit, multilabel, multilabel:J (one label, counted from 0), top:K, within:T (such as within:0.1)"
+WORDS = (
+    "class, one-logit, multilabel, multilabel:J (one label, counted from 0, or its name), multilabel:each, top:K, "
+    "within:T (such as within:0.1)"
+)
 """How a decision is written."""
 
 
@@ -42,6 +45,14 @@ def as_decision(found: Decision | str | None) -> Decision:
     )
 
 
+def _labels(value: str) -> MultiLabel:
+    """All labels, all and each of them, or one by its position or its name."""
+    if value in ("", EACH):
+        return MultiLabel(each=value == EACH)
+    whole = value.removeprefix("-").isdecimal()
+    return MultiLabel(only=int(value) if whole else value)
+
+
 def _from_word(name: str, value: str) -> Decision | None:
     """The decision `name:value`; None where there is none of this name and kind of value.
 
@@ -53,6 +64,6 @@ def _from_word(name: str, value: str) -> Decision | None:
     if name == Within.name and value:
         return Within(tuple(float(each) for each in value.split(",")))
     if name == MultiLabel.name:
-        return MultiLabel(only=int(value)) if value else MultiLabel()
+        return _labels(value)
     simple = {PredictedClass.name: PredictedClass, OneLogit.name: OneLogit}
     return simple[name]() if name in simple and not value else None

@@ -33,6 +33,7 @@ class Undecided(Decision):
     explanation: ClassVar[str] = "nothing"
     one_number: ClassVar[bool] = True
     relative: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
 
     def decide(self, outputs: Tensor) -> Tensor:
         """Nothing."""

@@ -21,6 +21,14 @@ from brittle.store.record import RunRecord
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
+def _about(decision: str) -> str:
+    return (
+        f"a detector and a pseudo-margin read the scores of classes, and know the predicted class alone (or one "
+        f"logit); found the decision {decision}; for one label wrap the model in one that returns its logit, with "
+        f"--decision one-logit (decision='one-logit')"
+    )
+
+
 @dataclass(frozen=True)
 class Identity:
     """A model as a detector knows it. Two models of one identity give the same logits for the same inputs.
@@ -60,9 +68,11 @@ class Identity:
         """The model of the run that `record` is of.
 
         Raises:
-            DataError: the run does not say what its weights were.
+            DataError: the run does not say what its weights were, or decides something else than a class.
         """
         model = record.model
+        if model.decision is not None:
+            raise DataError("detector_decision", _about(model.decision))
         if model.state_sha256 is None:
             raise DataError(
                 "no_digest",
@@ -76,7 +86,8 @@ class Identity:
         """The model of `classifier`.
 
         Raises:
-            ModelError: it is a function, which has no weights to be told apart by.
+            ModelError: it is a function, which has no weights to be told apart by, or decides something else than a
+                class.
             ParameterError: it is no classifier.
         """
         if not isinstance(classifier, Classifier):
@@ -85,6 +96,8 @@ class Identity:
                 f"expected a brittle.Classifier, found {type(classifier).__name__}; wrap the model with what was "
                 f"declared for the run: brittle.Classifier(model, bounds, mean, std)",
             )
+        if not classifier.decision.of_classes:
+            raise ModelError("detector_decision", _about(classifier.decision.label))
         return cls(_digest(classifier.model), classifier.bounds, classifier.mean, classifier.std, classifier.outputs)
 
     def check(self, found: Identity, *, force: bool) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from brittle.doctor import company, data, gradients, labels, outputs, parameters, state
+from brittle.doctor import company, data, gradients, labels, outputs, padding, parameters, state
 from brittle.doctor.finding import Finding
 from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError
@@ -58,6 +58,7 @@ CHECKS = (
     Check("rows apart", company.check_rows_apart, (*RUNS, "repeatable")),
     Check("history", state.check_history, (*RUNS, "repeatable")),
     Check("output kept", company.check_output_kept, RUNS),
+    Check("padding", padding.check_padding, (*RUNS, "repeatable")),
     Check("finite", outputs.check_finite, RUNS),
     Check("not constant", outputs.check_constant, FINITE),
     Check("features", outputs.check_head, FINITE),
@@ -74,38 +75,10 @@ CHECKS = (
 )
 
 
-ON_OTHER_INPUTS = frozenset(
-    ("rows apart", "history", "output kept", "not constant", "features", "class scores", "gradients", "at the end")
-)
-"""Checks that send other inputs than the points through the network, or these in another order. They are not made of
-points of several tensors: nobody knows what other tensors belong to such inputs."""
-
-
-def _made(subject: Subject) -> tuple[Check, ...]:
-    """The checks that can be made of such points."""
-    if subject.aside is None or not subject.aside.tensors:
-        return CHECKS
-    return tuple(check for check in CHECKS if check.name not in ON_OTHER_INPUTS)
-
-
-def _about_several(subject: Subject) -> Finding | None:
-    """What is left out for points of several tensors."""
-    left_out = len(CHECKS) - len(_made(subject))
-    if not left_out:
-        return None
-    return Finding(
-        "several_tensors",
-        f"the points have several tensors, so {left_out} of the {len(CHECKS)} checks are left out, which ask the model "
-        f"about inputs of their own; rows are still looked at alone during the run",
-    )
-
-
 def raise_or_note(subject: Subject) -> tuple[Finding, ...]:
     """Make every check, in order; gives the findings, or raises what the first failing check raises."""
     _ = subject.untouched  # before the first pass
-    found = [found for check in _made(subject) for found in check.run(subject) if isinstance(found, Finding)]
-    several = _about_several(subject)
-    return (*found, *([] if several is None else [several]))
+    return tuple(found for check in CHECKS for found in check.run(subject) if isinstance(found, Finding))
 
 
 def run_all(subject: Subject) -> list[Outcome]:
@@ -113,7 +86,7 @@ def run_all(subject: Subject) -> list[Outcome]:
     _ = subject.untouched  # before the first pass
     outcomes: list[Outcome] = []
     lost: set[str] = set()
-    for check in _made(subject):
+    for check in CHECKS:
         missing = [name for name in check.after if name in lost]
         if missing:
             lost.add(check.name)
@@ -129,5 +102,4 @@ def run_all(subject: Subject) -> list[Outcome]:
         notes = [Outcome(check.name, NOTE, each.code, each.sentence) for each in found if isinstance(each, Finding)]
         notes_on = "; ".join(each for each in found if isinstance(each, str))
         outcomes += notes or [Outcome(check.name, OK, None, notes_on)]
-    several = _about_several(subject)
-    return outcomes if several is None else [*outcomes, Outcome("tensors", NOTE, several.code, several.sentence)]
+    return outcomes

@@ -54,7 +54,7 @@ def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
     _check_looked_at_again(subject)
     largest = 0.0
     for company in in_company(subject):
-        found = excess(subject.classifier, company.inputs, company.first, company.logits)
+        found = excess(subject.classifier, company.inputs, company.first, company.logits, aside=subject.aside)
         if found is not None:
             _refuse(subject, company, found)
         largest = max(largest, largest_difference(company.first, company.logits))
@@ -96,7 +96,8 @@ def _in_pieces(subject: Subject, inputs: Tensor, sizes: tuple[int, ...]) -> Tens
     for size in chain(filter(None, sizes), cycle(filter(None, sizes))):
         if not len(left):
             break
-        parts.append(_pass(subject, inputs[left[: min(size, subject.rows)]]))
+        rows = left[: min(size, subject.rows)]
+        parts.append(_pass(subject, inputs[rows], rows))
         left = left[size:]
     return _put_back(torch.cat(parts), order)
 
@@ -104,18 +105,24 @@ def _in_pieces(subject: Subject, inputs: Tensor, sizes: tuple[int, ...]) -> Tens
 def _beside(subject: Subject, values: tuple[float, float], size: int, *, last: bool) -> Tensor:
     """Logits of the points, `[V, C]`, in batches of `size` rows of which they are at most half, at one end."""
     parts = []
-    for part in subject.inputs.split(size // 2):
+    for rows in torch.arange(len(subject.inputs), device=subject.inputs.device).split(size // 2):
+        part = subject.inputs[rows]
         others = subject.random_inputs(size - len(part), values)
-        logits = _pass(subject, torch.cat((others, part) if last else (part, others)))
+        beside = torch.arange(len(others), device=rows.device) % len(subject.inputs)
+        both = ((others, part), (beside, rows)) if last else ((part, others), (rows, beside))
+        logits = _pass(subject, *map(torch.cat, both))
         parts.append(logits[len(others) :] if last else logits[: len(part)])
     return torch.cat(parts)
 
 
-def _pass(subject: Subject, inputs: Tensor) -> Tensor:
-    """Logits of a batch; a model that took the first batch and fails on this one looks at its size."""
+def _pass(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
+    """Logits of a batch, beside the other tensors of the points `rows`.
+
+    A model that took the first batch and fails on this one looks at its size.
+    """
     try:
         with torch.no_grad():
-            return subject.classifier(inputs)
+            return subject.logits_of(inputs, rows)
     except ModelError as error:
         if error.code != "model_failed" or len(inputs) == len(subject.inputs):
             raise

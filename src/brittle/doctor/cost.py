@@ -48,7 +48,7 @@ def _timed(subject: Subject) -> tuple[float, float, int]:
     """Seconds of a forward and of a backward pass of one row, and bytes that are kept for the backward pass."""
     classifier, inputs = subject.classifier, subject.inputs
     with torch.no_grad():
-        forward = min(_clock(subject, lambda: classifier(inputs)) for _ in range(TIMED))
+        forward = min(_clock(subject, lambda: subject.logits_of(inputs)) for _ in range(TIMED))
     if not differentiates(subject):
         return forward / len(inputs), 0.0, 0
     kept: dict[int, int] = {}
@@ -59,7 +59,7 @@ def _timed(subject: Subject) -> tuple[float, float, int]:
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         differentiable = inputs.clone().requires_grad_(True)
-        logits = classifier(differentiable)
+        logits = subject.logits_of(differentiable)
     try:
         backward = _clock(subject, lambda: classifier.gradient(logits.amax(dim=1), differentiable, keep=False))
     except BrittleError:

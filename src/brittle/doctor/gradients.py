@@ -170,7 +170,7 @@ def slopes(subject: Subject) -> list[Slopes]:
         for direction in signs:
             ends = [(base + sign * width * direction).to(precision) for sign in (1, -1)]
             with torch.no_grad():
-                logits = [classifier(end.to(subject.inputs.dtype)) for end in ends]
+                logits = [subject.logits_of(end.to(subject.inputs.dtype)) for end in ends]
             above, below = (part.gather(1, own)[:, 0] - part.gather(1, other)[:, 0] for part in logits)
             moved = (ends[0].double() - ends[1].double()).flatten(1)
             predicted = (gradient.flatten(1).double() * moved).sum(dim=1)
@@ -196,7 +196,7 @@ def zero_gradients(subject: Subject) -> tuple[int, int, Tensor]:
     """
     classifier = subject.classifier
     inputs = subject.inputs.clone().requires_grad_(True)
-    logits = classifier(inputs)
+    logits = subject.logits_of(inputs)
     sound = logits.detach().isfinite().all(dim=1)
     # Random weights that add up to 0: the sum has no gradient only where no margin has one.
     weights = torch.randn(logits.shape[1], generator=torch.Generator().manual_seed(1), dtype=torch.float64)
@@ -211,7 +211,7 @@ def zero_gradients(subject: Subject) -> tuple[int, int, Tensor]:
     steps = logits.detach().new_zeros(0)
     if bool(zero.any()):
         with torch.no_grad():
-            there = classifier(_blended(subject, FAR_BLEND).to(inputs))
+            there = subject.logits_of(_blended(subject, FAR_BLEND).to(inputs))
         own = logits.detach().argmax(dim=1, keepdim=True)
         margins = (part.detach().gather(1, own) - part.detach() for part in (logits, there))
         change = (next(margins) - next(margins)).double().abs()
@@ -251,7 +251,7 @@ def _margin_gradient(subject: Subject, base: Tensor) -> tuple[Tensor, Tensor, Te
     classifier = subject.classifier
     inputs = base.clone().requires_grad_(True)
     try:
-        logits = classifier(inputs)
+        logits = subject.logits_of(inputs)
     except ModelError as error:
         if error.code != "model_failed":
             raise

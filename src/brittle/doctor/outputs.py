@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from brittle.doctor.finding import Finding
+from brittle.doctor.rounding import allowed
 from brittle.doctor.subject import LOOKED_AT, Subject
 from brittle.errors import ModelError, listed
 
@@ -61,7 +62,13 @@ def check_constant(subject: Subject) -> Iterator[Finding | str]:
     """The logits differ between inputs."""
     logits = subject.finite
     with torch.no_grad():
-        probes = torch.cat([subject.classifier(part) for part in subject.random_inputs(PROBES).split(subject.rows)])
+        probes = torch.cat([subject.logits_of(part) for part in subject.random_inputs(PROBES).split(subject.rows)])
+    if _looks_beside_alone(subject, probes):
+        raise ModelError(
+            "constant_output",
+            f"{len(probes)} random inputs got the logits of the points whose other tensors stood beside them; the "
+            f"model does not look at the input that varies, see perturb=",
+        )
     if bool((torch.cat((logits, probes)) == logits[0]).all()):
         first = ", ".join(f"{value:.4g}" for value in logits[0, :5].tolist())
         raise ModelError(
@@ -70,6 +77,15 @@ def check_constant(subject: Subject) -> Iterator[Finding | str]:
             f"inputs; it does not look at its input",
         )
     yield f"they differ between {len(logits)} rows and {len(probes)} random inputs"
+
+
+def _looks_beside_alone(subject: Subject, probes: Tensor) -> bool:
+    """Whether the logits of random inputs, `[P, C]`, are those of the points that have the same other tensors."""
+    if subject.aside is None or not subject.aside.tensors or subject.rows < len(probes):
+        return False
+    rows = torch.arange(len(probes)) % len(subject.inputs)
+    explained = allowed(subject.logits, subject.precision)[rows]
+    return bool(((probes - subject.logits[rows]).abs() <= explained).all())
 
 
 def check_kind(subject: Subject) -> Iterator[Finding | str]:
@@ -209,7 +225,7 @@ def _allowed(subject: Subject) -> float:
 def _more(subject: Subject) -> Tensor:
     """Finite logits of noisy copies of the points, and of inputs that have nothing to do with them, `[N, C]`."""
     with torch.no_grad():
-        random = subject.classifier(subject.random_inputs(min(subject.rows, LOOKED_AT)))
+        random = subject.logits_of(subject.random_inputs(min(subject.rows, LOOKED_AT)))
     logits = torch.cat((subject.noisy_logits, random))
     return logits[logits.isfinite().all(dim=1)]
 
@@ -260,7 +276,7 @@ def check_head(subject: Subject) -> Iterator[Finding | str]:
         yield "no chosen score needs features"
         return
     with torch.no_grad():
-        _, features = subject.classifier.observe(subject.inputs)
+        _, features = subject.classifier.observe(subject.inputs, subject.aside)
     yield f"{subject.classifier.head_name or 'the last linear layer'} sees {features.shape[1]} features"
 
 

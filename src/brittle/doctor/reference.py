@@ -48,7 +48,7 @@ class Reference:
             return self
         with torch.no_grad():
             now = classifier.numbers(self.inputs, self.aside)
-        found = excess(classifier, self.inputs, self.logits, now)
+        found = excess(classifier, self.inputs, self.logits, now, aside=self.aside)
         if found is not None:
             raise changed_model(self.rows[found.row], where, found)
         return replace(self, logits=now)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from brittle.model.aside import Aside
 from brittle.model.classifier import Classifier
 
 ROUNDING = 1000.0
@@ -96,7 +97,12 @@ def largest_difference(one: Tensor, other: Tensor) -> float:
 
 
 def excess(
-    classifier: Classifier, inputs: Tensor, one: Tensor, other: Tensor, explained: Tensor | None = None
+    classifier: Classifier,
+    inputs: Tensor,
+    one: Tensor,
+    other: Tensor,
+    explained: Tensor | None = None,
+    aside: Aside | None = None,
 ) -> Difference | None:
     """The clearest difference that neither rounding nor a step of the network explains; None where there is none.
 
@@ -106,6 +112,7 @@ def excess(
         one: logits of `inputs`, `[V, C]`.
         other: logits of `inputs` that were found another way, `[V, C]`.
         explained: what rounding explains, `[V, C]`; by default what `one` says of it.
+        aside: what the inputs have beside them, or None.
     """
     between = _differences(one, other)
     explained = allowed(one, precision_of(classifier)) if explained is None else explained
@@ -114,12 +121,12 @@ def excess(
         found = Difference(row, float(between[row, classes[row]]), float(explained[row, classes[row]]))
         if not found.largest > found.allowed:
             return None
-        if not jumps(classifier, inputs[row : row + 1], found.largest):
+        if not jumps(classifier, inputs[row : row + 1], found.largest, aside and aside.only(torch.tensor([row]))):
             return found
     return None
 
 
-def jumps(classifier: Classifier, inputs: Tensor, largest: float) -> bool:
+def jumps(classifier: Classifier, inputs: Tensor, largest: float, aside: Aside | None = None) -> bool:
     """Whether a change of an input by rounding changes its logits by half as much as `largest`.
 
     A network with steps in it (signs, rounding) does so at a step, and rounding explains the difference. The input goes
@@ -129,15 +136,17 @@ def jumps(classifier: Classifier, inputs: Tensor, largest: float) -> bool:
         classifier: in evaluation mode.
         inputs: one input, `[1, *shape]`.
         largest: a difference in its logits.
+        aside: what it has beside it, or None.
     """
     size = TREMBLE * torch.finfo(inputs.dtype).eps
     smallest = size * max(map(abs, classifier.bounds))  # in the units of the inputs, however small these are
     generator = torch.Generator().manual_seed(0)
     changes = torch.rand(TRIALS, *inputs.shape, generator=generator, dtype=torch.float64).to(inputs) * 2 - 1
     with torch.no_grad():
-        alone = classifier.numbers(inputs)
-        changed = [classifier.numbers(inputs + size * change * inputs.abs().clamp_min(smallest)) for change in changes]
-        again = classifier.numbers(inputs)
+        alone = classifier.numbers(inputs, aside)
+        trembling = [inputs + size * change * inputs.abs().clamp_min(smallest) for change in changes]
+        changed = [classifier.numbers(each, aside) for each in trembling]
+        again = classifier.numbers(inputs, aside)
     if 2 * largest_difference(alone, again) >= largest:
         return False
     return any(2 * largest_difference(alone, each) >= largest for each in changed)

@@ -89,7 +89,7 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     """The same rows give the same logits every time."""
     explained = allowed_again(subject.logits, subject.precision)
     for again in subject.repeats[1:]:
-        found = excess(subject.classifier, subject.inputs, subject.logits, again, explained)
+        found = excess(subject.classifier, subject.inputs, subject.logits, again, explained, subject.aside)
         if found is not None:
             raise ModelError(
                 "nondeterministic_model",
@@ -109,8 +109,8 @@ def check_history(subject: Subject) -> Iterator[Finding | str]:
     twin = copy(subject.classifier)
     twin.model = model
     with torch.no_grad():
-        twin(subject.other_inputs())
-        logits = twin(subject.inputs)
+        twin(*subject.others_with_tensors())
+        logits = twin(subject.inputs, subject.aside)
     subject.classifier.forward_passes = twin.forward_passes
     subject.check_same("in a copy of the model that saw other inputs first", logits)
     yield f"{OTHERS} other inputs first change nothing"

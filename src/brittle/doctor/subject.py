@@ -174,7 +174,20 @@ class Subject:
 
     def excess(self, other: Tensor) -> Difference | None:
         """The clearest difference of `other`, logits of `inputs`, from `logits` that rounding does not explain."""
-        return excess(self.classifier, self.inputs, self.logits, other)
+        return excess(self.classifier, self.inputs, self.logits, other, aside=self.aside)
+
+    def logits_of(self, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Logits of other inputs than the points, `[N, C]`, from one pass.
+
+        Args:
+            inputs: `[N, *shape]`.
+            rows: the points whose other tensors stand beside them, `[N]`; by default the points one after another, and
+                then again. What does not vary is as it is at these points.
+        """
+        if self.aside is None:
+            return self.classifier(inputs)
+        rows = torch.arange(len(inputs)) % len(self.inputs) if rows is None else rows
+        return self.classifier(inputs, self.aside.only(rows))
 
     def check_same(self, where: str, logits: Tensor | None = None) -> Tensor:
         """Raise where the points get other logits than in the first pass; gives those that they get.
@@ -188,7 +201,7 @@ class Subject:
         """
         if logits is None:
             with torch.no_grad():
-                logits = self.classifier(self.inputs)
+                logits = self.logits_of(self.inputs)
         found = self.excess(logits)
         if found is not None:
             raise changed_model(self.numbers[found.row], where, found)
@@ -207,14 +220,14 @@ class Subject:
     def noisy_logits(self) -> Tensor:
         """Logits of `noisy`, `[V, C]`."""
         with torch.no_grad():
-            return self.classifier(self.noisy)
+            return self.logits_of(self.noisy)
 
     @cached_property
     def reordered(self) -> Tensor:
         """Logits of `inputs`, `[V, C]`, from a pass in which they stand in the order `order(0)`."""
         order = self.order(seed=0)
         with torch.no_grad():
-            logits = self.classifier(self.inputs[order])
+            logits = self.logits_of(self.inputs[order], order)
         return torch.empty_like(logits).index_copy_(0, order, logits)
 
     def order(self, seed: int) -> Tensor:
@@ -238,9 +251,10 @@ class Subject:
         rows, inputs, aside = self.kept
         return Reference(rows, inputs, self.logits[: len(rows)], aside)
 
-    def other_inputs(self) -> Tensor:
-        """Inputs that have nothing to do with the points, for a model that is to see them first."""
-        return self.random_inputs(min(self.rows, OTHERS), values=(0.5, 1.0))
+    def others_with_tensors(self) -> tuple[Tensor, Aside | None]:
+        """Inputs that have nothing to do with the points, for a model that is to see them first, and other tensors."""
+        inputs = self.random_inputs(min(self.rows, OTHERS), values=(0.5, 1.0))
+        return inputs, self.aside and self.aside.only(torch.arange(len(inputs)) % len(self.inputs))
 
     @property
     def numbers(self) -> list[int]:

@@ -113,6 +113,21 @@ class Measurement(ABC):
         """Bytes that it holds for a batch of `points` beside the network and its activations."""
         return 0
 
+    def splits(self, found: Any) -> bool:
+        """Whether `of_margin` gives the result for each margin alone from `found`, that for all margins together."""
+        return False
+
+    def of_margin(self, found: Any, number: int, classifier: Classifier, clean: Clean) -> Any:
+        """The result for one margin of a decision, from that for all; the same, but for rounding, as measured alone.
+
+        Args:
+            found: for all margins.
+            number: of the margin.
+            classifier: that decides by this margin alone, and remembers the passes of all.
+            clean: the points, decided by this margin alone.
+        """
+        raise NotImplementedError
+
     @classmethod
     @abstractmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Any]:

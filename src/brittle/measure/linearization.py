@@ -70,6 +70,37 @@ class Linearization:
         """The linearisations of the points of several batches, by the same measurement."""
         return cls(**{field.name: _joined([getattr(part, field.name) for part in parts]) for field in fields(cls)})
 
+    def of_margin(self, number: int, clean: Clean, votes: Votes | None) -> Linearization:
+        """The same of one margin alone, from logits `[0, -m_1, .., -m_K]`: those of a decision that is no class.
+
+        Args:
+            number: of the margin, from 0.
+            clean: the points, decided by this margin alone.
+            votes: how the noisy copies voted by this margin alone; None at the point.
+        """
+        pair, one = [0, 1 + number], slice(number, number + 1)
+        logits = self.logits[:, pair]
+        before = 1 + (0 if self.draws is not None else self.passes - 1 - self.classes.shape[1])
+        rest, quadratic = self.without_group, self.quadratic_without_group
+        return Linearization(
+            logits=logits,
+            gram=_block(self.gram, pair),
+            classes=torch.arange(2, device=logits.device).expand(len(logits), 2),
+            predicted=clean.predicted,
+            tied=clean.tied,
+            passes=before + 2 if self.draws is None else before + 3 * self.draws,
+            draws=self.draws,
+            nonfinite=(~logits.isfinite().all(dim=1)).long() if votes is None else votes.nonfinite,
+            dimension=self.dimension,
+            taxicab=None if self.taxicab is None else self.taxicab[:, one],
+            without_group=None if rest is None else (rest[0][:, :, pair], _block(rest[1], pair)),
+            quadratic_gram=None if self.quadratic_gram is None else _block(self.quadratic_gram, pair),
+            quadratic_without_group=None if quadratic is None else _block(quadratic, pair),
+            votes=votes,
+            margins=None if self.margins is None else self.margins.only_margin(number),
+            bend=None if self.bend is None else self.bend[:, one],
+        )
+
     def quadratic(self) -> Linearization:
         """The same with `quadratic_gram` in the place of `gram`; itself at the point, where it has none."""
         if self.quadratic_gram is None:
@@ -78,6 +109,11 @@ class Linearization:
         if self.without_group is not None and self.quadratic_without_group is not None:
             rest = (self.without_group[0], self.quadratic_without_group)
         return replace(self, gram=self.quadratic_gram, without_group=rest)
+
+
+def _block(gram: Tensor, rows: list[int]) -> Tensor:
+    """Some rows and columns of Gram matrices `[..., M, M]`."""
+    return gram[..., rows, :][..., rows]
 
 
 def _joined(values: Sequence[Any]) -> Any:

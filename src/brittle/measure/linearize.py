@@ -14,6 +14,7 @@ from brittle.measure.base import Measurement, NetworkTraits, Passes, check_class
 from brittle.measure.forward import Clean, competitors_kept, look
 from brittle.measure.groups import GROUPS, PAIRS, SINGLE, at_budgets, noisy_chunks
 from brittle.measure.linearization import COLUMNS, Linearization, contract, last, shape_at
+from brittle.measure.noisy_margins import Votes, VoteSums
 from brittle.measure.smoothed import LinearSums
 from brittle.model.classifier import Classifier
 from brittle.noise import Noise
@@ -85,6 +86,25 @@ class Linearize(Measurement):
     def uses_graph(self) -> bool:
         """At the point the Jacobian is that of the clean pass."""
         return self.draws is None
+
+    def splits(self, found: Any) -> bool:
+        """Where no competitor was left out."""
+        return isinstance(found, Linearization) and found.classes.shape[1] == found.logits.shape[1]
+
+    def of_margin(self, found: Any, number: int, classifier: Classifier, clean: Clean) -> Linearization:
+        """Its logits and its block of the Gram; the copies vote anew, by the passes that are remembered."""
+        return found.of_margin(number, clean, None if self.draws is None else self._votes(classifier, clean))
+
+    def _votes(self, classifier: Classifier, clean: Clean) -> Votes:
+        """How the noisy copies vote."""
+        assert self.noise is not None
+        assert self.draws is not None
+        signs = PAIRS if self.antithetic else SINGLE
+        sums = VoteSums.start(clean, len(signs))
+        for chunk in noisy_chunks(clean, self.noise, "linearize", [self.draws], signs):
+            with torch.no_grad():
+                sums.add(chunk.unfold(clean.logits_of(classifier, chunk.inputs, chunk.rows).double()))
+        return sums.read(self.draws // len(signs))
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Linearization]:

@@ -107,6 +107,11 @@ class NoisyMargins:
     spread: Spread
     covariance: Tensor
 
+    def only_margin(self, number: int) -> NoisyMargins:
+        """One of the margins."""
+        spread = Spread(*(getattr(self.spread, name)[:, number, None] for name in self.spread.__dataclass_fields__))
+        return NoisyMargins(self.units, spread, self.covariance[:, number, None, number, None])
+
     @classmethod
     def concatenate(cls, parts: Sequence[NoisyMargins]) -> NoisyMargins:
         """The margins of the points of several batches with the same number of units."""

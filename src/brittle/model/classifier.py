@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from brittle.model.failures import NO_GRADIENT, NO_SECOND, WITHOUT_SECOND, diffe
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.in_use import check_not_in_use, in_use
 from brittle.model.outputs import OUTPUTS, check_decision, logits_of, numbers_of, scores_of
+from brittle.model.pass_memory import PassMemory
 from brittle.model.placement import place
 from brittle.model.preprocessing import channel_numbers, normalise
 from brittle.model.turns import PASSES
@@ -35,6 +36,19 @@ beside their inputs."""
 
 WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 """Called for every pass that this thread makes; None for no watcher."""
+
+
+@dataclass
+class SentRows:
+    """Rows that were sent through a model, counted for all that share this count.
+
+    Attributes:
+        forward: sent forward.
+        backward: sent backward.
+    """
+
+    forward: int = 0
+    backward: int = 0
 
 
 class Classifier:
@@ -64,8 +78,6 @@ class Classifier:
         class_names: names of the classes in the order of the logits, where the model has them, or its files, or whoever
             made this sets them; else None.
         class_values: the classes themselves, where the model knows them as whole numbers; else None.
-        forward_passes: rows sent forward through the model so far, or through its layers by a certificate.
-        backward_passes: rows sent backward through the model so far, or linear functions by a certificate.
         output_dtype: precision of the class scores as the model last returned them.
         taken: what of the output the class scores were when the model last returned them, `output["logits"]` of a
             mapping or `output.logits` of an object; None where the output is a tensor.
@@ -112,8 +124,9 @@ class Classifier:
         self.outputs = outputs
         self.source = dict(source or {})
         self.device, self.dtype = place(self.model, device)
-        self.forward_passes = 0
-        self.backward_passes = 0
+        self._counts = SentRows()
+        self._memory: PassMemory | None = None
+        self._recalls = False
         self.output_dtype = self.dtype or torch.float32
         self.taken: str | None = None
         self.was_training = False
@@ -158,6 +171,11 @@ class Classifier:
         It depends on no other row and on no decision; counts `B` forward passes. Arguments and what is raised are
         those of a call.
         """
+        if self._memory is not None:
+            return self._memory.outputs(self._read, inputs.to(self.device), aside, recall=self._recalls)
+        return self._read(inputs, aside)
+
+    def _read(self, inputs: Tensor, aside: Aside | None) -> Tensor:
         outputs = self._outputs(self._run(self.model, inputs, aside), len(inputs))
         self._notify(inputs, outputs, aside)
         return outputs
@@ -204,8 +222,37 @@ class Classifier:
             return self
         other = copy(self)
         other.decision = Undecided(self.decision)
-        other.forward_passes = other.backward_passes = 0
+        other._counts = SentRows()
         return other
+
+    def deciding(self, decision: Decision) -> Classifier:
+        """The same model with another decision of the same output; its passes are counted here."""
+        other = copy(self)
+        other.decision, other._recalls = decision, True
+        return other
+
+    @contextmanager
+    def remembering(self) -> Iterator[None]:
+        """Inside the block other decisions (`deciding`) send no input forward that went forward before.
+
+        Passes that record gradients are always made.
+        """
+        self._memory = PassMemory()
+        try:
+            yield
+        finally:
+            self._memory = None
+
+    def look_up(self, names: Sequence[str] | None = None) -> None:
+        """Take the position of a label that the decision calls by its name.
+
+        Args:
+            names: of the labels in the data; those of the classifier itself go first.
+
+        Raises:
+            ParameterError: there is no such label, or nobody names the labels.
+        """
+        self.decision = self.decision.named(self.class_names or names)
 
     @cached_property
     def head(self) -> Head:
@@ -299,6 +346,24 @@ class Classifier:
         return NO_GRADIENT if isinstance(self.model, ArrayModel) else None
 
     @property
+    def forward_passes(self) -> int:
+        """Rows sent forward through the model so far, or through its layers by a certificate."""
+        return self._counts.forward
+
+    @forward_passes.setter
+    def forward_passes(self, rows: int) -> None:
+        self._counts.forward = rows
+
+    @property
+    def backward_passes(self) -> int:
+        """Rows sent backward through the model so far, or linear functions by a certificate."""
+        return self._counts.backward
+
+    @backward_passes.setter
+    def backward_passes(self, rows: int) -> None:
+        self._counts.backward = rows
+
+    @property
     def passes(self) -> int:
         """Rows sent forward or backward through the model so far."""
         return self.forward_passes + self.backward_passes
@@ -315,6 +380,8 @@ class Classifier:
             ModelError: a module stays in training mode after `eval()`, or is put into it inside the block.
             ParameterError: another thread measures with this classifier; it takes one of its own, of the same model.
         """
+        if self.class_names is not None:
+            self.look_up()
         with in_use(self), standard_modes(self.device):
             if not isinstance(self.model, nn.Module):
                 yield

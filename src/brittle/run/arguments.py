@@ -6,18 +6,23 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from brittle.data import Points, as_points
 from brittle.data.class_names import in_classes, label_places
-from brittle.errors import DataError, ParameterError
+from brittle.data.values import readable
+from brittle.decisions import MultiLabel
+from brittle.doctor import LOOKED_AT
+from brittle.errors import DataError, ModelError, ParameterError
 from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
 from brittle.model.classifier import Classifier
 from brittle.run.job import Job
 from brittle.scores import CATALOGUE, Moments, NoiseScore, Score
 from brittle.scores.call import check_classifier, check_seed
+from brittle.scores.each_label import of_each_label
 from brittle.scores.outside import check_scores
 from brittle.scores.serving import check_all_serve
 
@@ -44,7 +49,11 @@ def make_job(
     points = _points_for(classifier, data)
     _check_columns(classifier, points)
     _check_parameters(scores, seed, batch_size, confidence)
+    classifier.look_up(points.class_names)
     first = next(iter(points.batches(1)))
+    if isinstance(classifier.decision, MultiLabel) and classifier.decision.each:
+        scores = of_each_label(scores, classifier.decision, _label_names(classifier, points))
+        _check_parameters(scores, seed, batch_size, confidence)
     rows = batch_size or default_rows(first.inputs, classifier.device)
     return Job(classifier, points, tuple(scores), seed, rows, confidence)
 
@@ -57,6 +66,24 @@ def _points_for(classifier: Classifier, data: Data) -> Points:
     if isinstance(data, tuple) and len(data) == 2:
         data = (data[0], label_places(data[1], names))
     return in_classes(as_points(data, classifier.bounds), names, classifier.class_values)
+
+
+def _label_names(classifier: Classifier, points: Points) -> list[str]:
+    """The names of the labels that the model returns, as one pass of a point shows them; empty where nobody names them.
+
+    There are none where no pass can be made; the checks of the run say why.
+    """
+    batch = next(iter(points.batches(LOOKED_AT)))
+    rows = readable(batch).nonzero().flatten()[:1]
+    if not len(rows):
+        return []
+    try:
+        with classifier.evaluating(), torch.no_grad():
+            outputs = classifier.undecided.read(batch.inputs[rows], batch.aside and batch.aside.only(rows))
+    except ModelError:
+        return []
+    count, names = outputs.shape[1], classifier.class_names or points.class_names or ()
+    return list(names) if len(set(names)) == len(names) == count else [""] * count
 
 
 def _check_columns(classifier: Classifier, points: Points) -> None:

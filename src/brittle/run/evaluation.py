@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from brittle.data import Batch
 from brittle.data.images import is_image, thumbnails
-from brittle.decisions import Decision
+from brittle.decisions import Decision, MultiLabel, OneLabel
 from brittle.errors import ParameterError, listed
 from brittle.estimate import Estimate, Evidence, Status, parameters_json
 from brittle.measure import Clean, Measurement, NearestPoint, passes_of, take
@@ -23,6 +23,9 @@ from brittle.scores import Score
 from brittle.scores.sound import estimate_of
 from brittle.store.inputs import keeps, pack
 from brittle.store.schemas import COUNTEREXAMPLES, POINTS, SCORES
+
+_OfScore = tuple[Estimate, "NearestPoint | None", "_There | None"]
+"""The estimate of a score, the inputs with another decision that it found, and what is decided there."""
 
 
 def plan(scores: Iterable[Score]) -> tuple[Measurement, ...]:
@@ -91,18 +94,95 @@ def _evaluate(
     classifier: Classifier, batch: Batch, scores: Sequence[Score], seed: int, rows: int, confidence: float
 ) -> _Evaluated:
     """Look at a batch, leave out what cannot be measured, measure the rest once and derive every score."""
-    found, needs = _begun(batch, len(scores)), plan(scores)
+    found = _begun(batch, len(scores))
+    labels = dict.fromkeys(score.of_label for score in scores)
+    if [*labels] == [None]:
+        _evaluate_all(classifier, found, scores, seed, rows, confidence)
+        return found
+    with classifier.remembering():
+        together = [score for score in scores if score.of_label is None]
+        all_labels = _evaluate_all(classifier, found, together, seed, rows, confidence)
+        if all_labels is None:
+            return found
+        parts: dict[OneLabel | None, list[_OfScore]] = {
+            None: [*zip(found.estimates, found.nearest, found.there, strict=True)]
+        }
+        for label in filter(None, labels):
+            own = [score for score in scores if score.of_label == label]
+            parts[label] = _evaluate_label(classifier, found, own, label, *all_labels)
+    ordered = [parts[score.of_label].pop(0) for score in scores]
+    found.estimates, found.nearest, found.there = (list(column) for column in zip(*ordered, strict=True))
+    return found
+
+
+def _evaluate_all(
+    classifier: Classifier, found: _Evaluated, scores: Sequence[Score], seed: int, rows: int, confidence: float
+) -> tuple[Clean, dict[Measurement, Any]] | None:
+    """Measure the points that can be measured, and derive the scores of all that is decided.
+
+    Gives the clean pass and what was measured; None where no point can be.
+    """
+    needs = plan(scores)
     clean = _look(classifier, found, seed, rows, needs, confidence)
     if clean is None:
-        return found
+        return None
     before = classifier.passes
     measured = take(needs, classifier, clean)
     found.nearest = [score.counterexamples(measured) for score in scores]
     found.there = [_decided_there(found, nearest, classifier, clean) for nearest in found.nearest]
     found.passes = _passes_of_points(needs, passes_of(measured, clean), classifier.passes - before, clean.passes)
     _note_decisions(found, classifier.decision, clean)
-    found.estimates = [estimate_of(score, measured, confidence, len(batch)) for score in scores]
-    return found
+    found.estimates = [estimate_of(score, measured, confidence, len(found.batch)) for score in scores]
+    return clean, measured
+
+
+def _evaluate_label(
+    classifier: Classifier,
+    found: _Evaluated,
+    scores: Sequence[Score],
+    label: OneLabel,
+    together: Clean,
+    known: Mapping[Measurement, Any],
+) -> list[_OfScore]:
+    """The scores of one label, from what is measured already and from what that lacks.
+
+    What these took is dealt out to the points evenly.
+
+    Args:
+        classifier: which remembers its passes.
+        found: the batch, of which everything is known but this.
+        scores: of the label.
+        label: which one.
+        together: the clean pass, by which all labels are decided.
+        known: what was measured of all labels.
+    """
+    own, before = deciding(classifier, label), classifier.passes
+    split = [need for need in plan(scores) if need in known and need.splits(known[need])]
+    needs = [need for need in plan(scores) if need not in split]
+    clean = of_label(classifier, label, needs, together)
+    with own.evaluating():
+        measured = {need: need.of_margin(known[need], label.position, own, clean) for need in split}
+    measured |= take(needs, own, clean)
+    nearest = [score.counterexamples(measured) for score in scores]
+    there = [_decided_there(found, one, classifier, together) for one in nearest]
+    even, more = divmod(classifier.passes - before, len(found.passes))
+    found.passes = [passes + even + (at < more) for at, passes in enumerate(found.passes)]
+    estimates = [estimate_of(score, measured, together.confidence, len(found.batch)) for score in scores]
+    return [*zip(estimates, nearest, there, strict=True)]
+
+
+def deciding(classifier: Classifier, label: OneLabel | None) -> Classifier:
+    """The classifier of one label alone; itself where there is none."""
+    if label is None:
+        return classifier
+    assert isinstance(classifier.decision, MultiLabel)
+    return classifier.deciding(classifier.decision.alone(label.position))
+
+
+def of_label(classifier: Classifier, label: OneLabel, needs: Sequence[Measurement], together: Clean) -> Clean:
+    """The clean pass of points by which one label is decided, from that by which all are."""
+    parts = (together.inputs, together.ids, together.seed, together.rows, together.confidence, together.aside)
+    return replace(look_for(needs, deciding(classifier, label), *parts), wanted=together.wanted)
 
 
 def _begun(batch: Batch, scores: int) -> _Evaluated:

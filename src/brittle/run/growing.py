@@ -18,7 +18,7 @@ from brittle.estimate import Status
 from brittle.intervals import sequence_successes
 from brittle.measure import Clean, SampleUntil, StoppedVotes
 from brittle.measure.rows import join
-from brittle.run.evaluation import cells, decisions_of, evaluate, look_at
+from brittle.run.evaluation import cells, deciding, decisions_of, evaluate, look_at, of_label
 from brittle.run.growth import Continued, Growth, ScoreKey
 from brittle.run.job import Job
 from brittle.scores.sound import estimate_of
@@ -195,6 +195,8 @@ class _Visit:
         clean = look_at(job.classifier, batch, [need], job.seed, job.rows, job.confidence)
         assert clean is not None  # points are open only where they were measured
         self._check_predicted(batch, decisions_of(job.classifier.decision, clean))
+        if one.score.of_label is not None:
+            clean = of_label(job.classifier, one.score.of_label, [need], clean)
         order = sorted((at for at, start in enumerate(starts) if start is not None), key=lambda at: not starts[at])
         begun = sum(bool(starts[at]) for at in order)
         votes = self._votes(one, need, clean, batch, order[:begun], order[begun:])
@@ -210,7 +212,7 @@ class _Visit:
         self, one: Continued, need: SampleUntil, clean: Clean, batch: Batch, begun: Sequence[int], anew: Sequence[int]
     ) -> StoppedVotes:
         """The votes of the points at the positions `begun`, from the first draws that are there, then `anew`."""
-        classifier, votes = self.job.classifier, []
+        classifier, votes = deciding(self.job.classifier, one.score.of_label), []
         if begun:
             rows = [self.held.rows[batch.ids[at], one.before] for at in begun]
             votes.append(

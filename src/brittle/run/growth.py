@@ -167,7 +167,7 @@ def _again(old: ScoreRecord, stopped: Sequence[MonteCarlo]) -> MonteCarlo | None
     given = {name: old.parameters[name] for name in ("draws", "clip", "limit", "precision") if name in old.parameters}
     for one in stopped:
         with suppress(ParameterError):
-            found = MonteCarlo(noise=one.noise, **given)  # type: ignore[arg-type]
+            found = MonteCarlo(noise=one.noise, **given).about(one.of_label)  # type: ignore[arg-type]
             if _key(found) == _key_of(old):
                 return found
     return None

@@ -171,8 +171,7 @@ class Job:
             rows, inputs, aside = subject.kept
             if not rows:
                 return Reference((), inputs, inputs)
-            if aside is None:
-                self.classifier.read(subject.other_inputs())
+            self.classifier.read(*subject.others_with_tensors())
             return Reference(rows, inputs, self.classifier.numbers(inputs, aside), aside)
 
     def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:

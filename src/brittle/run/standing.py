@@ -105,7 +105,7 @@ class Standing:
         for kept in self._kept:
             with torch.no_grad():
                 alone = self.classifier.numbers(kept.inputs, kept.aside)
-            found = excess(self.classifier, kept.inputs, kept.logits, alone, kept.explained)
+            found = excess(self.classifier, kept.inputs, kept.logits, alone, kept.explained, kept.aside)
             if found is not None:
                 self._check_recorded(kept, alone)
                 raise ModelError(
@@ -122,7 +122,7 @@ class Standing:
         with torch.enable_grad():
             inputs = kept.inputs.clone().requires_grad_(True)
             again = self.classifier.numbers(inputs, kept.aside).detach()
-        found = excess(self.classifier, kept.inputs, alone, again, kept.explained)
+        found = excess(self.classifier, kept.inputs, alone, again, kept.explained, kept.aside)
         if found is not None:
             raise ModelError(
                 "model_changed",
@@ -133,7 +133,7 @@ class Standing:
 
     def _keep_row(self, classifier: Classifier, inputs: Tensor, logits: Tensor, aside: Aside | None) -> None:
         """Keep a row of this pass, if it is one of those that are looked at."""
-        if classifier is not self.classifier or self._batch is None:
+        if classifier.model is not self.classifier.model or self._batch is None:
             return
         self._passes += 1
         clean, self._fresh = self._fresh, False

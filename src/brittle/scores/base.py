@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from inspect import isfunction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from brittle.data.points import Points
+from brittle.decisions import OneLabel
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE, FLIP_PROBABILITY, Direction, Estimate, Parameters, Status, score_label
 from brittle.intervals import jackknife
@@ -19,7 +23,7 @@ from brittle.measure import Clean, Measurement, NearestPoint
 from brittle.measure.rows import join, pick
 from brittle.model.classifier import Classifier
 from brittle.noise import Gaussian, Noise
-from brittle.scores.call import apply
+from brittle.scores.call import apply, called_with
 from brittle.scores.options import NO_OPTION, options_of
 from brittle.scores.serving import Serves, check_serves
 from brittle.scores.sound import check_parameters, estimate_of, needs_of
@@ -54,6 +58,9 @@ class Score(ABC):
             their own (the predicted class, one logit, one label), or `classes` alone.
     """
 
+    of_label: OneLabel | None = field(default=None, init=False, repr=False, metadata=NO_OPTION)
+    """The label that a run asks for by itself, where it asks for each (`about`); None for all that is decided."""
+
     name: ClassVar[str]
     title: ClassVar[str]
     quantity: ClassVar[str]
@@ -78,9 +85,11 @@ class Score(ABC):
     def __call__(
         self,
         classifier: Classifier,
-        x: Tensor,
+        x: Tensor | Points,
         *,
         ids: Sequence[object] | None = None,
+        beside: Mapping[str, Tensor | np.ndarray] | None = None,
+        mask: str | Tensor | np.ndarray | None = None,
         seed: int = 0,
         confidence: float = CONFIDENCE,
     ) -> Estimate:
@@ -90,8 +99,12 @@ class Score(ABC):
 
         Args:
             classifier: the trained model.
-            x: `[B, *shape]`, in the declared units; a point with NaN or infinite values gets a status and no number.
+            x: `[B, *shape]`, in the declared units; a point with NaN or infinite values gets a status and no number. Or
+                points, such as `brittle.data.array_points` gives.
             ids: one for each point, which keys its noise; its position by default.
+            beside: other tensors of the points, `[B, ...]` each, by the names of the model's arguments that take them.
+            mask: which coordinates of `x` vary, or the name of one of `beside`, as `brittle.data.array_points` takes
+                it.
             seed: of the noise.
             confidence: of all intervals.
 
@@ -99,7 +112,7 @@ class Score(ABC):
             the estimate, `[B]`.
 
         Raises:
-            DataError: `x` holds no points, or values outside the bounds; or the ids are not one for each.
+            DataError: `x` holds no points, or values outside the bounds; or the ids or tensors are not one for each.
             ModelError: the model fails on them.
             ParameterError: an argument is of another kind, or outside its range.
 
@@ -113,7 +126,14 @@ class Score(ABC):
         """
         check_parameters(self)
         check_serves(self, classifier)
-        return apply(needs_of(self), partial(estimate_of, self), classifier, x, ids, seed, confidence)
+        points = called_with(classifier, x, ids, beside, mask)
+        return apply(needs_of(self), partial(estimate_of, self), classifier, points, seed, confidence)
+
+    def about(self, label: OneLabel | None) -> Self:
+        """The same score of one of several labels, or of all."""
+        found = copy(self)
+        object.__setattr__(found, "of_label", label)
+        return found
 
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None:
         """The inputs with another prediction that the score found on its way, if it looks for any."""
@@ -123,7 +143,8 @@ class Score(ABC):
     def parameters(self) -> Parameters:
         """The parameters as the table writes them: JSON values; by default every field that has one."""
         values = {name: getattr(self, name) for name in options_of(type(self))}
-        return {name: value for name, value in values.items() if value is not None}
+        label = {} if self.of_label is None else {"label": self.of_label.written}
+        return label | {name: value for name, value in values.items() if value is not None}
 
     @property
     def label(self) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from brittle.data.arrays import array_points
-from brittle.data.points import Batch
+from brittle.data.points import Batch, Points
 from brittle.data.values import check_values, readable
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
@@ -30,36 +31,64 @@ def apply(
     needs: Sequence[Measurement],
     formula: Formula,
     classifier: Classifier,
-    x: Tensor,
-    ids: Sequence[object] | None,
+    data: Points,
     seed: int,
     confidence: float,
 ) -> Estimate:
-    """What `formula` says of every point of `x`, in batches as those of a run.
+    """What `formula` says of every point of `data`, in batches as those of a run.
 
     Args:
         needs: the measurements that it reads.
         formula: such as `brittle.scores.sound.estimate_of` of a score.
         classifier: the trained model.
-        x: `[B, *shape]`, in the declared units.
-        ids: one for each point, which keys its noise; its position by default.
+        data: the points, from `called_with`.
         seed: of the noise.
         confidence: of all intervals.
 
     Raises:
-        DataError: `x` holds no points, or values outside the bounds; or the ids are not one for each.
+        DataError: values lie outside the bounds.
         ModelError: the model fails on them.
         ParameterError: an argument is of another kind, or outside its range.
     """
-    check_classifier(classifier)
     check_confidence(confidence)
     check_seed(seed)
+    classifier.look_up(data.class_names)
     with classifier.evaluating():
         parts = [
             _of_batch(needs, formula, classifier, batch, rows, seed, confidence)
-            for batch, rows in _batches(classifier, x, ids)
+            for batch, rows in _batches(classifier, data)
         ]
     return _joined(parts)
+
+
+def called_with(
+    classifier: object,
+    x: Tensor | Points,
+    ids: Sequence[object] | None,
+    beside: Mapping[str, Tensor | np.ndarray] | None,
+    mask: str | Tensor | np.ndarray | None,
+) -> Points:
+    """The points that a score, or a search, is called with.
+
+    Args:
+        classifier: what is to be scored.
+        x: `[B, *shape]`, in the declared units; or points, which have their own ids and tensors.
+        ids: one for each point, which keys its noise; its position by default.
+        beside: other tensors of the points, as `brittle.data.array_points` takes them.
+        mask: which coordinates vary, likewise.
+
+    Raises:
+        DataError: `x` holds no points, or the ids or other tensors are not one for each.
+        ParameterError: the classifier is none; or points are given with ids, other tensors or a mask of their own.
+    """
+    check_classifier(classifier)
+    assert isinstance(classifier, Classifier)
+    if not isinstance(x, Points):
+        return array_points(x, ids=ids, bounds=classifier.bounds, beside=beside, mask=mask)
+    for name, given in (("ids", ids), ("beside", beside), ("mask", mask)):
+        if given is not None:
+            raise ParameterError(name, f"the points have their own; leave {name} out, or give the inputs as a tensor")
+    return x
 
 
 def check_classifier(classifier: object) -> None:
@@ -104,25 +133,10 @@ def check_seed(seed: object) -> None:
         raise ParameterError("seed", f"the seed must be a whole number from 0 to {MOST_SEED}; found {seed!r:.40}")
 
 
-def _batches(classifier: Classifier, x: Tensor, ids: Sequence[object] | None) -> Iterator[tuple[Batch, int]]:
+def _batches(classifier: Classifier, points: Points) -> Iterator[tuple[Batch, int]]:
     """The points in batches of half as many as there are rows in a pass, as a run has them, and these rows."""
-    points = array_points(x, ids=ids, bounds=classifier.bounds)
-    rows = default_rows(next(iter(points.read(1, 0))).inputs, classifier.device)
-    first = 0
-    for chunk in points.read(max(1, rows // 2), 0):
-        inputs = chunk.inputs
-        numbers = range(first, first + len(inputs))
-        first += len(inputs)
-        fine = (Status.OK,) * len(inputs)
-        batch = Batch(
-            tuple(numbers),
-            tuple(points.ids[numbers.start : numbers.stop]),
-            None,
-            None,
-            inputs,
-            fine,
-            (None,) * len(inputs),
-        )
+    rows = default_rows(next(iter(points.batches(1, 0, 1))).inputs, classifier.device)
+    for batch in points.batches(max(1, rows // 2)):
         check_values(batch, classifier.bounds)
         yield batch, rows
 
@@ -136,14 +150,18 @@ def _of_batch(
     seed: int,
     confidence: float,
 ) -> Estimate:
-    """The estimate for a batch; inputs that are no numbers are passed over, and keep their place."""
+    """The estimate for a batch; inputs that are no numbers, or were not read, are passed over, and keep their place."""
     sound = readable(batch)
     inputs = batch.inputs.clone()
     inputs[~sound] = classifier.bounds[0]
-    clean = look_for(needs, classifier, inputs, batch.ids, seed, rows, confidence)
+    clean = look_for(needs, classifier, inputs, batch.ids, seed, rows, confidence, batch.aside)
     found = formula(take(needs, classifier, clean), confidence, len(inputs))
     found = _without(found, ~clean.finite, Status.NONFINITE_LOGITS)
-    return _without(found, ~sound.to(found.status.device), Status.NONFINITE_INPUT)
+    found = _without(found, ~sound.to(found.status.device), Status.NONFINITE_INPUT)
+    for status in {own for own in batch.status if not own.has_value}:
+        there = torch.tensor([own is status for own in batch.status], device=found.status.device)
+        found = _without(found, there, status)
+    return found
 
 
 def _without(found: Estimate, where: Tensor, status: Status) -> Estimate:

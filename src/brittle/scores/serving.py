@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import ClassVar, Literal, Protocol
 
-from brittle.decisions import Decision
+from brittle.decisions import Decision, MultiLabel
 from brittle.errors import ParameterError
 from brittle.model.classifier import Classifier
 
@@ -21,7 +22,9 @@ class Serving(Protocol):
 
 
 def serves(score: Serving | type[Serving], decision: Decision) -> bool:
-    """Whether `score` is about such a decision."""
+    """Whether `score` is about such a decision; of all labels and each of them, about each."""
+    if isinstance(decision, MultiLabel) and decision.each:
+        return serves(score, decision.alone(0))
     if decision.of_classes or score.serves == "all":
         return True
     return score.serves == "probability" and decision.has_probability
@@ -33,9 +36,13 @@ def check_serves(score: Serving, classifier: object) -> None:
     Raises:
         ParameterError: it is not.
     """
-    if not isinstance(classifier, Classifier) or serves(score, classifier.decision):
+    if not isinstance(classifier, Classifier):
         return
     decision = classifier.decision
+    if isinstance(decision, MultiLabel) and decision.each:  # alone it answers for all labels together
+        decision = replace(decision, each=False)
+    if serves(score, decision):
+        return
     about = "a probability of the decision" if score.serves == "probability" else "the scores of classes"
     raise ParameterError(
         "score_decision",
@@ -51,4 +58,5 @@ def check_all_serve(scores: Iterable[Serving], classifier: Classifier) -> None:
         ParameterError: one is not.
     """
     for score in scores:
-        check_serves(score, classifier)
+        if not serves(score, classifier.decision):
+            check_serves(score, classifier)

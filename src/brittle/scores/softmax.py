@@ -53,7 +53,10 @@ class Softmax(OnePassScore):
     @property
     def parameters(self) -> Parameters:
         """The temperature, unless it is 1."""
-        return {} if self.temperature == 1.0 else {"temperature": self.temperature}
+        written = super().parameters
+        if self.temperature == 1.0:
+            del written["temperature"]
+        return written
 
     def value(self, found: OnePass) -> Tensor:
         """One minus the largest probability, to full relative precision."""

@@ -38,24 +38,29 @@ HOLDS, BREAKS, UNDECIDED = "holds", "breaks", "undecided"
 """What an interval says of whether a prediction survives the noise with at least some probability."""
 
 _NUMBERS = ["value", "low", "high"]
-_COMMON_KEYS = ("sigma", "noise", "action", "unit", "code", "draws")
+_COMMON_KEYS = ("sigma", "noise", "action", "unit", "code", "draws", "label")
 
 
-UNIT, FUNCTION = "\u2009in\u2009", "\u2009(function)"
-"""What stands behind a family of noise whose level is not in pixel units, and behind a function of the user's."""
+UNIT, FUNCTION, LABEL = "\u2009in\u2009", "\u2009(function)", "\u2009label\u2009"
+"""What stands behind a family of noise whose level is not in pixel units, behind a function of the user's, and before
+the one label that is asked for."""
 
 
 class Setting(NamedTuple):
     """The noise that a robustness refers to: its level in pixel units and its family.
 
     A level in another unit has that behind the family, `rotation in degrees`, with thin spaces, which no family's own
-    name has by chance; a function of the user's has its parameters in brackets behind it, and no level.
+    name has by chance; a function of the user's has its parameters in brackets behind it, and no level. Where a run
+    asks for each label by itself, the label of a score stands behind all that.
     """
 
     sigma: float | None
     noise: str
 
     def __str__(self) -> str:
+        family, _, label = self.noise.partition(LABEL)
+        if label:
+            return f"{Setting(self.sigma, family)}, label {label}"
         if self.sigma is None or self.in_pixels:
             sigma = "no noise level" if self.sigma is None else f"sigma {self.sigma:g}"
             return sigma if self.noise == GAUSSIAN else f"{sigma}, {self.noise}"
@@ -67,11 +72,18 @@ class Setting(NamedTuple):
     @property
     def in_pixels(self) -> bool:
         """Whether its level is one in pixel units."""
-        return self.sigma is not None and UNIT not in self.noise and not self.noise.endswith(FUNCTION)
+        family = self.noise.partition(LABEL)[0]
+        return self.sigma is not None and UNIT not in family and not family.endswith(FUNCTION)
 
+    @property
+    def of_label(self) -> bool:
+        """Whether it is of one of several labels."""
+        return LABEL in self.noise
 
-ANY_NOISE = Setting(None, GAUSSIAN)
-"""The setting of a score that knows no noise."""
+    @property
+    def without_noise(self) -> Setting:
+        """The setting of a score of the same that knows no noise."""
+        return Setting(None, "".join((GAUSSIAN, *self.noise.partition(LABEL)[1:])))
 
 
 def setting_of(parameters: Mapping[str, Parameter]) -> Setting:
@@ -84,6 +96,8 @@ def setting_of(parameters: Mapping[str, Parameter]) -> Setting:
         said += f"{UNIT}{parameters['unit']}"
     elif "code" in parameters:
         said += FUNCTION
+    if "label" in parameters:
+        said += f"{LABEL}{parameters['label']}"
     return Setting(float(sigma) if isinstance(sigma, int | float) else None, said)
 
 
@@ -349,7 +363,8 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
     Args:
         columns: of a run.
         key: a score, such as `Moments(sigma=0.1)`; a label, such as `moments(draws=100, sigma=0.1)`; a name that one
-            column alone has; or a name and the value of a parameter, such as `("moments", 0.1)`.
+            column alone has; or a name and the value of a parameter, such as `("moments", 0.1)`. Where a run asks for
+            each label by itself, the column of all labels together goes first; `("moments", "calm")` names one label.
 
     Raises:
         DataError: no column fits, or several do; the nearest labels are named.
@@ -360,6 +375,9 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
     fitting = [column for column in columns if _fits(column, key)]
     if len(fitting) == 1:
         return fitting[0]
+    together = [column for column in fitting if not column.setting.of_label]
+    if len(together) == 1:
+        return together[0]
     if fitting:
         labels = listed([column.label for column in fitting], NEAREST)
         raise DataError("several_scores", f"{asked} is one of {len(fitting)} columns: {labels}; say which by its label")
@@ -384,7 +402,9 @@ def _fits(column: Column, key: Key) -> bool:
     if isinstance(key, tuple):
         score, value = key
         own = column.parameters
-        asked = [own["sigma"]] if "sigma" in own else [one for one in own.values() if not isinstance(one, bool)]
+        asked = [one for one in own.values() if not isinstance(one, bool)]
+        if "sigma" in own:
+            asked = [own["sigma"], *([own["label"]] if isinstance(own.get("label"), str) else [])]
         return column.score == score and value in asked
     same = parameters_json(column.parameters) == parameters_json(key.parameters)
     return same and column.score == key.name

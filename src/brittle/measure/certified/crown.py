@@ -79,7 +79,7 @@ class MarginBounds:
     """Lower bounds over a region.
 
     Attributes:
-        lower: of `z_t - z_j` for each class `j`, `[B, C]`, float64; infinite for `j = t`.
+        lower: of `z_t - z_j` for each class `j`, `[B, C]`, float64, infinite for `j = t`; or of each margin, `[B, K]`.
         functions: linear functions that were sent backwards through the network, `[B]`, int64.
     """
 
@@ -112,6 +112,23 @@ def margin_bounds(network: Network, region: Region, predicted: Tensor) -> Margin
     functions = own - torch.eye(classes, dtype=torch.float64, device=own.device)[:, None]
     lower = walk.lower(logits.value, functions).T
     return MarginBounds(lower.masked_fill(own.bool(), torch.inf), walk.functions + classes - 1)
+
+
+def linear_bounds(network: Network, region: Region, weights: Tensor, constants: Tensor) -> MarginBounds:
+    """Lower bounds of margins `W z + b` of what the network returns, for all inputs of a region; see `margin_bounds`.
+
+    Args:
+        network: the layers.
+        region: the inputs.
+        weights: `W`, `[B, K, L]`, float64.
+        constants: `b`, `[B, K]`, float64.
+    """
+    walk = _Walk(region)
+    outputs = walk.logits(network)
+    functions = weights.transpose(0, 1)
+    together = max(1, NUMBERS // (len(constants) * walk.widest))
+    lower = torch.cat([walk.lower(outputs.value, some) for some in functions.split(together)])
+    return MarginBounds(lower.T + constants, walk.functions + len(functions))
 
 
 def logit_bounds(network: Network, region: Region) -> Enclosure:

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from brittle.decisions import Decision
 from brittle.measure.base import Measurement, NetworkTraits, Passes
-from brittle.measure.certified.crown import Region, margin_bounds
+from brittle.measure.certified.crown import MarginBounds, Region, linear_bounds, margin_bounds
 from brittle.measure.certified.graph import Network, UnsupportedLayer, build_network
 from brittle.measure.forward import Clean
 from brittle.model.classifier import Classifier
@@ -68,9 +69,11 @@ class CertifiedRadius:
 class Certified(Measurement):
     """The largest `r` for which `min_{|d| <= r} z_t(x + d) - z_j(x + d) > 0` is proved for all classes `j`.
 
-    `t` is the predicted class. The minima are bounded from below by linear relaxation (CROWN), so the true margin is at
-    least `radius`; it is equal, up to `ACCURACY`, for a network without nonlinear layers and not `bounded`. The
-    radius is searched by secants and halvings; each one tried is a proof of its own.
+    `t` is the predicted class. With another decision it is the same for its margins, where these are linear in what the
+    model returns (`Decision.linear`; of `custom` nothing is proved). The minima are bounded from below by linear
+    relaxation (CROWN), so the true margin is at least `radius`; it is equal, up to `ACCURACY`, for a network without
+    nonlinear layers and not `bounded`. The radius is searched by secants and halvings; each one tried is a proof of its
+    own.
 
     Bounds are computed in double precision for the layers in exact arithmetic. A margin counts as positive above
     `ROUNDING (|z_t| + |z_j|)` plus `SLACK` times the difference between the classifier's scores and the exact ones at
@@ -107,9 +110,11 @@ class Certified(Measurement):
         try:
             if clean.aside is not None and (clean.aside.tensors or clean.aside.varies is not None):
                 raise UnsupportedLayer("points of several tensors, or with coordinates that do not vary")
+            if not classifier.decision.linear:
+                raise UnsupportedLayer(f"the decision {classifier.decision.label}, which is no linear function")
             network = build_network(classifier, clean.inputs)
             usable = _usable(clean)
-            _check_agreement(network, clean, usable)
+            _check_agreement(network, clean, usable, classifier.decision)
             return [_radii(need, network, classifier, clean, usable) for need in needs]
         except UnsupportedLayer as layer:
             passes = torch.full_like(clean.predicted, clean.passes)
@@ -123,10 +128,14 @@ def _usable(clean: Clean) -> Tensor:
     return (finite & ~clean.tied).nonzero()[:, 0]
 
 
-def _check_agreement(network: Network, clean: Clean, usable: Tensor) -> None:
+def _check_agreement(network: Network, clean: Clean, usable: Tensor, decision: Decision) -> None:
     """Refuse layers that do not compute what the classifier does, or whose rows depend on each other."""
     for rows in (usable[:1], *usable.split(clean.rows)) if len(usable) else ():
         given, exact = clean.logits[rows].double(), network(clean.inputs[rows])
+        if exact.dim() != 2:
+            raise UnsupportedLayer(f"an output of shape {list(exact.shape)}")
+        if clean.aside is not None and clean.aside.decided is not None:
+            exact = decision.as_logits(exact, _known(clean.aside.decided[rows]))
         if given.shape != exact.shape or ((given - exact).abs() > AGREEMENT * (1 + given.abs())).any():
             raise UnsupportedLayer("layers that do not reproduce the classifier's scores")
 
@@ -135,11 +144,17 @@ def _radii(need: Certified, network: Network, classifier: Classifier, clean: Cle
     radius = torch.zeros(len(clean.logits), dtype=torch.float64, device=clean.logits.device)
     passes = torch.full_like(clean.predicted, clean.passes)
     for rows in usable.split(max(1, BLOCK_NUMBERS // clean.inputs[0].numel())) if len(usable) else ():
-        proof = _Proof(need, network, classifier, clean.inputs[rows].double(), clean.logits[rows].double())
+        decided = None if clean.aside is None or clean.aside.decided is None else _known(clean.aside.decided[rows])
+        proof = _Proof(need, network, classifier, clean.inputs[rows].double(), clean.logits[rows].double(), decided)
         # One last unit below, for what the additions of a distance lose.
         radius[rows] = largest(proof, proof.rows, proof.diameter, need.bounded) * (1 - ROUNDING)
         passes[rows] += proof.passes
     return CertifiedRadius(radius, passes)
+
+
+def _known(decided: Tensor) -> Tensor:
+    """What was decided, in double precision where it is numbers."""
+    return decided.double() if decided.is_floating_point() else decided
 
 
 class _Proof:
@@ -147,12 +162,19 @@ class _Proof:
 
     Attributes:
         rows: numbers of the points, `[K]`.
+        margins: weights and constants of the margins of another decision than the predicted class, or None.
         diameter: largest distance of two inputs within the classifier's bounds.
         passes: what was spent so far, `[K]`; the classifier counts it, too.
     """
 
     def __init__(
-        self, need: Certified, network: Network, classifier: Classifier, points: Tensor, logits: Tensor
+        self,
+        need: Certified,
+        network: Network,
+        classifier: Classifier,
+        points: Tensor,
+        logits: Tensor,
+        decided: Tensor | None,
     ) -> None:
         self.need, self.network, self.classifier, self.points = need, network, classifier, points
         self.rows = torch.arange(len(points), device=points.device)
@@ -161,20 +183,32 @@ class _Proof:
         self.diameter = width if need.norm == "linf" else width * math.sqrt(points[0].numel())
         self.predicted = logits.argmax(dim=1)
         exact = network(points)
-        size = exact.abs() + exact.abs().gather(1, self.predicted[:, None])
-        error = (logits - exact).abs().max(dim=1, keepdim=True).values
-        self.allowance = ROUNDING * size + SLACK * error
+        self.margins = None if decided is None else classifier.decision.linear_margins(decided, exact.shape[1])
+        if self.margins is None:
+            size = exact.abs() + exact.abs().gather(1, self.predicted[:, None])
+            error = (logits - exact).abs()
+        else:
+            weights, constants = self.margins
+            size = torch.einsum("bkl,bl->bk", weights.abs(), exact.abs())
+            error = (-logits[:, 1:] - torch.einsum("bkl,bl->bk", weights, exact) - constants).abs()
+        self.allowance = ROUNDING * size + SLACK * error.max(dim=1, keepdim=True).values
         self.passes = torch.zeros_like(self.predicted)
 
     def __call__(self, rows: Tensor, radii: Tensor) -> Tensor:
         """The score of `rows`, `[K']`, at `radii`, `[K']`: positive where nothing else is predicted in the ball."""
         region = Region.around(self.points[rows], radii, self.need.norm, self.bounds)
-        found = margin_bounds(self.network, region, self.predicted[rows])
+        found = self._bounds(region, rows)
         self.passes[rows] += found.functions + 1
         self.classifier.forward_passes += len(rows)
         self.classifier.backward_passes += int(found.functions.sum())
         score = (found.lower - self.allowance[rows]).min(dim=1).values
         return score.nan_to_num(nan=-torch.inf)
+
+    def _bounds(self, region: Region, rows: Tensor) -> MarginBounds:
+        """Lower bounds of the margins over a region around `rows`."""
+        if self.margins is None:
+            return margin_bounds(self.network, region, self.predicted[rows])
+        return linear_bounds(self.network, region, *(part[rows] for part in self.margins))
 
 
 def largest(score: Score, rows: Tensor, diameter: float, bounded: bool) -> Tensor:

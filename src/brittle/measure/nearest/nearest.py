@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from brittle.data.beside import aside_of
+from brittle.data.points import Points
 from brittle.errors import DataError, ParameterError
 from brittle.measure.base import Measurement, NetworkTraits, Passes
 from brittle.measure.forward import Clean, default_rows, look
@@ -136,12 +140,14 @@ class Nearest(Measurement):
 
 def nearest(
     classifier: Classifier,
-    inputs: Tensor,
+    inputs: Tensor | Points,
     *,
     norm: str = "linf",
     attack: str = "best",
     effort: str = "standard",
     bounded: bool = True,
+    beside: Mapping[str, Tensor | np.ndarray] | None = None,
+    mask: str | Tensor | np.ndarray | None = None,
 ) -> NearestPoint:
     """The nearest input with another predicted class that is found around each of `inputs`.
 
@@ -153,11 +159,15 @@ def nearest(
 
     Args:
         classifier: what to search.
-        inputs: `[B, *shape]`, in the declared units; `B` at least 1.
+        inputs: `[B, *shape]`, in the declared units; `B` at least 1. Or points, such as `brittle.data.array_points`
+            gives, all of which can be read.
         norm: `l2` or `linf`.
         attack: `best` for the nearest of all attacks, or one of `ATTACKS` by name.
         effort: `fast`, `standard` or `thorough`, a budget of passes per point.
         bounded: stay inside the classifier's bounds.
+        beside: other tensors of the points, `[B, ...]` each, by the names of the model's arguments that take them.
+        mask: which coordinates of the inputs vary, or the name of one of `beside`, as `brittle.data.array_points` takes
+            it; distances count these alone.
 
     Returns:
         the `NearestPoint`: `points` `[B, *shape]`, `distance`, `predicted` (-1 where nothing was found) and `passes`,
@@ -165,7 +175,8 @@ def nearest(
 
     Raises:
         ParameterError: an unknown norm, attack or effort, or an attack that does not know the norm.
-        DataError: inputs outside the classifier's bounds, or none.
+        DataError: inputs outside the classifier's bounds, or none; or inputs that cannot be read, or tensors that are
+            not one for each.
         ModelError: the model fails or cannot be differentiated.
 
     Example:
@@ -177,13 +188,38 @@ def nearest(
         True
     """
     need = Nearest(norm, attack, effort, bounded)
+    inputs, aside = _points_of(inputs, beside, mask)
     _check_inputs(inputs, classifier.bounds)
     rows = default_rows(inputs, classifier.device)
-    parts = [
-        need(classifier, look(classifier, part, [str(number) for number in range(len(part))], 0, rows=rows))
-        for part in inputs.split(max(1, rows // 2))
-    ]
+    parts = []
+    for places in torch.arange(len(inputs), device=inputs.device).split(max(1, rows // 2)):
+        own, ids = aside and aside.only(places), [str(number) for number in range(len(places))]
+        parts.append(need(classifier, look(classifier, inputs[places], ids, 0, rows=rows, aside=own)))
     return _concatenate(parts)
+
+
+def _points_of(
+    inputs: Tensor | Points,
+    beside: Mapping[str, Tensor | np.ndarray] | None,
+    mask: str | Tensor | np.ndarray | None,
+) -> tuple[Tensor, Aside | None]:
+    """The inputs of some points, and what they have beside them.
+
+    Raises:
+        DataError: an input cannot be read, or a tensor is not one for each.
+        ParameterError: points are given with other tensors or a mask of their own.
+    """
+    if isinstance(inputs, Tensor):
+        return inputs, aside_of(inputs, beside or {}, mask)
+    for name, given in (("beside", beside), ("mask", mask)):
+        if given is not None:
+            raise ParameterError(name, f"the points have their own; leave {name} out, or give the inputs as a tensor")
+    batches = list(inputs.batches(len(inputs)))
+    unread = next((detail for batch in batches for detail in batch.detail if detail), None)
+    if unread is not None:
+        raise DataError("no_usable_points", f"{unread}; leave such points out (brittle.data.choose_points)")
+    asides = [batch.aside for batch in batches if batch.aside is not None]
+    return torch.cat([batch.inputs for batch in batches]), reduce(Aside.joined, asides) if asides else None
 
 
 def check_search(norm: str, attack: str, effort: str) -> None:

@@ -70,11 +70,13 @@ class CheapScoresChapter(Chapter[CheapScores]):
 
 
 def _scores(contents: Contents) -> tuple[Column, ...]:
+    of_label = contents.chosen is not None and contents.chosen.setting.of_label
     return tuple(
         column
         for column in contents.columns
         if column.setting.sigma is None and column.score not in (INPUT_MARGIN, LAPLACIAN)
         if column is not contents.chosen and column.value.notna().any()
+        if column.setting.of_label == of_label
     )
 
 

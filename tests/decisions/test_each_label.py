@@ -1,0 +1,209 @@
+"""All labels together and each by itself in one run: every column is that of the label's own run, for shared passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from helpers.decided import bent_network
+
+import brittle
+from brittle.analysis.columns import TYPICAL_P_ROBUST, typical
+from brittle.decisions import MultiLabel
+from brittle.errors import DataError, ParameterError
+from brittle.scores import CATALOGUE, LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax
+
+X = torch.rand(9, 6, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+NAMES = ("rain", "snow", "fog", "wind")
+SMALL = {"draws": 8, "first": 8, "effort": "fast", "probes": 4}
+COLUMNS = ("value", "low", "high", "status", "detail", "passes", "evidence", "counted_low", "counted_high")
+
+
+def network() -> torch.nn.Sequential:
+    return bent_network().eval()
+
+
+def scored(decision: str, scores: list[Score], names: tuple[str, ...] | None = NAMES, **options) -> brittle.Table:
+    points = brittle.data.array_points(X, class_names=names)
+    return brittle.score(brittle.Classifier(network(), decision=decision), points, scores, skip_doctor=True, **options)
+
+
+def asked() -> list[Score]:
+    """Every score that is about one label, with few draws."""
+    found = []
+    for kind in CATALOGUE.values():
+        if kind.serves in ("all", "probability"):
+            known = kind.__dataclass_fields__
+            given = {name: value for name, value in SMALL.items() if name in known and kind.name != "rare_event"}
+            found.append(kind(**({"sigma": 0.3} if "sigma" in known else {}), **given))  # pyright: ignore[reportCallIssue]
+    return found
+
+
+@cache
+def of_each() -> brittle.Table:
+    return scored("multilabel:each", asked())
+
+
+def rows_of(table: brittle.Table, score: str, label: str | None) -> list[dict]:
+    (column,) = [c for c in table.columns if c.score == score and c.parameters.get("label") == label]
+    return [dict(zip(COLUMNS, row, strict=True)) for row in column.rows[list(COLUMNS)].itertuples(index=False)]
+
+
+def same(own: list[dict], other: list[dict]) -> None:
+    assert len(own) == len(other) == len(X)
+    for one, two in zip(own, other, strict=True):
+        for name in COLUMNS:
+            if isinstance(one[name], float):
+                np.testing.assert_allclose(one[name], two[name], rtol=1e-12, atol=1e-12)
+            else:
+                assert one[name] == two[name], name
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_each_column_is_that_of_the_labels_own_run(place: int) -> None:
+    alone = scored(f"multilabel:{place}", asked())
+    for score in asked():
+        same(rows_of(of_each(), score.name, NAMES[place]), rows_of(alone, score.name, None))
+
+
+def test_all_labels_together_are_as_in_their_own_run() -> None:
+    together = scored("multilabel", [one for one in asked() if one.serves == "all"])
+    for column in together.columns:
+        same(rows_of(of_each(), column.score, None), rows_of(together, column.score, None))
+    assert of_each().points.drop_columns(["passes"]).equals(together.points.drop_columns(["passes"]))
+    assert of_each().record.data.decided_names == together.record.data.decided_names
+
+
+def test_a_share_of_flips_is_that_of_single_copies_by_hand() -> None:
+    """Each noisy copy alone through the network; of each label its own sign."""
+    table = scored("multilabel:each", [MonteCarlo(sigma=0.4, draws=40)])
+    stream = brittle.noise.Stream(brittle.noise.Gaussian(0.4), X, [str(row) for row in range(9)], 0, "sample")
+    half = stream.draw(20)
+    with torch.no_grad():
+        for row, own in enumerate(half):
+            copies = [X[row] + sign * e for e in own for sign in (1, -1)]
+            signs = torch.stack([network()(copy) > 0 for copy in copies])
+            flips = (signs != (network()(X[row]) > 0)).double()
+            shares = [float(table["monte_carlo", name].value.iloc[row]) for name in NAMES]
+            assert shares == pytest.approx(flips.mean(dim=0).tolist(), abs=1e-12)
+            assert float(table["monte_carlo"].value.iloc[row]) == pytest.approx(float(flips.amax(dim=1).mean()))
+
+
+def test_passes_of_scores_without_gradients_are_those_of_one_run() -> None:
+    """Four labels beside all together cost no pass more where every point has as many copies."""
+    scores = [MonteCarlo(sigma=0.3, draws=60), Moments(sigma=0.3, draws=60), LogitMargin()]
+    counted = []
+    for decision in ("multilabel", "multilabel:each"):
+        classifier = brittle.Classifier(network(), decision=decision)
+        table = brittle.score(classifier, X, scores, skip_doctor=True)
+        assert sum(table.points["passes"].to_pylist()) == 9 * 61
+        counted.append(classifier.forward_passes)
+    assert counted[1] <= counted[0] + 1  # the pass that counts the labels is not counted
+
+
+def test_passes_of_linear_scores_are_those_of_one_run() -> None:
+    """The gradients of all labels are those of each: one Jacobian at the point, and one at every noisy copy."""
+    scores = [CATALOGUE[name](sigma=0.3) for name in ("taylor", "taylor_mvs")]  # pyright: ignore[reportCallIssue]
+    scores += [CATALOGUE["mmse"](sigma=0.3, draws=6), CATALOGUE["first_order_margin"]()]  # pyright: ignore[reportCallIssue]
+    spent = []
+    for decision in ("multilabel", "multilabel:each"):
+        classifier = brittle.Classifier(network(), decision=decision)
+        passes = brittle.score(classifier, X, scores, skip_doctor=True).points["passes"].to_pylist()
+        spent.append((passes, classifier.backward_passes))
+    assert spent[0] == spent[1]
+    assert spent[0][0] == [1 + 5 + 6 + 6 * 5] * 9
+
+
+def test_the_run_speaks_of_all_labels_together() -> None:
+    """Also where the mean robustness of a single label is the one that tells points apart best."""
+    loud = scored("multilabel:each", [MonteCarlo(sigma=3.0, draws=20)])
+    means = [float(abs(column.p_robust.mean() - TYPICAL_P_ROBUST)) for column in loud.columns]
+    assert means[0] > min(means)
+    chosen = typical(loud.columns)
+    assert chosen is not None
+    assert not chosen.setting.of_label
+    assert of_each()["shrinkage"].parameters.get("label") is None
+    assert of_each()["shrinkage", "fog"].parameters["label"] == "fog"
+    with pytest.raises(DataError, match="softmax is one of 4 columns"):
+        _ = of_each()["softmax"]
+
+
+def test_without_names_labels_are_positions() -> None:
+    table = scored("multilabel:each", [LogitMargin()], names=None)
+    assert [column.label for column in table.columns] == [
+        "logit_margin", *(f"logit_margin(label={place})" for place in range(4)),
+    ]  # fmt: skip
+    same(rows_of(table, "logit_margin", 2), rows_of(scored("multilabel:2", [LogitMargin()]), "logit_margin", None))  # type: ignore[arg-type]
+
+
+def test_the_page_offers_each_label(tmp_path: Path) -> None:
+    page = brittle.write_report(of_each(), tmp_path / "page.html").read_text()
+    assert "all together and each by itself" in page
+    assert all(f"label {name}" in page for name in NAMES)
+
+
+def test_a_finished_run_of_each_label_goes_on_until_decided(tmp_path: Path) -> None:
+    """The same counts as a run that drew until decided at once."""
+    until = {"until": "decided", "limit": 0.8}
+    scored("multilabel:each", [MonteCarlo(sigma=0.3)], out=tmp_path / "run", **until, most_draws=100)
+    grown = scored("multilabel:each", [MonteCarlo(sigma=0.3)], out=tmp_path / "run", resume=True, **until)
+    fresh = scored("multilabel:each", [MonteCarlo(sigma=0.3)], **until)
+    assert len(grown.columns) == 5
+    for column in fresh.columns:
+        label = column.parameters.get("label")
+        same(rows_of(grown, "monte_carlo", label), rows_of(fresh, "monte_carlo", label))  # type: ignore[arg-type]
+
+
+def test_a_score_of_probabilities_is_asked_of_each_label_alone() -> None:
+    table = scored("multilabel:each", [Softmax(), Shrinkage(sigma=0.1)])
+    assert {column.parameters.get("label") for column in table.columns if column.score == "softmax"} == {*NAMES}
+    with pytest.raises(ParameterError, match="softmax reads a probability"):
+        Softmax()(brittle.Classifier(network(), decision="multilabel:each"), X)
+    with pytest.raises(ParameterError, match="feature_margin reads the scores of classes"):
+        scored("multilabel:each", [CATALOGUE["feature_margin"]()])
+
+
+def test_a_score_that_hides_its_label_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Silent(LogitMargin):
+        name: ClassVar[str] = "silent"
+
+        @property
+        def parameters(self):
+            return {}
+
+    with pytest.raises(ParameterError, match="silent leaves the label out"):
+        scored("multilabel:each", [Silent()])
+
+
+def test_a_label_by_its_name_is_the_label_by_its_position() -> None:
+    """With the names of the data, then with those of the model, which go first; the records are equal."""
+    one, two = (scored(f"multilabel:{word}", [LogitMargin()]) for word in ("fog", "2"))
+    assert one.record.model == two.record.model
+    same(rows_of(one, "logit_margin", None), rows_of(two, "logit_margin", None))
+    classifier = brittle.Classifier(network(), decision=MultiLabel(only="fog"))
+    classifier.class_names = tuple(reversed(NAMES))
+    with torch.no_grad():
+        assert LogitMargin()(classifier, X).value.tolist() == pytest.approx(network()(X)[:, 1].abs().tolist())
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (NAMES, "there is no label 'fogg' among 'rain', 'snow', 'fog', 'wind'; did you mean 'fog'?"),
+        (None, "neither the model nor the data name their"),
+    ],
+)
+def test_a_name_that_no_label_has_is_refused_in_one_sentence(names: tuple[str, ...] | None, said: str) -> None:
+    with pytest.raises(ParameterError, match=said.replace("?", "[?]")):
+        scored("multilabel:fogg", [LogitMargin()], names=names)
+
+
+def test_a_name_that_nobody_looks_up_is_refused_where_it_is_needed() -> None:
+    with pytest.raises(ParameterError, match="give its position from 0"):
+        LogitMargin()(brittle.Classifier(network(), decision="multilabel:fog"), X)

@@ -1,0 +1,108 @@
+"""Certified radii of other decisions than the predicted class: exact for linear models, below what an attack finds."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from helpers.bounded_networks import certified, lively
+from helpers.decided import first_leads
+from torch import Tensor, nn
+
+import brittle
+from brittle.decisions import Custom, Decision, MultiLabel, SameTop, Within
+from brittle.scores import InputMargin
+
+POINTS = torch.rand(6, 5, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+THRESHOLDS = (0.1, -0.2, 0.0, 0.3)
+DECISIONS: list[Decision] = [
+    MultiLabel(), MultiLabel(threshold=THRESHOLDS), MultiLabel(only=2), SameTop(2), Within(0.3),
+    Within((0.1, 0.2, 0.3, 0.4)),
+]  # fmt: skip
+
+
+def linear() -> nn.Linear:
+    torch.manual_seed(3)
+    return nn.Linear(5, 4).double()
+
+
+def distances(decision: Decision, network: nn.Linear, norm: str) -> Tensor:
+    """The distance to the nearest hyperplane at which the decision is another, hyperplane by hyperplane, `[B]`."""
+    with torch.no_grad():
+        z, weight = network(POINTS), network.weight.detach()
+    dual = 1 if norm == "linf" else 2
+    found = []
+    for row in z:
+        if isinstance(decision, MultiLabel):
+            asked = range(4) if decision.only is None else [2]
+            own = THRESHOLDS if isinstance(decision.threshold, tuple) else (0.0,) * 4
+            planes = [(weight[j], float(row[j]) - own[j]) for j in asked]
+        elif isinstance(decision, SameTop):
+            inside = row.topk(2).indices.tolist()
+            planes = [
+                (weight[a] - weight[b], float(row[a] - row[b]))
+                for a in inside for b in range(4) if b not in inside
+            ]  # fmt: skip
+        else:
+            assert isinstance(decision, Within)
+            tolerance = decision.tolerance if isinstance(decision.tolerance, tuple) else (decision.tolerance,) * 4
+            planes = [(weight[j], tolerance[j]) for j in range(4)]
+        found.append(min(abs(gap) / float(slope.norm(p=dual)) for slope, gap in planes))
+    return torch.tensor(found, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("decision", DECISIONS, ids=repr)
+def test_a_linear_model_has_its_exact_distance(decision: Decision, norm: str) -> None:
+    network = linear()
+    found = certified(brittle.Classifier(network, decision=decision), POINTS, norm, bounded=False)
+    exact = distances(decision, network, norm)
+    assert found.unsupported is None
+    assert bool((found.radius < exact).all())
+    assert bool((found.radius > 0.998 * exact).all())
+
+
+@pytest.mark.parametrize("decision", DECISIONS, ids=repr)
+def test_no_input_inside_the_radius_decides_otherwise(decision: Decision) -> None:
+    """Corners of the ball and an attack, each of them alone through the network; the radius is not 0 everywhere."""
+    network = lively(nn.Sequential(nn.Linear(5, 12), nn.ReLU(), nn.Linear(12, 4)), 1).double()
+    classifier = brittle.Classifier(network, decision=decision)
+    radius = certified(classifier, POINTS, bounded=False).radius
+    assert int((radius > 0).sum()) >= 4
+    nearest = brittle.nearest(classifier, POINTS, effort="fast", bounded=False).distance
+    assert bool((radius <= nearest * (1 + 1e-9)).all())
+    corners = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0], dtype=torch.float64)] * 5)
+    with torch.no_grad():
+        for point, size in zip(POINTS, radius, strict=True):
+            decided = decision.decide(network(point[None]))
+            for corner in corners:
+                moved = network((point + size * corner)[None])
+                assert float(decision.margins(moved, decided).min()) > 0
+
+
+def test_a_call_has_its_certificate_below_and_each_label_its_own() -> None:
+    network = lively(nn.Sequential(nn.Linear(5, 12), nn.ReLU(), nn.Linear(12, 4)), 1).double().eval()
+    score = InputMargin(effort="fast", bounded=False, certify=True)
+    table = brittle.score(brittle.Classifier(network, decision="multilabel:each"), POINTS, [score], skip_doctor=True)
+    single = [column.low for column in table.columns if column.setting.of_label]
+    together = table[score].low
+    assert bool((together > 0).any())
+    for row in range(len(POINTS)):
+        assert together.iloc[row] == pytest.approx(min(one.iloc[row] for one in single), rel=5e-3)
+
+
+def test_a_decision_that_is_no_linear_function_has_no_certificate_and_says_so() -> None:
+    found = InputMargin(effort="fast", certify=True)(brittle.Classifier(linear(), decision=Custom(first_leads)), POINTS)
+    assert found.low.tolist() == [0.0] * len(POINTS)
+    assert set(found.detail or ()) == {
+        "no lower bound goes through the decision custom:first_leads, which is no linear function"
+    }
+
+
+def test_one_logit_is_the_label_of_its_sign() -> None:
+    torch.manual_seed(2)
+    network = nn.Linear(5, 1).double()
+    one, label = (
+        certified(brittle.Classifier(network, decision=decision), POINTS, bounded=False).radius
+        for decision in ("one-logit", "multilabel:0")
+    )
+    assert one.tolist() == pytest.approx(label.tolist(), rel=1e-2)

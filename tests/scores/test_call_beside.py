@@ -1,0 +1,113 @@
+"""Scores and searches that are called on points of several tensors, beside runs and beside networks of one tensor."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from helpers.several import Reader, texts
+from torch import Tensor, nn
+
+import brittle
+from brittle.errors import DataError, ParameterError
+from brittle.scores import InputMargin, Laplacian, Moments, MonteCarlo, Score, Shrinkage, Taylor
+
+SIGMA = 0.4
+SCORES: list[Score] = [
+    MonteCarlo(sigma=SIGMA, draws=20),
+    Shrinkage(sigma=SIGMA),
+    Moments(sigma=SIGMA, draws=20),
+    Taylor(sigma=SIGMA),
+    Laplacian(),
+    InputMargin(norm="l2", effort="fast"),
+]
+X, MASK, SHIFT = texts(points=40)
+BESIDE = {"attention_mask": MASK, "shift": SHIFT}
+
+
+class Alone(nn.Module):
+    """A reader with the other tensors of one point inside."""
+
+    def __init__(self, mask: Tensor, shift: Tensor) -> None:
+        super().__init__()
+        self.reader, self.mask, self.shift = Reader(), mask, shift
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        rows = len(inputs)
+        return self.reader(inputs, self.mask.expand(rows, -1), self.shift.expand(rows))["logits"]
+
+
+def classifier() -> brittle.Classifier:
+    return brittle.Classifier(Reader().eval(), bounds=(-3, 3), perturb="inputs_embeds")
+
+
+def points() -> brittle.data.Points:
+    return brittle.data.array_points(X, beside=BESIDE, mask="attention_mask", bounds=(-3, 3))
+
+
+@pytest.fixture(scope="module")
+def run() -> brittle.Table:
+    return brittle.score(classifier(), points(), SCORES, skip_doctor=True)
+
+
+@pytest.mark.parametrize("score", SCORES, ids=lambda score: score.name)
+def test_a_call_gives_what_a_run_gives(run: brittle.Table, score: Score) -> None:
+    """More points than one batch holds, by tensors, by a mask of their own and by points."""
+    column = run[score]
+    for found in (
+        score(classifier(), X, beside=BESIDE, mask="attention_mask"),
+        score(classifier(), X, beside=BESIDE, mask=MASK.bool().numpy()),
+        score(classifier(), points()),
+    ):
+        for name in ("value", "low", "high"):
+            assert getattr(found, name).tolist() == pytest.approx(
+                getattr(column, name).tolist(), rel=1e-12, nan_ok=True
+            )
+        assert found.passes.tolist() == column.passes.tolist()
+
+
+def test_a_search_gives_what_a_run_and_a_network_of_one_tensor_give(run: brittle.Table) -> None:
+    """With the other tensors of a point inside the network, whose every token exists, and its padding left out."""
+    found = brittle.nearest(classifier(), X, norm="l2", effort="fast", beside=BESIDE, mask="attention_mask")
+    again = brittle.nearest(classifier(), points(), norm="l2", effort="fast")
+    assert torch.equal(found.points, again.points)
+    assert found.distance.tolist() == pytest.approx(run["input_margin"].value.tolist(), rel=1e-12)
+    assert torch.equal(found.points * (1 - MASK[:, :, None]), X * (1 - MASK[:, :, None]))
+    with torch.no_grad():
+        there = Reader()(found.points, **BESIDE)["logits"].argmax(dim=1)
+        here = Reader()(X, **BESIDE)["logits"].argmax(dim=1)
+    known = found.predicted >= 0
+    assert bool(known.any())
+    assert torch.equal(there[known], found.predicted[known])
+    assert bool((there != here)[known].all())
+
+
+@pytest.mark.parametrize("row", range(3))
+def test_other_tensors_inside_the_network_give_the_same(row: int) -> None:
+    """A linear score, counts and a search; the padding that the mask of the call leaves alone is cut off there."""
+    tokens, own = int(MASK[row].sum()), slice(row, row + 1)
+    cut = brittle.Classifier(Alone(MASK[own, :tokens], SHIFT[own]).eval(), bounds=(-3, 3))
+    beside = {name: tensor[own] for name, tensor in BESIDE.items()}
+    for score in (MonteCarlo(sigma=SIGMA, draws=20), Taylor(sigma=SIGMA)):
+        whole = score(classifier(), X[own], beside=beside, mask="attention_mask")
+        assert float(whole.value) == pytest.approx(float(score(cut, X[own, :tokens]).value), rel=1e-9, abs=1e-12)
+    near = brittle.nearest(classifier(), X[own], norm="l2", effort="fast", beside=beside, mask="attention_mask")
+    alone = brittle.nearest(cut, X[own, :tokens], norm="l2", effort="fast")
+    assert float(near.distance) == pytest.approx(float(alone.distance), rel=1e-6)
+
+
+def test_points_that_are_no_numbers_keep_their_place() -> None:
+    broken = X.clone()
+    broken[1, 0, 0] = torch.nan
+    found = MonteCarlo(sigma=SIGMA, draws=20)(classifier(), broken, beside=BESIDE, mask="attention_mask")
+    assert [row for row, value in enumerate(found.value.tolist()) if value != value] == [1]
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    score = Taylor(sigma=SIGMA)
+    for call in (score, brittle.nearest):
+        with pytest.raises(DataError, match=r"shift \(beside=\) has shape"):
+            call(classifier(), X, beside=BESIDE | {"shift": SHIFT[:2]})  # type: ignore[arg-type]
+        with pytest.raises(ParameterError, match="the points have their own; leave beside out"):
+            call(classifier(), points(), beside=BESIDE)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="leave ids out"):
+        score(classifier(), points(), ids=range(len(X)))
