@@ -259,6 +259,16 @@ MUTATIONS = (
         "model/test_array_models.py::test_probabilities_become_their_logarithms_and_zero_a_finite_one",
     ),
     mutation(
+        "images are read as the folder of the model declares", "cli/options.py",
+        "return ImageSteps() if own else found", "return ImageSteps()",
+        "model/loading/test_image_steps.py::test_images_are_read_as_the_model_declares",
+    ),
+    mutation(
+        "sizes that a user gives stand in the place of the declared ones", "cli/options.py",
+        "return ImageSteps() if own else found", "return found",
+        "model/loading/test_image_steps.py::test_options_stand_in_the_place_of_what_is_declared",
+    ),
+    mutation(
         "an ONNX file reads no other file", "model/loading/onnx_file.py",
         '    if _OTHER_FILE.search(content) or content[4:8] == b"ORTM":\n', "    if False:\n",
         "model/loading/test_onnx_file.py::test_weights_in_another_file_are_refused_and_not_read",

@@ -63,7 +63,7 @@ def doctor(
     check_order(model, data)
     points, data_read = _opened(
         "data",
-        lambda: reading.open(data, declared.bounds, declared.decides.targets),
+        lambda: reading.open(data, declared.bounds, declared.decides.targets, model),
         lambda it: f"{len(it):,} points in {data}",
     )
     classifier, model_read = _opened(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from brittle.decisions import Decision
     from brittle.model.classifier import Classifier
     from brittle.model.loading.declared import Declared
+    from brittle.model.loading.image_steps import ImageSteps
     from brittle.model.loading.load import LoadedModel
     from brittle.run.workers import Workers
 
@@ -130,8 +131,10 @@ class ReadOptions:
         layout: Axis order of image arrays in .npz files (nchw).
         scale_uint8: Map whole numbers 0..255 in .npz files to the bounds.
         exif: What becomes of images that say in their EXIF data that they are turned: ignore (the default) or apply.
-        resize: Height and width to which encoded images are brought, or their shorter side alone.
+        resize: Height and width to which encoded images are brought, or their shorter side alone; where neither this
+            nor --center-crop is given, what the folder of the model declares.
         center_crop: Height and width of the middle of encoded images that is kept, after --resize.
+        interpolation: How encoded images are resized; bilinear by default, or as the folder of the model declares.
         mode: Convert encoded images to RGB or to L (grey); by default to the mode of the first.
         class_names: File with the names of the model's classes, one a line in the order of its outputs; labels of data
             that name their classes are mapped into them.
@@ -154,6 +157,7 @@ class ReadOptions:
     labels: Path | None = None
     resize: Annotated[tuple[int, ...], Many] = ()
     center_crop: Annotated[tuple[int, ...], Many] = ()
+    interpolation: Literal["bilinear", "bicubic", "lanczos", "nearest", "box", "hamming"] | None = None
     mode: Literal["RGB", "L"] | None = None
     class_names: Path | None = None
 
@@ -164,11 +168,16 @@ class ReadOptions:
         limit: int | None,
         ids: Sequence[str] | None = None,
         targets: bool = False,
+        model: str | None = None,
     ) -> Points:
-        """The first `limit` points of DATA, or those with these ids; with `targets` their labels are no classes."""
+        """The first `limit` points of DATA, or those with these ids; with `targets` their labels are no classes.
+
+        Images are brought to the size that `model` declares, unless options say another.
+        """
         from brittle.data import open_points
         from brittle.data.class_names import read_class_names
 
+        steps = self._steps(data, model)
         return open_points(
             data,
             split=self.split,
@@ -181,13 +190,36 @@ class ReadOptions:
             ids=ids,
             label_column=self.label_column,
             labels=self.labels,
-            resize=self.resize or None,
-            center_crop=self.center_crop or None,
+            resize=self.resize or steps.resize,
+            center_crop=self.center_crop or steps.center_crop,
+            interpolation=self.interpolation or steps.interpolation,
+            crop_rounding=steps.crop_rounding,
             mode=self.mode,
             class_names=None if self.class_names is None else read_class_names(self.class_names),
             header=None if self.header is None else self.header == "yes",
             targets=targets,
         )
+
+    def _steps(self, data: Path, model: str | None) -> ImageSteps:
+        """What `model` declares to be done to images; nothing where DATA hold none, or options say it."""
+        from brittle.data.formats import reads_images
+        from brittle.model.loading.image_steps import ImageSteps, declared_steps
+
+        found = declared_steps(model) if model is not None and reads_images(data, self.format) else None
+        if found is None:
+            return ImageSteps()
+        own = " and ".join(name for name, given in self._sizes.items() if given)
+        if isinstance(found, str):
+            then = f"{own} hold" if own else "the images are left as they are; give --resize or --center-crop"
+            say(False, f"{model} prepares images in a way that brittle does not copy ({found}); {then}")
+            return ImageSteps()
+        say(False, f"{model} declares images {found.words}; " + (f"{own} stand instead" if own else "so they are read"))
+        return ImageSteps() if own else found
+
+    @property
+    def _sizes(self) -> dict[str, tuple[int, ...]]:
+        """The options that stand in the place of what a model declares, by their names."""
+        return {"--resize": self.resize, "--center-crop": self.center_crop}
 
 
 @Parameter(name="*")
@@ -203,8 +235,8 @@ class DataOptions(ReadOptions):
     points: int | None = None
     ids: Path | None = None
 
-    def open(self, data: Path, bounds: tuple[float, float], targets: bool = False) -> Points:
-        """The points of DATA; with `targets` their labels are several or numbers.
+    def open(self, data: Path, bounds: tuple[float, float], targets: bool = False, model: str | None = None) -> Points:
+        """The points of DATA, as `model` wants images; with `targets` their labels are several or numbers.
 
         Raises:
             UsageError: both a number of points and ids are given.
@@ -217,7 +249,7 @@ class DataOptions(ReadOptions):
                 "points_and_ids", "--points takes the first points and --ids those that FILE names; give one of them"
             )
         ids = None if self.ids is None else read_ids(self.ids)
-        return self.read(data, bounds, self.points, ids, targets)
+        return self.read(data, bounds, self.points, ids, targets, model)
 
 
 @Parameter(name="*")

@@ -113,7 +113,7 @@ def _open_job(
         say(running.quiet, f"sigma {choice.spread:g}, a tenth of the value range [{low:g}, {high:g}]")
     rows = whole_rows(running.batch_size)
     check_order(model, data)
-    points = reading.open(data, declared.bounds, declared.decides.targets)
+    points = reading.open(data, declared.bounds, declared.decides.targets, model)
     if points.provenance.get("label_column") is not None:
         say(running.quiet, f"labels are the column {points.provenance['label_column']!r:.60} of {data}")
     scores = choice.scores(points)

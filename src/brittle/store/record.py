@@ -22,7 +22,7 @@ from brittle.store.files.strict_json import FormatProblem, Rule, convert
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-FORMAT = 6
+FORMAT = 7
 """Version of the run folder's layout."""
 
 SAME: Mapping[str, bool] = {"same_run": True}
@@ -131,6 +131,8 @@ class DataRecord:
         exif: what was done with the orientation of encoded images.
         resize: height and width to which they were brought, or the shorter side alone, or None.
         center_crop: height and width of their middle that was kept, or None.
+        interpolation: how they were resized, where that was asked for; otherwise bilinear.
+        crop_rounding: where their middle began, where that was asked for; otherwise `even`, as torchvision has it.
         mode: what they were converted to, where that was asked for.
         class_names: in the order of their index, or None; of the labels, where several may hold.
         decided_names: names of what stands for a decision that is no class, such as sets of labels; or None.
@@ -163,6 +165,8 @@ class DataRecord:
     exif: str | None = field(default=None, metadata=SAME)
     resize: tuple[int, ...] | None = field(default=None, metadata=SAME)
     center_crop: tuple[int, ...] | None = field(default=None, metadata=SAME)
+    interpolation: str | None = field(default=None, metadata=SAME)
+    crop_rounding: str | None = field(default=None, metadata=SAME)
     mode: str | None = field(default=None, metadata=SAME)
     class_names: tuple[str, ...] | None = field(default=None, metadata=SAME)
     decided_names: tuple[str, ...] | None = field(default=None, metadata=OTHER)
