@@ -228,6 +228,11 @@ MUTATIONS = (
         "noise/test_transform.py::test_a_run_is_not_resumed_with_another_function",
     ),
     mutation(
+        "a run knows classes of noise that stand in no file", "scores/outside.py",
+        "return (files or {}) | {", "return files and {",
+        "noise/test_transform.py::test_a_run_is_not_resumed_with_another_class_of_the_same_name",
+    ),
+    mutation(
         "the code of a function holds what is deep inside it", "decisions/function_code.py",
         "DEEPEST = 40\n", "DEEPEST = 6\n",
         "noise/test_transform.py::test_the_digest_of_a_function_tells_it_from_others",
