@@ -404,7 +404,7 @@ PLACES = ("module", "base", "attribute", "of_property", "static", "method")
 
 
 def typed(**numbers: float) -> type[Transforming]:
-    """A family as one types it into a session: in no file, so that nothing but the class itself tells it from others."""
+    """A family as one types it into a session: in no file, so that the class alone tells it from others."""
     session = ModuleType("typed_in_a_session")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, session.__name__, session)

@@ -35,8 +35,8 @@ def code_digest(function: Callable[..., Any]) -> str:
 def class_digest(kind: type) -> str:
     """The first 16 hexadecimal digits of the sha256 of what a class is.
 
-    That is its source, its methods as `code_digest` has functions, its properties and the values that it holds; and those
-    of the classes of its module that it is derived from.
+    That is its source, its methods as `code_digest` has functions, its properties and the values that it holds; and
+    those of the classes of its module that it is derived from.
     """
     return _digest(_Parts().of_class(kind, DEEPEST))
 

@@ -225,8 +225,8 @@ class ScoreRecord:
         noise: what its noise is like, or None where it has none.
         draws: how many draws it reads of each source of noise, by the digest of what keys these; None where it reads
             none. Of one source the fewer draws are the first of the more.
-        code: sha256 of the files from outside in which it, its noise and its measurements stand, by their names, and the
-            digests of such classes of scores and noise that stand in no file; None where all are brittle's.
+        code: sha256 of the files from outside in which it, its noise and its measurements stand, by their names, and
+            the digests of such classes of scores and noise that stand in no file; None where all are brittle's.
     """
 
     score: str = field(metadata=SAME)
