@@ -34,13 +34,17 @@ def features(sigma: float) -> PerFeature:
     return PerFeature(sigma, torch.rand(64, generator=torch.Generator().manual_seed(0)))
 
 
+def rotated(degrees: float) -> Corruption:
+    return Corruption("rotation", degrees)
+
+
 @pytest.mark.parametrize(
     ("noises", "by", "spoken"),
     [
-        ([Decibels(20.0), Decibels(10.0)], "level of the noise decibels (dB)", ["at 20 dB", "at 10 dB"]),
-        ([Relative(0.1), Relative(0.5)], "level of the noise relative (of the rms)", ["0.1 of the rms", "0.5 of the rms"]),
-        ([features(0.1), features(0.5)], "level of the noise per_feature (of each", ["0.1 of each feature's deviation"]),
-        ([Corruption("rotation", 5.0), Corruption("rotation", 15.0)], "level of the noise rotation (degrees)", ["at 5 degrees", "at 15 degrees"]),
+        ([Decibels(20.0), Decibels(10.0)], "decibels (dB)", ["at 20 dB", "at 10 dB"]),
+        ([Relative(0.1), Relative(0.5)], "relative (of the rms)", ["0.1 of the rms", "0.5 of the rms"]),
+        ([features(0.1), features(0.5)], "per_feature (of each", ["0.1 of each feature's deviation"]),
+        ([rotated(5.0), rotated(15.0)], "rotation (degrees)", ["at 5 degrees", "at 15 degrees"]),
     ],
 )  # fmt: skip
 def test_levels_are_in_the_unit_of_their_noise(
@@ -50,11 +54,14 @@ def test_levels_are_in_the_unit_of_their_noise(
         page.page.locator("#rows .row").first.click()
         page.page.locator("#card canvas.levels").wait_for()
         said = page.page.locator("#card canvas.levels").get_attribute("aria-label") or ""
-        assert f"Flip probability by {by}" in said
+        assert f"Flip probability by level of the noise {by}" in said
         assert all(one in said for one in spoken)
         assert said.index(spoken[0]) <= said.index(spoken[-1])
         assert "sigma" not in said
-        assert f"Flip probability by {by}" in page.page.locator("#card figcaption", has_text="Flip").inner_text()
+        assert (
+            f"Flip probability by level of the noise {by}"
+            in page.page.locator("#card figcaption", has_text="Flip").inner_text()
+        )
         assert page.said == []
 
 

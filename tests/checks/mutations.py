@@ -274,6 +274,11 @@ MUTATIONS = (
         "model/loading/test_image_steps.py::test_options_stand_in_the_place_of_what_is_declared",
     ),
     mutation(
+        "what the main program defines is not sent to a worker", "run/workers/handed.py",
+        '== "__main__"', '== "nowhere"',
+        "run/workers/test_handed.py::test_what_no_other_process_can_import_is_refused",
+    ),
+    mutation(
         "an ONNX file reads no other file", "model/loading/onnx_file.py",
         '    if _OTHER_FILE.search(content) or content[4:8] == b"ORTM":\n', "    if False:\n",
         "model/loading/test_onnx_file.py::test_weights_in_another_file_are_refused_and_not_read",
@@ -577,7 +582,7 @@ MUTATIONS = (
     ),
     mutation(
         "how images were resized makes another run", "data/options.py",
-        '        asked = {"resize": self.resize, ', '        asked = {"resize": None, ',
+        '        names = ("resize", "center_crop", ', '        names = ("center_crop", ',
         "data/test_fitting.py::test_a_run_knows_how_its_images_were_fitted",
     ),
     mutation(
