@@ -277,6 +277,11 @@ MUTATIONS = (
         "noise/test_transform.py::test_a_run_is_not_resumed_with_another_function",
     ),
     mutation(
+        "a run knows classes of noise that stand in no file", "scores/outside.py",
+        "return (files or {}) | {", "return files and {",
+        "noise/test_transform.py::test_a_run_is_not_resumed_with_another_class_of_the_same_name",
+    ),
+    mutation(
         "the code of a function holds what is deep inside it", "decisions/function_code.py",
         "DEEPEST = 40\n", "DEEPEST = 6\n",
         "noise/test_transform.py::test_the_digest_of_a_function_tells_it_from_others",
@@ -306,6 +311,21 @@ MUTATIONS = (
         "a probability of 0 has a finite logarithm", "model/arrays.py",
         ".clip(SMALLEST_PROBABILITY)\n", "\n",
         "model/test_array_models.py::test_probabilities_become_their_logarithms_and_zero_a_finite_one",
+    ),
+    mutation(
+        "images are read as the folder of the model declares", "cli/options.py",
+        "return ImageSteps() if own else found", "return ImageSteps()",
+        "model/loading/test_image_steps.py::test_images_are_read_as_the_model_declares",
+    ),
+    mutation(
+        "sizes that a user gives stand in the place of the declared ones", "cli/options.py",
+        "return ImageSteps() if own else found", "return found",
+        "model/loading/test_image_steps.py::test_options_stand_in_the_place_of_what_is_declared",
+    ),
+    mutation(
+        "what the main program defines is not sent to a worker", "run/workers/handed.py",
+        '== "__main__"', '== "nowhere"',
+        "run/workers/test_handed.py::test_what_no_other_process_can_import_is_refused",
     ),
     mutation(
         "an ONNX file reads no other file", "model/loading/onnx_file.py",
@@ -622,7 +642,7 @@ MUTATIONS = (
     ),
     mutation(
         "how images were resized makes another run", "data/options.py",
-        '        asked = {"resize": self.resize, ', '        asked = {"resize": None, ',
+        '        names = ("resize", "center_crop", ', '        names = ("center_crop", ',
         "data/test_fitting.py::test_a_run_knows_how_its_images_were_fitted",
     ),
     mutation(

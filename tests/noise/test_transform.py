@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
+from types import ModuleType
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +19,7 @@ from helpers.measured import COUNT, clean_of
 from helpers.problems import inputs, small_classifier
 
 import brittle
-from brittle.decisions.function_code import code_digest
+from brittle.decisions.function_code import class_digest, code_digest
 from brittle.errors import ParameterError, ResumeError
 from brittle.intervals import clopper_pearson
 from brittle.measure import Sample, take
@@ -364,6 +366,67 @@ def test_a_run_is_not_resumed_with_another_function(tmp_path: Path) -> None:
     run(1.0)
     with pytest.raises(ResumeError, match="code"):
         run(2.0)
+
+
+TYPED = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from brittle.noise import Transforming
+
+LEVEL = {module}
+
+
+class Base(Transforming):
+    added_by_base = {base}
+
+
+@dataclass(frozen=True)
+class Typed(Base):
+    name: ClassVar[str] = "typed"
+    level = {attribute}
+
+    @property
+    def half(self):
+        return {of_property}
+
+    @staticmethod
+    def third():
+        return {static}
+
+    def apply(self, x, generator):
+        level = {method} + LEVEL + self.level + self.half + self.third() + self.added_by_base
+        return x + level * torch.rand(1, generator=generator)
+"""
+PLACES = ("module", "base", "attribute", "of_property", "static", "method")
+
+
+def typed(**numbers: float) -> type[Transforming]:
+    """A family as one types it into a session: in no file, so that the class alone tells it from others."""
+    session = ModuleType("typed_in_a_session")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, session.__name__, session)
+        exec(TYPED.format(**dict.fromkeys(PLACES, 0.1) | numbers), vars(session))
+    return session.Typed
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_digest_of_a_class_tells_it_from_others(place: str) -> None:
+    assert class_digest(typed()) == class_digest(typed())
+    assert class_digest(typed()) != class_digest(typed(**{place: 0.2}))
+
+
+def test_a_run_is_not_resumed_with_another_class_of_the_same_name(tmp_path: Path) -> None:
+    def run(family: type[Transforming]) -> None:
+        score = MonteCarlo(noise=family(0.5), draws=4)
+        brittle.score(falling(), points(), [score], out=tmp_path / "run", resume=True)
+
+    run(typed())
+    run(typed())
+    with pytest.raises(ResumeError, match=r"code\.class Typed"):
+        run(typed(method=0.2))
 
 
 def test_two_functions_of_one_name_are_refused() -> None:

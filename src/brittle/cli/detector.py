@@ -149,7 +149,7 @@ def apply(
     if head is not None and not reading_of(rule.score).uses_features:
         raise UsageError("unused_option", f"the detector reads {rule.score}, which needs no features; leave out --head")
     known, rows = rule.model, whole_rows(batch_size)
-    points = reading.open(data, known.bounds)
+    points = reading.open(data, known.bounds, model=model)
     classifier = network.load(model, known.bounds, known.mean, known.std, outputs=known.outputs, head=head)
     learned = _pseudo_margin(pseudo_margin)
     with progress(quiet, sys.stderr) as advance:
@@ -206,7 +206,7 @@ def fit_pseudo_margin(
     table = read_table(run_folder)
     declared = table.record.model
     low, high = declared.bounds
-    points = reading.read(data, (low, high), table.record.data.limit)
+    points = reading.read(data, (low, high), table.record.data.limit, model=model)
     preprocessing = ((low, high), declared.mean, declared.std)
     layer = head or declared.head
     classifier = network.load(model, *preprocessing, outputs=declared.outputs, head=layer)

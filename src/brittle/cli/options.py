@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from brittle.decisions import Decision
     from brittle.model.classifier import Classifier
     from brittle.model.loading.declared import Declared
+    from brittle.model.loading.image_steps import ImageSteps
     from brittle.model.loading.load import LoadedModel
     from brittle.model.texts import TextForm
     from brittle.run.workers import Workers
@@ -141,8 +142,10 @@ class ReadOptions:
         layout: Axis order of image arrays in .npz files (nchw).
         scale_uint8: Map whole numbers 0..255 in .npz files to the bounds.
         exif: What becomes of images that say in their EXIF data that they are turned: ignore (the default) or apply.
-        resize: Height and width to which encoded images are brought, or their shorter side alone.
+        resize: Height and width to which encoded images are brought, or their shorter side alone; where neither this
+            nor --center-crop is given, what the folder of the model declares.
         center_crop: Height and width of the middle of encoded images that is kept, after --resize.
+        interpolation: How encoded images are resized; bilinear by default, or as the folder of the model declares.
         mode: Convert encoded images to RGB or to L (grey); by default to the mode of the first.
         class_names: File with the names of the model's classes, one a line in the order of its outputs; labels of data
             that name their classes are mapped into them.
@@ -168,6 +171,7 @@ class ReadOptions:
     labels: Path | None = None
     resize: Annotated[tuple[int, ...], Many] = ()
     center_crop: Annotated[tuple[int, ...], Many] = ()
+    interpolation: Literal["bilinear", "bicubic", "lanczos", "nearest", "box", "hamming"] | None = None
     mode: Literal["RGB", "L"] | None = None
     class_names: Path | None = None
 
@@ -179,12 +183,17 @@ class ReadOptions:
         ids: Sequence[str] | None = None,
         targets: bool = False,
         texts: TextForm | None = None,
+        model: str | None = None,
     ) -> Points:
-        """The first `limit` points of DATA, or those with these ids; with `targets` their labels are no classes, and
-        `texts` says how texts become points."""
+        """The first `limit` points of DATA, or those with these ids; with `targets` their labels are no classes.
+
+        `texts` says how texts become points. Images are brought to the size that `model` declares, unless options say
+        another.
+        """
         from brittle.data import open_points
         from brittle.data.class_names import read_class_names
 
+        steps = self._steps(data, model)
         return open_points(
             data,
             split=self.split,
@@ -197,8 +206,10 @@ class ReadOptions:
             ids=ids,
             label_column=self.label_column,
             labels=self.labels,
-            resize=self.resize or None,
-            center_crop=self.center_crop or None,
+            resize=self.resize or steps.resize,
+            center_crop=self.center_crop or steps.center_crop,
+            interpolation=self.interpolation or steps.interpolation,
+            crop_rounding=steps.crop_rounding,
             mode=self.mode,
             class_names=None if self.class_names is None else read_class_names(self.class_names),
             header=None if self.header is None else self.header == "yes",
@@ -206,6 +217,27 @@ class ReadOptions:
             text_column=self.text_column,
             texts=texts,
         )
+
+    def _steps(self, data: Path, model: str | None) -> ImageSteps:
+        """What `model` declares to be done to images; nothing where DATA hold none, or options say it."""
+        from brittle.data.formats import reads_images
+        from brittle.model.loading.image_steps import ImageSteps, declared_steps
+
+        found = declared_steps(model) if model is not None and reads_images(data, self.format) else None
+        if found is None:
+            return ImageSteps()
+        own = " and ".join(name for name, given in self._sizes.items() if given)
+        if isinstance(found, str):
+            then = f"{own} hold" if own else "the images are left as they are; give --resize or --center-crop"
+            say(False, f"{model} prepares images in a way that brittle does not copy ({found}); {then}")
+            return ImageSteps()
+        say(False, f"{model} declares images {found.words}; " + (f"{own} stand instead" if own else "so they are read"))
+        return ImageSteps() if own else found
+
+    @property
+    def _sizes(self) -> dict[str, tuple[int, ...]]:
+        """The options that stand in the place of what a model declares, by their names."""
+        return {"--resize": self.resize, "--center-crop": self.center_crop}
 
 
 @Parameter(name="*")
@@ -222,9 +254,16 @@ class DataOptions(ReadOptions):
     ids: Path | None = None
 
     def open(
-        self, data: Path, bounds: tuple[float, float], targets: bool = False, texts: TextForm | None = None
+        self,
+        data: Path,
+        bounds: tuple[float, float],
+        targets: bool = False,
+        texts: TextForm | None = None,
+        model: str | None = None,
     ) -> Points:
-        """The points of DATA; with `targets` their labels are several or numbers; `texts` says how texts become points.
+        """The points of DATA; with `targets` their labels are several or numbers.
+
+        `texts` says how texts become points, and `model` what is done to images first.
 
         Raises:
             UsageError: both a number of points and ids are given.
@@ -237,7 +276,7 @@ class DataOptions(ReadOptions):
                 "points_and_ids", "--points takes the first points and --ids those that FILE names; give one of them"
             )
         ids = None if self.ids is None else read_ids(self.ids)
-        return self.read(data, bounds, self.points, ids, targets, texts)
+        return self.read(data, bounds, self.points, ids, targets, texts, model)
 
 
 @Parameter(name="*")

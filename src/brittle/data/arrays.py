@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -130,7 +131,7 @@ def list_points(
 ) -> ListedPoints:
     return ListedPoints(
         ids=ids,
-        read=lambda size, start: array_chunks(inputs, size, start, options.bounds),
+        read=partial(array_chunks, inputs, bounds=options.bounds),
         bounds=options.bounds,
         provenance=provenance if right.targets is None else provenance | {"targets": right.targets.shape[1]},
         labels=right.labels,

@@ -66,6 +66,8 @@ def dataset_points(
     targets: bool = False,
     resize: Sequence[int] | None = None,
     center_crop: Sequence[int] | None = None,
+    interpolation: str | None = None,
+    crop_rounding: str | None = None,
     mode: str | None = None,
 ) -> ListedPoints:
     """The items of a data set, read once in their order and held in memory: the points of their arrays.
@@ -88,6 +90,8 @@ def dataset_points(
         resize: height and width to which images of Pillow are brought, or the shorter side alone, as `open_points` does
             with encoded images.
         center_crop: height and width of the middle of them that is kept, after `resize`.
+        interpolation: how they are resized, as `open_points` does.
+        crop_rounding: where their middle begins, likewise.
         mode: `RGB` or `L`, to which they are converted before that; None takes the mode of the first.
 
     Raises:
@@ -97,7 +101,14 @@ def dataset_points(
     """
     pixels = (None if sides is None else tuple(sides) for sides in (resize, center_crop))
     options = ReadingOptions(
-        bounds=bounds, limit=limit, layout=layout, resize=next(pixels), center_crop=next(pixels), mode=mode
+        bounds=bounds,
+        limit=limit,
+        layout=layout,
+        resize=next(pixels),
+        center_crop=next(pixels),
+        interpolation=interpolation,
+        crop_rounding=crop_rounding,
+        mode=mode,
     )
     source = data.dataset if isinstance(data, DataLoader) else data
     found = _batches(data) if isinstance(data, DataLoader) else _items(data, Pictures(options))

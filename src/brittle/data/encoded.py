@@ -59,7 +59,7 @@ class EncodedImages:
         turn = options.exif == "apply"
         with closing(files(0)) as streams:
             first, look = _first_readable(streams, names, turn)
-        fitting = Fitting(options.resize, options.center_crop)
+        fitting = options.fitting
         look = Look(options.mode or look.mode, look.size)
         _check_crop(names[first], look.size, fitting)
         images = cls(files, names, options.bounds, turn, fitting, Look(look.mode, fitting.size(look.size)), first)

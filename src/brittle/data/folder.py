@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -43,7 +44,7 @@ def read_folder(path: Path, options: ReadingOptions) -> ListedPoints:
     kept = files[: options.limit]
     names = tuple(path_text(one) for one in kept)
     index = {folder.name: number for number, folder in enumerate(classes)}
-    images = EncodedImages.open(lambda start: _opened(kept[start:], path_text(path)), names, options)
+    images = EncodedImages.open(partial(_opened_from, kept, path_text(path)), names, options)
     return ListedPoints(
         ids=tuple(path_text(one.relative_to(root)) for one in kept),
         read=images.read,
@@ -88,7 +89,7 @@ def read_flat_folder(path: Path, options: ReadingOptions) -> ListedPoints:
     right = (found_right or RightAnswers()).first(options.limit)
     kept = files[: options.limit]
     names = tuple(path_text(one) for one in kept)
-    images = EncodedImages.open(lambda start: _opened(kept[start:], where), names, options)
+    images = EncodedImages.open(partial(_opened_from, kept, where), names, options)
     return ListedPoints(
         ids=tuple(path_text(one.name) for one in kept),
         read=images.read,
@@ -153,6 +154,10 @@ def _folders(path: Path) -> list[Path]:
 
 def _relative_to(root: Path) -> Callable[[Path], str]:
     return lambda path: path.relative_to(root).as_posix()
+
+
+def _opened_from(files: Sequence[Path], data: str, start: int) -> Generator[BinaryIO, None, None]:
+    return _opened(files[start:], data)
 
 
 def _opened(files: Sequence[Path], data: str) -> Generator[BinaryIO, None, None]:

@@ -29,7 +29,7 @@ from brittle.data.points import Points
 from brittle.data.saved_dataset import is_saved_dataset, read_saved_dataset
 from brittle.data.text_table import is_text_table, read_texts
 from brittle.data.webdataset import is_webdataset, read_webdataset
-from brittle.errors import DataError, ParameterError
+from brittle.errors import BrittleError, DataError, ParameterError
 from brittle.model.loading.named_code import unknown
 from brittle.model.loading.user_code import offered
 from brittle.model.texts import TextForm
@@ -40,7 +40,7 @@ def _is_npz(path: Path) -> bool:
     return path.is_file() and path.suffix == ".npz"
 
 
-_FITTED = frozenset({"resize", "center_crop", "mode"})
+_FITTED = frozenset({"resize", "center_crop", "interpolation", "crop_rounding", "mode"})
 """Options of all formats of encoded images."""
 
 TEXTS = Format(
@@ -149,6 +149,8 @@ def open_points(
     labels: str | os.PathLike[str] | None = None,
     resize: Sequence[int] | None = None,
     center_crop: Sequence[int] | None = None,
+    interpolation: str | None = None,
+    crop_rounding: str | None = None,
     mode: str | None = None,
     class_names: Sequence[str] | None = None,
     targets: bool = False,
@@ -176,9 +178,13 @@ def open_points(
         header: whether the first row of a `.csv` or `.tsv` file names the columns; None looks at it.
         labels: a `.npy` file with the class index of each point, for a `.npy` file or a folder of images without
             classes.
-        resize: `(height, width)` to which encoded images are brought (bilinear, with antialiasing), or `(side,)` for
+        resize: `(height, width)` to which encoded images are brought, or `(side,)` for
             the shorter side, which keeps their shape.
         center_crop: `(height, width)` of the middle of them that is kept, after `resize`.
+        interpolation: how they are resized, by the names of Pillow: `bilinear` (the default), `bicubic`, `lanczos`,
+            `nearest`, `box` or `hamming`; all but `nearest` with antialiasing.
+        crop_rounding: where the middle begins if it cannot lie in the middle: at the `even` one of two pixels (the
+            default), as torchvision has it, or `down`, as image processors of transformers have it.
         mode: `RGB` or `L` (grey), to which they are converted before that; None takes the mode of the first.
         class_names: names of the model's classes in the order of its outputs; labels of data that name their classes
             are mapped into them, as `brittle.data.class_names.name_classes` does.
@@ -214,6 +220,8 @@ def open_points(
         label_file=None if labels is None else Path(labels),
         resize=_pixels(resize),
         center_crop=_pixels(center_crop),
+        interpolation=interpolation,
+        crop_rounding=crop_rounding,
         mode=mode,
         targets=targets,
         text_column=text_column,
@@ -242,6 +250,16 @@ def find_format(name: str) -> Format:
     if found is None:
         raise unknown("format", name, [*own, *offered(GROUP)])
     return found
+
+
+def reads_images(path: str | os.PathLike[str], format: str | None = None) -> bool:  # noqa: A002
+    """Whether `path` is read as encoded images, which can be brought to one size; False where it is not read at all."""
+    place = Path(path)
+    try:
+        known = _recognised(place) if format is None else find_format(format)
+    except BrittleError:
+        return False  # opening it says what is wrong
+    return known.options >= _FITTED
 
 
 def _pixels(sides: Sequence[int] | None) -> tuple[int, ...] | None:

@@ -7,6 +7,7 @@ import math
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def read_idx(path: Path, options: ReadingOptions) -> ListedPoints:
     }
     return ListedPoints(
         ids=RowIds(count),
-        read=lambda size, start: read(size, start, count),
+        read=partial(read, stop=count),
         bounds=options.bounds,
         provenance=provenance,
         labels=None if labels is None else labels[:count],
@@ -75,23 +76,31 @@ def _images(path: Path, bounds: tuple[float, float]) -> tuple[tuple[int, ...], C
     """Shape of the images in a file, and what reads those of some rows: from the disk, unless they are compressed."""
     if path.suffix == ".gz":
         pixels = torch.from_numpy(_read(path, 3)).unsqueeze(1)
-        return tuple(pixels[:, 0].shape), lambda size, start, stop: array_chunks(pixels[:stop], size, start, bounds)
+        return tuple(pixels[:, 0].shape), partial(_from_memory, pixels, bounds)
     try:
         with path.open("rb") as file:
             shape = _shape(path, file.read(_HEADER), 3)
     except OSError as error:
         raise DataError("corrupt", f"{path_text(path)} cannot be read: {error}") from error
     _check_length(path, shape, path.stat().st_size - _HEADER)
-    area = shape[1] * shape[2]
+    return shape, partial(_from_disk, path, shape[1:], bounds)
 
-    def read(size: int, start: int, stop: int) -> Iterator[InputChunk]:
-        for first in range(start, stop, size):
-            wanted = min(size, stop - first) * area
-            levels = np.fromfile(path, np.uint8, wanted, offset=_HEADER + first * area)
-            rows = torch.from_numpy(levels[: len(levels) // area * area].reshape(-1, 1, *shape[1:]))
-            yield from array_chunks(rows, size, 0, bounds)
 
-    return shape, read
+def _from_memory(
+    pixels: torch.Tensor, bounds: tuple[float, float], size: int, start: int, stop: int
+) -> Iterator[InputChunk]:
+    return array_chunks(pixels[:stop], size, start, bounds)
+
+
+def _from_disk(
+    path: Path, sides: tuple[int, ...], bounds: tuple[float, float], size: int, start: int, stop: int
+) -> Iterator[InputChunk]:
+    area = math.prod(sides)
+    for first in range(start, stop, size):
+        wanted = min(size, stop - first) * area
+        levels = np.fromfile(path, np.uint8, wanted, offset=_HEADER + first * area)
+        rows = torch.from_numpy(levels[: len(levels) // area * area].reshape(-1, 1, *sides))
+        yield from array_chunks(rows, size, 0, bounds)
 
 
 def _check_length(path: Path, shape: Sequence[int], found: int) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from brittle.data.exif import EXIF
+from brittle.data.fitting import INTERPOLATIONS, ROUNDINGS, Fitting
 from brittle.errors import ParameterError
 from brittle.model.bounds import check_bounds
 from brittle.model.texts import TextForm
@@ -23,6 +24,8 @@ FOR_SOME = {
     "header": "--header (header=) is for text files of tables",
     "resize": "--resize (resize=) is for encoded images",
     "center_crop": "--center-crop (center_crop=) is for encoded images",
+    "interpolation": "--interpolation (interpolation=) is for encoded images",
+    "crop_rounding": "crop_rounding= is for encoded images",
     "mode": "--mode (mode=) is for encoded images",
     "label_file": "--labels (labels=) is for .npy files and for folders of images without classes",
 }
@@ -45,14 +48,16 @@ class ReadingOptions:
         label_file: a `.npy` file with the class index of each point, or None.
         resize: height and width to which encoded images are brought, or the shorter side alone, or None.
         center_crop: height and width of the middle of them that is kept, or None.
+        interpolation: how they are resized, one of `brittle.data.fitting.INTERPOLATIONS`; None is bilinear.
+        crop_rounding: where their middle begins, one of `brittle.data.fitting.ROUNDINGS`; None is `even`.
         mode: `RGB` or `L`, to which they are converted; None takes that of the first.
         text_column: name or place of the column of a table that holds texts; None takes the only one of text.
         texts: how texts become points, for a model that reads texts; else None.
         targets: whether a point's label is not a class, but several labels (1 holds, 0 does not) or numbers.
 
     Raises:
-        ParameterError: a limit below 1, bounds that are not finite and increasing, another word for `exif` or `mode`,
-            or numbers of pixels that no image has.
+        ParameterError: a limit below 1, bounds that are not finite and increasing, another word for `exif`, `mode`,
+            `interpolation` or `crop_rounding`, or numbers of pixels that no image has.
     """
 
     split: str | None = None
@@ -66,6 +71,8 @@ class ReadingOptions:
     label_file: Path | None = None
     resize: tuple[int, ...] | None = None
     center_crop: tuple[int, ...] | None = None
+    interpolation: str | None = None
+    crop_rounding: str | None = None
     mode: str | None = None
     targets: bool = False
     text_column: str | None = None
@@ -78,19 +85,32 @@ class ReadingOptions:
             raise ParameterError("point_count", f"at least 1 point must be taken; found {self.limit}")
         if self.mode not in (None, *MODES):
             raise ParameterError("mode", f"the mode must be one of {', '.join(MODES)}; found {self.mode!r:.80}")
+        _check_word("interpolation", self.interpolation, INTERPOLATIONS)
+        _check_word("crop_rounding", self.crop_rounding, ROUNDINGS)
         _check_pixels("resize", self.resize, (1, 2))
         _check_pixels("center_crop", self.center_crop, (2,))
         check_bounds(self.bounds)
 
     @property
+    def fitting(self) -> Fitting:
+        """How encoded images are brought to another size."""
+        return Fitting(self.resize, self.center_crop, self.interpolation, self.crop_rounding)
+
+    @property
     def of_images(self) -> dict[str, Any]:
         """What the record of a run holds of how encoded images were read; what was not asked for is left out."""
-        asked = {"resize": self.resize, "center_crop": self.center_crop, "mode": self.mode}
+        names = ("resize", "center_crop", "interpolation", "crop_rounding", "mode")
+        asked = {name: getattr(self, name) for name in names}
         return {"exif": self.exif} | {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asked.items()
             if value is not None
         }
+
+
+def _check_word(name: str, found: str | None, words: tuple[str, ...]) -> None:
+    if found not in (None, *words):
+        raise ParameterError(name, f"{name} must be one of {', '.join(words)}; found {found!r:.80}")
 
 
 def _check_pixels(name: str, sides: tuple[int, ...] | None, counts: tuple[int, ...]) -> None:

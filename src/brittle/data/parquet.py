@@ -7,6 +7,7 @@ import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -66,7 +67,7 @@ def read_parquet(path: Path, options: ReadingOptions) -> ListedPoints:
     with closing(_encoded(files, columns.image, 0, count)) as first:
         check_bytes(islice(first, FIRST), rows.paths, path_text(path))
     names = tuple(name or f"row {row}" for row, name in enumerate(rows.paths))
-    images = EncodedImages.open(lambda start: _encoded(files, columns.image, start, count), names, options)
+    images = EncodedImages.open(partial(_encoded, files, columns.image, stop=count), names, options)
     provenance: dict[str, Any] = {
         "format": "parquet",
         "path": path_text(path),

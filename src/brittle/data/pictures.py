@@ -9,7 +9,6 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from brittle.data.fitting import Fitting
 from brittle.data.images import DECLARED, MAX_PIXELS, from_levels
 from brittle.data.options import ReadingOptions
 from brittle.errors import DataError
@@ -19,12 +18,12 @@ class Pictures:
     """Makes inputs of images of Pillow, all in the mode of the first unless one is asked for.
 
     Args:
-        options: `bounds`, `resize`, `center_crop` and `mode`, as for encoded images.
+        options: `bounds`, `mode` and what brings images to one size, as for encoded images.
     """
 
     def __init__(self, options: ReadingOptions) -> None:
         self._bounds = options.bounds
-        self._fitting = Fitting(options.resize, options.center_crop)
+        self._fitting = options.fitting
         self._mode = options.mode
 
     def tensor(self, image: Image.Image, where: str) -> Tensor:

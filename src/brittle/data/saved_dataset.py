@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -56,9 +57,8 @@ def read_saved_dataset(path: Path, options: ReadingOptions) -> ListedPoints:
     with closing(_encoded(streams, columns.image, 0, count, path_text(path))) as first:
         check_bytes(islice(first, FIRST), paths, path_text(path))
     names = tuple(name or f"row {row}" for row, name in enumerate(paths))
-    images = EncodedImages.open(
-        lambda start: _encoded(streams, columns.image, start, count, path_text(path)), names, options
-    )
+    rows = partial(_encoded, streams, columns.image, stop=count, data=path_text(path))
+    images = EncodedImages.open(rows, names, options)
     return ListedPoints(
         ids=ids,
         read=images.read,

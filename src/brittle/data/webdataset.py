@@ -11,6 +11,7 @@ import struct
 import tarfile
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from itertools import groupby
 from pathlib import Path, PurePosixPath
@@ -92,7 +93,7 @@ def read_webdataset(path: Path, options: ReadingOptions) -> ListedPoints:
             "empty_dataset", f"{path_text(path)} holds no images ({others} other files); expected KEY.png and KEY.cls"
         )
     names = tuple(f"{path_text(one.file)}:{path_text(one.name)}" for one in kept)
-    images = EncodedImages.open(lambda start: _opened(kept[start:], path_text(path)), names, options)
+    images = EncodedImages.open(partial(_opened_from, kept, path_text(path)), names, options)
     return ListedPoints(
         ids=tuple(f"{path_text(one.file.stem)}/{path_text(one.key)}" for one in kept),
         read=images.read,
@@ -250,6 +251,10 @@ def _labels(samples: Sequence[_Sample]) -> tuple[int, ...] | None:
             f"of {len(labels)} images have one; label all or none",
         )
     return tuple(known) or None
+
+
+def _opened_from(samples: Sequence[_Sample], data: str, start: int) -> Generator[BinaryIO, None, None]:
+    return _opened(samples[start:], data)
 
 
 def _opened(samples: Sequence[_Sample], data: str) -> Generator[BinaryIO, None, None]:

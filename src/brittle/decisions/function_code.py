@@ -1,4 +1,4 @@
-"""What the code of a function is, so that a run does not go on with another one."""
+"""What the code of a function or a class is, so that a run does not go on with another one."""
 
 from __future__ import annotations
 
@@ -29,8 +29,20 @@ def code_digest(function: Callable[..., Any]) -> str:
     Args:
         function: anything that can be called.
     """
-    content = "\n".join(_Parts().of(function, DEEPEST))
-    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return _digest(_Parts().of(function, DEEPEST))
+
+
+def class_digest(kind: type) -> str:
+    """The first 16 hexadecimal digits of the sha256 of what a class is.
+
+    That is its source, its methods as `code_digest` has functions, its properties and the values that it holds; and
+    those of the classes of its module that it is derived from.
+    """
+    return _digest(_Parts().of_class(kind, DEEPEST))
+
+
+def _digest(parts: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @dataclass
@@ -82,14 +94,18 @@ class _Parts:
         for one in values:
             yield from self.of(one, depth - 1)
 
-    def _object(self, value: Any, depth: int) -> Iterator[str]:
-        """The classes of an object that stand in the module of the first of them, their methods, and what it holds."""
-        kind = type(value)
+    def of_class(self, kind: type, depth: int) -> Iterator[str]:
+        """A class and those of its module that it is derived from: sources, methods, properties and values."""
         for one in kind.__mro__:
             if one.__module__ == kind.__module__ and id(one) not in self.seen:
                 self.seen.add(id(one))
                 yield from _source(one, None)
-                yield from self.all(filter(inspect.isfunction, vars(one).values()), depth)
+                yield from self.all(_members(one), depth)
+
+    def _object(self, value: Any, depth: int) -> Iterator[str]:
+        """The classes of an object that stand in the module of the first of them, and what it holds."""
+        kind = type(value)
+        yield from self.of_class(kind, depth)
         held = {"": kind.__qualname__} | dict(getattr(value, "__dict__", {}))
         slots = [name for one in kind.__mro__ for name in _slots(one) if hasattr(value, name)]
         yield from self.of(held | {name: getattr(value, name) for name in slots}, depth - 1)
@@ -108,6 +124,17 @@ class _Parts:
             elsewhere = inspect.ismodule(value) or inspect.isroutine(value) or isinstance(value, type)
             if same or not elsewhere:
                 yield from self.all((name, value), depth)
+
+
+def _members(kind: type) -> Iterator[Any]:
+    """The functions of a class, those of its properties, and the values that it holds, each after its name."""
+    for name, value in sorted(vars(kind).items()):
+        if isinstance(value, property):
+            yield from (name, value.fget)
+        elif isinstance(value, staticmethod | classmethod):
+            yield from (name, value.__func__)
+        elif inspect.isfunction(value) or not name.startswith(("__", "_abc_")):
+            yield from (name, value)
 
 
 def _numbers(value: torch.Tensor | np.ndarray) -> str:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 import pyarrow as pa
@@ -25,6 +26,8 @@ from brittle.run.notes import Told, Warnings
 from brittle.run.progress import Progress, asked
 from brittle.run.record import RunningRecord, describe, describe_score
 from brittle.run.workers import Expected, Workers
+from brittle.run.workers.crew import Crew
+from brittle.run.workers.handed import crew_for
 from brittle.scores import Score
 from brittle.scores.until import drawn_until
 from brittle.store.account import FIRST_ROWS, Account
@@ -83,6 +86,7 @@ def score(
     limit: float | None = None,
     precision: float | None = None,
     most_draws: int = MOST_DRAWS,
+    workers: int | None = None,
 ) -> Table:
     """Score every point of `data` by every score of `scores`.
 
@@ -113,6 +117,9 @@ def score(
             probability `limit` or more (`brittle.scores.until.drawn_until`).
         limit: that probability, such as 0.9.
         precision: count noisy copies of each point until the interval of its flip probability is no wider.
+        workers: processes that compute side by side, with one thread each, as `--workers` has them; each gets a copy of
+            the model and of the data, so what you define has to stand in a module that can be imported. The table is
+            the same for any number of them, and for none with one thread. None computes here.
         most_draws: noisy copies of a point at most, where `until` or `precision` is given.
 
     Returns:
@@ -137,21 +144,31 @@ def score(
     scores = drawn_until(scores, until, limit, precision, most_draws)
     job = make_job(classifier, data, scores, seed, batch_size, confidence)
     notes = Warnings()
-    with asked(progress) as advance:
+    crew = None if workers is None else crew_for(job, workers)
+    with asked(progress) as advance, _place(out, crew) as place:
         options = JobOptions(
             expected_accuracy=expected_accuracy,
             progress=advance,
             command=command,
             most_failures=most_failures,
             skip_doctor=skip_doctor,
+            workers=crew,
             told=notes.tell,
         )
-        record = execute(job, out, options, keep=parts.append if out is None else None)
+        record = execute(job, place, options, keep=parts.append if place is None else None)
+        found = None if place is None else read_table(place)
     notes.tell_rest(record)
-    if out is not None:
-        return read_table(out)
+    if found is not None:
+        return found
     tables = {kind: pa.concat_tables([part.tables[kind] for part in parts]).combine_chunks() for kind in KINDS}
     return Table(record=record, **tables)
+
+
+def _place(
+    out: str | os.PathLike[str] | None, crew: Crew | None
+) -> AbstractContextManager[str | os.PathLike[str] | None]:
+    """The run folder; for other processes, which write into one, a folder of its own that is removed afterwards."""
+    return nullcontext(out) if out is not None or crew is None else TemporaryDirectory(prefix="brittle-")
 
 
 def execute(
@@ -226,7 +243,9 @@ def _check_resumed(
             f"first (its run.json holds the command), then ask for more",
         )
     if growth is not None and options.workers is not None:
-        raise ParameterError("workers", "one process draws more for a finished run; leave out --workers and --cluster")
+        raise ParameterError(
+            "workers", "one process draws more for a finished run; leave out --workers (workers=) and --cluster"
+        )
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
+from brittle.decisions.function_code import class_digest
 from brittle.model.loading.named_code import check_name, find_installed, find_named, kind_of, refused, unknown
 from brittle.model.loading.user_code import digests, offered
 from brittle.noise import FAMILIES, Noise, Transform
@@ -59,11 +60,17 @@ def installed_scores() -> tuple[dict[str, type[Score]], list[str]]:
 
 
 def code_of(score: Score) -> dict[str, str] | None:
-    """The sha256 of the files from outside in which the score, its noise and its measurements stand, by their names."""
+    """The sha256 of the files from outside in which the score, its noise and its measurements stand, by their names.
+
+    A class of scores or noise that stands in no file, such as one typed into a session, has a digest of its own code.
+    """
     noise = getattr(score, "noise", None)
     own = (noise.fn, type(noise.fn)) if isinstance(noise, Transform) else ()
     parts = (score, noise, *score.needs)
-    return digests((*own, *(kind for part in parts for kind in type(part).__mro__)))
+    files = digests((*own, *(kind for part in parts for kind in type(part).__mro__)))
+    kinds = [type(part) for part in (score, noise) if part is not None]
+    typed = [kind for kind in kinds if kind.__module__.partition(".")[0] != "brittle" and digests([kind]) is None]
+    return (files or {}) | {f"class {kind.__qualname__}": class_digest(kind) for kind in typed} or None
 
 
 def check_scores(scores: Iterable[Score]) -> None:

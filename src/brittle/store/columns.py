@@ -66,8 +66,25 @@ class Setting(NamedTuple):
             return sigma if self.noise == GAUSSIAN else f"{sigma}, {self.noise}"
         if self.noise.endswith(FUNCTION):
             return self.noise.removesuffix(FUNCTION)
-        family, _, unit = self.noise.partition(UNIT)
-        return f"{-20.0 * math.log10(self.sigma):.4g} dB" if unit == DECIBELS else f"{family} {self.sigma:g} {unit}"
+        level = f"{self.level} {self.unit}"
+        return level if self.unit == DECIBELS else f"{self.family} {level}"
+
+    @property
+    def family(self) -> str:
+        """The noise family, or the function with its parameters."""
+        return self.noise.removesuffix(FUNCTION).partition(UNIT)[0]
+
+    @property
+    def unit(self) -> str:
+        """The unit of the level, such as `degrees`; empty where that is in pixel units."""
+        return self.noise.partition(UNIT)[2]
+
+    @property
+    def level(self) -> str:
+        """The level in its unit; empty where there is none."""
+        if self.sigma is None:
+            return ""
+        return f"{-20.0 * math.log10(self.sigma):.4g}" if self.unit == DECIBELS else f"{self.sigma:g}"
 
     @property
     def in_pixels(self) -> bool:

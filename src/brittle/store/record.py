@@ -136,6 +136,8 @@ class DataRecord:
         exif: what was done with the orientation of encoded images.
         resize: height and width to which they were brought, or the shorter side alone, or None.
         center_crop: height and width of their middle that was kept, or None.
+        interpolation: how they were resized, where that was asked for; otherwise bilinear.
+        crop_rounding: where their middle began, where that was asked for; otherwise `even`, as torchvision has it.
         mode: what they were converted to, where that was asked for.
         class_names: in the order of their index, or None; of the labels, where several may hold.
         decided_names: names of what stands for a decision that is no class, such as sets of labels; or None.
@@ -173,6 +175,8 @@ class DataRecord:
     exif: str | None = field(default=None, metadata=SAME)
     resize: tuple[int, ...] | None = field(default=None, metadata=SAME)
     center_crop: tuple[int, ...] | None = field(default=None, metadata=SAME)
+    interpolation: str | None = field(default=None, metadata=SAME)
+    crop_rounding: str | None = field(default=None, metadata=SAME)
     mode: str | None = field(default=None, metadata=SAME)
     class_names: tuple[str, ...] | None = field(default=None, metadata=SAME)
     decided_names: tuple[str, ...] | None = field(default=None, metadata=OTHER)
@@ -231,8 +235,8 @@ class ScoreRecord:
         noise: what its noise is like, or None where it has none.
         draws: how many draws it reads of each source of noise, by the digest of what keys these; None where it reads
             none. Of one source the fewer draws are the first of the more.
-        code: sha256 of the files from outside in which it, its noise and its measurements stand, by their names; None
-            where all are brittle's.
+        code: sha256 of the files from outside in which it, its noise and its measurements stand, by their names, and
+            the digests of such classes of scores and noise that stand in no file; None where all are brittle's.
     """
 
     score: str = field(metadata=SAME)

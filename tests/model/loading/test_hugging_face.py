@@ -185,6 +185,10 @@ def test_without_transformers_it_says_what_to_install(tmp_path: Path, monkeypatc
     refused("not_installed", r"pip install 'brittle\[huggingface\]'", load_model, folder)
 
 
+_TWICE = {"image_processor_type": "EfficientNetImageProcessor", "image_mean": [0.5, 0.4], "image_std": [0.25, 0.5]}
+"""This image processor divides by the standard deviation a second time."""
+
+
 @pytest.mark.parametrize(
     ("processor", "mean", "std"),
     [
@@ -195,6 +199,9 @@ def test_without_transformers_it_says_what_to_install(tmp_path: Path, monkeypatc
         ({"image_mean": [127.5], "image_std": [51.0], "do_rescale": False}, (0.5,), (0.2,)),
         ({"image_mean": [0.0], "image_std": [0.5], "rescale_factor": 1 / 127.5}, (0.0,), (0.25,)),
         ({}, None, None),
+        (_TWICE, (0.5, 0.4), (0.0625, 0.25)),
+        (_TWICE | {"do_normalize": False}, (0.0,), (0.25, 0.5)),
+        (_TWICE | {"include_top": False}, (0.5, 0.4), (0.25, 0.5)),
     ],
 )
 def test_mean_and_std_are_those_of_pixels_in_0_to_1(
@@ -211,7 +218,12 @@ def test_mean_and_std_are_those_of_pixels_in_0_to_1(
 def test_other_preprocessing_is_refused(tmp_path: Path) -> None:
     from brittle.model.loading.hugging_face import _declared
 
-    for processor in ({"rescale_offset": True}, {"image_mean": "imagenet"}, {"rescale_factor": 0}):
+    for processor in (
+        {"do_flip_channel_order": True},
+        {"rescale_offset": True},
+        {"image_mean": "imagenet"},
+        {"rescale_factor": 0},
+    ):
         refused("model_config", "name a factory that does it", _declared, _folder(tmp_path, VIT, processor), {})
 
 

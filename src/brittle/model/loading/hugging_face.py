@@ -163,6 +163,15 @@ def _normalisation(
     normalised = processor.get("do_normalize", True)
     mean = numbers(processor.get("image_mean", 0.0)) if normalised else (0.0,)
     std = numbers(processor.get("image_std", 1.0)) if normalised else (1.0,)
+    kind = str(processor.get("image_processor_type"))
+    if std is not None and processor.get("include_top", "EfficientNet" in kind):  # divides once more
+        again = numbers(processor.get("image_std", 1.0)) or ()
+        std = tuple(one * other for one, other in zip(std * len(again) if len(std) == 1 else std, again, strict=False))
+    if processor.get("do_flip_channel_order", "MobileViT" in kind):
+        raise ModelError(
+            "model_config",
+            f"{folder / PREPROCESSOR} puts the colours in the order blue, green, red; name a factory that does it",
+        )
     if factor is None or mean is None or std is None or processor.get("rescale_offset") or not factor[0]:
         raise ModelError(
             "model_config",

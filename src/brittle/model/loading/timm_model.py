@@ -63,6 +63,15 @@ def load_timm(folder: Path) -> tuple[nn.Module, Declared, str]:
     return module, _declared(described, config.get("label_names")), digest_of([folder / CONFIG, path])
 
 
+def pretrained_description(spec: str) -> dict[str, Any] | None:
+    """What is known of a network's inputs without building it: by a folder, or by timm where a name is all there is."""
+    if not spec.startswith(PREFIX):
+        found = read_description(Path(spec) / CONFIG).get("pretrained_cfg")
+        return dict(found) if isinstance(found, Mapping) else None
+    known = getattr(_timm(spec), "get_pretrained_cfg", lambda name: None)(spec.removeprefix(PREFIX))
+    return None if known is None else known.to_dict()
+
+
 def _timm(spec: str) -> Any:
     try:
         return importlib.import_module("timm")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from brittle.errors import ParameterError
 from brittle.run.workers.base import Expected
@@ -26,6 +26,7 @@ class Crew:
     Attributes:
         command: what starts one.
         size: how many there are.
+        handed: the line that each is given first, or empty.
 
     Raises:
         ParameterError: fewer than 1 or more than `MOST_WORKERS`.
@@ -33,6 +34,7 @@ class Crew:
 
     command: Sequence[str]
     size: int
+    handed: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= MOST_WORKERS:
@@ -45,7 +47,10 @@ class Crew:
             waiting.put(number)
         done: queue.SimpleQueue[Done] = queue.SimpleQueue()
         stop = threading.Event()
-        workers = [Worker(self.command, environment_of(), expected) for _ in range(min(self.size, len(numbers)))]
+        workers = [
+            Worker(self.command, environment_of(), expected, handed=self.handed)
+            for _ in range(min(self.size, len(numbers)))
+        ]
         threads = [
             threading.Thread(target=_work, args=(worker, waiting, done, stop), daemon=True) for worker in workers
         ]

@@ -58,6 +58,7 @@ class Worker:
         expected: what it must have opened; one that opened something else is refused. None takes any.
         directory: its working directory; None is that of this process.
         place: the machine it runs on, for messages; empty for this one.
+        handed: the line that it is given first, or empty.
     """
 
     command: Sequence[str]
@@ -65,6 +66,7 @@ class Worker:
     expected: Expected | None = None
     directory: Path | None = None
     place: str = ""
+    handed: str = field(default="", repr=False)
     _process: subprocess.Popen[str] | None = field(default=None, init=False)
     _greeted: bool = field(default=False, init=False)
     _closed: bool = field(default=False, init=False)
@@ -86,7 +88,12 @@ class Worker:
         process = self._started()
         if self._greeted:
             return
+        assert process.stdin is not None
         assert process.stdout is not None
+        if self.handed:
+            with suppress(BrokenPipeError):  # it died, as it does not answer either
+                process.stdin.write(self.handed + "\n")
+                process.stdin.flush()
         answer = _answer(process.stdout.readline())
         if answer is None:
             raise self._death(())

@@ -17,6 +17,9 @@ import { byId } from "./dom.js";
  * @property {string} title what people call it
  * @property {string} setting the noise, in words; empty for none
  * @property {number | null} sigma
+ * @property {string} family of the noise
+ * @property {string} unit of its level; empty in units of the input
+ * @property {string} level sigma in that unit
  * @property {string} variant the score with what tells it from its siblings, but noise and draws
  * @property {string} quantity
  * @property {boolean} probability whether the value is a flip probability

@@ -18,14 +18,27 @@ const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [1, 2], [12, 4]];
  * @param {number} point
  */
 export function drawLevels(point) {
-  const series = [...byVariant().values()].filter((one) => one.filter(({ value }) => !Number.isNaN(value[point])).length > 1);
-  if (!series.length) return null;
+  const drawn = [...byVariant().values()].filter((one) => one.filter(({ value }) => !Number.isNaN(value[point])).length > 1);
+  if (!drawn.length) return null;
+  const axis = axisOf((drawn.find(([one]) => axisOf(one) === axisOf(columns[state.by])) ?? drawn[0])[0]);
+  const series = drawn.filter(([one]) => axisOf(one) === axis);
+  const { family, unit } = series[0][0];
+  const by = unit ? `level of the noise ${family} (${unit})` : "sigma of the noise";
   const sigmas = [...new Set(series.flat().map(({ sigma }) => Number(sigma)))].sort((one, other) => one - other);
-  const spoken = series.map((one) => `${one[0].variant}: ${one.map(({ sigma, value }) => `${value[point].toPrecision(2)} at ${sigma}`).join(", ")}`);
-  const on = canvas({ class: "levels", role: "img", "aria-label": shown(`Flip probability by sigma. ${spoken.join("; ")}.`) });
+  const spoken = series.map((one) => `${one[0].variant}: ${one.map(({ level, value }) => `${value[point].toPrecision(2)} at ${level} ${unit}`.trim()).join(", ")}`);
+  const on = canvas({ class: "levels", role: "img", "aria-label": shown(`Flip probability by ${by}. ${spoken.join("; ")}.`) });
   requestAnimationFrame(() => draw(on, series, sigmas, point));
-  const keys = series.map((one, place) => `${["solid", "dashed", "dotted", "dash and dot", "fine dots", "long dashes"][place % DASHES.length]}: ${titleOf(one[0])}`);
-  return element("figure", {}, element("figcaption", {}, shown(`Flip probability by sigma of the noise, with intervals. ${keys.join("; ")}.`)), on);
+  const families = new Set(series.map(([one]) => one.family)).size;
+  const keys = series.map((one, place) => `${["solid", "dashed", "dotted", "dash and dot", "fine dots", "long dashes"][place % DASHES.length]}: ${titleOf(one[0])}${families > 1 ? `, ${one[0].family}` : ""}`);
+  return element("figure", {}, element("figcaption", {}, shown(`Flip probability by ${by}, with intervals. ${keys.join("; ")}.`)), on);
+}
+
+/**
+ * What levels of noise must share to stand on one axis: all those in units of the input do, others with their family alone.
+ * @param {Column} column
+ */
+function axisOf({ family, unit }) {
+  return unit && `${family}\n${unit}`;
 }
 
 /** The columns of the chosen run, by what they are but for the noise level. */
@@ -34,8 +47,7 @@ function byVariant() {
   const found = new Map();
   for (const column of columns) {
     if (!column.probability || column.sigma === null || column.run !== columns[state.by].run) continue;
-    const own = column.setting.replace(/^sigma \S+/, "");
-    const key = `${column.variant}\n${own}`;
+    const key = [column.variant, column.family, column.unit].join("\n");
     found.set(key, [...(found.get(key) ?? []), column].sort((one, other) => Number(one.sigma) - Number(other.sigma)));
   }
   return found;
@@ -51,6 +63,7 @@ function draw(canvas, series, sigmas, point) {
   const on = surface(canvas);
   const { pen, width, height } = on;
   const scale = tail();
+  const written = new Map(series.flat().filter(({ unit }) => unit).map(({ sigma, level }) => [Number(sigma), level]));
   /** @param {Column} column */
   const left = ({ sigma }) => across((sigmas.indexOf(Number(sigma)) + 0.5) / sigmas.length, width);
   pen.fillStyle = colour("--muted");
@@ -64,7 +77,7 @@ function draw(canvas, series, sigmas, point) {
     pen.stroke();
     pen.fillText(text, MARGIN.left - 6, at + 4);
   }
-  writeBelow(on, sigmas.map((sigma, place) => ({ at: across((place + 0.5) / sigmas.length, width), text: short(sigma) })));
+  writeBelow(on, sigmas.map((sigma, place) => ({ at: across((place + 0.5) / sigmas.length, width), text: written.get(sigma) ?? short(sigma) })));
   series.forEach((one, place) => {
     const known = one.filter(({ value }) => !Number.isNaN(value[point]));
     pen.strokeStyle = colour(one.some((column) => column.place === state.by) ? "--accent" : "--ink");

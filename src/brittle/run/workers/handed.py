@@ -1,0 +1,74 @@
+"""Workers of a run that was started in Python: each is handed the job, as the objects that it is made of.
+
+What is handed over is pickled by this process, and read by one that it started and from it alone, never from a file.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import pickle
+import sys
+from typing import Any, NoReturn
+
+from brittle.errors import ParameterError
+from brittle.run.job import Job
+from brittle.run.workers.crew import Crew
+from brittle.run.workers.service import serve
+
+
+def crew_for(job: Job, size: int) -> Crew:
+    """Processes of this machine that compute the shards of a job; each gets a copy of its model and of its data.
+
+    Raises:
+        ParameterError: the number of workers is none that can be started, or something in the job cannot be sent to
+            another process: it was made by code that stands in no module which another process can import.
+    """
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise ParameterError("workers", f"workers must be a whole number; found {size!r:.40}")
+    command = [sys.executable, "-P", "-c", f"from {__name__} import serve_handed; serve_handed()"]
+    return Crew(command, size, json.dumps({"path": sys.path, "job": base64.b64encode(_packed(job)).decode()}))
+
+
+class _Packer(pickle.Pickler):
+    """A pickler that refuses what only this process has: what its main program defines."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
+            _refuse(f"{value.__qualname__} is defined in the program that you started, or in a notebook")
+        return NotImplemented
+
+
+def _packed(job: Job) -> bytes:
+    content = io.BytesIO()
+    try:
+        _Packer(content, protocol=pickle.HIGHEST_PROTOCOL).dump(job)
+    except ParameterError:
+        raise
+    except Exception as error:  # noqa: BLE001 - objects say in many ways that they cannot be pickled
+        _refuse(f"{type(error).__name__}: {str(error).partition(chr(10))[0]:.200}", error)
+    return content.getvalue()
+
+
+def _refuse(why: str, error: Exception | None = None) -> NoReturn:
+    raise ParameterError(
+        "workers",
+        f"the model, the data or a score cannot be sent to another process ({why}); put what you define into a module "
+        f"that is imported (from mymodel import Net), or leave out workers=",
+    ) from error
+
+
+def serve_handed() -> NoReturn:
+    """What a worker does: compute shards of the job that is handed to it."""
+    sys.exit(serve(_handed))
+
+
+def _handed() -> Job:
+    """The job that the process which started this one hands over, in the first line."""
+    given = json.loads(sys.stdin.readline())
+    sys.path[:] = given["path"]
+    try:
+        return pickle.loads(base64.b64decode(given["job"]))
+    except (ImportError, AttributeError) as error:
+        _refuse(f"it finds not all of it again: {error}", error)

@@ -1,0 +1,247 @@
+"""What folders of models declare of their images, against the image processors of transformers and against Pillow."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.data_files import inputs
+from PIL import Image
+from safetensors.torch import save_model
+from torch import nn
+
+from brittle.cli.commands import main
+from brittle.data import open_points
+from brittle.model.loading.image_steps import BY_MODEL, PROCESSORS, ImageSteps, declared_steps, timm_steps
+from brittle.store.reading import read_table
+
+RNG = np.random.default_rng(0)
+SIZES = [(40, 61), (61, 40), (33, 33), (90, 35), (43, 47)]
+"""Widths and heights."""
+
+PLAIN = {
+    "do_rescale": True,
+    "rescale_factor": 1 / 255,
+    "do_normalize": False,
+    "rescale_offset": False,
+    "include_top": False,
+}
+
+DESCRIPTIONS: list[tuple[str, dict[str, Any]]] = [
+    ("ViT", {"size": {"height": 24, "width": 17}}),
+    ("ViT", {"size": {"height": 24, "width": 24}, "resample": 3}),
+    ("DeiT", {"size": {"height": 30, "width": 30}, "crop_size": {"height": 27, "width": 23}}),
+    ("Beit", {"size": {"height": 21, "width": 20}}),
+    ("CLIP", {"size": {"shortest_edge": 28}, "crop_size": {"height": 25, "width": 25}}),
+    ("CLIP", {"size": {"shortest_edge": 28}, "crop_size": {"height": 25, "width": 25}, "resample": 1}),
+    ("Bit", {"size": {"shortest_edge": 29}, "crop_size": {"height": 24, "width": 21}, "resample": 0}),
+    ("MobileNetV2", {"size": {"shortest_edge": 26}, "crop_size": {"height": 23, "width": 23}}),
+    ("Siglip", {"size": {"height": 24, "width": 24}, "resample": 5}),
+    ("ConvNext", {"size": {"shortest_edge": 21}, "crop_pct": 0.8}),
+    ("ConvNext", {"size": {"shortest_edge": 24}}),
+    ("ConvNext", {"size": {"shortest_edge": 384}}),
+    ("Levit", {"size": {"shortest_edge": 24}, "crop_size": {"height": 24, "width": 22}}),
+    ("CLIP", {"do_resize": False, "crop_size": {"height": 30, "width": 28}}),
+    ("ViT", {"do_resize": False, "do_center_crop": True, "crop_size": {"height": 30, "width": 28}}),
+    ("Pvt", {}),
+    ("CLIP", {}),
+    ("EfficientNet", {}),
+]
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Images of colours of several sizes, as PNG files."""
+    folder = tmp_path_factory.mktemp("photos")
+    for row, (width, height) in enumerate(SIZES):
+        Image.fromarray(RNG.integers(0, 256, (height, width, 3), dtype=np.uint8)).save(folder / f"{row}.png")
+    return folder
+
+
+def _read(photos: Path, steps: Any) -> np.ndarray:
+    assert isinstance(steps, ImageSteps)
+    read = open_points(
+        photos,
+        resize=steps.resize,
+        center_crop=steps.center_crop,
+        interpolation=steps.interpolation,
+        crop_rounding=steps.crop_rounding,
+    )
+    return np.rint(255 * inputs(read).numpy())
+
+
+def _described(folder: Path, name: str, description: dict[str, Any]) -> str:
+    known = {"image_processor_type": f"{name}ImageProcessor"} | PLAIN | description
+    (folder / "preprocessor_config.json").write_text(json.dumps(known))
+    return str(folder)
+
+
+@pytest.mark.parametrize(("name", "description"), DESCRIPTIONS, ids=lambda one: str(one)[:60])
+def test_pixels_are_those_of_transformers(name: str, description: dict[str, Any], photos: Path, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    own = getattr(transformers, f"{name}ImageProcessorPil", None) or getattr(transformers, f"{name}ImageProcessor")
+    found = _read(photos, declared_steps(_described(tmp_path, name, description)))
+    processor = own.from_pretrained(tmp_path)
+    for row in range(len(SIZES)):
+        expected = processor(Image.open(photos / f"{row}.png"), return_tensors="np")["pixel_values"][0]
+        assert np.array_equal(found[row], np.rint(255 * expected))
+
+
+def test_the_models_of_transformers_have_these_processors() -> None:
+    auto = pytest.importorskip("transformers.models.auto.image_processing_auto")
+    known = {model: str(names) for model, names in auto.IMAGE_PROCESSOR_MAPPING_NAMES.items()}
+    assert set(BY_MODEL) == set(PROCESSORS)
+    for name, models in BY_MODEL.items():
+        for model in set(models) & set(known):
+            assert f"{name}ImageProcessor" in known[model]
+
+
+@pytest.mark.parametrize("method", ["bilinear", "bicubic", "lanczos", "nearest", "box", "hamming"])
+def test_pixels_are_those_of_pillow(method: str, photos: Path) -> None:
+    """`floor(size / crop_pct)` for the shorter side, then torchvision's middle: `round((side - size) / 2)`."""
+    steps = timm_steps({"input_size": [3, 21, 21], "crop_pct": 0.9, "interpolation": method, "crop_mode": "center"})
+    found = _read(photos, steps)
+    for row, (width, height) in enumerate(SIZES):
+        image = Image.open(photos / f"{row}.png")
+        sides = (23, int(23 * height / width)) if width <= height else (int(23 * width / height), 23)
+        image = image.resize(sides, getattr(Image.Resampling, method.upper()))
+        left, top = round((sides[0] - 21) / 2.0), round((sides[1] - 21) / 2.0)
+        assert np.array_equal(found[row], np.asarray(image.crop((left, top, left + 21, top + 21))).transpose(2, 0, 1))
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({"input_size": (3, 224, 224), "interpolation": "bicubic"}, ((256,), (224, 224), "bicubic", "even")),
+        ({"input_size": [3, 10, 10], "crop_pct": 1.0}, ((10,), (10, 10), "bicubic", "even")),
+        (
+            {"input_size": [3, 10, 20], "crop_pct": 0.75, "crop_mode": "squash", "interpolation": "bilinear"},
+            ((13, 26), (10, 20), "bilinear", "even"),
+        ),
+    ],
+)
+def test_descriptions_of_timm(known: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    assert timm_steps(known) == ImageSteps(*expected)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"input_size": [3, 8, 8], "crop_mode": "border"},
+        {"input_size": [3, 8, 9]},
+        {"input_size": [3, "8", 8]},
+        {"input_size": [3, 8, 8], "crop_pct": -1},
+        {"input_size": [3, 8, 8], "interpolation": "random"},
+    ],
+)
+def test_what_timm_does_otherwise_is_not_copied(known: dict[str, Any]) -> None:
+    assert isinstance(timm_steps(known), str)
+
+
+@pytest.mark.parametrize(
+    ("name", "description"),
+    [
+        ("Perceiver", {}),
+        ("ViT", {"size": {"longest_edge": 9}}),
+        ("ViT", {"resample": 9}),
+        ("CLIP", {"size": {"shortest_edge": 8}, "crop_size": {"height": 9, "width": 9}}),
+        ("ConvNext", {"size": {"shortest_edge": 21}, "crop_pct": 0}),
+        ("ConvNext", {"size": {"shortest_edge": 21}, "do_center_crop": True, "crop_size": 20}),
+    ],
+)
+def test_what_transformers_does_otherwise_is_not_copied(name: str, description: dict[str, Any], tmp_path: Path) -> None:
+    assert isinstance(declared_steps(_described(tmp_path, name, description)), str)
+
+
+def test_a_file_that_names_no_processor_is_that_of_the_model(tmp_path: Path) -> None:
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps({"size": 8}))
+    for model, expected in (("vit", (8, 8)), ("dinov2", (8,))):
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": model}))
+        (tmp_path / "preprocessor_config.json").write_text(json.dumps({"size": 8, "crop_size": 8}))
+        found = declared_steps(str(tmp_path))
+        assert isinstance(found, ImageSteps)
+        assert found.resize == expected
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "other"}))
+    assert declared_steps(str(tmp_path)) == "image processor of other"
+    assert declared_steps("./net.py:make") is None
+
+
+class Network(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(3 * 8 * 8, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(x.flatten(1))
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A folder as timm writes it, with a stand-in for timm."""
+    timm = ModuleType("timm")
+    vars(timm).update(create_model=lambda name, **options: Network(), __version__="0")
+    monkeypatch.setitem(sys.modules, "timm", timm)
+    (tmp_path / "model").mkdir()
+    save_model(Network(), str(tmp_path / "model" / "model.safetensors"))
+    known = {"input_size": [3, 8, 8], "crop_pct": 0.8, "interpolation": "bicubic"}
+    config = {"architecture": "tiny", "num_classes": 2, "pretrained_cfg": known}
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    return str(tmp_path / "model")
+
+
+def _score(model: str, data: Path, out: Path, *options: str) -> int:
+    return main(["score", model, str(data), "--out", str(out), "--scores", "logit_margin", "--skip-doctor", *options])
+
+
+def test_images_are_read_as_the_model_declares(
+    model: str, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _score(model, photos, tmp_path / "declared", "--quiet") == 0
+    line = "declares images resized to 10 (the shorter side), bicubic, the middle 8 x 8 kept; so they are read"
+    assert line in capsys.readouterr().err
+    given = ("--resize", "10", "--center-crop", "8", "8", "--interpolation", "bicubic")
+    assert _score(model, photos, tmp_path / "given", *given) == 0
+    assert "--resize and --center-crop stand instead" in capsys.readouterr().err
+    one, other = read_table(tmp_path / "declared"), read_table(tmp_path / "given")
+    known = one.record.data
+    assert (known.resize, known.center_crop, known.interpolation) == ((10,), (8, 8), "bicubic")
+    assert known.crop_rounding == "even"
+    assert one.scores["value"].equals(other.scores["value"])
+
+
+def test_options_stand_in_the_place_of_what_is_declared(model: str, photos: Path, tmp_path: Path) -> None:
+    assert _score(model, photos, tmp_path / "own", "--center-crop", "8", "8") == 0
+    known = read_table(tmp_path / "own").record.data
+    assert (known.resize, known.center_crop, known.interpolation) == (None, (8, 8), None)
+    assert _score(model, photos, tmp_path / "method", "--interpolation", "lanczos") == 0
+    known = read_table(tmp_path / "method").record.data
+    assert (known.resize, known.center_crop, known.interpolation) == ((10,), (8, 8), "lanczos")
+
+
+def test_arrays_are_never_resized(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "x.npz", x=RNG.random((3, 3, 8, 8), dtype=np.float32))
+    assert _score(model, tmp_path / "x.npz", tmp_path / "run") == 0
+    assert "images resized" not in capsys.readouterr().err
+    assert read_table(tmp_path / "run").record.data.resize is None
+
+
+def test_what_is_not_copied_is_said(
+    model: str, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(model) / "config.json"
+    path.write_text(path.read_text().replace('"bicubic"', '"bicubic", "crop_mode": "border"'))
+    assert _score(model, photos, tmp_path / "run", "--resize", "8", "8") == 0
+    assert "in a way that brittle does not copy (crop_mode border" in capsys.readouterr().err
+
+
+def test_words_for_pixels_are_checked(photos: Path) -> None:
+    from helpers.artefacts import refused
+
+    refused("interpolation", "must be one of nearest, .*bicubic", open_points, photos, interpolation="cubic")
+    refused("crop_rounding", "must be one of even, down", open_points, photos, crop_rounding="up")
