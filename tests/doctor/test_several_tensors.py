@@ -150,3 +150,14 @@ def test_padding_that_leaks_is_noted() -> None:
 
     classifier = brittle.Classifier(Renamed().eval(), bounds=(-3, 3), perturb="inputs_embeds")
     assert brittle.score(classifier, fixed, [Taylor(sigma=0.2)]).record.warnings == ()
+
+
+def test_points_that_are_the_random_inputs_themselves_are_no_defect() -> None:
+    """A user's own uniform numbers may be those that the checks draw."""
+    subject = subject_of(Changed())
+    _, mask, shift = texts(points=POINTS)
+    same = brittle.data.array_points(
+        subject.random_inputs(POINTS), beside={"attention_mask": mask, "shift": shift}, bounds=(-3, 3)
+    )
+    classifier = brittle.Classifier(Changed().eval(), bounds=(-3, 3), perturb="inputs_embeds")
+    assert brittle.score(classifier, same, [Taylor(sigma=0.2)]).record.warnings == ()

@@ -84,6 +84,8 @@ def _looks_beside_alone(subject: Subject, probes: Tensor) -> bool:
     if subject.aside is None or not subject.aside.tensors or subject.rows < len(probes):
         return False
     rows = torch.arange(len(probes)) % len(subject.inputs)
+    if torch.equal(subject.random_inputs(len(probes)), subject.inputs[rows]):  # points may be random numbers, too
+        return False
     explained = allowed(subject.logits, subject.precision)[rows]
     return bool(((probes - subject.logits[rows]).abs() <= explained).all())
 

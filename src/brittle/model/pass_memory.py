@@ -50,7 +50,7 @@ class PassMemory:
             outputs = read(inputs, aside)
             self._keep(keys, outputs)
             return outputs
-        found = torch.stack([self._of(key) if key in self.known else self.passes[0][0] for key in keys])
+        found = self._recalled([self.known.get(key, (0, 0)) for key in keys])
         if new:
             rows = torch.tensor(new, device=inputs.device)
             missing = read(inputs[rows], aside and aside.only(rows))
@@ -58,9 +58,13 @@ class PassMemory:
             found[rows] = missing
         return found
 
-    def _of(self, key: Key) -> Tensor:
-        number, row = self.known[key]
-        return self.passes[number][row]
+    def _recalled(self, places: list[tuple[int, int]]) -> Tensor:
+        """The outputs at these passes and rows, `[N, ...]`."""
+        numbers, rows = zip(*places, strict=True)
+        if len(set(numbers)) == 1:
+            outputs = self.passes[numbers[0]]
+            return outputs[torch.tensor(rows, device=outputs.device)]
+        return torch.stack([self.passes[number][row] for number, row in places])
 
     def _keep(self, keys: list[Key], outputs: Tensor) -> None:
         if len(self.known) + len(keys) > MOST_ROWS:
