@@ -135,3 +135,46 @@ def test_a_damaged_file_is_an_error_or_costs_rows_and_never_a_crash(seed: int, t
     with suppress(BrittleError):
         points = open_points(tmp_path / "saved")
         assert len(only(points)) == len(points)
+
+
+NUMBERS = {
+    "age": pa.array([1.5, 2.5, -3.0, 4.0, 5.0], pa.float32()),
+    "rooms": pa.array([1, 2, 3, 4, 5], pa.int8()),
+    "kind": pa.array([0, 1, 0, 1, 1]),
+}
+KINDS = {"kind": {"names": ["flat", "house"], "_type": "ClassLabel"}}
+
+
+def numbers(**more: Any) -> pa.Table:
+    metadata = {"huggingface": json.dumps({"info": {"features": KINDS}})}
+    return pa.table(NUMBERS | more).replace_schema_metadata(metadata)
+
+
+def test_a_table_of_numbers_is_read_as_from_parquet(tmp_path: Path) -> None:
+    found = open_points(save(tmp_path / "saved", numbers()))
+    pq.write_table(numbers(), tmp_path / "same.parquet")
+    other = open_points(tmp_path / "same.parquet")
+    assert torch.equal(inputs(found), inputs(other))
+    assert inputs(found).tolist() == [[1.5, 1.0], [2.5, 2.0], [-3.0, 3.0], [4.0, 4.0], [5.0, 5.0]]
+    assert (found.labels, found.class_names) == ((0, 1, 0, 1, 1), ("flat", "house"))
+    assert found.provenance["feature_names"] == ["age", "rooms"]
+    assert (found.provenance["format"], len(open_points(tmp_path / "saved", limit=2))) == ("datasets-table", 2)
+    assert open_points(tmp_path / "saved", label_column="rooms").labels == (1, 2, 3, 4, 5)
+
+
+def test_splits_of_a_table(tmp_path: Path) -> None:
+    save(tmp_path / "both" / "test", numbers(), files=1)
+    (tmp_path / "both" / "dataset_dict.json").write_text(json.dumps({"splits": ["test"]}))
+    assert open_points(tmp_path / "both").provenance["split"] == "test"
+    refused("split_missing", "no split 'train'", open_points, tmp_path / "both", split="train")
+
+
+def test_other_columns_of_a_table_are_refused_by_name(tmp_path: Path) -> None:
+    texts = pa.array(["a", "b", "c", "d", "e"])
+    folder = save(tmp_path / "text", numbers(town=texts))
+    refused("feature_text", "column 'town' of .* holds 'a', which is no number", open_points, folder)
+    lists = pa.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
+    refused("feature_text", "column 'many'", open_points, save(tmp_path / "lists", numbers(many=lists)))
+    empty = pa.array([1.0, None, 2.0, 3.0, 4.0])
+    refused("feature_missing", "row 1, column 'gap'", open_points, save(tmp_path / "gap", numbers(gap=empty)))
+    refused("unused_option", "is for encoded images", open_points, save(tmp_path / "plain", numbers()), resize=(4, 4))

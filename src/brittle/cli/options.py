@@ -149,7 +149,7 @@ class ReadOptions:
         mode: Convert encoded images to RGB or to L (grey); by default to the mode of the first.
         class_names: File with the names of the model's classes, one a line in the order of its outputs; labels of data
             that name their classes are mapped into them.
-        format: What DATA are: npz, array (.npy), table, parquet, datasets (save_to_disk), webdataset
+        format: What DATA are: npz, array (.npy), table, parquet, datasets (save_to_disk), datasets-table, webdataset
             (.tar), idx, folder, images, texts, or FILE.py:NAME; found out by default.
         label_column: Column of a table that holds the labels, by its name or its place (0 is the first, -1 the last);
             by default the one that is called label, target, class or y. Several, with commas between them, where

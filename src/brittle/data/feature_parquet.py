@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,11 @@ def is_feature_table(path: Path) -> bool:
             schema = parquet.schema
     except BrittleError:
         return False  # the reader of image Parquet says what is wrong
+    return has_features(schema)
+
+
+def has_features(schema: pa.Schema) -> bool:
+    """Whether there is a column of numbers besides labels and ids, and none of images."""
     apart = {ID_NAME, *LABEL_NAMES}
     numbers = [one.name for one in schema if _is_number(one.type) and one.name.lower() not in apart]
     return bool(numbers) and not any(is_image_column(one.type) for one in schema)
@@ -51,16 +56,37 @@ def read_features(path: Path, options: ReadingOptions) -> ListedPoints:
     files, split = split_files(path, options.split)
     where = path_text(path)
     schema = parquet_schema(files)
+    digest = file_digest(path) if path.is_file() else files_digest(path, files)
+    named = [path_text(one.name) for one in files]
+    provenance = {"format": "table", "path": where, "split": split, "sha256": digest, "files": named}
+    return feature_points(schema, parquet_batches(files), where, options, provenance)
+
+
+def feature_points(
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    where: str,
+    options: ReadingOptions,
+    provenance: dict[str, Any],
+) -> ListedPoints:
+    """The rows of a table of Arrow.
+
+    Args:
+        schema: its columns; a `ClassLabel` of Hugging Face names the classes.
+        batches: its rows, in order.
+        where: what to call it.
+        options: how it is read.
+        provenance: where it comes from.
+
+    Raises:
+        As `read_features`.
+    """
     class_names = class_names_of(schema, where)
     asked = options.label_column
     if asked is None and len(class_names) == 1 and not any(name.lower() in LABEL_NAMES for name in schema.names):
         (asked,) = class_names
     roles = find_roles(schema.names, len(schema.names), replace(options, label_column=asked), where)
-    cells = parquet_cells(files, schema, roles, where)
-    digest = file_digest(path) if path.is_file() else files_digest(path, files)
-    named = [path_text(one.name) for one in files]
-    provenance = {"format": "table", "path": where, "split": split, "sha256": digest, "files": named}
-    points = table_points(cells, roles, where, options, provenance)
+    points = table_points(parquet_cells(batches, roles, where), roles, where, options, provenance)
     names = None if roles.label is None else class_names.get(schema.names[roles.label])
     return points if names is None or points.class_names is not None else replace(points, class_names=names)
 
@@ -84,7 +110,14 @@ def parquet_schema(files: Sequence[Path]) -> pa.Schema:
     return found[0]
 
 
-def parquet_cells(files: Sequence[Path], schema: pa.Schema, roles: Roles, where: str) -> Cells:
+def parquet_batches(files: Sequence[Path]) -> Iterator[pa.RecordBatch]:
+    """The rows of the files, in order."""
+    for file in files:
+        with open_parquet(file) as parquet:
+            yield from parquet.batches(ROWS)
+
+
+def parquet_cells(batches: Iterable[pa.RecordBatch], roles: Roles, where: str) -> Cells:
     """What the rows hold.
 
     Raises:
@@ -94,16 +127,14 @@ def parquet_cells(files: Sequence[Path], schema: pa.Schema, roles: Roles, where:
     labels: list[Any] = []
     ids: list[str] = []
     row = 0
-    for file in files:
-        with open_parquet(file) as parquet:
-            for batch in parquet.batches(ROWS):
-                columns = [_numbers(batch.column(at), row, roles.name(at), where) for at in roles.numbers]
-                parts.append(np.stack(columns, axis=1) if columns else np.empty((len(batch), 0)))
-                if roles.label is not None:
-                    labels += _labels(batch.column(roles.label), roles.name(roles.label), where)
-                if roles.id is not None:
-                    ids += map(str, batch.column(roles.id).to_pylist())
-                row += len(batch)
+    for batch in batches:
+        columns = [_numbers(batch.column(at), row, roles.name(at), where) for at in roles.numbers]
+        parts.append(np.stack(columns, axis=1) if columns else np.empty((len(batch), 0)))
+        if roles.label is not None:
+            labels += _labels(batch.column(roles.label), roles.name(roles.label), where)
+        if roles.id is not None:
+            ids += map(str, batch.column(roles.id).to_pylist())
+        row += len(batch)
     features = np.concatenate(parts) if parts else np.empty((0, len(roles.numbers)))
     found = None if roles.label is None else labels
     return Cells(features, found, None if roles.id is None else ids, lambda row: f"row {row}")

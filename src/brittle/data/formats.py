@@ -26,7 +26,7 @@ from brittle.data.outside import GROUP, check_format, find_outside_format, read_
 from brittle.data.parquet import is_parquet, read_parquet
 from brittle.data.pictures import is_list_of_images
 from brittle.data.points import Points
-from brittle.data.saved_dataset import is_saved_dataset, read_saved_dataset
+from brittle.data.saved_dataset import is_saved_dataset, is_saved_table, read_saved_dataset, read_saved_table
 from brittle.data.text_table import is_text_table, read_texts
 from brittle.data.webdataset import is_webdataset, read_webdataset
 from brittle.errors import BrittleError, DataError, ParameterError
@@ -69,6 +69,13 @@ FORMATS = (
         read_parquet,
         encoded=True,
         options=_FITTED,
+    ),
+    Format(
+        "datasets-table",
+        "a folder that save_to_disk of Hugging Face datasets wrote, with columns of numbers",
+        is_saved_table,
+        read_saved_table,
+        options=frozenset({"label_column"}),
     ),
     Format(
         "datasets",

@@ -1,9 +1,10 @@
-"""Data sets of images as `save_to_disk` of Hugging Face `datasets` writes them: Arrow streams beside a `state.json`."""
+"""Data sets of images or numbers as `save_to_disk` of Hugging Face `datasets` writes them: Arrow with `state.json`."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from io import BytesIO
 from itertools import islice
@@ -13,11 +14,12 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from brittle.data.encoded import EncodedImages
+from brittle.data.feature_parquet import feature_points, has_features
 from brittle.data.files import changed_error, files_digest, path_text
 from brittle.data.listed import ListedPoints, RowIds
 from brittle.data.options import ReadingOptions
 from brittle.data.parquet import FIRST, ImageColumns, check_bytes, columns_of, ids_of, labels_of
-from brittle.errors import ArtefactError, DataError
+from brittle.errors import ArtefactError, BrittleError, DataError
 from brittle.store.files.plain_arrow import ERRORS, PlainStream, opened
 from brittle.store.files.plain_parquet import reason
 from brittle.store.files.strict_json import FormatProblem, Limits, parse_json, read_text
@@ -33,6 +35,48 @@ def is_saved_dataset(path: Path) -> bool:
     return path.is_dir() and any((path / name).is_file() for name in (STATE, SPLITS))
 
 
+def is_saved_table(path: Path) -> bool:
+    """Whether `path` is such a folder of a data set without images, with a column of numbers."""
+    if not is_saved_dataset(path):
+        return False
+    try:
+        folder = path
+        if (path / SPLITS).is_file():
+            folder = next(one for one in sorted(path.iterdir()) if (one / STATE).is_file())
+        return has_features(_stream(_data_files(folder)[0]).schema)
+    except (BrittleError, StopIteration):
+        return False  # the reader of images says what is wrong
+
+
+def read_saved_table(path: Path, options: ReadingOptions) -> ListedPoints:
+    """Points of a saved data set of numbers; columns are found, and others refused, as in Parquet tables.
+
+    Raises:
+        DataError: there is no such split, a file is damaged or missing, or a cell is missing or no number.
+        ParameterError: there is no such column of labels, or several may be it.
+        ArtefactError: a file is named that lies elsewhere, is compressed, or has types that could run code.
+    """
+    root, split = _root(path, options.split)
+    files = _data_files(root)
+    streams = _streams(files)
+    provenance = {
+        "format": "datasets-table",
+        "path": path_text(path),
+        "split": split,
+        "sha256": files_digest(root, files),
+        "files": [path_text(one.name) for one in files],
+    }
+    return feature_points(
+        streams[0].schema, _batches(streams), path_text(path), replace(options, split=split), provenance
+    )
+
+
+def _batches(streams: Sequence[PlainStream]) -> Iterator[pa.RecordBatch]:
+    for stream in streams:
+        with _damage(stream.file):
+            yield from (batch for _, batch in stream.batches())
+
+
 def read_saved_dataset(path: Path, options: ReadingOptions) -> ListedPoints:
     """Points of a saved data set of images; columns are found as in Parquet files.
 
@@ -43,13 +87,8 @@ def read_saved_dataset(path: Path, options: ReadingOptions) -> ListedPoints:
     """
     root, split = _root(path, options.split)
     files = _data_files(root)
-    streams = [_stream(file) for file in files]
+    streams = _streams(files)
     columns = columns_of(streams[0].schema, path_text(files[0]))
-    for stream in streams[1:]:
-        if not stream.schema.equals(streams[0].schema):
-            raise DataError(
-                "columns_differ", f"{path_text(stream.file)} and {path_text(files[0])} have different columns"
-            )
     count = min(sum(stream.rows for stream in streams), options.limit or 1 << 62)
     if not count:
         raise DataError("empty_dataset", f"{path_text(root)} holds no rows; expected at least 1")
@@ -133,6 +172,17 @@ def _json(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise DataError("metadata", f"{path_text(path)} is no JSON object; save the data set again")
     return found
+
+
+def _streams(files: Sequence[Path]) -> list[PlainStream]:
+    """The files of a data set, which have the same columns."""
+    streams = [_stream(file) for file in files]
+    for stream in streams[1:]:
+        if not stream.schema.equals(streams[0].schema):
+            raise DataError(
+                "columns_differ", f"{path_text(stream.file)} and {path_text(files[0])} have different columns"
+            )
+    return streams
 
 
 def _stream(file: Path) -> PlainStream:

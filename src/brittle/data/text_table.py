@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from brittle.data.csv_file import csv_rows, is_csv, is_number, row_cells
-from brittle.data.feature_parquet import parquet_cells, parquet_schema
+from brittle.data.feature_parquet import parquet_batches, parquet_cells, parquet_schema
 from brittle.data.files import file_digest, files_digest, path_text
 from brittle.data.listed import InputChunk, ListedPoints, RowIds
 from brittle.data.options import ReadingOptions
@@ -171,7 +171,7 @@ def _from_parquet(path: Path, options: ReadingOptions, where: str) -> _Table:
             "text_column",
             f"the column {roles.name(column)!r:.60} of {where} has type {schema.field(column).type}; expected text",
         )
-    cells = parquet_cells(files, schema, replace(roles, features=()), where)
+    cells = parquet_cells(parquet_batches(files), replace(roles, features=()), where)
     digest = file_digest(path) if path.is_file() else files_digest(path, files)
     named = [path_text(one.name) for one in files]
     provenance = {"format": "texts", "path": where, "split": split, "sha256": digest, "files": named}
