@@ -127,6 +127,13 @@ def test_what_is_refused(options: list[str], said: str, place: Path, capsys: pyt
     assert re.search(said, found), found
 
 
+def test_detectors_know_no_such_models(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["detector", "apply", "detector.json"], ["pseudo-margin", "fit", "run"]):
+        out = "flags.csv" if command[0] == "detector" else "learned.safetensors"
+        assert main([*command, "bert", "reviews.csv", "--out", out]) == 2
+        assert "bert reads texts, which detectors and pseudo-margins do not know" in capsys.readouterr().err
+
+
 def test_tokens_are_for_models_that_read_texts(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "net.py").write_text("import torch\n\n\ndef make():\n    return torch.nn.Linear(2, 2)\n")
     (place / "table.csv").write_text("a,b\n0.1,0.2\n")

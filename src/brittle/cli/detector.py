@@ -145,6 +145,7 @@ def apply(
 
     check_out(out)
     _check_out(out, overwrite)
+    _check_no_texts(model)
     rule = Detector.load(file)
     if head is not None and not reading_of(rule.score).uses_features:
         raise UsageError("unused_option", f"the detector reads {rule.score}, which needs no features; leave out --head")
@@ -203,6 +204,7 @@ def fit_pseudo_margin(
     from brittle.store.reading import read_table
 
     _check_out(out, overwrite, SUFFIX)
+    _check_no_texts(model)
     table = read_table(run_folder)
     declared = table.record.model
     low, high = declared.bounds
@@ -214,6 +216,17 @@ def fit_pseudo_margin(
     print(f"{learned.recipe.points} points, validation loss {learned.recipe.validation_loss:.4g}")
     print(learned.save(out))
     return 0
+
+
+def _check_no_texts(model: str) -> None:
+    """Raise where the model reads texts, whose points have several tensors, which detectors do not know."""
+    from brittle.model.loading.hugging_face import reads_texts
+
+    if reads_texts(model):
+        raise UsageError(
+            "reads_texts",
+            f"{model} reads texts, which detectors and pseudo-margins do not know; use brittle score",
+        )
 
 
 def _check_out(out: Path, overwrite: bool, suffix: str = "") -> None:
