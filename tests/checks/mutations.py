@@ -1538,7 +1538,7 @@ MUTATIONS = (
     ),
     mutation(
         "units of the inputs, at a step", "doctor/rounding.py",
-        "smallest = size * max(map(abs, classifier.bounds))", "smallest = size",
+        "smallest = size * classifier.bounds.largest(inputs)", "smallest = size",
         "doctor/test_rounding.py::test_no_unit_of_the_inputs_makes_every_difference_a_step",
     ),
     mutation(

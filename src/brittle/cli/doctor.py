@@ -58,12 +58,13 @@ def doctor(
 
     if expected_accuracy is not None:
         check_expected(expected_accuracy)
+    declared = scoring.declared(declared)
     choice = scoring.choose(declared)
     rows = whole_rows(batch_size)
     check_order(model, data)
     points, data_read = _opened(
         "data",
-        lambda: reading.open(data, declared.bounds, declared.decides.targets),
+        lambda: reading.open(data, declared.declared_bounds, declared.decides.targets),
         lambda it: f"{len(it):,} points in {data}",
     )
     classifier, model_read = _opened(

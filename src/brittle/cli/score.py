@@ -104,16 +104,16 @@ def _open_job(
     """
     from brittle.run import make_job
 
+    declared = scoring.declared(declared)
     choice = scoring.choose(declared)
     if out is not None:
         running.check_folder(out)
         _say_others(out, running)
     if choice.default_noise:
-        low, high = declared.bounds
-        say(running.quiet, f"sigma {choice.spread:g}, a tenth of the value range [{low:g}, {high:g}]")
+        say(running.quiet, f"sigma {choice.spread:g}, a tenth of the value range {choice.bounds}")
     rows = whole_rows(running.batch_size)
     check_order(model, data)
-    points = reading.open(data, declared.bounds, declared.decides.targets)
+    points = reading.open(data, declared.declared_bounds, declared.decides.targets)
     if points.provenance.get("label_column") is not None:
         say(running.quiet, f"labels are the column {points.provenance['label_column']!r:.60} of {data}")
     scores = choice.scores(points)

@@ -8,7 +8,7 @@ from typing import Any
 
 from brittle.data.exif import EXIF
 from brittle.errors import ParameterError
-from brittle.model.bounds import check_bounds
+from brittle.model.bounds import Bounds, BoundsLike
 
 MODES = ("RGB", "L")
 """What encoded images may be converted to: colours, or grey."""
@@ -52,7 +52,7 @@ class ReadingOptions:
     """
 
     split: str | None = None
-    bounds: tuple[float, float] = (0.0, 1.0)
+    bounds: BoundsLike = (0.0, 1.0)
     limit: int | None = None
     layout: str | None = None
     scale_uint8: bool = False
@@ -74,7 +74,7 @@ class ReadingOptions:
             raise ParameterError("mode", f"the mode must be one of {', '.join(MODES)}; found {self.mode!r:.80}")
         _check_pixels("resize", self.resize, (1, 2))
         _check_pixels("center_crop", self.center_crop, (2,))
-        check_bounds(self.bounds)
+        Bounds.of(self.bounds)
 
     @property
     def of_images(self) -> dict[str, Any]:
