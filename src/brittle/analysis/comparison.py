@@ -189,8 +189,8 @@ def _check_bounds(first: Scored, second: Scored) -> None:
     if ends[0] != ends[1]:
         raise DataError(
             "bounds_differ",
-            f"the inputs of the first run lie in {bounds[0]}, those of the second in {bounds[1]}; score both in one "
-            f"unit",
+            f"the inputs of the first run have {bounds[0]}, those of the second {bounds[1]}; score both in one unit "
+            f"and with the same bounds",
         )
 
 

@@ -87,8 +87,8 @@ def _table_advice(smallest: float, largest: float) -> str:
     ends = (math.floor((smallest - room * (smallest < 0)) / step), math.ceil((largest + room) / step))
     low, high = (f"{end * step:.12g}" for end in ends)
     return (
-        f"take --bounds none (bounds='none') where features have no range of their own, or declare one that holds all "
-        f"features of all rows with --bounds LO HI (bounds=(LO, HI)), such as --bounds {low} {high}; noise is of one size "
-        "in all features: bring them to one scale first, such as a standard deviation of 1, or take --noise per-feature "
-        "--sigma 0.1 (brittle.noise.PerFeature), of a tenth of each feature's deviation"
+        "take --bounds none (bounds='none') where features have no range of their own, or declare one that holds all "
+        f"features of all rows with --bounds LO HI (bounds=(LO, HI)), such as --bounds {low} {high}; noise is of one "
+        "size in all features: bring them to one scale first, such as a standard deviation of 1, or take --noise "
+        "per-feature --sigma 0.1 (brittle.noise.PerFeature), of a tenth of each feature's deviation"
     )

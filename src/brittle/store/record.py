@@ -121,7 +121,7 @@ class ModelRecord:
     def bounds_text(self) -> str:
         """The bounds in words."""
         if self.bounds is not None:
-            return str(list(self.bounds))
+            return f"the bounds {list(self.bounds)}"
         return "no bounds" if self.lower is None else "bounds per feature"
 
 
