@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,7 +86,7 @@ def test_scaling_the_features_scales_their_bounds() -> None:
 
 
 @pytest.mark.parametrize("bounds", list(KINDS.values())[1:], ids=list(KINDS)[1:])
-def test_inputs_are_drawn_where_the_points_are_if_there_are_no_bounds(bounds: object) -> None:
+def test_inputs_are_drawn_where_the_points_are_if_there_are_no_bounds(bounds: Any) -> None:
     points = torch.rand(5, 3, 4, 4) if np.ndim(bounds) == 4 else torch.tensor([[0.1, 1.0, 0.0, 7.0], [0.9, 2, 4, 7]])
     closed = Bounds.of(bounds).closed(points)
     drawn = closed.sample((200, *points.shape[1:]), points)

@@ -324,10 +324,16 @@ def _preprocessing(
     mean: float | Sequence[float] | None,
     std: float | Sequence[float] | None,
 ) -> tuple[float | Sequence[float] | None, float | Sequence[float] | None]:
-    """Mean and std: those of the user, or where neither is given those of the model's own files."""
+    """Mean and std: those of the user, or where neither is given those of the model's own files.
+
+    Raises:
+        ParameterError: those of the files are asked for, and the bounds are no pair.
+    """
+    from brittle.model.bounds import Bounds
+
     own = mean is not None or std is not None
     say(False, f"{model} declares {declared.words}" + ("; --mean and --std are yours" if own else ""))
-    return (mean, std) if own else declared.within(*bounds)
+    return (mean, std) if own else declared.within(*Bounds.of(bounds))
 
 
 def _load(model: str, weights: Path | None) -> LoadedModel:

@@ -250,24 +250,15 @@ class Bounds:
         Raises:
             ParameterError: there are too many numbers to be kept.
         """
-        if not self.lower.dim():
-            return {"bounds": None if self.pair is None else list(self.pair)} | self._sides_recorded
+        if self.pair is not None or self.none:
+            return {"bounds": None if self.pair is None else list(self.pair)}
         if self.lower.numel() > MOST_NUMBERS:
             raise ParameterError(
                 "bounds",
                 f"bounds per feature hold {self.lower.numel():,} pairs, and a run keeps {MOST_NUMBERS:,} at most; give "
                 f"arrays that are broadcast, such as one number for each channel, [3, 1, 1]",
             )
-        return {"bounds": None, "bounds_shape": list(self.lower.shape)} | self._ends_recorded
-
-    @property
-    def _sides_recorded(self) -> dict[str, Any]:
-        half = not self.lower.dim() and self.pair is None and not self.none
-        return {"bounds_shape": []} | self._ends_recorded if half else {}
-
-    @property
-    def _ends_recorded(self) -> dict[str, Any]:
-        return {
+        return {"bounds": None, "bounds_shape": list(self.lower.shape)} | {
             name: [number if math.isfinite(number) else None for number in end.flatten().tolist()]
             for name, end in (("lower", self.lower), ("upper", self.upper))
         }

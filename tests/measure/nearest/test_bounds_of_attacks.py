@@ -35,6 +35,7 @@ def distances(classifier: brittle.Classifier, x: torch.Tensor, norm: str, lower,
     that at `clip(t w)` for the `t` at which this has length `r`.
     """
     layer = classifier.model
+    assert isinstance(layer, torch.nn.Linear)
     w, b = layer.weight.detach().double().numpy(), layer.bias.detach().double().numpy()
     found = []
     for point in x.double().numpy():
