@@ -9,7 +9,8 @@ from helpers.problems import linear_network
 
 import brittle
 from brittle.detector import Detector, Source
-from brittle.errors import ModelError
+from brittle.detector.identity import Identity
+from brittle.errors import ModelError, ParameterError
 
 
 def test_sources() -> None:
@@ -42,3 +43,12 @@ def test_another_model_or_preprocessing_is_refused(detector: Detector) -> None:
     with pytest.raises(ModelError, match=r"torch\.nn\.Module"):
         detector.apply(brittle.Classifier(lambda x: x), points(8))
     assert detector.wrap(weights).forced is False
+
+
+def test_bounds_of_a_detector_are_one_pair_or_none() -> None:
+    weights = linear_network(3, 6, 0, torch.float32)
+    assert Identity.of_classifier(brittle.Classifier(weights, bounds="none")).bounds is None
+    assert Identity.of_classifier(brittle.Classifier(weights, bounds=(0, 2))).bounds == (0.0, 2.0)
+    with pytest.raises(ParameterError, match="one range for all features, or none") as caught:
+        Identity.of_classifier(brittle.Classifier(weights, bounds=([0.0] * 6, [1.0] * 5 + [2.0])))
+    assert caught.value.code == "bounds"
