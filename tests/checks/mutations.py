@@ -1624,8 +1624,30 @@ MUTATIONS = (
     ),
     mutation(
         "units of the inputs, at a step", "doctor/rounding.py",
-        "smallest = size * max(map(abs, classifier.bounds))", "smallest = size",
+        "smallest = size * classifier.bounds.largest(inputs)", "smallest = size",
         "doctor/test_rounding.py::test_no_unit_of_the_inputs_makes_every_difference_a_step",
+    ),
+    mutation(
+        "bounds of each feature, in clipping", "model/bounds.py",
+        "return inputs.clamp(*self.ends(inputs))", "return inputs.clamp(*self.envelope)",
+        "model/test_bounds.py::test_clipping_is_that_of_each_feature",
+    ),
+    mutation(
+        "bounds of each feature, in attacks", "measure/nearest/search.py",
+        "self.bounds = self.declared if bounded else NONE", "self.bounds = NONE",
+        "measure/nearest/test_bounds_of_attacks.py::"
+        "test_no_counterexample_lies_outside_the_bounds_of_its_features",
+    ),
+    mutation(
+        "bounds of each feature, of data", "model/bounds.py",
+        "((inputs >= least) & (inputs <= most)).flatten(1).all(dim=1)",
+        "(inputs >= least).flatten(1).all(dim=1)",
+        "model/test_bounds.py::test_an_input_outside_in_one_feature_is_outside",
+    ),
+    mutation(
+        "noise without a range to take a tenth of", "cli/score_options.py",
+        "if spread is None and choice.default_noise:", "if False:",
+        "cli/test_bounds_option.py::test_without_one_range_the_size_of_the_noise_is_asked_for",
     ),
     mutation(
         "models that cannot be copied", "doctor/first_pass.py",

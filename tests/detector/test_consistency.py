@@ -28,6 +28,7 @@ ALLOWED: dict[str, tuple[object, ...]] = {
     "criterion.epsilon": (1, 0.5),  # within bounds from 0 to 1
     "tpr": (0.5,),  # 162 points are enough for a rate of 0.5
     "seed": (0, 1, WHOLE),  # any seed gives a split
+    "model.bounds": (None,),  # none
     "model.bounds[0]": (-1, MINUS_ZERO, 0, TINY, 0.5),  # declared by the user, in any unit
     "model.bounds[1]": (1, 0.5),
     "model.mean[0]": (-1, MINUS_ZERO, 0, 1, TINY, 0.5),  # is subtracted

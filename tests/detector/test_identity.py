@@ -9,7 +9,8 @@ from helpers.problems import linear_network
 
 import brittle
 from brittle.detector import Detector, Source
-from brittle.errors import DataError, ModelError
+from brittle.detector.identity import Identity
+from brittle.errors import DataError, ModelError, ParameterError
 
 
 def test_sources() -> None:
@@ -56,3 +57,12 @@ def test_another_decision_has_no_detector(detector: Detector, decision: str) -> 
     with pytest.raises(DataError, match=f"found the decision {decision}") as fitted:
         Detector.fit(run, epsilon=0.1)
     assert applied.value.code == fitted.value.code == "detector_decision"
+
+
+def test_bounds_of_a_detector_are_one_pair_or_none() -> None:
+    weights = linear_network(3, 6, 0, torch.float32)
+    assert Identity.of_classifier(brittle.Classifier(weights, bounds="none")).bounds is None
+    assert Identity.of_classifier(brittle.Classifier(weights, bounds=(0, 2))).bounds == (0.0, 2.0)
+    with pytest.raises(ParameterError, match="one range for all features, or none") as caught:
+        Identity.of_classifier(brittle.Classifier(weights, bounds=([0.0] * 6, [1.0] * 5 + [2.0])))
+    assert caught.value.code == "bounds"

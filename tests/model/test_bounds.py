@@ -1,13 +1,17 @@
-"""The declared range of an input: two finite, increasing numbers, and rounding beyond them."""
+"""The declared range of an input: two finite, increasing numbers, a pair for each feature, or none."""
 
 from __future__ import annotations
 
+import json
 import math
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from brittle.errors import ParameterError
-from brittle.model.bounds import TOLERANCE, allowed_range, check_bounds
+from brittle.model.bounds import TOLERANCE, Bounds, allowed_range, check_bounds
 
 BAD = [(), (1.0,), (0.0, 1.0, 2.0), (1.0, 0.0), (1.0, 1.0), (math.nan, 1.0), (0.0, math.inf), (-math.inf, 0.0)]
 
@@ -25,3 +29,99 @@ def test_rounding_beyond_the_bounds_is_a_share_of_their_distance(bounds: tuple[f
     least, most = allowed_range((low, high))
     assert least < low < high < most or high - low < 1e-8
     assert most - least == pytest.approx((high - low) * (1 + 2 * TOLERANCE), rel=1e-5)
+
+
+LOWER, UPPER = np.array([0.0, -math.inf, -5.0, 7.0]), np.array([1.0, 2.0, math.inf, 7.0])
+
+KINDS = {
+    "one pair": (-1.0, 2.0),
+    "per feature": (LOWER, UPPER),
+    "of channels": (np.zeros((3, 1, 1)), np.array([1.0, 2.0, 3.0])[:, None, None]),
+    "of one side": (np.zeros(4), np.full(4, math.inf)),
+    "none": "none",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bounds_come_back_from_a_record(kind: str) -> None:
+    bounds = Bounds.of(KINDS[kind])
+    again = Bounds.from_record(json.loads(json.dumps(bounds.recorded, allow_nan=False)))
+    assert again == bounds
+    assert (hash(again), str(again)) == (hash(bounds), str(bounds))
+
+
+def test_clipping_is_that_of_each_feature() -> None:
+    inputs = torch.randn(50, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * 10
+    bounds = Bounds.of((LOWER, UPPER))
+    expected = np.minimum(np.maximum(inputs.numpy(), LOWER), UPPER)
+    assert np.array_equal(bounds.clip(inputs).numpy(), expected)
+    assert torch.equal(Bounds.of("none").clip(inputs), inputs)
+    inside = (inputs.numpy() == expected).all(axis=1)
+    assert bounds.contains(inputs).tolist() == inside.tolist()
+    assert bounds.contains(torch.from_numpy(expected)).all()
+
+
+@pytest.mark.parametrize("feature", range(4))
+def test_an_input_outside_in_one_feature_is_outside(feature: int) -> None:
+    inside = torch.tensor([[0.5, 0.0, 0.0, 7.0]], dtype=torch.float64)
+    outside = inside.clone()
+    outside[0, feature] = -5.1 if feature == 2 else 7.1
+    bounds = Bounds.of((LOWER, UPPER))
+    assert bounds.contains(torch.cat((inside, outside, inside * math.nan))).tolist() == [True, False, False]
+
+
+def test_arrays_that_are_all_alike_are_one_pair() -> None:
+    assert Bounds.of((np.full(3, -1.0), np.full(3, 2.0))) == Bounds.of((-1, 2))
+    assert Bounds.of((-1, 2)) == (-1, 2)
+    assert Bounds.of((np.full(3, -math.inf), np.full(3, math.inf))) == "none"
+    assert Bounds.of((-math.inf, math.inf)) == "none"
+    assert tuple(Bounds.of((0, 255))) == (0.0, 255.0)
+
+
+def test_scaling_the_features_scales_their_bounds() -> None:
+    """Powers of two, so that nothing is rounded."""
+    scale, inputs = torch.tensor([2.0, 0.5, 4.0, 1.0]), torch.randn(20, 4, generator=torch.Generator().manual_seed(1))
+    scaled = Bounds.of((LOWER * scale.numpy(), UPPER * scale.numpy()))
+    assert torch.equal(scaled.clip(inputs * scale), Bounds.of((LOWER, UPPER)).clip(inputs) * scale)
+
+
+@pytest.mark.parametrize("bounds", list(KINDS.values())[1:], ids=list(KINDS)[1:])
+def test_inputs_are_drawn_where_the_points_are_if_there_are_no_bounds(bounds: Any) -> None:
+    points = torch.rand(5, 3, 4, 4) if np.ndim(bounds) == 4 else torch.tensor([[0.1, 1.0, 0.0, 7.0], [0.9, 2, 4, 7]])
+    closed = Bounds.of(bounds).closed(points)
+    drawn = closed.sample((200, *points.shape[1:]), points)
+    assert closed.finite
+    assert drawn.isfinite().all()
+    assert closed.contains(points).all()
+    assert Bounds.of(bounds).contains(drawn).all()
+    assert ((drawn.amax(0) > drawn.amin(0)) | (closed.span(points) == 0)).all()
+
+
+@pytest.mark.parametrize(
+    ("bounds", "match"),
+    [
+        (([0.0, 1.0], [1.0, 0.5]), "feature in place 1"),
+        (([0.0, math.nan], [1.0, 2.0]), "both must be numbers"),
+        (([0.0, 1.0], [1.0, 2.0, 3.0]), "of one shape"),
+        ((["a", "b"], [1.0, 2.0]), "two arrays of numbers"),
+        ((["0", math.inf], [1.0, math.inf]), "feature in place 1"),
+        (([0.0, 0.0], [0.0, 0.0]), "increasing"),
+        ("all", "two numbers"),
+    ],
+    ids=str,
+)
+def test_bounds_per_feature_that_are_none_are_refused(bounds: object, match: str) -> None:
+    with pytest.raises(ParameterError, match=match) as caught:
+        Bounds.of(bounds)
+    assert caught.value.code == "bounds"
+
+
+def test_one_pair_is_asked_for_in_a_sentence_where_there_is_none() -> None:
+    for bounds in ("none", (LOWER, UPPER)):
+        with pytest.raises(ParameterError, match="one lowest and one highest value"):
+            tuple(Bounds.of(bounds))
+
+
+def test_bounds_that_do_not_fit_the_inputs_are_refused() -> None:
+    with pytest.raises(ParameterError, match=r"have shape \[4\], an input has shape \[5\]"):
+        Bounds.of((LOWER, UPPER)).check_shape((5,))

@@ -183,12 +183,14 @@ def _check_decisions(first: Scored, second: Scored) -> None:
 
 def _check_bounds(first: Scored, second: Scored) -> None:
     """Raise where the inputs of the two runs are in different units."""
-    bounds = [list(table.record.model.bounds) for table in (first, second)]
-    if bounds[0] != bounds[1]:
+    models = [table.record.model for table in (first, second)]
+    ends = [(model.bounds, model.lower, model.upper, model.bounds_shape) for model in models]
+    bounds = [model.bounds_text for model in models]
+    if ends[0] != ends[1]:
         raise DataError(
             "bounds_differ",
-            f"the inputs of the first run lie in {bounds[0]}, those of the second in {bounds[1]}; score both in one "
-            f"unit",
+            f"the inputs of the first run have {bounds[0]}, those of the second {bounds[1]}; score both in one unit "
+            f"and with the same bounds",
         )
 
 

@@ -14,7 +14,7 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 
 from brittle.cli.advice import explained
-from brittle.cli.common import Flag, Many, check_own, open_run, show, whole_numbers
+from brittle.cli.common import Flag, Many, check_own, in_pairs, open_run, show, whole_numbers
 from brittle.cli.compare import compare
 from brittle.cli.corrupt import corrupt
 from brittle.cli.detector import detector, pseudo_margin
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str]) -> int:
     debug = "--debug" in arguments
     rest = [argument for argument in arguments if argument != "--debug"]
     try:
-        return app(rest, exit_on_error=False, print_error=False, result_action="return_value") or 0
+        return app(in_pairs(rest), exit_on_error=False, print_error=False, result_action="return_value") or 0
     except CycloptsError as error:
         show(f"brittle: {explained(error, rest)}", sys.stderr)
         return UsageError.exit_code
@@ -213,7 +213,7 @@ def _score(words: Sequence[str]) -> int:
     """Do what `brittle score` does with these words, and record them as the command of the run; the exit code."""
     from brittle.cli.score import scored
 
-    _, given, _ = app.parse_args(["score", *words], exit_on_error=False, print_error=False)
+    _, given, _ = app.parse_args(["score", *in_pairs(words)], exit_on_error=False, print_error=False)
     return scored(("brittle", "score", *words), *given.args, **given.kwargs, inside=True)
 
 

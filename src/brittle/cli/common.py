@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -22,6 +23,24 @@ START = 4096
 
 Many = Parameter(consume_multiple=True, negative=())
 Flag = Parameter(negative=())
+
+
+def in_pairs(arguments: Sequence[str]) -> list[str]:
+    """The words of a command line with that behind `--bounds` twice where it stands for both ends: none, or a file."""
+    found: list[str] = []
+    for word in arguments:
+        name, _, value = word.partition("=")
+        if name == "--bounds" and _is_both_ends(value):
+            found += [name, value, value]
+        elif found and found[-1] == "--bounds" and _is_both_ends(word):
+            found += [word, word]
+        else:
+            found.append(word)
+    return found
+
+
+def _is_both_ends(word: str) -> bool:
+    return word == "none" or word.endswith(".npy")
 
 
 def whole_numbers(app: App, command: tuple[str, ...], arguments: ArgumentCollection) -> None:

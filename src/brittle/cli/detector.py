@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -201,15 +202,16 @@ def fit_pseudo_margin(
     """
     from brittle.detector.pseudo_margin import PseudoMargin
     from brittle.detector.pseudo_margin.file import SUFFIX
+    from brittle.model.bounds import Bounds
     from brittle.store.reading import read_table
 
     _check_out(out, overwrite, SUFFIX)
     _check_no_texts(model)
     table = read_table(run_folder)
     declared = table.record.model
-    low, high = declared.bounds
-    points = reading.read(data, (low, high), table.record.data.limit, model=model)
-    preprocessing = ((low, high), declared.mean, declared.std)
+    bounds = Bounds.from_record(asdict(declared))
+    points = reading.read(data, bounds, table.record.data.limit, model=model)
+    preprocessing = (bounds, declared.mean, declared.std)
     layer = head or declared.head
     classifier = network.load(model, *preprocessing, outputs=declared.outputs, head=layer)
     learned = PseudoMargin.fit_run(table, classifier, points, norm, seed)

@@ -59,6 +59,7 @@ def doctor(
 
     if expected_accuracy is not None:
         check_expected(expected_accuracy)
+    declared = scoring.declared(declared)
     choice = scoring.choose(declared)
     rows = whole_rows(batch_size)
     check_order(model, data)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from brittle.errors import ParameterError, UsageError
+from brittle.model.bounds import Bounds, BoundsLike, check_bounds
 from brittle.model.loading.named_code import find_named
 from brittle.noise import Corruption, Decibels, Noise, PerFeature, Relative, Swap, TokenDropout, Transform
 from brittle.noise.corruption import KINDS
@@ -67,7 +68,7 @@ def check_noise(text: str, sigmas: Sequence[float], categories: Collection[str])
 def noises(
     text: str,
     sigmas: Sequence[float],
-    bounds: tuple[float, float],
+    bounds: BoundsLike,
     categories: Collection[str] = (),
     points: Points | None = None,
     texts: TextForm | None = None,
@@ -91,7 +92,7 @@ def noises(
     if function is not None:
         return [function]
     if name in KINDS:
-        return [Corruption(name, level, bounds) for level in _levels(text)]
+        return [Corruption(name, level, check_bounds(Bounds.of(bounds))) for level in _levels(text)]
     if name == DECIBELS:
         return [Decibels(level) for level in _levels(text)]
     if name == SWAP:

@@ -68,7 +68,8 @@ class Opening:
         """
         if self.texts is not None:
             _ = self.classifier  # puts the model where it computes, and it embeds tokens there
-        return self.reading.open(self.data, self.declared.bounds, self.declared.decides.targets, self.texts, self.model)
+        bounds, targets = self.declared.declared_bounds, self.declared.decides.targets
+        return self.reading.open(self.data, bounds, targets, self.texts, self.model)
 
     @cached_property
     def classifier(self) -> Classifier:

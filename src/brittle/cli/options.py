@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,6 +18,7 @@ from brittle.estimate import CONFIDENCE
 if TYPE_CHECKING:
     from brittle.data import Points
     from brittle.decisions import Decision
+    from brittle.model.bounds import Bounds, BoundsLike
     from brittle.model.classifier import Classifier
     from brittle.model.loading.declared import Declared
     from brittle.model.loading.image_steps import ImageSteps
@@ -30,6 +31,9 @@ EXPORT = (
     "dynamic_shapes=({{0: torch.export.Dim('batch')}},)), '{path}')"
 )
 """How a network is exported for batches of any size, to be formatted with the path of the archive."""
+
+UNIT = ("0", "1")
+"""The bounds where none are given."""
 
 BatchSize = Annotated[str, Parameter(help="Most rows in one pass through the network, or auto.")]
 Overwrite = Annotated[bool, Parameter(negative=(), help="Replace the file OUT where it is there already.")]
@@ -56,7 +60,7 @@ class NetworkOptions:
     def load(
         self,
         model: str,
-        bounds: tuple[float, float],
+        bounds: BoundsLike,
         mean: float | Sequence[float] | None,
         std: float | Sequence[float] | None,
         *,
@@ -98,7 +102,8 @@ class ModelOptions(NetworkOptions):
     """The model and its preprocessing.
 
     Attributes:
-        bounds: Smallest and largest value of an input; everything is in these units.
+        bounds: Smallest and largest value of an input; everything is in these units. Or none, where there is no range;
+            or FILE.npy with those of each feature, [2, *shape], infinite where there is none.
         mean: Subtracted from the input before the network, one number or one per channel.
         std: What the difference is divided by, likewise.
         outputs: What the network returns.
@@ -108,7 +113,7 @@ class ModelOptions(NetworkOptions):
             top:K (which K classes score highest), within:T (a number within T).
     """
 
-    bounds: Annotated[tuple[float, float], Flag] = (0.0, 1.0)
+    bounds: Annotated[tuple[str, str], Flag] = UNIT
     mean: Annotated[tuple[float, ...], Many] = ()
     std: Annotated[tuple[float, ...], Many] = ()
     outputs: Literal["logits", "probs", "binary-logit"] = "logits"
@@ -118,7 +123,19 @@ class ModelOptions(NetworkOptions):
     def classifier(self, model: str, loaded: LoadedModel | None = None) -> Classifier:
         """The network that MODEL names, as it was declared; `loaded` where it is open already."""
         declared = {"outputs": self.outputs, "head": self.head, "decision": self.decision}
-        return self.load(model, self.bounds, self.mean or None, self.std or None, **declared, loaded=loaded)
+        return self.load(model, self.declared_bounds, self.mean or None, self.std or None, **declared, loaded=loaded)
+
+    @cached_property
+    def declared_bounds(self) -> Bounds:
+        """The bounds.
+
+        Raises:
+            UsageError: the words stand for none, or the file cannot be read.
+            ParameterError: the numbers are no bounds.
+        """
+        from brittle.cli.bounds_option import bounds_of
+
+        return bounds_of(self.bounds)
 
     @property
     def decides(self) -> Decision:
@@ -178,7 +195,7 @@ class ReadOptions:
     def read(
         self,
         data: Path,
-        bounds: tuple[float, float],
+        bounds: BoundsLike,
         limit: int | None,
         ids: Sequence[str] | None = None,
         targets: bool = False,
@@ -256,7 +273,7 @@ class DataOptions(ReadOptions):
     def open(
         self,
         data: Path,
-        bounds: tuple[float, float],
+        bounds: BoundsLike,
         targets: bool = False,
         texts: TextForm | None = None,
         model: str | None = None,
@@ -362,14 +379,20 @@ class WorkerOptions:
 def _preprocessing(
     model: str,
     declared: Declared,
-    bounds: tuple[float, float],
+    bounds: BoundsLike,
     mean: float | Sequence[float] | None,
     std: float | Sequence[float] | None,
 ) -> tuple[float | Sequence[float] | None, float | Sequence[float] | None]:
-    """Mean and std: those of the user, or where neither is given those of the model's own files."""
+    """Mean and std: those of the user, or where neither is given those of the model's own files.
+
+    Raises:
+        ParameterError: those of the files are asked for, and the bounds are no pair.
+    """
+    from brittle.model.bounds import Bounds
+
     own = mean is not None or std is not None
     say(False, f"{model} declares {declared.words}" + ("; --mean and --std are yours" if own else ""))
-    return (mean, std) if own else declared.within(*bounds)
+    return (mean, std) if own else declared.within(*Bounds.of(bounds))
 
 
 def _load(model: str, weights: Path | None) -> LoadedModel:

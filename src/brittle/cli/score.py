@@ -106,6 +106,7 @@ def _open_job(
     """
     from brittle.run import make_job
 
+    declared = scoring.declared(declared)
     choice = scoring.choose(declared)
     if out is not None:
         running.check_folder(out)
@@ -113,8 +114,7 @@ def _open_job(
     opening = Opening(model, data, declared, reading)
     choice.check_texts(opening.reads_texts)
     if choice.default_noise:
-        low, high = declared.bounds
-        say(running.quiet, f"sigma {choice.spread:g}, a tenth of the value range [{low:g}, {high:g}]")
+        say(running.quiet, f"sigma {choice.spread:g}, a tenth of the value range {choice.bounds}")
     rows = whole_rows(running.batch_size)
     check_order(model, data)
     points = opening.points

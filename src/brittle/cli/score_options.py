@@ -14,10 +14,10 @@ from cyclopts import Parameter
 
 from brittle.cli.common import Flag, Many
 from brittle.cli.noise_options import COLUMNS, TOKENS, check_noise, has_level, noises, plain_name
-from brittle.cli.options import ModelOptions
+from brittle.cli.options import UNIT, ModelOptions
 from brittle.errors import UsageError
 from brittle.estimate import MOST_DRAWS
-from brittle.model.bounds import check_bounds
+from brittle.model.bounds import Bounds, BoundsLike
 from brittle.noise import Sphere
 from brittle.scores import CATALOGUE, NoiseScore, Score
 from brittle.scores.choose import choose
@@ -68,7 +68,8 @@ class ScoreOptions:
 
     Attributes:
         scores: What to compute, by the names that `brittle list` shows, or FILE.py:CLASS.
-        sigma: Standard deviations of the noise, in pixel units; a tenth of the value range by default.
+        sigma: Standard deviations of the noise, in pixel units; a tenth of the value range by default, where
+            --bounds give one.
         radius: Lengths of noise on the sphere, in pixel units, instead of --sigma and --noise.
         noise: Noise family: gaussian, uniform, laplace, sphere or ball; relative or per-feature, whose --sigma is in
             root mean squares of the point or in standard deviations of each feature; with a level of its own
@@ -105,31 +106,43 @@ class ScoreOptions:
         """These options with others, fields of scores among them."""
         return replace(self, **options)
 
+    def declared(self, model: ModelOptions) -> ModelOptions:
+        """The declaration of the model, without bounds where none are given and the noise is that of tables."""
+        of_tables = plain_name(self.noise) in COLUMNS
+        return replace(model, bounds=("none", "none")) if of_tables and model.bounds is UNIT else model
+
     def choose(self, model: ModelOptions) -> Choice:
         """The scores that are chosen, for a model so declared.
 
         Raises:
             BrittleError: the options do not fit together, a number is out of range, or the pseudo-margin is not sound.
         """
-        low, high = check_bounds(model.bounds)
-        spread = 0.1 * (high - low)
+        bounds = model.declared_bounds
+        spread = None if bounds.pair is None else 0.1 * (bounds.pair[1] - bounds.pair[0])
         if self.scores is BY_DEFAULT and not model.decides.has_probability:
             self = replace(self, scores=tuple(name for name in BY_DEFAULT if CATALOGUE[name].serves == "all"))
         check_noise(self.noise, self.sigma, self.categories)
-        named = tuple(self.named(self.sigma or self.radius or (spread,), (low, high)))
+        named = tuple(self.named(self.sigma or self.radius or (spread or 1.0,), bounds))
         learned = None
         if self.pseudo_margin is not None:
             from brittle.detector.pseudo_margin import PseudoMargin
 
             learned = PseudoMargin.load(self.pseudo_margin)
-        choice = Choice(self, named, learned, spread, (low, high))
+        choice = Choice(self, named, learned, spread, bounds)
+        if spread is None and choice.default_noise:
+            raise UsageError(
+                "no_range",
+                f"with --bounds {'none' if bounds.none else 'per feature'} there is no one range of which the noise "
+                f"could be a tenth: for a table add --noise per-feature --sigma 0.1, a tenth of each feature's "
+                f"deviation, or --sigma S in the units of the inputs",
+            )
         _check_used(choice, model)
         return choice
 
     def named(
         self,
         sigmas: Sequence[float],
-        bounds: tuple[float, float] = (0.0, 1.0),
+        bounds: BoundsLike = (0.0, 1.0),
         points: Points | None = None,
         texts: TextForm | None = None,
     ) -> list[Score]:
@@ -157,15 +170,16 @@ class Choice:
         options: what they were chosen by.
         named: those with a name; where a radius was given, not yet at their standard deviation.
         learned: the pseudo-margin, where its file was given.
-        spread: standard deviation of the noise where none is given: a tenth of the value range.
+        spread: standard deviation of the noise where none is given: a tenth of the value range; None where
+            there is none.
         bounds: of the values of an input.
     """
 
     options: ScoreOptions
     named: tuple[Score, ...]
     learned: PseudoMargin | None
-    spread: float
-    bounds: tuple[float, float]
+    spread: float | None
+    bounds: Bounds
 
     @property
     def default_noise(self) -> bool:

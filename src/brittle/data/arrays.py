@@ -19,6 +19,7 @@ from brittle.data.listed import InputChunk, ListedPoints
 from brittle.data.no_array import what_to_give
 from brittle.data.options import ReadingOptions
 from brittle.errors import DataError, ParameterError
+from brittle.model.bounds import BoundsLike
 from brittle.store.inputs import keeps
 
 LAYOUTS = ("nchw", "nhwc")
@@ -37,7 +38,7 @@ def array_points(
     ids: Sequence[Any] | np.ndarray | Tensor | None = None,
     class_names: Sequence[str] | None = None,
     *,
-    bounds: tuple[float, float] = (0.0, 1.0),
+    bounds: BoundsLike = (0.0, 1.0),
     layout: str | None = None,
     scale_uint8: bool = False,
     feature_names: Sequence[str] | np.ndarray | None = None,
@@ -82,7 +83,7 @@ def array_points(
     return with_aside(points, aside_of(inputs, beside or {}, mask))
 
 
-def array_chunks(inputs: Tensor, size: int, start: int, bounds: tuple[float, float]) -> Iterator[InputChunk]:
+def array_chunks(inputs: Tensor, size: int, start: int, bounds: BoundsLike) -> Iterator[InputChunk]:
     """The rows of `inputs` from `start`, `size` at a time; uint8 is mapped to the bounds, half precision to single."""
     for rows in inputs[start:].split(size):
         if rows.dtype == torch.uint8:

@@ -26,6 +26,7 @@ from brittle.data.listed import ListedPoints
 from brittle.data.options import ReadingOptions
 from brittle.data.pictures import Pictures
 from brittle.errors import BrittleError, DataError
+from brittle.model.bounds import BoundsLike
 
 INPUT_KEYS = ("x", "image", "images", "img", "pixel_values", "input", "inputs", "features", "data")
 LABEL_KEYS = ("y", "label", "labels", "target", "targets")
@@ -57,7 +58,7 @@ class _Part:
 def dataset_points(
     data: Dataset[Any] | DataLoader[Any] | Sequence[Any],
     *,
-    bounds: tuple[float, float] = (0.0, 1.0),
+    bounds: BoundsLike = (0.0, 1.0),
     limit: int | None = None,
     class_names: Sequence[str] | None = None,
     layout: str | None = None,

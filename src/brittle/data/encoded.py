@@ -15,6 +15,7 @@ from brittle.data.images import Failure, Look, Picture, UnreadableImage, decode,
 from brittle.data.listed import InputChunk
 from brittle.data.options import ReadingOptions
 from brittle.errors import DataError
+from brittle.model.bounds import BoundsLike
 
 SCANNED = 10_000
 """Images whose size is compared when a data set is opened; later ones are compared when they are read."""
@@ -36,7 +37,7 @@ class EncodedImages:
 
     files: Callable[[int], Generator[BinaryIO, None, None]]
     names: Sequence[str]
-    bounds: tuple[float, float]
+    bounds: BoundsLike
     turn: bool
     fitting: Fitting
     look: Look

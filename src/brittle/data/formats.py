@@ -30,6 +30,7 @@ from brittle.data.saved_dataset import is_saved_dataset, is_saved_table, read_sa
 from brittle.data.text_table import is_text_table, read_texts
 from brittle.data.webdataset import is_webdataset, read_webdataset
 from brittle.errors import BrittleError, DataError, ParameterError
+from brittle.model.bounds import BoundsLike
 from brittle.model.loading.named_code import unknown
 from brittle.model.loading.user_code import offered
 from brittle.model.texts import TextForm
@@ -117,7 +118,7 @@ FORMATS = (
 
 def as_points(
     data: Points | tuple[Any, Any] | Tensor | list[Any] | Dataset[Any] | DataLoader[Any] | str | os.PathLike[str],
-    bounds: tuple[float, float],
+    bounds: BoundsLike,
     targets: bool = False,
 ) -> Points:
     """Points as `brittle.score` takes them: `(x, y)`, where `y` may be None, or `x` alone, or points themselves, or a
@@ -144,7 +145,7 @@ def open_points(
     path: str | os.PathLike[str],
     *,
     split: str | None = None,
-    bounds: tuple[float, float] = (0.0, 1.0),
+    bounds: BoundsLike = (0.0, 1.0),
     limit: int | None = None,
     layout: str | None = None,
     scale_uint8: bool = False,

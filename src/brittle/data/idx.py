@@ -19,6 +19,7 @@ from brittle.data.files import files_digest, path_text
 from brittle.data.listed import InputChunk, ListedPoints, RowIds
 from brittle.data.options import ReadingOptions
 from brittle.errors import DataError
+from brittle.model.bounds import BoundsLike
 
 IMAGES, LABELS = "-images-idx3-ubyte", "-labels-idx1-ubyte"
 """What follows the prefix in the names of the files; `.gz` may follow."""
@@ -72,7 +73,7 @@ def read_idx(path: Path, options: ReadingOptions) -> ListedPoints:
     )
 
 
-def _images(path: Path, bounds: tuple[float, float]) -> tuple[tuple[int, ...], Callable[..., Iterator[InputChunk]]]:
+def _images(path: Path, bounds: BoundsLike) -> tuple[tuple[int, ...], Callable[..., Iterator[InputChunk]]]:
     """Shape of the images in a file, and what reads those of some rows: from the disk, unless they are compressed."""
     if path.suffix == ".gz":
         pixels = torch.from_numpy(_read(path, 3)).unsqueeze(1)

@@ -20,6 +20,7 @@ from torch import Tensor
 from brittle.data.exif import DECODER_ERRORS, SIDEWAYS, TURNS, UPRIGHT, orientation
 from brittle.data.fitting import UNFITTED, Fitting
 from brittle.estimate import Status
+from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.quiet import without_warnings
 
 FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "PPM")
@@ -169,9 +170,13 @@ def _check_fits(fitting: Fitting, size: tuple[int, int]) -> None:
         raise UnreadableImage(Status.DECODE_ERROR, f"{width} x {height} pixels, from which the crop cannot be cut")
 
 
-def from_levels(levels: Tensor, bounds: tuple[float, float]) -> Tensor:
-    """Whole numbers 0..255 mapped to the bounds, float32: `lo + (hi - lo) * levels / 255`, rounded once."""
-    low, high = bounds
+def from_levels(levels: Tensor, bounds: BoundsLike) -> Tensor:
+    """Whole numbers 0..255 mapped to the bounds, float32: `lo + (hi - lo) * levels / 255`, rounded once.
+
+    Raises:
+        ParameterError: the bounds are no pair of finite numbers.
+    """
+    low, high = Bounds.of(bounds)
     table = (low + (high - low) * np.arange(256) / 255).astype(np.float32)
     return torch.from_numpy(table[levels.cpu().numpy()]).to(levels.device)
 
@@ -181,7 +186,7 @@ def is_image(shape: Sequence[int]) -> bool:
     return len(shape) == 3 and shape[0] in CHANNELS.values()
 
 
-def thumbnails(inputs: Tensor, bounds: tuple[float, float]) -> tuple[bytes, ...] | None:
+def thumbnails(inputs: Tensor, bounds: BoundsLike) -> tuple[bytes, ...] | None:
     """PNG files that show the inputs, at most `THUMBNAIL_SIDE` pixels on the longer side.
 
     Args:
@@ -189,11 +194,12 @@ def thumbnails(inputs: Tensor, bounds: tuple[float, float]) -> tuple[bytes, ...]
         bounds: what is shown as black and as white; values outside are cut, NaN is black.
 
     Returns:
-        one file per input, or None where `shape` is neither `[1, H, W]` nor `[3, H, W]`.
+        one file per input, or None where `shape` is neither `[1, H, W]` nor `[3, H, W]`, or a value has no bound.
     """
-    if not is_image(inputs.shape[1:]):
+    bounds = Bounds.of(bounds)
+    if not is_image(inputs.shape[1:]) or not bounds.finite:
         return None
-    low, high = bounds
+    low, high = bounds.envelope
     values = np.nan_to_num(inputs.cpu().numpy().astype(np.float64), nan=low)
     pixels = np.rint(255 * (values.clip(low, high) - low) / (high - low)).astype(np.uint8).transpose(0, 2, 3, 1)
     return tuple(_png(one[..., 0] if one.shape[-1] == 1 else one) for one in pixels)

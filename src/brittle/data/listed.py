@@ -16,6 +16,7 @@ from brittle.data.points import Batch
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
 from brittle.model.aside import Aside
+from brittle.model.bounds import BoundsLike
 
 
 class InputChunk(NamedTuple):
@@ -80,7 +81,7 @@ class ListedPoints:
 
     ids: tuple[str, ...] | RowIds
     read: Callable[[int, int], Iterator[InputChunk]] = field(repr=False)
-    bounds: tuple[float, float]
+    bounds: BoundsLike
     provenance: dict[str, Any]
     labels: tuple[int, ...] | None = None
     names: tuple[str, ...] | None = None

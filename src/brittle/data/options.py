@@ -9,7 +9,7 @@ from typing import Any
 from brittle.data.exif import EXIF
 from brittle.data.fitting import INTERPOLATIONS, ROUNDINGS, Fitting
 from brittle.errors import ParameterError
-from brittle.model.bounds import check_bounds
+from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.texts import TextForm
 
 MODES = ("RGB", "L")
@@ -61,7 +61,7 @@ class ReadingOptions:
     """
 
     split: str | None = None
-    bounds: tuple[float, float] = (0.0, 1.0)
+    bounds: BoundsLike = (0.0, 1.0)
     limit: int | None = None
     layout: str | None = None
     scale_uint8: bool = False
@@ -89,7 +89,7 @@ class ReadingOptions:
         _check_word("crop_rounding", self.crop_rounding, ROUNDINGS)
         _check_pixels("resize", self.resize, (1, 2))
         _check_pixels("center_crop", self.center_crop, (2,))
-        check_bounds(self.bounds)
+        Bounds.of(self.bounds)
 
     @property
     def fitting(self) -> Fitting:

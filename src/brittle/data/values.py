@@ -9,7 +9,7 @@ from torch import Tensor
 
 from brittle.data.points import Batch
 from brittle.errors import DataError
-from brittle.model.bounds import allowed_range
+from brittle.model.bounds import Bounds, BoundsLike
 
 
 def readable(batch: Batch) -> Tensor:
@@ -23,21 +23,24 @@ def usable(batch: Batch) -> Tensor:
     return batch.inputs[readable(batch)]
 
 
-def check_values(batch: Batch, bounds: tuple[float, float]) -> None:
+def check_values(batch: Batch, bounds: BoundsLike) -> None:
     """Raise where an input lies outside the declared bounds.
 
     Raises:
         DataError: it does, by more than rounding.
     """
-    inputs = usable(batch).flatten(1)
+    inputs = usable(batch)
     if inputs.numel() == 0:
         return
-    low, high = bounds
-    least, most = allowed_range(bounds)
-    smallest, largest = float(inputs.min()), float(inputs.max())
-    if smallest >= least and largest <= most:
+    bounds = Bounds.of(bounds)
+    bounds.check_shape(inputs.shape[1:])
+    outside = ~bounds.contains(inputs)
+    if not bool(outside.any()):
         return
-    outside = ((inputs < least) | (inputs > most)).any(dim=1)
+    if bounds.pair is None:
+        raise _outside_of_feature(batch, inputs, bounds, outside)
+    low, high = bounds.pair
+    smallest, largest = float(inputs.min()), float(inputs.max())
     first = torch.tensor(batch.rows)[readable(batch).cpu()][outside.cpu()][0]
     rows = int(outside.sum())
     found = f"values from {smallest:.4g} to {largest:.4g}, outside [{low:g}, {high:g}] in {rows} of {len(inputs)} rows"
@@ -46,7 +49,25 @@ def check_values(batch: Batch, bounds: tuple[float, float]) -> None:
     raise DataError("value_range", f"{found}, the first of them row {int(first)}; {advice}")
 
 
-def _advice(smallest: float, largest: float, bounds: tuple[float, float]) -> str:
+def _outside_of_feature(batch: Batch, inputs: Tensor, bounds: Bounds, outside: Tensor) -> DataError:
+    """That a value lies outside the bounds of its own feature: the first one."""
+    least, most = (torch.as_tensor(end).to(inputs).expand(inputs.shape[1:]).flatten() for end in bounds.allowed(inputs))
+    place = int(outside.nonzero()[0])
+    values = inputs[place].flatten()
+    feature = int(((values < least) | (values > most)).nonzero()[0])
+    row = int(torch.tensor(batch.rows)[readable(batch).cpu()][place])
+    low, high = (
+        torch.as_tensor(end).expand(inputs.shape[1:]).flatten()[feature] for end in (bounds.lower, bounds.upper)
+    )
+    return DataError(
+        "value_range",
+        f"values outside the bounds of their feature in {int(outside.sum())} of {len(inputs)} rows, the first of them "
+        f"row {row}, which holds {float(values[feature]):.4g} at the feature in place {feature}, outside "
+        f"[{float(low):g}, {float(high):g}]; give bounds that hold all rows, or none (--bounds none, bounds='none')",
+    )
+
+
+def _advice(smallest: float, largest: float, bounds: BoundsLike) -> str:
     """What to do about values from `smallest` to `largest` that lie outside `bounds`."""
     low, high = bounds
     if smallest >= 0 and 16 < largest <= 255 and bounds == (0.0, 1.0):
@@ -66,8 +87,8 @@ def _table_advice(smallest: float, largest: float) -> str:
     ends = (math.floor((smallest - room * (smallest < 0)) / step), math.ceil((largest + room) / step))
     low, high = (f"{end * step:.12g}" for end in ends)
     return (
-        f"declare a range that holds all features of all rows with --bounds LO HI (bounds=(LO, HI)), such as --bounds "
-        f"{low} {high}; noise is of one size in all features: bring them to one scale first, such as a standard "
-        "deviation of 1, or take --noise per-feature --sigma 0.1 (brittle.noise.PerFeature), of a tenth of each "
-        "feature's deviation"
+        "take --bounds none (bounds='none') where features have no range of their own, or declare one that holds all "
+        f"features of all rows with --bounds LO HI (bounds=(LO, HI)), such as --bounds {low} {high}; noise is of one "
+        "size in all features: bring them to one scale first, such as a standard deviation of 1, or take --noise "
+        "per-feature --sigma 0.1 (brittle.noise.PerFeature), of a tenth of each feature's deviation"
     )

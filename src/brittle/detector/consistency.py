@@ -41,8 +41,9 @@ def check_consistent(detector: DetectorFields) -> None:
         check_norm(criterion.norm)
         _check_parameters(detector.score, criterion.norm, detector.parameters)
         bounded = _check_margin(criterion.margin, criterion.norm)
-        low, high = detector.model.bounds
-        check_epsilon(criterion.epsilon, high - low, criterion.norm, bounded)
+        bounds = detector.model.bounds
+        width = math.inf if bounds is None else bounds[1] - bounds[0]
+        check_epsilon(criterion.epsilon, width, criterion.norm, bounded)
     else:
         _check_parameters(detector.score, detector.parameters.get("norm"), detector.parameters)
         check_noise(criterion)

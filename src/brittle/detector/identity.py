@@ -18,6 +18,12 @@ from brittle.model.outputs import OUTPUTS
 from brittle.store.files.strict_json import MOST_CHARACTERS
 from brittle.store.record import RunRecord
 
+PER_FEATURE = (
+    "detectors know one range for all features, or none, and these bounds are per feature; score the run with bounds "
+    "that hold all features (--bounds LOW HIGH, bounds=(LOW, HIGH)) or with none (--bounds none, bounds='none')"
+)
+"""Why a model gets no detector."""
+
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -37,7 +43,7 @@ class Identity:
 
     Attributes:
         state_sha256: digest of all parameters and buffers, 64 hexadecimal digits.
-        bounds: smallest and largest value of an input.
+        bounds: smallest and largest value of an input, or None for inputs without bounds.
         mean: subtracted from the input, one number or one per channel, or None.
         std: what the difference is divided by, likewise.
         outputs: what the network returns, one of `brittle.model.outputs.OUTPUTS`.
@@ -47,15 +53,16 @@ class Identity:
     """
 
     state_sha256: str
-    bounds: tuple[float, float]
+    bounds: tuple[float, float] | None
     mean: tuple[float, ...] | None
     std: tuple[float, ...] | None
     outputs: str
 
     def __post_init__(self) -> None:
-        low, high = check_bounds(self.bounds)
-        check_input_numbers("bounds", self.bounds)
-        check_input_numbers("bounds", (high - low,), positive=True)
+        if self.bounds is not None:
+            low, high = check_bounds(self.bounds)
+            check_input_numbers("bounds", self.bounds)
+            check_input_numbers("bounds", (high - low,), positive=True)
         check_input_numbers("mean", self.mean)
         if not _DIGEST.fullmatch(self.state_sha256):
             raise ParameterError("state_sha256", f"expected 64 hexadecimal digits, found {self.state_sha256!r:.80}")
@@ -68,7 +75,8 @@ class Identity:
         """The model of the run that `record` is of.
 
         Raises:
-            DataError: the run does not say what its weights were, or decides something else than a class.
+            DataError: the run does not say what its weights were, decides something else than a class, or has bounds
+                per feature.
         """
         model = record.model
         if model.decision is not None:
@@ -79,6 +87,8 @@ class Identity:
                 f"the run of {model.spec} holds no digest of the model's weights, to which a detector is tied; "
                 f"score a torch.nn.Module",
             )
+        if model.bounds_shape is not None:
+            raise DataError("bounds", PER_FEATURE)
         return cls(model.state_sha256, model.bounds, model.mean, model.std, model.outputs)
 
     @classmethod
@@ -88,7 +98,7 @@ class Identity:
         Raises:
             ModelError: it is a function, which has no weights to be told apart by, or decides something else than a
                 class.
-            ParameterError: it is no classifier.
+            ParameterError: it is no classifier, or its bounds are per feature.
         """
         if not isinstance(classifier, Classifier):
             raise ParameterError(
@@ -98,7 +108,10 @@ class Identity:
             )
         if not classifier.decision.of_classes:
             raise ModelError("detector_decision", _about(classifier.decision.label))
-        return cls(_digest(classifier.model), classifier.bounds, classifier.mean, classifier.std, classifier.outputs)
+        bounds = classifier.bounds
+        if bounds.pair is None and not bounds.none:
+            raise ParameterError("bounds", PER_FEATURE)
+        return cls(_digest(classifier.model), bounds.pair, classifier.mean, classifier.std, classifier.outputs)
 
     def check(self, found: Identity, *, force: bool) -> bool:
         """Whether `found` is another model, which only `force` allows.

@@ -9,12 +9,12 @@ from torch import Tensor, fx, nn
 
 from brittle.detector.scoring import Reading
 from brittle.errors import BrittleError, ModelError, ParameterError
-from brittle.model.bounds import allowed_range
+from brittle.model.bounds import Bounds, allowed_range, check_bounds
 from brittle.model.classifier import Classifier
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.outputs import LARGEST_PROBABILITY, class_scores, log_probabilities, scores_of
 from brittle.model.preprocessing import normalise
-from brittle.scores.one_pass import OnePass, OnePassScore
+from brittle.scores.one_pass import LARGEST, OnePass, OnePassScore
 
 
 class DetectorNetwork(nn.Module):
@@ -53,7 +53,7 @@ class DetectorNetwork(nn.Module):
         self._weight, self._bias = (head.weight, head.bias) if head is not None and exported else (None, None)
         self._head_agrees = head is None
         self._score, self._reading, self._threshold = score, Reading(type(score)), threshold
-        self._least, self._most = allowed_range(classifier.bounds)
+        self._least, self._most = _finite_range(classifier.bounds)
         self._dtype, self._outputs = classifier.dtype, classifier.outputs
         self._scaled = bool(classifier.mean or classifier.std)
         self._channels = max(len(classifier.mean or ()), len(classifier.std or ()), 1)
@@ -161,6 +161,11 @@ def _check_inputs(inputs: Any, channels: int) -> None:
         raise ParameterError(
             "inputs", f"{expected} is needed; found shape {list(inputs.shape)}; give one input alone as inputs[None]"
         )
+
+
+def _finite_range(bounds: Bounds) -> tuple[float, float]:
+    """What the values of an input may be: those in the bounds, or where there are none all that are finite."""
+    return (-LARGEST, LARGEST) if bounds.none else allowed_range(check_bounds(bounds))
 
 
 def _failed(error: Exception, inputs: Tensor) -> ModelError:

@@ -66,6 +66,6 @@ def check_input_numbers(name: str, numbers: tuple[float, ...] | None, *, positiv
 
 def largest_margin(width: float, norm: str, bounded: bool) -> float:
     """No margin between inputs within bounds `width` apart is larger; outside, none that single precision has."""
-    if not bounded:
+    if not bounded or width == math.inf:
         return LARGEST
     return width if norm == "linf" else width * math.sqrt(MOST_AXES)

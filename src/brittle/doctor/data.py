@@ -22,10 +22,14 @@ NARROW = 0.05
 
 def check_range(subject: Subject) -> Iterator[Finding | str]:
     """The values lie in the declared range, and use more than a sliver of it."""
-    low, high = subject.classifier.bounds
-    check_values(subject.batch, (low, high))
+    bounds = subject.classifier.bounds
+    check_values(subject.batch, bounds)
     inputs = subject.inputs
     smallest, largest = float(inputs.min()), float(inputs.max())
+    if bounds.pair is None:
+        yield f"{smallest:.4g} to {largest:.4g} in {len(inputs)} rows, declared bounds: {bounds}"
+        return
+    low, high = bounds.pair
     if largest - smallest < NARROW * (high - low):
         yield Finding(
             "narrow_range",

@@ -54,10 +54,12 @@ def _repeats(subject: Subject) -> str:
 
 
 def _units(subject: Subject) -> str:
-    low, high = subject.classifier.bounds
-    inputs, wide = subject.inputs, high - low
+    bounds, inputs = subject.classifier.bounds, subject.inputs
     span = f"{float(inputs.min()):.4g} to {float(inputs.max()):.4g}"
-    small = f"sigma 0.1 of the range is {0.1 * wide:g} in these units"
+    if bounds.pair is None:
+        return f"values from {span}, declared bounds: {bounds}, shape {list(inputs.shape[1:])}"
+    low, high = bounds.pair
+    small = f"sigma 0.1 of the range is {0.1 * (high - low):g} in these units"
     return f"values from {span} in the declared units [{low:g}, {high:g}], shape {list(inputs.shape[1:])}; {small}"
 
 

@@ -156,8 +156,8 @@ def slopes(subject: Subject) -> list[Slopes]:
         ModelError: the model cannot be run where gradients are recorded.
     """
     classifier = subject.classifier
-    low, high = classifier.bounds
     base = _blended(subject)
+    span = classifier.bounds.closed(subject.inputs).span(base)
     gradient, own, other = _margin_gradient(subject, base)
     generator = torch.Generator().manual_seed(0)
     count = min(MOST_DIRECTIONS, max(DIRECTIONS, -(-4 * ENOUGH // len(base))))
@@ -165,7 +165,7 @@ def slopes(subject: Subject) -> list[Slopes]:
     signs = torch.randint(0, 2, (count, *base.shape), generator=generator).to(base) * 2 - 1
     precision = classifier.dtype or base.dtype
 
-    def along(width: float) -> Slopes:
+    def along(width: float | Tensor) -> Slopes:
         rows = []
         for direction in signs:
             ends = [(base + sign * width * direction).to(precision) for sign in (1, -1)]
@@ -179,7 +179,7 @@ def slopes(subject: Subject) -> list[Slopes]:
             rows.append((predicted, (above - below).double(), ROUNDING * subject.precision * size))
         return Slopes(*(torch.stack(part) for part in zip(*rows, strict=True)))
 
-    found = [along(step * (high - low)) for step in tolerance(subject).steps]
+    found = [along(step * span) for step in tolerance(subject).steps]
     finite = [torch.isfinite(part.measured) & torch.isfinite(part.predicted) for part in found]
     return [
         Slopes(*(torch.where(sound, numbers, 0.0) for numbers in (part.predicted, part.measured, part.floor)))
@@ -231,9 +231,9 @@ def tolerance(subject: Subject) -> Tolerance:
 
 def _blended(subject: Subject, share: float = BLEND) -> Tensor:
     """The points with a share of uniform noise blended in: inside the bounds, and away from kinks at their ends."""
-    low, high = subject.classifier.bounds
     like = subject.inputs.to(_working(subject))
     noise = torch.rand(like.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    low, high = subject.classifier.bounds.closed(like).ends(noise)
     return (1 - share) * like + share * (noise * (high - low) + low).to(like)
 
 

@@ -32,14 +32,18 @@ REFERENCE_DIMENSIONS, REFERENCE_SECONDS, GROWTH = 100, 0.36, 1.5
 
 def check_noise(subject: Subject) -> Iterator[Finding | str]:
     """The noise is neither lost in rounding nor far beyond the range of the values."""
-    low, high = subject.classifier.bounds
+    bounds = subject.classifier.bounds
     noises = list(dict.fromkeys(score.noise for score in subject.scores if isinstance(score, NoiseScore)))
     for noise in noises:
         if noise.in_pixels:
-            yield from _about_size(subject, noise.sigma, high - low)
+            yield from _about_size(subject, noise.sigma, bounds.pair)
         _check_not_absorbed(subject, noise)
     pixels = ", ".join(f"{noise.sigma:g}" for noise in noises if noise.in_pixels)
-    levels = [f"sigma {pixels} for the range [{low:g}, {high:g}]"] if pixels else []
+    levels = (
+        [f"sigma {pixels} for the range {bounds}" if bounds.pair else f"sigma {pixels}, bounds: {bounds}"]
+        if pixels
+        else []
+    )
     levels += [str(setting_of(noise.parameters)) for noise in noises if not noise.in_pixels]
     yield "; ".join(dict.fromkeys(levels)) or "no chosen score adds noise"
 
@@ -61,9 +65,15 @@ def check_cost(subject: Subject) -> Iterator[Finding | str]:
     yield f"{competitors} competing classes"
 
 
-def _about_size(subject: Subject, sigma: float, span: float) -> Iterator[Finding]:
-    """Findings where noise is far larger or far smaller than what the values span; `span` is the declared range."""
-    used = float(subject.inputs.max() - subject.inputs.min())
+def _about_size(subject: Subject, sigma: float, pair: tuple[float, float] | None) -> Iterator[Finding]:
+    """Findings where noise is far larger or far smaller than what the values span.
+
+    Without one range for all features, the smallest span of a feature among the points counts that is not 0.
+    """
+    if pair is None:
+        yield from _beyond_a_feature(subject, sigma)
+        return
+    span, used = pair[1] - pair[0], float(subject.inputs.max() - subject.inputs.min())
     if sigma > HUGE_SIGMA * span:
         yield Finding(
             "huge_sigma",
@@ -83,6 +93,21 @@ def _about_size(subject: Subject, sigma: float, span: float) -> Iterator[Finding
             "small_sigma",
             f"sigma {sigma:g} is {sigma / span:.2%} of the value range {span:g}, so hardly a prediction will flip; "
             f"sigma is in the units of the data (--sigma, sigma=){meant}",
+        )
+
+
+def _beyond_a_feature(subject: Subject, sigma: float) -> Iterator[Finding]:
+    """A finding where noise of one size for all features is far larger than one of them spans."""
+    inputs = subject.inputs.flatten(1)
+    spans = inputs.amax(0) - inputs.amin(0)
+    small = spans[spans > 0]
+    least = float(small.min()) if len(small) else 0.0
+    if len(inputs) > 1 and 0 < HUGE_SIGMA * least < sigma:
+        yield Finding(
+            "huge_sigma",
+            f"sigma {sigma:g} is {sigma / least:.3g} times what a feature of the first {len(inputs)} rows spans "
+            f"({least:.4g}); noise is of one size in all features: choose a smaller one, or take --noise per-feature "
+            f"--sigma 0.1 (brittle.noise.PerFeature)",
         )
 
 

@@ -18,6 +18,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status, score_label
 from brittle.measure import Clean, take
 from brittle.measure.forward import look
+from brittle.model.bounds import Bounds
 from brittle.model.classifier import Classifier
 from brittle.norms import DUAL_ORDER
 from brittle.scores import (
@@ -193,11 +194,12 @@ def planted_classifier(base: Classifier, point: Clean, direction: Tensor, length
     return Classifier(model, base.bounds, device=base.device)
 
 
-def _inward(point: Tensor, bounds: tuple[float, float], number: int) -> Tensor:
+def _inward(point: Tensor, bounds: Bounds, number: int) -> Tensor:
     """A random direction of length 1 from `point` towards the farther bound of every coordinate."""
     generator = torch.Generator().manual_seed(number)
     sizes = torch.randn(point.shape, generator=generator, dtype=torch.float64).abs()
-    signs = torch.where(point < sum(bounds) / 2, 1.0, -1.0)
+    low, high = bounds.ends(point)
+    signs = torch.where(point < (low + high) / 2, 1.0, -1.0)  # of two infinite ends neither is farther
     return (sizes / sizes.norm()).to(point) * signs.to(point)
 
 

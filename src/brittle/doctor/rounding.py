@@ -139,7 +139,7 @@ def jumps(classifier: Classifier, inputs: Tensor, largest: float, aside: Aside |
         aside: what it has beside it, or None.
     """
     size = TREMBLE * torch.finfo(inputs.dtype).eps
-    smallest = size * max(map(abs, classifier.bounds))  # in the units of the inputs, however small these are
+    smallest = size * classifier.bounds.largest(inputs)  # in the units of the inputs, however small these are
     generator = torch.Generator().manual_seed(0)
     changes = torch.rand(TRIALS, *inputs.shape, generator=generator, dtype=torch.float64).to(inputs) * 2 - 1
     with torch.no_grad():

@@ -7,35 +7,32 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from brittle.model.bounds import Bounds
 from brittle.scores import NoiseScore, Score
 
 SIGMA_SHARE = 0.1
 """Noise of the noisy copies that are looked at, as a share of the range, where no score says what noise."""
 
 
-def random_inputs(
-    like: Tensor, count: int, bounds: tuple[float, float], values: tuple[float, float] = (0.0, 1.0)
-) -> Tensor:
-    """`count` inputs of the shape of `like` `[V, *shape]`, uniform in these shares of `bounds`."""
-    low, high = bounds
-    generator = torch.Generator().manual_seed(0)
-    uniform = torch.rand(count, *like.shape[1:], generator=generator, dtype=torch.float32)
-    return ((uniform * (values[1] - values[0]) + values[0]) * (high - low) + low).to(like)
+def random_inputs(like: Tensor, count: int, bounds: Bounds, values: tuple[float, float] = (0.0, 1.0)) -> Tensor:
+    """`count` inputs of the shape of `like` `[V, *shape]`, uniform in these shares of `bounds` (`Bounds.closed`)."""
+    return bounds.closed(like).sample((count, *like.shape[1:]), like, values)
 
 
-def noisy_copies(inputs: Tensor, bounds: tuple[float, float], scores: Sequence[Score]) -> Tensor:
+def noisy_copies(inputs: Tensor, bounds: Bounds, scores: Sequence[Score]) -> Tensor:
     """A noisy copy of each of `inputs` `[V, *shape]`, with normal noise of the largest sigma of `scores` in pixels.
 
-    Inside the bounds, with a tenth of their range for sigma, where no score sends anything beyond them.
+    Inside the bounds, with a tenth of their range for sigma, where no score sends anything beyond them; without bounds
+    the range is that of the inputs.
     """
-    low, high = bounds
+    low, high = bounds.closed(inputs).ends(inputs)
     noisy = [score for score in scores if isinstance(score, NoiseScore) and score.noise.in_pixels]
     sigma = max((score.noise.sigma for score in noisy), default=SIGMA_SHARE * (high - low))
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(inputs.shape, generator=generator, dtype=torch.float32)
     copies = inputs + sigma * noise.to(inputs)
     beyond = any(not getattr(score, "clip", False) for score in noisy)
-    return copies if beyond else copies.clamp(low, high)
+    return copies if beyond else bounds.clip(copies)
 
 
 def other_order(like: Tensor, seed: int) -> Tensor:

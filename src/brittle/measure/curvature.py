@@ -159,10 +159,10 @@ def _look_around(classifier: Classifier, clean: Clean, function: Function, direc
 
     There is a kink where a step of `NUDGE` changes the gradient by other than the second derivatives say.
     """
-    low, high = classifier.bounds
-    step = NUDGE * (high - low)
+    scale = classifier.bounds.scale(clean.inputs)
     flat, kink = (torch.zeros(len(directions), dtype=torch.bool, device=directions.device) for _ in "ab")
     for part, inputs, gradient in differentiable_gradients(classifier, clean, function):
+        step = NUDGE * (scale[part] if isinstance(scale, Tensor) else scale)
         nudged = (clean.inputs[part] + step * directions[part, 0]).requires_grad_(True)
         taken = (nudged.detach() - clean.inputs[part]) / step  # what rounding leaves of the direction
         looks = [taken, *directions[part, 1:].unbind(dim=1)]

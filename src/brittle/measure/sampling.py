@@ -117,7 +117,7 @@ class SamplePasses:
 
     def logits(self, chunk: NoiseChunk) -> Tensor:
         """The logits of the copies of a chunk, `[B, units, members, C]`, float64."""
-        copies = chunk.inputs.clamp(*self.classifier.bounds) if self.clip else chunk.inputs
+        copies = self.classifier.bounds.clip(chunk.inputs) if self.clip else chunk.inputs
         with torch.no_grad():
             return chunk.unfold(self.clean.logits_of(self.classifier, copies, chunk.rows).double())
 

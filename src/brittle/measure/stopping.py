@@ -156,7 +156,7 @@ class _Counting:
         """Send so many noisy copies of each active point through the network."""
         noisy = self.stream.copies(copies).flatten(0, 2)
         if self.need.clip:
-            noisy = noisy.clamp(*classifier.bounds)
+            noisy = classifier.bounds.clip(noisy)
         with torch.no_grad():
             logits = self.clean.logits_of(classifier, noisy, self.active.repeat_interleave(copies))
         logits = logits.double().unflatten(0, (-1, copies))

@@ -1,17 +1,288 @@
-"""The declared range of an input."""
+"""The declared range of an input: one pair of numbers, a pair for each feature, or none."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from brittle.errors import ParameterError
 
 TOLERANCE = 1e-6
 """How far outside the bounds an input may lie, as a share of their distance."""
 
+MOST_NUMBERS = 1 << 16
+"""Most numbers that the bounds per feature of a recorded run may have."""
 
-def check_bounds(bounds: Sequence[float]) -> tuple[float, float]:
+BoundsLike = Any
+"""What `Bounds.of` reads: a pair of numbers, a pair of arrays, "none" or None, or bounds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Where the values of an input may lie; attacks, clipping and the checks of data keep to it.
+
+    One pair for all values, a pair for each value (of a table: for each feature), or none. Bounds per feature that are
+    all alike are one pair.
+
+    Attributes:
+        lower: lower bounds, float64: one number `[]`, or an array that is broadcast to an input `[*shape]`; minus
+            infinity where there is none.
+        upper: upper bounds, likewise.
+    """
+
+    lower: Tensor
+    upper: Tensor
+
+    @classmethod
+    def of(cls, bounds: BoundsLike) -> Bounds:
+        """The bounds that `(0, 1)`, `(lower_array, upper_array)`, `"none"` or `(-inf, inf)` stand for.
+
+        Raises:
+            ParameterError: they are none of these; a lower bound lies above the upper one, or is no number.
+        """
+        if isinstance(bounds, Bounds):
+            return bounds
+        if bounds is None or (isinstance(bounds, str) and bounds == "none"):
+            return NONE
+        if _is_pair_of_arrays(bounds):
+            return _per_feature(bounds)
+        if _is_whole_line(bounds):
+            return NONE
+        low, high = check_bounds(bounds)  # type: ignore[arg-type]
+        return cls(torch.tensor(low, dtype=torch.float64), torch.tensor(high, dtype=torch.float64))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Bounds):
+            try:
+                other = Bounds.of(other)
+            except ParameterError:
+                return False
+        return torch.equal(self.lower, other.lower) and torch.equal(self.upper, other.upper)
+
+    def __hash__(self) -> int:
+        return hash((self.lower.numpy().tobytes(), self.upper.numpy().tobytes()))
+
+    def __iter__(self) -> Iterator[float]:
+        """The two numbers of one pair, so that `low, high = classifier.bounds` works.
+
+        Raises:
+            ParameterError: the bounds are no pair.
+        """
+        if self.pair is None:
+            raise ParameterError(
+                "bounds", f"this needs one lowest and one highest value for all features; the bounds are {self}"
+            )
+        return iter(self.pair)
+
+    def __str__(self) -> str:
+        if self.none:
+            return "none"
+        if not self.lower.dim():
+            return f"[{float(self.lower):g}, {float(self.upper):g}]"
+        return f"per feature, of shape {list(self.lower.shape)}"
+
+    __repr__ = __str__
+
+    @property
+    def pair(self) -> tuple[float, float] | None:
+        """The lowest and the highest value, where they are finite and the same for all features; else None."""
+        if self.lower.dim() or not self.finite:
+            return None
+        return float(self.lower), float(self.upper)
+
+    @property
+    def none(self) -> bool:
+        """Whether no value has a bound."""
+        return bool((self.lower.isinf() & self.upper.isinf()).all())
+
+    @property
+    def finite(self) -> bool:
+        """Whether every value has both bounds."""
+        return bool((self.lower.isfinite() & self.upper.isfinite()).all())
+
+    @property
+    def envelope(self) -> tuple[float, float]:
+        """The smallest lower and the largest upper bound."""
+        return float(self.lower.min()), float(self.upper.max())
+
+    def ends(self, like: Tensor) -> tuple[Any, Any]:
+        """Lower and upper bounds for arithmetic with `like`: numbers, or tensors of its type on its device."""
+        if not self.lower.dim():
+            return float(self.lower), float(self.upper)
+        return self.lower.to(like), self.upper.to(like)
+
+    def clip(self, inputs: Tensor) -> Tensor:
+        """`min(max(x, lower), upper)` of every value of `inputs`, `[..., *shape]`."""
+        return inputs.clamp(*self.ends(inputs))
+
+    def contains(self, inputs: Tensor) -> Tensor:
+        """Whether each of `inputs`, `[B, *shape]`, lies inside, up to rounding: `[B]`; one with NaN does not.
+
+        Rounding is `TOLERANCE` of the distance of the bounds; per feature also that share of a bound's size.
+        """
+        least, most = self.allowed(inputs)
+        return ((inputs >= least) & (inputs <= most)).flatten(1).all(dim=1)
+
+    def allowed(self, like: Tensor) -> tuple[Any, Any]:
+        """The bounds, and the rounding beyond them that an input may have, as `ends` gives them."""
+        if self.pair is not None:
+            return allowed_range(self.pair)
+        span = (self.upper - self.lower).nan_to_num(posinf=0.0)
+        low, high = (
+            end + sign * TOLERANCE * torch.maximum(span, end.abs().nan_to_num(posinf=0.0))
+            for end, sign in ((self.lower, -1), (self.upper, 1))
+        )
+        return low.to(like), high.to(like)
+
+    def span(self, like: Tensor) -> Any:
+        """`upper - lower`, as `ends` gives them; infinite where a bound is."""
+        low, high = self.ends(like)
+        return high - low
+
+    def sample(self, shape: Sequence[int], like: Tensor, shares: tuple[float, float] = (0.0, 1.0)) -> Tensor:
+        """Inputs `[*shape]`, uniform between two shares of the way from the lower to the upper bound, always the same.
+
+        Raises:
+            ParameterError: a bound is infinite; see `closed`.
+        """
+        if not self.finite:
+            raise ParameterError("bounds", f"no uniform inputs can be drawn: the bounds are {self}")
+        generator = torch.Generator().manual_seed(0)
+        uniform = torch.rand(*shape, generator=generator, dtype=torch.float32)
+        low, high = self.ends(uniform)
+        return ((uniform * (shares[1] - shares[0]) + shares[0]) * (high - low) + low).to(like)
+
+    def closed(self, inputs: Tensor) -> Bounds:
+        """Finite bounds: where there are none, a tenth of its range beyond what each feature of `inputs` has.
+
+        Args:
+            inputs: `[B, *shape]`; of a feature that is the same in all, a tenth of its size counts, or 1 at 0.
+        """
+        if self.finite:
+            return self
+        found = inputs.detach().double().cpu()
+        least, most = found.amin(0), found.amax(0)
+        room = 0.1 * torch.where(most > least, most - least, torch.maximum(least.abs(), most.abs()))
+        room = torch.where(room > 0, room, 1.0)
+        low = torch.where(self.lower.isfinite(), self.lower, least - room)
+        high = torch.where(self.upper.isfinite(), self.upper, most + room)
+        return Bounds(torch.minimum(low, high), torch.maximum(low, high))
+
+    def reach(self, points: Tensor) -> tuple[Any, Any]:
+        """Finite bounds for each of `points`, `[R, *shape]`, which depend on nothing else.
+
+        Where there is no bound, twice the root mean square of the point on either side of 0, 1 for a point of zeros;
+        from a bound of one side alone at least twice as far.
+
+        Returns:
+            lower and upper ends: numbers for one pair, else `[R, *shape]`.
+        """
+        low, high = self.ends(points)
+        if self.finite:
+            return low, high
+        size = _sizes(points)
+        low, high = (torch.as_tensor(end).to(points).expand_as(points) for end in (low, high))
+        lower = torch.where(low.isfinite(), low, torch.where(high.isfinite(), (high - 2 * size).minimum(-size), -size))
+        upper = torch.where(high.isfinite(), high, torch.where(low.isfinite(), (low + 2 * size).maximum(size), size))
+        return lower, upper
+
+    def scale(self, points: Tensor) -> Any:
+        """What steps at each of `points`, `[R, *shape]`, are small against: `[R, 1, ..]`, or a number for one pair.
+
+        The distance of one pair; else the smallest of the distances between the ends of `reach` that is not 0.
+        """
+        if self.pair is not None:
+            return self.pair[1] - self.pair[0]
+        low, high = self.reach(points)
+        span = (high - low).expand_as(points).flatten(1)
+        found = torch.where(span > 0, span, torch.inf).amin(1)
+        return found.view(-1, *[1] * (points.dim() - 1))
+
+    def largest(self, inputs: Tensor) -> float:
+        """The largest size of a value: of a bound, or where one is infinite also of `inputs`, `[B, *shape]`."""
+        ends = torch.cat((self.lower.flatten(), self.upper.flatten())).abs()
+        found = float(ends[ends.isfinite()].max()) if bool(ends.isfinite().any()) else 0.0
+        return found if self.finite else max(found, float(inputs.abs().max()))
+
+    def filler(self, like: Tensor) -> Any:
+        """What fills the place of an input that cannot be read: the lower bound of one pair, else 0 or the nearest."""
+        if self.pair is not None:
+            return self.pair[0]
+        low, high = self.ends(like)
+        return torch.zeros_like(like[0]).clamp(low, high)
+
+    def flat(self, shape: Sequence[int]) -> Bounds:
+        """The bounds of inputs that are laid out as `[R, n]`.
+
+        Raises:
+            ParameterError: bounds per feature do not fit inputs of this shape.
+        """
+        if not self.lower.dim():
+            return self
+        self.check_shape(shape)
+        return Bounds(*(end.expand(*shape).reshape(-1) for end in (self.lower, self.upper)))
+
+    def check_shape(self, shape: Sequence[int]) -> None:
+        """Raise where bounds per feature do not fit inputs of this shape.
+
+        Raises:
+            ParameterError: they do not.
+        """
+        own = self.lower.shape
+        pairs = zip(reversed(own), reversed(shape), strict=False)
+        if len(own) > len(shape) or any(size not in (1, wanted) for size, wanted in pairs):
+            raise ParameterError(
+                "bounds",
+                f"the bounds per feature have shape {list(own)}, an input has shape {list(shape)}; give one "
+                f"lower and one upper bound for each feature",
+            )
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """The bounds as JSON values: `bounds`, and per feature `lower`, `upper` and `bounds_shape`.
+
+        Raises:
+            ParameterError: there are too many numbers to be kept.
+        """
+        if self.pair is not None or self.none:
+            return {"bounds": None if self.pair is None else list(self.pair)}
+        if self.lower.numel() > MOST_NUMBERS:
+            raise ParameterError(
+                "bounds",
+                f"bounds per feature hold {self.lower.numel():,} pairs, and a run keeps {MOST_NUMBERS:,} at most; give "
+                f"arrays that are broadcast, such as one number for each channel, [3, 1, 1]",
+            )
+        return {"bounds": None, "bounds_shape": list(self.lower.shape)} | {
+            name: [number if math.isfinite(number) else None for number in end.flatten().tolist()]
+            for name, end in (("lower", self.lower), ("upper", self.upper))
+        }
+
+    @classmethod
+    def from_record(cls, recorded: Mapping[str, Any]) -> Bounds:
+        """The bounds that `recorded` holds, as `Bounds.recorded` gives them."""
+        shape = recorded.get("bounds_shape")
+        if shape is None:
+            return cls.of(recorded["bounds"])
+        ends = [
+            torch.tensor([none if end is None else end for end in recorded[name]], dtype=torch.float64).reshape(
+                tuple(shape)
+            )
+            for name, none in (("lower", -math.inf), ("upper", math.inf))
+        ]
+        return cls(*ends)
+
+
+NONE = Bounds(torch.tensor(-math.inf, dtype=torch.float64), torch.tensor(math.inf, dtype=torch.float64))
+"""No bounds."""
+
+
+def check_bounds(bounds: Sequence[float] | Bounds) -> tuple[float, float]:
     """`(low, high)` as numbers.
 
     Raises:
@@ -19,6 +290,8 @@ def check_bounds(bounds: Sequence[float]) -> tuple[float, float]:
     """
     try:
         numbers = tuple(float(end) for end in bounds)
+    except ParameterError:
+        raise
     except (TypeError, ValueError) as error:
         raise ParameterError(
             "bounds", f"bounds must be two numbers, finite and increasing, such as (0, 1); found {bounds!r:.40}"
@@ -34,3 +307,55 @@ def allowed_range(bounds: tuple[float, float]) -> tuple[float, float]:
     low, high = bounds
     slack = TOLERANCE * (high - low)
     return low - slack, high + slack
+
+
+def _is_pair_of_arrays(bounds: object) -> bool:
+    """Whether there are two ends of which one has axes."""
+    if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:  # type: ignore[arg-type]
+        return False
+    return any(getattr(end, "ndim", 0) > 0 or isinstance(end, list | tuple) for end in bounds)  # type: ignore[attr-defined]
+
+
+def _is_whole_line(bounds: BoundsLike) -> bool:
+    try:
+        return tuple(map(float, bounds)) == (-math.inf, math.inf)
+    except (TypeError, ValueError):
+        return False
+
+
+def _per_feature(bounds: BoundsLike) -> Bounds:
+    """The bounds that two arrays hold, which are copied; one pair where all features have the same.
+
+    Raises:
+        ParameterError: they are no arrays of numbers, or their shapes or values do not fit together.
+    """
+    try:
+        low, high = (
+            torch.from_numpy(np.array(end.detach().cpu() if isinstance(end, Tensor) else end, dtype=np.float64))
+            for end in bounds
+        )
+        low, high = (end.clone() for end in torch.broadcast_tensors(low, high))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ParameterError(
+            "bounds", "bounds per feature must be two arrays of numbers, the lower and the upper ones, of one shape"
+        ) from error
+    wrong = ~(low <= high) | (low == math.inf) | (high == -math.inf)
+    if not low.numel() or bool(wrong.any()):
+        place = int(wrong.flatten().nonzero()[0]) if low.numel() else 0
+        found = f"{low.flatten()[place]:g}, {high.flatten()[place]:g}" if low.numel() else "no numbers"
+        raise ParameterError(
+            "bounds",
+            f"no lower bound may lie above the upper one, and both must be numbers; found {found} at the "
+            f"feature in place {place}",
+        )
+    if bool((low == low.flatten()[0]).all()) and bool((high == high.flatten()[0]).all()):
+        first = Bounds(low.flatten()[0].clone(), high.flatten()[0].clone())
+        return first if bool(first.lower < first.upper) else Bounds.of(tuple(map(float, (first.lower, first.upper))))
+    return Bounds(low, high)
+
+
+def _sizes(points: Tensor) -> Tensor:
+    """Twice the root mean square of each of `points`, `[R, 1, ..]`, and 1 where that is 0."""
+    size = 2 * points.detach().flatten(1).double().square().mean(1).sqrt()
+    size = torch.where(size > 0, size, 1.0).to(points)
+    return size.view(-1, *[1] * (points.dim() - 1))

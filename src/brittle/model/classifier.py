@@ -18,7 +18,7 @@ from brittle.decisions.undecided import Undecided, as_numbers
 from brittle.errors import ModelError, ParameterError
 from brittle.model.arrays import ArrayModel, Estimator, as_model
 from brittle.model.aside import Aside
-from brittle.model.bounds import check_bounds
+from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.caller_modes import standard_modes
 from brittle.model.evaluation_mode import check_mode, evaluation_mode
 from brittle.model.failures import NO_GRADIENT, NO_SECOND, WITHOUT_SECOND, differentiates_once, failures_in_one_sentence
@@ -61,7 +61,8 @@ class Classifier:
         model: a module, or any callable, from `[B, *shape]` to class scores `[B, C]`, or to a mapping or an object
             that holds them as `logits`; or a fitted scikit-learn classifier (`brittle.model.arrays.Estimator`), which
             runs forward only.
-        bounds: smallest and largest value of an input.
+        bounds: smallest and largest value of an input; or a pair of arrays, the smallest and the largest value of each
+            feature, infinite where there is none; or "none", for inputs without a range.
         mean: subtracted from the input, one number or one per channel (axis 1), in input units.
         std: what the difference is divided by, likewise.
         outputs: what the model returns, one of `brittle.model.outputs.OUTPUTS`.
@@ -94,7 +95,7 @@ class Classifier:
     def __init__(
         self,
         model: Any,
-        bounds: tuple[float, float] = (0.0, 1.0),
+        bounds: BoundsLike = (0.0, 1.0),
         mean: float | Sequence[float] | None = None,
         std: float | Sequence[float] | None = None,
         *,
@@ -116,7 +117,7 @@ class Classifier:
         known = self.model if isinstance(self.model, Estimator) else None
         self.class_names: tuple[str, ...] | None = None if known is None else known.class_names
         self.class_values: tuple[int, ...] | None = None if known is None else known.class_values
-        self.bounds = check_bounds(bounds)
+        self.bounds = Bounds.of(bounds)
         self.mean = channel_numbers("mean", mean)
         self.std = channel_numbers("std", std)
         if self.std is not None and min(self.std) <= 0:
@@ -136,7 +137,8 @@ class Classifier:
 
     def __repr__(self) -> str:
         model = getattr(self.model, "__name__", type(self.model).__name__)
-        return f"Classifier({model}, bounds={self.bounds}, outputs={self.outputs!r}, device='{self.device}')"
+        bounds = self.bounds.pair or self.bounds
+        return f"Classifier({model}, bounds={bounds}, outputs={self.outputs!r}, device='{self.device}')"
 
     def __call__(self, inputs: Tensor, aside: Aside | None = None) -> Tensor:
         """Logits `[B, C]` of `inputs`, `[B, *shape]`, in single precision or better; counts `B` forward passes.

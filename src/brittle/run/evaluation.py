@@ -18,6 +18,7 @@ from brittle.errors import ParameterError, listed
 from brittle.estimate import Estimate, Evidence, Status, parameters_json
 from brittle.measure import Clean, Measurement, NearestPoint, passes_of, take
 from brittle.measure.base import look_for
+from brittle.model.bounds import Bounds
 from brittle.model.classifier import Classifier
 from brittle.scores import Score
 from brittle.scores.sound import estimate_of
@@ -292,13 +293,14 @@ def _look(
 ) -> Clean | None:
     """The clean pass over a batch; points that cannot be measured are marked, None when there are no others.
 
-    They keep their place, filled with the lower bound, so that the others are computed in the same batch as ever.
+    They keep their place, filled with the lower bound (`Bounds.filler`), so that the others are computed in the same
+    batch as ever.
     """
     sound = [status.has_value for status in found.status]
     if not any(sound):
         return None
     inputs = found.batch.inputs.clone()
-    inputs[[not each for each in sound]] = classifier.bounds[0]
+    inputs[[not each for each in sound]] = classifier.bounds.filler(inputs)
     clean = look_for(needs, classifier, inputs, found.batch.ids, seed, rows, confidence, found.batch.aside)
     _mark_bad_outcomes(found, clean, classifier.decision)
     wanted = [status.has_value for status in found.status]
@@ -365,9 +367,7 @@ def _label_codes(batch: Batch, decision: Decision) -> Sequence[int | None]:
     return batch.labels or [None] * len(batch)
 
 
-def _counterexamples(
-    found: _Evaluated, scores: Sequence[Score], bounds: tuple[float, float], dtype: torch.dtype | None
-) -> pa.Table:
+def _counterexamples(found: _Evaluated, scores: Sequence[Score], bounds: Bounds, dtype: torch.dtype | None) -> pa.Table:
     """A row for every point and score that found an input with another prediction; `dtype` as in `_rows`."""
     rows: list[dict[str, Any]] = []
     for score, nearest, there in zip(scores, found.nearest, found.there, strict=True):
@@ -401,9 +401,9 @@ def _kept(batch: Batch, inputs: Tensor, dtype: torch.dtype | None, wanted: Seque
     return [cell if keep else None for cell, keep in zip(cells, wanted, strict=True)]
 
 
-def _magnified(difference: Tensor, bounds: tuple[float, float]) -> Tensor:
+def _magnified(difference: Tensor, bounds: Bounds) -> Tensor:
     """Differences `[N, *shape]` around the middle of the bounds, the largest of each as far as it can go."""
-    low, high = bounds
+    low, high = bounds.envelope
     largest = difference.flatten(1).abs().amax(1).clamp_min(torch.finfo(torch.float32).tiny)
     return (low + high) / 2 + difference * ((high - low) / 2 / largest).view(-1, *[1] * (difference.dim() - 1))
 

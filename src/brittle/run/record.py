@@ -140,7 +140,7 @@ def _describe_model(classifier: Classifier) -> ModelRecord:
         "spec": getattr(model, "__name__", type(model).__name__),
         "format": "object",
         "state_sha256": state_digest(model) if isinstance(model, nn.Module) else None,
-        "bounds": classifier.bounds,
+        **classifier.bounds.recorded,
         "mean": classifier.mean,
         "std": classifier.std,
         "outputs": classifier.outputs,

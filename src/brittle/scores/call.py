@@ -153,7 +153,7 @@ def _of_batch(
     """The estimate for a batch; inputs that are no numbers, or were not read, are passed over, and keep their place."""
     sound = readable(batch)
     inputs = batch.inputs.clone()
-    inputs[~sound] = classifier.bounds[0]
+    inputs[~sound] = classifier.bounds.filler(inputs)
     clean = look_for(needs, classifier, inputs, batch.ids, seed, rows, confidence, batch.aside)
     found = formula(take(needs, classifier, clean), confidence, len(inputs))
     found = _without(found, ~clean.finite, Status.NONFINITE_LOGITS)

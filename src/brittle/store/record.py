@@ -68,7 +68,12 @@ class ModelRecord:
         weights_sha256: digest of the file of its weights, or None.
         state_sha256: digest of all parameters and buffers, of the file for ONNX and skops, or None for a function.
         fixed_batch: rows that it takes, where it takes no other number.
-        bounds: smallest and largest value of an input.
+        bounds: smallest and largest value of an input, where all features have the same; None where they have bounds of
+            their own, or none.
+        lower: the smallest value of each feature, in the order of the axes (C order), None for one without a bound; or
+            None where the bounds are not per feature.
+        upper: the largest, likewise.
+        bounds_shape: shape of `lower` and `upper`, which are broadcast to an input.
         mean: subtracted from the input, one number or one per channel, or None.
         std: what the difference is divided by, likewise.
         outputs: what the network returns, `logits` or another word of `brittle.model.outputs.OUTPUTS`.
@@ -88,8 +93,11 @@ class ModelRecord:
 
     spec: str = field(metadata=SAME)
     format: str = field(metadata=SAME)
-    bounds: Range = field(metadata=SAME)
+    bounds: Range | None = field(metadata=SAME)
     outputs: str = field(metadata=SAME)
+    lower: tuple[float | None, ...] | None = field(default=None, metadata=SAME)
+    upper: tuple[float | None, ...] | None = field(default=None, metadata=SAME)
+    bounds_shape: tuple[int, ...] | None = field(default=None, metadata=SAME)
     parameters: Count | None = field(default=None, metadata=SAME)
     sha256: str | None = field(default=None, metadata=SAME)
     weights_sha256: str | None = field(default=None, metadata=SAME)
@@ -108,6 +116,13 @@ class ModelRecord:
     written_by_torch: str | None = field(default=None, metadata=OTHER)
     classes: Count | None = field(default=None, metadata=OTHER)
     taken: str | None = field(default=None, metadata=OTHER)
+
+    @property
+    def bounds_text(self) -> str:
+        """The bounds in words."""
+        if self.bounds is not None:
+            return f"the bounds {list(self.bounds)}"
+        return "no bounds" if self.lower is None else "bounds per feature"
 
 
 @checked

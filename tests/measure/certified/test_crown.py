@@ -9,6 +9,7 @@ from helpers.problems import inputs
 
 from brittle.measure.certified.crown import Region, logit_bounds, margin_bounds
 from brittle.measure.certified.intervals import Enclosure, interval_bounds
+from brittle.model.bounds import Bounds
 
 
 @pytest.mark.parametrize(("family", "seed", "norm"), CASES)
@@ -16,7 +17,7 @@ def test_bounds_hold_all_logits_and_relaxation_is_the_tighter(family: str, seed:
     points = inputs(3, seed=seed).double()
     network = traced(classifier_of(family, seed), points)
     radii = torch.full((3,), 0.1 if norm == "linf" else 0.5, dtype=torch.float64)
-    ball = Region.around(points, radii, norm, (0.0, 1.0))
+    ball = Region.around(points, radii, norm, Bounds.of((0.0, 1.0)))
     boxes = interval_bounds(network, Enclosure(points + ball.box.lower, points + ball.box.upper))
     crown = logit_bounds(network, ball)
     # Where relaxation gains nothing, both are the same sum, added up in another order.

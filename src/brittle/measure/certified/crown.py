@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_map
 from brittle.measure.certified.graph import MONOTONE, Layer, Network, run_layer
 from brittle.measure.certified.intervals import Enclosure, propagate
 from brittle.measure.certified.relaxations import Lines, relax, relaxed
+from brittle.model.bounds import Bounds
 
 NUMBERS = 2**18
 """Numbers in the widest layer, of all linear functions that are sent backwards together (2 MiB, which caches hold)."""
@@ -38,13 +39,13 @@ class Region:
     norm: str
 
     @classmethod
-    def around(cls, points: Tensor, radii: Tensor, norm: str, bounds: tuple[float, float] | None) -> Region:
-        """The inputs within `radii` of `points`, and within `bounds` where they are given."""
+    def around(cls, points: Tensor, radii: Tensor, norm: str, bounds: Bounds) -> Region:
+        """The inputs within `radii` of `points`, and within `bounds`."""
         reach = radii.view(-1, *[1] * (points.dim() - 1)).expand_as(points)
         box = Enclosure(-reach, reach)
-        if bounds is not None:
+        if not bounds.none:
             # A point outside the bounds counts as inside, which only makes the box larger.
-            low, high = bounds
+            low, high = bounds.ends(points)
             box = box & Enclosure((low - points).clamp(max=0), (high - points).clamp(min=0))
         return cls(points, radii, box, norm)
 

@@ -15,6 +15,7 @@ from brittle.measure.base import Measurement, NetworkTraits, Passes
 from brittle.measure.certified.crown import MarginBounds, Region, linear_bounds, margin_bounds
 from brittle.measure.certified.graph import Network, UnsupportedLayer, build_network
 from brittle.measure.forward import Clean
+from brittle.model.bounds import NONE, Bounds
 from brittle.model.classifier import Classifier
 from brittle.norms import check_norm
 
@@ -147,7 +148,7 @@ def _radii(need: Certified, network: Network, classifier: Classifier, clean: Cle
         decided = None if clean.aside is None or clean.aside.decided is None else _known(clean.aside.decided[rows])
         proof = _Proof(need, network, classifier, clean.inputs[rows].double(), clean.logits[rows].double(), decided)
         # One last unit below, for what the additions of a distance lose.
-        radius[rows] = largest(proof, proof.rows, proof.diameter, need.bounded) * (1 - ROUNDING)
+        radius[rows] = largest(proof, proof.rows, proof.diameter, proof.bounded) * (1 - ROUNDING)
         passes[rows] += proof.passes
     return CertifiedRadius(radius, passes)
 
@@ -163,7 +164,8 @@ class _Proof:
     Attributes:
         rows: numbers of the points, `[K]`.
         margins: weights and constants of the margins of another decision than the predicted class, or None.
-        diameter: largest distance of two inputs within the classifier's bounds.
+        bounded: whether no input farther away than the diameter counts.
+        diameter: largest distance of two inputs within the classifier's bounds; without bounds a scale of each point.
         passes: what was spent so far, `[K]`; the classifier counts it, too.
     """
 
@@ -178,9 +180,9 @@ class _Proof:
     ) -> None:
         self.need, self.network, self.classifier, self.points = need, network, classifier, points
         self.rows = torch.arange(len(points), device=points.device)
-        self.bounds = classifier.bounds if need.bounded else None
-        width = classifier.bounds[1] - classifier.bounds[0]
-        self.diameter = width if need.norm == "linf" else width * math.sqrt(points[0].numel())
+        self.bounds = classifier.bounds if need.bounded else NONE
+        self.bounded = self.bounds.finite
+        self.diameter = _diameter(classifier.bounds, points, need.norm)
         self.predicted = logits.argmax(dim=1)
         exact = network(points)
         self.margins = None if decided is None else classifier.decision.linear_margins(decided, exact.shape[1])
@@ -211,7 +213,16 @@ class _Proof:
         return linear_bounds(self.network, region, *(part[rows] for part in self.margins))
 
 
-def largest(score: Score, rows: Tensor, diameter: float, bounded: bool) -> Tensor:
+def _diameter(bounds: Bounds, points: Tensor, norm: str) -> float | Tensor:
+    """Largest distance of two inputs within the bounds; where these are not finite a scale of each point, `[K]`."""
+    if bounds.pair is not None:
+        width = bounds.pair[1] - bounds.pair[0]
+        return width if norm == "linf" else width * math.sqrt(points[0].numel())
+    low, high = bounds.reach(points)
+    return torch.linalg.vector_norm((high - low).expand_as(points).flatten(1), 2 if norm == "l2" else math.inf, dim=1)
+
+
+def largest(score: Score, rows: Tensor, diameter: float | Tensor, bounded: bool) -> Tensor:
     """For each row the largest radius found with a positive score, `[K]`; 0 where there is none.
 
     Scores decrease, as a rule; even where they do not, each radius that is returned had a positive score.
@@ -219,18 +230,18 @@ def largest(score: Score, rows: Tensor, diameter: float, bounded: bool) -> Tenso
     Args:
         score: of some rows, `[K]`, at a radius each, `[K]`.
         rows: their numbers, `[K]`.
-        diameter: the scale of the radii.
+        diameter: the scale of the radii, one for all or for each row, `[K]`.
         bounded: whether a ball of this radius holds all inputs, so that nothing beyond it needs to be tried.
     """
     search = _Search.begin(score, rows)
-    radii = torch.full_like(search.low, FIRST * diameter)
+    radii = torch.zeros_like(search.low) + FIRST * diameter
     for step in range(STEPS):
         wide = search.open(diameter if bounded else math.inf)
         if not len(wide):
             break
         search.try_radii(score, wide, radii[wide])
         radii = search.propose(FIRST_SHARE if not step else 1 + ACCURACY / 3)
-        radii = radii.clamp(max=diameter) if bounded else radii
+        radii = radii.minimum(torch.zeros_like(radii) + diameter) if bounded else radii
     return search.low
 
 
@@ -261,7 +272,7 @@ class _Search:
         infinite = torch.full_like(start, torch.inf)
         return cls(start, torch.zeros_like(start), start.clone(), infinite, -infinite, torch.ones_like(start).bool())
 
-    def open(self, most: float) -> Tensor:
+    def open(self, most: float | Tensor) -> Tensor:
         """The rows whose bracket is not narrow enough."""
         wide = (self.high > self.low * (1 + ACCURACY)) & (self.low < most)
         return ((self.start > 0) & wide).nonzero()[:, 0]

@@ -59,4 +59,4 @@ def _step(search: Search, origin: Tensor, response: Response, overshoot: float) 
 def onto_boundary(search: Search, response: Response, points: Tensor) -> Tensor:
     """`points` projected inside the box on the boundary, linearised where the response was taken: `[R, n]`."""
     margin = response.margin + (response.gradient * (points - response.points)).sum(dim=1, dtype=torch.float64)
-    return search.norm.onto_plane(points, response.gradient, margin.nan_to_num(), search.low, search.high)
+    return search.norm.onto_plane(points, response.gradient, margin.nan_to_num(), *search.bounds.ends(points))

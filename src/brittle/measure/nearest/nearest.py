@@ -25,7 +25,7 @@ from brittle.measure.nearest.rays import rays
 from brittle.measure.nearest.search import Found, Search
 from brittle.measure.nearest.segments import segments
 from brittle.model.aside import Aside
-from brittle.model.bounds import allowed_range
+from brittle.model.bounds import Bounds
 from brittle.model.classifier import Classifier
 
 ATTACKS: dict[str, Callable[[Search, Found, Effort, Tensor], None]] = {
@@ -239,15 +239,16 @@ def check_search(norm: str, attack: str, effort: str) -> None:
         raise ParameterError("attack", f"{attack} knows norm='l2' only; found norm={norm!r}")
 
 
-def _check_inputs(inputs: Tensor, bounds: tuple[float, float]) -> None:
+def _check_inputs(inputs: Tensor, bounds: Bounds) -> None:
     if inputs.dim() < 2 or not len(inputs):
         raise DataError("empty_dataset", f"inputs [B, *shape] with B at least 1 are needed; found {list(inputs.shape)}")
-    least, most = allowed_range(bounds)
+    bounds.check_shape(inputs.shape[1:])
+    least, most = bounds.allowed(inputs)
     outside = ((inputs < least) | (inputs > most)).flatten(1).any(dim=1)
     if bool(outside.any()):
         raise DataError(
             "value_range",
-            f"{int(outside.sum())} of {len(inputs)} inputs leave the declared range [{bounds[0]:g}, {bounds[1]:g}], "
+            f"{int(outside.sum())} of {len(inputs)} inputs leave the declared range {bounds}, "
             f"the first of them row {int(outside.nonzero()[0])}; declare the range of the inputs: "
             f"brittle.Classifier(model, bounds=...)",
         )

@@ -50,7 +50,9 @@ class Norm:
         length = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
         return vectors * (bound / length.clamp_min(torch.finfo(vectors.dtype).tiny)).clamp_max(1)
 
-    def onto_plane(self, points: Tensor, gradient: Tensor, drop: Tensor, low: float, high: float) -> Tensor:
+    def onto_plane(
+        self, points: Tensor, gradient: Tensor, drop: Tensor, low: float | Tensor, high: float | Tensor
+    ) -> Tensor:
         """The nearest point `y` in the box to each row `x` with `gradient . (x - y) = drop`.
 
         The solution is `y = clip(x - l u)`, `u` the steepest direction, for the one number `l` that meets the
@@ -65,7 +67,7 @@ class Norm:
             points: `[R, n]`, in the box.
             gradient: `[R, n]`; a row of zeros leaves its point where it is.
             drop: by how much the linear function has to fall, `[R]`; negative to rise.
-            low: lower bound of every coordinate, minus infinity for none.
+            low: lower bound of every coordinate, or one for each, `[n]`; minus infinity for none.
             high: upper bound, likewise.
 
         Returns:
@@ -87,7 +89,7 @@ class Norm:
             if not bool((newton > step).any()):
                 break
             step = torch.maximum(step, newton)
-        return (points - step[:, None] * direction).clamp(low, high)
+        return (points - step[:, None] * direction).clamp(low, high)  # type: ignore[arg-type]
 
 
 _STEEPEST: dict[str, Callable[[Tensor], Tensor]] = {"linf": torch.sign, "l2": lambda gradient: gradient}

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from brittle.measure.nearest.effort import Effort
-from brittle.measure.nearest.search import Found, Search
+from brittle.measure.nearest.search import DOUBLINGS, Found, Search
 
 CUTS = 6
 """Cuts of the bisection along a direction that crosses the boundary earlier."""
@@ -75,10 +75,13 @@ class _Rays:
         self.search = search
         self.rows = rows
         self.signs = signs
-        low, high = search.bounds
-        self.radius = torch.full_like(search.best.distance[rows], high - low)
+        self.radius = torch.zeros_like(search.best.distance[rows]) + _widest(search, rows)
         self.left = torch.full_like(rows, budget)
         flipped = self._look(torch.arange(len(rows), device=rows.device), self.radius, self.signs) < 0
+        for _ in range(0 if search.declared.finite else DOUBLINGS):
+            kept = (~flipped).nonzero()[:, 0]
+            self.radius[kept] *= 2
+            flipped[kept] = self._look(kept, self.radius[kept], self.signs[kept]) < 0
         self.rows, self.signs, self.radius = rows[flipped], self.signs[flipped], self.radius[flipped]
         self.left = self.left[flipped]
         self.margin = torch.full_like(self.radius, torch.inf)
@@ -117,3 +120,12 @@ class _Rays:
         rows = self.rows[index]
         self.left[index] -= 1
         return self.search.look(rows, self.search.origin[rows] + radius.to(signs)[:, None] * signs)
+
+
+def _widest(search: Search, rows: Tensor) -> Tensor | float:
+    """A radius that reaches across the bounds in every coordinate; without bounds one to begin with, `[R]`."""
+    if search.declared.pair is not None:
+        return search.declared.pair[1] - search.declared.pair[0]
+    low, high = search.declared.reach(search.origin[rows])
+    found = (search.best.points[rows] - search.origin[rows]).abs().amax(1)
+    return torch.maximum((high - low).expand_as(search.origin[rows]).amax(1), found).double()

@@ -17,10 +17,14 @@ from torch import Tensor
 from brittle.errors import ModelError
 from brittle.measure.forward import Clean
 from brittle.measure.nearest.norms import Norm
+from brittle.model.bounds import NONE
 from brittle.model.classifier import Classifier
 
 CANDIDATES = 20
 """How many competitors, by logit, are ranked by their linearised distance."""
+
+DOUBLINGS = 10
+"""How often, without bounds, a far input is moved twice as far from the point until it has another prediction."""
 
 FAR = 4.0
 """An input this many times as far as a linear model has it is no guide to where the nearest one is."""
@@ -92,6 +96,8 @@ class Search:
 
     Attributes:
         shape: shape of a point.
+        declared: the bounds of the classifier, for points `[R, n]`; `bounds` are those that hold every candidate.
+        bounded: whether every value of a candidate has both bounds.
         origin: the points, flat, `[B, n]`.
         own: the predicted class `t` of each point, `[B]`.
         open: the points that can be searched, indices in order: logits finite and not tied.
@@ -103,10 +109,10 @@ class Search:
 
     def __init__(self, classifier: Classifier, clean: Clean, norm: Norm, bounded: bool) -> None:
         self.norm = norm
-        self.bounded = bounded
-        self.bounds = classifier.bounds
-        self.low, self.high = classifier.bounds if bounded else (-torch.inf, torch.inf)
         self.shape = clean.inputs.shape[1:]
+        self.declared = classifier.bounds.flat(self.shape)
+        self.bounds = self.declared if bounded else NONE
+        self.bounded = self.bounds.finite
         self.origin = clean.inputs.flatten(1)
         self.own = clean.predicted
         self.open = (clean.finite & ~clean.tied).nonzero()[:, 0]
@@ -239,13 +245,13 @@ class Search:
                     return
 
     def _look(self, rows: Tensor, points: Tensor) -> Tensor:
-        points = self._kept(rows, points.clamp(self.low, self.high))
+        points = self._kept(rows, self.bounds.clip(points))
         with torch.no_grad():
             logits = self._forward(rows, points)
         return self._record(rows, points, logits)
 
     def _differentiate(self, rows: Tensor, points: Tensor, targets: Tensor) -> Response:
-        points = self._kept(rows, points.detach().clamp(self.low, self.high)).requires_grad_(True)
+        points = self._kept(rows, self.bounds.clip(points.detach())).requires_grad_(True)
         with torch.enable_grad():
             logits = self._forward(rows, points)
             own = logits.gather(1, self.own[rows, None])

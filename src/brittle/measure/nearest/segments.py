@@ -6,18 +6,16 @@ import torch
 from torch import Tensor
 
 from brittle.measure.nearest.effort import Effort
-from brittle.measure.nearest.search import Found, Search
-
-DOUBLINGS = 10
-"""How often a segment is doubled in length, without a box, until its far end has another prediction."""
+from brittle.measure.nearest.search import DOUBLINGS, Found, Search
 
 
 def segments(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     """Bisect the segments from each point to far inputs of another prediction.
 
     The far inputs are the same for every point: the darkest and the brightest, mid grey, the inverted input, and fixed
-    patterns of random numbers. The distance is an upper bound for any network, with any gradients; an attack
-    with gradients that ends farther away is misled by them.
+    patterns of random numbers. Without bounds the range is that of `Bounds.reach`, and a segment whose end has the same
+    prediction is doubled. The distance is an upper bound for any network, with any gradients; an attack with gradients
+    that ends farther away is misled by them.
     """
     ends = far_inputs(search, rows, effort.patterns)
     rows = rows.repeat_interleave(effort.patterns)
@@ -25,7 +23,7 @@ def segments(search: Search, found: Found, effort: Effort, rows: Tensor) -> None
     for _ in range(0 if search.bounded else DOUBLINGS):
         if bool(flipped.all()):
             break
-        ends = torch.where(flipped[:, None], ends, 2 * ends - search.origin[rows])
+        ends = torch.where(flipped[:, None], ends, search.bounds.clip(2 * ends - search.origin[rows]))
         kept = (~flipped).nonzero()[:, 0]
         flipped[kept] = search.look(rows[kept], ends[kept]) < 0
     search.bisect_segments(rows[flipped], ends[flipped], effort.halvings)
@@ -33,12 +31,12 @@ def segments(search: Search, found: Found, effort: Effort, rows: Tensor) -> None
 
 def far_inputs(search: Search, rows: Tensor, count: int) -> Tensor:
     """The first `count` far inputs of each of the points `rows`, point after point: `[R count, n]`."""
-    low, high = search.bounds
     points = search.origin[rows]
+    low, high = search.declared.reach(points)
     generator = torch.Generator().manual_seed(0)
     fixed = torch.rand(max(0, count - 4), points.shape[1], generator=generator, dtype=torch.float64)
     fixed[::2] = fixed[::2].round()
-    patterns = low + (high - low) * fixed.to(points)
-    constant = points.new_tensor([low, high, (low + high) / 2])[:, None].expand(3, points.shape[1])
-    ends = torch.stack([*constant, *patterns]).expand(len(points), -1, -1)
-    return torch.cat((low + high - points[:, None], ends), dim=1)[:, :count].flatten(0, 1)
+    patterns = (low + (high - low) * pattern for pattern in fixed.to(points))
+    constant = (torch.as_tensor(end).to(points) for end in (low, high, (low + high) / 2))
+    ends = torch.stack([end.expand_as(points) for end in (low + high - points, *constant, *patterns)], dim=1)
+    return ends[:, :count].flatten(0, 1)

@@ -164,6 +164,8 @@ def _sigma_text(contents: Contents) -> str:
 def _pixels_text(contents: Contents, sigmas: Sequence[float]) -> str:
     """Levels in pixel units, and as shares of the range of the inputs."""
     values = ", ".join(f"{sigma:g}" for sigma in sigmas)
+    if contents.record.model.bounds is None:
+        return f"Standard deviation sigma = {values} in the units of the inputs."
     low, high = contents.record.model.bounds
     shares = ", ".join(f"{100.0 * sigma / (high - low):.3g}%" for sigma in sigmas)
     return (

@@ -83,14 +83,14 @@ def open_cases(contents: Contents) -> tuple[MarginCase, ...]:
 
 
 def choose_epsilon(
-    margin: pd.Series, norm: str, bounds: tuple[float, float], asked: float | None = None, typed: str = ""
+    margin: pd.Series, norm: str, bounds: tuple[float, float] | None, asked: float | None = None, typed: str = ""
 ) -> Epsilon:
     """The perturbation size to judge `margin` at: the one asked for, the usual one, or the median margin.
 
     Args:
         margin: distance of each point; may be infinite or missing.
         norm: `l2` or `linf`.
-        bounds: the declared range of the inputs.
+        bounds: the declared range of the inputs, where all features have the same.
         asked: the size that the caller wants.
         typed: how the caller writes it; empty for the number.
     """

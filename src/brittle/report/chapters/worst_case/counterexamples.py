@@ -34,9 +34,9 @@ def summarize_counterexamples(case: MarginCase, factor: int) -> Counterexamples:
 
 def _change(case: MarginCase, row: Row) -> float:
     """The largest change of an input value, as a share of the range of the inputs; 0 where it is not known."""
-    low, high = case.contents.record.model.bounds
-    if case.norm == "linf":
-        return float(row["distance"]) / (high - low)
+    bounds = case.contents.record.model.bounds
+    if case.norm == "linf" and bounds is not None:
+        return float(row["distance"]) / (bounds[1] - bounds[0])
     return largest_change(row["image"], row["image_found"], row["difference"])
 
 

@@ -1,0 +1,80 @@
+"""`--bounds`: two numbers, none, or a file of those per feature."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.commands import score
+
+import brittle
+from brittle.cli.bounds_option import bounds_of
+from brittle.cli.common import in_pairs
+from brittle.errors import UsageError
+
+FAST = ("--scores", "logit_margin", "--quiet")
+
+
+def shape() -> tuple[int, ...]:
+    return np.load("data.npz")["x"].shape[1:]
+
+
+def of_each_feature() -> None:
+    lower, upper = np.zeros(shape()), np.ones(shape())
+    upper.flat[0], lower.flat[1] = np.inf, -2.0
+    np.save("bounds.npy", np.stack([lower, upper]))
+
+
+@pytest.mark.parametrize("how", [("none",), ("-inf", "inf")], ids=str)
+def test_none(place: Path, how: tuple[str, ...]) -> None:
+    np.savez("far.npz", x=1e3 * np.load("data.npz")["x"] - 300, y=np.load("data.npz")["y"])
+    assert score(*FAST, data="far.npz") != 0
+    assert score("--bounds", *how, *FAST, data="far.npz") == 0
+    model = brittle.read_table("run").record.model
+    assert (model.bounds, model.lower, model.upper) == (None, None, None)
+
+
+def test_a_file_of_the_bounds_of_each_feature(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    of_each_feature()
+    assert score("--bounds", "bounds.npy", *FAST) == 0
+    model = brittle.read_table("run").record.model
+    assert model.bounds is None
+    assert model.bounds_shape == shape()
+    assert (model.upper or ())[:2] == (None, 1.0)
+    assert (model.lower or ())[:2] == (0.0, -2.0)
+    data = dict(np.load("data.npz"))
+    data["x"][3].flat[2] = 1.5
+    np.savez("outside.npz", **data)
+    assert score("--bounds", "bounds.npy", *FAST, data="outside.npz", out="other") != 0
+    said = capsys.readouterr().err
+    assert "in 1 of 8 rows, the first of them row 3, which holds 1.5 at the feature in place 2, outside [0, 1]" in said
+
+
+def test_without_one_range_the_size_of_the_noise_is_asked_for(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    of_each_feature()
+    for number, bounds in enumerate(("none", "bounds.npy")):
+        assert score("--bounds", bounds, "--quiet", out=f"run{number}") == 2
+        assert "--noise per-feature --sigma 0.1" in capsys.readouterr().err
+        assert score("--bounds", bounds, "--quiet", "--sigma", "0.1", out=f"run{number}") == 0
+
+
+def test_noise_of_tables_needs_no_bounds(place: Path) -> None:
+    values = np.random.default_rng(0).normal(50.0, 20.0, (8, *shape()))
+    np.savez("table.npz", x=values.astype("float32"), y=np.arange(8) % 4)
+    assert score("--noise", "per-feature", "--sigma", "0.1", "--quiet", data="table.npz") == 0
+    assert brittle.read_table("run").record.model.bounds is None
+
+
+def test_words_that_are_no_bounds_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.npy").write_text("no array")
+    np.save(tmp_path / "odd.npy", np.zeros((3, 4)))
+    for words in (("a", "b"), ("none", "1"), *((str(tmp_path / f"{one}.npy"),) * 2 for one in ("text", "odd", "not"))):
+        with pytest.raises(UsageError, match="bounds"):
+            bounds_of(words)
+
+
+def test_only_what_stands_for_both_ends_is_doubled() -> None:
+    assert in_pairs(["--bounds", "none", "a.npy", "none"]) == ["--bounds", "none", "none", "a.npy", "none"]
+    assert in_pairs(["--bounds=b.npy", "--out", "x.npy"]) == ["--bounds", "b.npy", "b.npy", "--out", "x.npy"]
+    assert in_pairs(["--bounds", "0", "1", "data.npy"]) == ["--bounds", "0", "1", "data.npy"]
