@@ -87,14 +87,12 @@ def _images(path: Path, bounds: BoundsLike) -> tuple[tuple[int, ...], Callable[.
     return shape, partial(_from_disk, path, shape[1:], bounds)
 
 
-def _from_memory(
-    pixels: torch.Tensor, bounds: tuple[float, float], size: int, start: int, stop: int
-) -> Iterator[InputChunk]:
+def _from_memory(pixels: torch.Tensor, bounds: BoundsLike, size: int, start: int, stop: int) -> Iterator[InputChunk]:
     return array_chunks(pixels[:stop], size, start, bounds)
 
 
 def _from_disk(
-    path: Path, sides: tuple[int, ...], bounds: tuple[float, float], size: int, start: int, stop: int
+    path: Path, sides: tuple[int, ...], bounds: BoundsLike, size: int, start: int, stop: int
 ) -> Iterator[InputChunk]:
     area = math.prod(sides)
     for first in range(start, stop, size):
