@@ -63,6 +63,7 @@ OTHER_FIELDS = {
     *("command", "doctor", "created", "finished", "seconds", "account", "warnings"),
     *("model.file", "model.runs_code", "model.written_by_torch", "model.classes", "model.taken", "model.weights"),
     *("data.path", "data.files", "data.other_files", "data.input_shape", "data.labels", "data.decided_names"),
+    *("data.tokenizer", "data.cut_texts"),
     *("versions.python", "machine.threads", "machine.platform"),
 }
 """Fields that make no run another one. One that is not compared lets rows of another experiment into a run, so whoever
