@@ -221,7 +221,7 @@ def test_what_cannot_be_paired_is_refused() -> None:
     other = replace(second, points=with_column(second, "label", [9 - labels[0], 9 - labels[1], *labels[2:]]))
     with pytest.raises(DataError, match="2 of 60 paired points have another label"):
         compare(first, other)
-    with pytest.raises(DataError, match=r"lie in \[0\.0, 1\.0\], those of the second in \[0\.0, 255\.0\]"):
+    with pytest.raises(DataError, match=r"the bounds \[0\.0, 1\.0\], those of the second the bounds \[0\.0, 255\.0\]"):
         compare(first, with_model(second, bounds=(0.0, 255.0)))
 
 

@@ -40,18 +40,25 @@ class Opening:
 
         Raises:
             ModelError: its description cannot be read.
-            UsageError: its inputs were declared, which its files do.
         """
         from brittle.model.loading.hugging_face import reads_texts
 
-        found, own = reads_texts(self.model), ModelOptions()
-        if found and any(getattr(self.declared, name) != getattr(own, name) for name in ("bounds", "mean", "std")):
+        return reads_texts(self.model)
+
+    def check(self) -> None:
+        """Raise where the inputs of a model that reads texts were declared, which its files do.
+
+        Raises:
+            UsageError: they were.
+        """
+        own = ModelOptions()
+        declared = (name for name in ("bounds", "mean", "std") if getattr(self.declared, name) != getattr(own, name))
+        if self.reads_texts and any(declared):
             raise UsageError(
                 "unused_option",
                 f"{self.model} reads texts, and noise is on the embeddings of their tokens; leave out --bounds, --mean "
                 f"and --std",
             )
-        return found
 
     @cached_property
     def texts(self) -> TextForm | None:
