@@ -60,8 +60,11 @@ class TokenDropout(Transforming):
     @property
     def parameters(self) -> Parameters:
         """The share, and the digest of the embeddings where there are any."""
-        taken = {} if self.replacements is None else {"rows": self.digest}
-        return {"sigma": self.sigma, "unit": self.unit, "noise": self.name} | taken
+        if self.replacements is None:
+            return {"sigma": self.sigma, "unit": self.unit, "noise": self.name}
+        by = "one vector" if len(self.replacements) == 1 else "others"
+        unit = f"{self.unit} replaced by {by}"
+        return {"sigma": self.sigma, "unit": unit, "noise": self.name, "rows": self.digest}
 
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """The point with some of its tokens replaced."""
