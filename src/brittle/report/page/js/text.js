@@ -54,7 +54,7 @@ export function percent(share) {
   if (share < 1e-6) return "under 0.0001%";
   if (share > 1 - 1e-6) return "over 99.9999%";
   if (share > 0.999) return `${Number((100 * share).toFixed(4))}%`;
-  if (share < 0.001) return `${Number((100 * share).toPrecision(1)).toFixed(20).replace(/0+$/, "")}%`;
+  if (share < 0.001) return `${(100 * share).toPrecision(1)}%`;
   if (share < 0.0995) return `${(100 * share).toFixed(1)}%`;
   return share >= 0.995 ? `${Math.min(100 * share, 99.9).toFixed(1)}%` : `${(100 * share).toFixed(0)}%`;
 }
