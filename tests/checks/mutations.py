@@ -138,6 +138,11 @@ MUTATIONS = (
         "decisions/test_each_label.py::test_each_column_is_that_of_the_labels_own_run",
     ),
     mutation(
+        "columns of labels are looked for among the features", "doctor/subject.py",
+        "            raise found from error", "            return",
+        "doctor/test_label_columns.py::test_the_columns_are_named_and_the_advice_works",
+    ),
+    mutation(
         "outputs that look like labels are asked about", "doctor/outputs.py",
         "float(low) < LOW", "False",
         "doctor/test_outputs.py::test_outputs_that_look_like_labels_are_asked_about",

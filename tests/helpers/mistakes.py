@@ -422,6 +422,21 @@ MISTAKES = (
         3,
     ),
     Mistake(
+        "Columns of labels that nobody named",
+        "score ./net.py:make labels.csv --out run --decision multilabel",
+        "label_columns: the model takes 16 numbers a row and labels.csv has 20 columns of features, with 'ant', 'bee', "
+        "'cow', 'dog' among them; they look like what is right for a row: name them with --label-column "
+        "ant,bee,cow,dog (label_column='ant,bee,cow,dog')",
+        3,
+    ),
+    Mistake(
+        "A column to predict that nobody named",
+        "score ./net.py:make measured.csv --out run --decision within:5",
+        "label_columns: the model takes 16 numbers a row and measured.csv has 17 columns of features, with 'size' "
+        "among them; it looks like what is right for a row: name it with --label-column size (label_column='size')",
+        3,
+    ),
+    Mistake(
         "A file of another format",
         "score ./net.py:make notes.txt --out run",
         "unknown_format: notes.txt is none of the formats that are read (npz: a .npz file with x and y, or "
