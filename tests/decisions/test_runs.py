@@ -230,11 +230,11 @@ def test_a_network_that_returns_one_number_is_scored(decision: str, skip_doctor:
 @pytest.mark.parametrize(
     ("decision", "said"),
     [
-        ("multilabel", "A prediction is which labels hold."),
+        ("multilabel", "A prediction is which labels hold; a class is such a set of labels."),
         ("multilabel:2", "A prediction is whether label 2 holds."),
         ("top:2", "A prediction is which 2 classes score highest, in any order."),
         ("within:0.5", "A prediction holds while every number stays within 0.5 of what it is."),
-        (Custom(first_leads), "A prediction holds while first_leads says that it is the same."),
+        (Custom(first_leads), "A prediction holds while the function first_leads says that it is the same."),
     ],
 )
 def test_page_and_terminal_say_what_a_prediction_is(decision, said: str, tmp_path: Path) -> None:

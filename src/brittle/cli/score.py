@@ -157,10 +157,13 @@ def _say_decisions(out: Path) -> None:
 
 def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool) -> int:
     """Say what became of the points, but for the result where `silent`; the exit code."""
+    from brittle.analysis.decision_words import words_of
     from brittle.analysis.text import chosen_text
 
     account = record.account
-    accuracy = f"accuracy {account.correct / account.labelled:.1%}, " if account.labelled else ""
+    right = f"{account.correct / account.labelled:.1%}" if account.labelled else ""
+    plain = words_of(record.model.decision).accuracy
+    accuracy = right and (f"accuracy {right}, " if plain else f"{right} right, ")
     if any("limit" in score.parameters for score in record.scores) and not running.quiet:
         _say_decisions(out)
     chosen = chosen_text(account.points, record.data.chosen_from)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from brittle.analysis.decision_words import DecisionWords, words_of
 from brittle.analysis.outcomes import outcomes
 from brittle.analysis.text import chosen_text
 from brittle.analysis.worst_case import margin_columns
@@ -64,7 +65,7 @@ def _entries(contents: Contents) -> tuple[Entry, ...]:
         Entry("Model", _model_text(contents.record.model)),
         Entry("Data", _data_text(contents.record.data)),
         Entry("Points", _points_text(contents)),
-        Entry("Accuracy", _accuracy_text(contents)),
+        Entry("Accuracy" if words_of(contents.record.model.decision).accuracy else "Right", _accuracy_text(contents)),
         *(
             (Entry("Noise", _noise_text(contents)), Entry("Noise level", _sigma_text(contents)))
             if _noises(contents)
@@ -76,8 +77,9 @@ def _entries(contents: Contents) -> tuple[Entry, ...]:
 
 
 def _model_text(model: ModelRecord) -> str:
+    classes = words_of(model.decision).classes
     known = (
-        (model.classes, "{} classes"),
+        (model.classes if classes else None, "{} classes"),
         (model.parameters, "{} parameters"),
         (model.dtype, "{}"),
         (model.outputs, "output read as {}"),
@@ -115,11 +117,17 @@ def _counted_column(contents: Contents) -> tuple[Column | None, str]:
 
 def _accuracy_text(contents: Contents) -> str:
     correct = contents.points["correct"].drop_null().to_pandas()
+    words = words_of(contents.record.model.decision)
+    if correct.empty and not words.accuracy:
+        return show(words.unlabelled)
     if correct.empty:
         return "Unknown: no point carries a label. Robustness is that of the predicted class and needs none."
     low, high = clopper_pearson(int(correct.sum()), len(correct), contents.confidence)
     return (
         f"{percent(correct.mean())} of {plural(len(correct), 'labelled point')} predicted right "
+        f"({percent(float(low))} to {percent(float(high))})."
+        if words.counted == "label" and words.right == DecisionWords.right
+        else f"{percent(correct.mean())} of {words.of(len(correct))} {words.verbs[1]} {show(words.right)} "
         f"({percent(float(low))} to {percent(float(high))})."
     )
 
