@@ -138,6 +138,11 @@ MUTATIONS = (
         "decisions/test_each_label.py::test_each_column_is_that_of_the_labels_own_run",
     ),
     mutation(
+        "labels that were alike when shortened stay whole", "estimate.py",
+        "text if times[text] == 1 else label", "text",
+        "test_estimate.py::test_what_people_read_of_a_label_is_short_and_stays_unique",
+    ),
+    mutation(
         "columns of labels are looked for among the features", "doctor/subject.py",
         "            raise found from error", "            return",
         "doctor/test_label_columns.py::test_the_columns_are_named_and_the_advice_works",

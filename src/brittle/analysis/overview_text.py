@@ -165,7 +165,7 @@ def how_sure(found: Overview) -> str:
         return ""
     sure = f"A point is called only where its whole {100 * found.confidence:.4g}% interval lies on one side."
     if found.column is not None and found.numbers is not None and found.numbers is not found.column:
-        sure += f" That interval is of {found.column.label}; the numbers of points are those of {found.numbers.label}."
+        sure += f" That interval is of {found.column.shown}; the numbers of points are those of {found.numbers.shown}."
     rests = [
         f"{count:,} of {rated:,} {by_number(rated, 'interval', 'intervals')} {verb_of(count, rated, *words)}."
         for kind, words in RESTS.items()
@@ -214,7 +214,7 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
         by = f"{show} --by {shlex.quote(found.order)}"
         return (_step(found.points, UNKNOWN_WORDS, by),) if found.order else ()
     if not found.judges:
-        return (_step(found.points, NOISELESS_WORDS, f"{show} --by {shlex.quote(found.column.label)}"),)
+        return (_step(found.points, NOISELESS_WORDS, f"{show} --by {shlex.quote(found.column.shown)}"),)
     limit = f" --limit {_limit(found)}"
     open_ones, held, broken = (found.count(state) for state in (UNDECIDED, HOLDS, BREAKS))
     held_wrong, words = found.count(HOLDS, WRONG), words_of(found.decision)

@@ -97,11 +97,11 @@ def format_point_list(frame: pd.DataFrame, table: Scored, by: Column, top: int, 
     ]
     chosen = chosen_text(len(by), table.record.data.chosen_from)
     header = ["point", "label", "predicted", title, "interval", "state", "status"]
-    states = "" if judge is None or judge is by else f", states by {judge.label}"
+    states = "" if judge is None or judge is by else f", states by {judge.shown}"
     more = [f"  and {len(frame) - top:,} more; --top shows them"] if len(frame) > top else []
     return "\n".join(
         [
-            f"{len(frame):,} of {len(by):,} points{chosen and f' ({chosen})'}, the least safe by {by.label} first"
+            f"{len(frame):,} of {len(by):,} points{chosen and f' ({chosen})'}, the least safe by {by.shown} first"
             + states,
             *aligned([header, *rows]),
             *more,

@@ -166,7 +166,7 @@ class Contents:
         if not column.value.dropna().duplicated().any():
             return ""
         second = tie_breaker(self.columns, column)
-        by = f"{show(second.label)}, then by " if second is not None else ""
+        by = f"{show(second.shown)}, then by " if second is not None else ""
         return f"Points that tie are ordered by {by}their place in the data."
 
 

@@ -12,6 +12,7 @@ from brittle.analysis.decision_words import DecisionWords, words_of
 from brittle.analysis.outcomes import outcomes
 from brittle.analysis.text import chosen_text
 from brittle.analysis.worst_case import margin_columns
+from brittle.estimate import short_labels
 from brittle.intervals import clopper_pearson
 from brittle.report import wording
 from brittle.report.chapter import Chapter, Text, files_beside
@@ -238,7 +239,7 @@ def _labels_text(labels: Sequence[str]) -> str:
     if not labels:
         return "the point itself"
     more = f" and {plural(len(labels) - 1, 'other score')}" if len(labels) > 1 else ""
-    return show(labels[0], 60) + more
+    return show(short_labels(labels)[labels[0]], 60) + more
 
 
 def _first_text(row: int, name: Any, detail: Any) -> str:
