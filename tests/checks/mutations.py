@@ -143,6 +143,11 @@ MUTATIONS = (
         "test_estimate.py::test_what_people_read_of_a_label_is_short_and_stays_unique",
     ),
     mutation(
+        "labels that are no whole numbers are refused", "data/arrays.py",
+        "    odd = np.argwhere((labels != np.floor(labels)) | ", "    odd = np.argwhere(",
+        "test_mistakes.py::test_a_mistake_on_the_command_line_gets_its_sentence",
+    ),
+    mutation(
         "columns of labels are looked for among the features", "doctor/subject.py",
         "            raise found from error", "            return",
         "doctor/test_label_columns.py::test_the_columns_are_named_and_the_advice_works",

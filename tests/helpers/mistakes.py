@@ -371,8 +371,8 @@ MISTAKES = (
     Mistake(
         "Labels as fractions",
         "score ./net.py:make fractions.npz --out run",
-        "label_dtype: y in fractions.npz has type float64; class indices are whole numbers: convert with "
-        ".astype('int64')",
+        "label_dtype: y in fractions.npz holds 0.5 in row 1; class indices are whole numbers: give those, or, where "
+        "the model predicts a number, use --decision within:T (decision='within:T'), T being the tolerance",
         3,
     ),
     Mistake(

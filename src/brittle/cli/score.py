@@ -12,7 +12,7 @@ from brittle.cli.advice import check_order
 from brittle.cli.common import ROW_FAILURES, say, show, whole_rows
 from brittle.cli.opening import Opening
 from brittle.cli.options import DataOptions, ModelOptions, RunOptions, WorkerOptions
-from brittle.cli.score_options import ScoreOptions
+from brittle.cli.score_options import BY_DEFAULT, ScoreOptions
 from brittle.errors import listed, printable
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ def scored(
         )
         record = execute(job, out, options)
     notes.tell_rest(record)
+    if declared.decides.level and scoring.scores is BY_DEFAULT:
+        say(running.quiet, f"logit_margin is left out: with {declared.decides.label} it is the same at every point")
     if job.classifier.passes == 0:
         say(running.quiet, f"the run in {out} was finished before; nothing was computed")
     return _conclude(record, out, running, silent=inside and running.quiet)
