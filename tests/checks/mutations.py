@@ -148,6 +148,11 @@ MUTATIONS = (
         "test_mistakes.py::test_a_mistake_on_the_command_line_gets_its_sentence",
     ),
     mutation(
+        "the model's file is looked for before data are read", "cli/score.py",
+        "    opening.check()\n", "",
+        "cli/test_opening.py::test_a_mistake_about_the_model_is_told_before_data_are_read",
+    ),
+    mutation(
         "columns of labels are looked for among the features", "doctor/subject.py",
         "            raise found from error", "            return",
         "doctor/test_label_columns.py::test_the_columns_are_named_and_the_advice_works",

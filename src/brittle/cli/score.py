@@ -119,6 +119,7 @@ def _open_job(
         say(running.quiet, f"sigma {choice.spread:g}, a tenth of the value range [{low:g}, {high:g}]")
     rows = whole_rows(running.batch_size)
     check_order(model, data)
+    opening.check()
     points = opening.points
     _say_columns(points, data, running)
     scores = choice.scores(points, opening.texts)

@@ -137,7 +137,8 @@ def _whole(labels: np.ndarray, where: str) -> np.ndarray:
         raise DataError(
             "label_dtype",
             f"{where} holds {labels[tuple(odd[0])]:g} in row {odd[0][0]}; class indices are whole numbers: give those, "
-            f"or, where the model predicts a number, use --decision within:T (decision='within:T'), T being the tolerance",
+            "or, where the model predicts a number, use --decision within:T (decision='within:T'), T being the "
+            "tolerance",
         )
     return labels.astype(np.int64)
 
