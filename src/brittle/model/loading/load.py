@@ -102,7 +102,9 @@ def check_named(spec: str, weights: Path | None) -> None:
         ModelError: a file is not there.
         ArtefactError: a file is a pickle.
     """
-    if not spec.startswith(PREFIX) and not is_hugging_face(Path(spec)):
+    if is_hugging_face(Path(spec)):
+        _check_own_weights(spec, weights)
+    elif not spec.startswith(PREFIX):
         place = Path(spec.rpartition(":")[0]) if ":" in spec and not Path(spec).is_file() else None
         if place is None:
             _check_file(spec, weights)
@@ -118,6 +120,10 @@ def check_named(spec: str, weights: Path | None) -> None:
 def _check_file(spec: str, weights: str | os.PathLike[str] | None) -> None:
     if Path(spec).suffix not in (".pt2", ".onnx", ".skops"):
         raise spec_error(spec)
+    _check_own_weights(spec, weights)
+
+
+def _check_own_weights(spec: str, weights: str | os.PathLike[str] | None) -> None:
     if weights is not None:
         raise UsageError("weights", f"{spec} holds its own weights; leave out --weights")
 
@@ -153,8 +159,7 @@ def _load_forward(spec: str, content: bytes) -> LoadedModel:
 
 
 def _load_folder(spec: str, weights: str | os.PathLike[str] | None) -> LoadedModel:
-    if weights is not None:
-        raise UsageError("weights", f"{spec} holds its own weights; leave out --weights")
+    _check_own_weights(spec, weights)
     form, load = ("timm", load_timm) if is_timm(Path(spec)) else ("transformers", load_hugging_face)
     module, declared, digest = load(Path(spec))
     provenance = {"spec": spec, "format": form, "runs_code": False, "file": spec, "sha256": digest}
