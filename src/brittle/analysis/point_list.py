@@ -130,7 +130,8 @@ def _in_class(table: Scored, of_class: str | int) -> NDArray[np.bool_]:
     """Whether each point is in a class, named by its name or its number; `[N]`."""
     names = table.record.data.names
     classes = class_of(table)[1]
-    asked = names.index(str(of_class)) if of_class in names else str(of_class)
+    name = str(of_class) if of_class in names else str(of_class).removeprefix("class ")
+    asked = names.index(name) if name in names else name
     found = classes.map(lambda key: key == key and (int(key) == asked or str(int(key)) == asked)).to_numpy(dtype=bool)
     if not found.any():
         seen = listed([class_name(table, int(key)) for key in sorted(classes.dropna().unique())], 5) or "none"
