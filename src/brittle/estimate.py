@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal
@@ -244,6 +245,28 @@ def score_label(score: str, parameters: Mapping[str, Parameter]) -> str:
     """A score with its parameters as one writes it, such as `moments(draws=20, sigma=0.1)`."""
     inside = ", ".join(f"{key}={_written(value)}" for key, value in sorted(parameters.items()))
     return f"{score}({inside})" if inside else score
+
+
+def short_labels(labels: Iterable[str]) -> dict[str, str]:
+    """Labels as people read them: without digests of code and of data, and without units, unless two were then alike.
+
+    Args:
+        labels: of scores, each once.
+
+    Returns:
+        the shorter text by the label.
+
+    Example:
+        >>> list(short_labels(["taylor(noise=swap, digest=21d5ac4bbda45697, sigma=0.1)"]).values())
+        ['taylor(noise=swap, sigma=0.1)']
+    """
+    short = {label: _BULKY.sub("", label).replace("(, ", "(").replace("()", "") for label in labels}
+    times = Counter(short.values())
+    return {label: text if times[text] == 1 else label for label, text in short.items()}
+
+
+_BULKY = re.compile(r"(, |(?<=\())(unit=[^,()=]+|\w+=[0-9a-f]{16,64})(?=[,)])")
+"""Parameters of a label that tell people nothing."""
 
 
 def _written(value: Any) -> Any:

@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 from helpers.tables import make_table, with_value
 
+import brittle
 from brittle.analysis import class_bias
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table
@@ -82,3 +84,15 @@ def test_labels_at_random_seldom_make_classes_differ() -> None:
     rng = np.random.default_rng(0)
     found = [class_bias(with_labels(table, rng.integers(3, size=90).tolist())) for _ in range(60)]
     assert sum(one is not None and one.differ for one in found) <= 5
+
+
+@pytest.mark.parametrize(("names", "shown"), [(("0", "1"), "class 1"), (None, "class 1"), (("ant", "bee"), "bee")])
+def test_a_class_is_called_alike_whether_or_not_its_name_is_a_number(names: tuple[str, ...] | None, shown: str) -> None:
+    x, y = torch.rand(8, 2, generator=torch.Generator().manual_seed(0)), torch.arange(8) % 2
+    classifier = brittle.Classifier(torch.nn.Linear(2, 2).eval(), bounds=(0, 1))
+    points = brittle.data.array_points(x, y, class_names=names)
+    table = brittle.score(classifier, points, [brittle.scores.Shrinkage(sigma=0.1, draws=20)])
+    found = class_bias(table)
+    assert found is not None
+    assert dict(zip(found.classes["class"], found.classes["name"], strict=True))[1] == shown
+    assert set(brittle.analysis.point_list(table, of_class=shown)["point"]) == {"1", "3", "5", "7"}

@@ -138,6 +138,26 @@ MUTATIONS = (
         "decisions/test_each_label.py::test_each_column_is_that_of_the_labels_own_run",
     ),
     mutation(
+        "labels that were alike when shortened stay whole", "estimate.py",
+        "text if times[text] == 1 else label", "text",
+        "test_estimate.py::test_what_people_read_of_a_label_is_short_and_stays_unique",
+    ),
+    mutation(
+        "labels that are no whole numbers are refused", "data/arrays.py",
+        "    odd = np.argwhere((labels != np.floor(labels)) | ", "    odd = np.argwhere(",
+        "test_mistakes.py::test_a_mistake_on_the_command_line_gets_its_sentence",
+    ),
+    mutation(
+        "the model's file is looked for before data are read", "cli/score.py",
+        "    opening.check()\n", "",
+        "cli/test_opening.py::test_a_mistake_about_the_model_is_told_before_data_are_read",
+    ),
+    mutation(
+        "columns of labels are looked for among the features", "doctor/subject.py",
+        "            raise found from error", "            return",
+        "doctor/test_label_columns.py::test_the_columns_are_named_and_the_advice_works",
+    ),
+    mutation(
         "outputs that look like labels are asked about", "doctor/outputs.py",
         "float(low) < LOW", "False",
         "doctor/test_outputs.py::test_outputs_that_look_like_labels_are_asked_about",

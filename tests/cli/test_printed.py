@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 from helpers.change_runs import change_run, other_run
 from helpers.tables import make_table
 
+import brittle
 from brittle.analysis import (
     compare,
     expected_change_table,
@@ -75,3 +77,24 @@ def test_a_run_without_the_scores_prints_nothing_of_them(
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "--help"]) == 0
     assert "--against" in capsys.readouterr().out
+
+
+def test_a_run_without_monte_carlo_begins_with_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    x = torch.rand(12, 3, generator=torch.Generator().manual_seed(0))
+    classifier = brittle.Classifier(torch.nn.Linear(3, 2).eval(), bounds=(0, 1))
+    points = brittle.data.array_points(x)
+    noise = brittle.noise.PerFeature.of(points, 0.1)
+    table = brittle.score(classifier, points, [brittle.scores.Shrinkage(noise=noise, draws=20)])
+    table.save("alone")
+    assert main(["report", "alone"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Under noise of 0.1 deviations per feature, ")
+    assert "No Monte Carlo" not in said
+    page, digest = Path("alone/report.html").read_text(encoding="utf-8"), str(table.columns[0].parameters["scale"])
+    assert "by shrinkage(adaptive=True, draws=20, noise=per_feature, sigma=0.1)." in page
+    assert table["shrinkage(adaptive=True, draws=20, noise=per_feature, sigma=0.1)"].label.count(digest) == 1
+    assert main(["show", "alone", "--by", table.columns[0].shown]) == 0
+    assert digest not in capsys.readouterr().out

@@ -38,8 +38,14 @@ def test_labels_of_any_whole_type(reader: Reader, labels: np.ndarray, tmp_path: 
 @pytest.mark.parametrize(
     ("labels", "code", "match"),
     [
-        (np.array([0.0, 3.0, 1.0, 2.0]), "label_dtype", r"float64; class indices .* \.astype\('int64'\)"),
-        (np.array([True, False, True, False]), "label_dtype", "bool"),
+        (
+            np.array([0.0, 3.0, 0.5, 2.0]),
+            "label_dtype",
+            "holds 0.5 in row 2; class indices are whole numbers: give those",
+        ),
+        (np.array([0.0, np.nan, 1.0, 2.0]), "label_dtype", "holds nan in row 1"),
+        (np.array([0.0, 1e300, np.inf, 2.0]), "label_dtype", r"holds 1e\+300 in row 1"),
+        (np.array([1j, 0, 1, 2]), "label_dtype", r"complex128; class indices .* \.astype\('int64'\)"),
         (np.array(["a", "b", "a", "b"]), "label_dtype", "class indices are whole numbers"),
         (np.eye(4, dtype=np.int64), "label_dtype", r"\(4, 4\), which looks one-hot; .*argmax\(1\)"),
         (np.arange(3), "length", r"\(3,\) for 4 points"),
@@ -221,3 +227,13 @@ def test_names_of_features_of_another_form(reader: Reader, names: np.ndarray, tm
         "feature_names", "entries of type .* for inputs of 6 numbers; expected the name of each as text",
         reader, tmp_path, FLOATS, feature_names=names,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "float16", "bool", "int64", "uint8"])
+@pytest.mark.parametrize("as_tensor", [False, True])
+def test_labels_that_are_whole_numbers_of_any_type_are_the_same_classes(kind: str, as_tensor: bool) -> None:
+    labels = np.array([0, 1, 1, 0]).astype(kind)
+    y = torch.from_numpy(labels) if as_tensor else labels
+    points = array_points(torch.rand(4, 2), y)
+    assert points.labels == (0, 1, 1, 0)
+    assert {type(label) for label in points.labels or ()} == {int}

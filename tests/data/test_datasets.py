@@ -172,7 +172,7 @@ UNLIKE = [SMALL, SMALL, SMALL, WIDE, torch.zeros(2)]
         (Items([(np.array(["a"]), 1)]), "dataset_item", "holds an array of <U1 as its input"),
         (Items([(SMALL, "ant")]), "label_dtype", r"item 0 .* label of type str \('ant'\); expected a class index"),
         (Items([(SMALL, {"boxes": 1})]), "label_dtype", "label of type dict"),
-        (Items([(SMALL, 0.5)]), "label_dtype", "y has type float64; class indices are whole numbers"),
+        (Items([(SMALL, 0.5)]), "label_dtype", "y holds 0.5 in row 0; class indices are whole numbers"),
         (Items([(SMALL, torch.eye(3)[0])]), "label_dtype", "looks one-hot"),
         (Items([(SMALL, 1), (SMALL, [1, 2])]), "label_dtype", r"item 0 has a label of shape \(\) and item 1 one of"),
         (Items([torch.tensor(1.0)]), "shape", "expected .points, ...."),

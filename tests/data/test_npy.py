@@ -119,7 +119,7 @@ def test_a_damaged_file(content: bytes, tmp_path: Path) -> None:
     ("labels", "code", "match"),
     [
         (np.arange(3), "length", r"y.npy has shape \(3,\) for 4 points"),
-        (np.zeros(4), "label_dtype", "y.npy has type float64"),
+        (np.full(4, 0.5), "label_dtype", "y.npy holds 0.5 in row 0"),
         (np.eye(4, dtype=int), "label_dtype", "one-hot"),
     ],
 )

@@ -230,11 +230,11 @@ def test_a_network_that_returns_one_number_is_scored(decision: str, skip_doctor:
 @pytest.mark.parametrize(
     ("decision", "said"),
     [
-        ("multilabel", "A prediction is which labels hold."),
+        ("multilabel", "A prediction is which labels hold; a class is such a set of labels."),
         ("multilabel:2", "A prediction is whether label 2 holds."),
         ("top:2", "A prediction is which 2 classes score highest, in any order."),
         ("within:0.5", "A prediction holds while every number stays within 0.5 of what it is."),
-        (Custom(first_leads), "A prediction holds while first_leads says that it is the same."),
+        (Custom(first_leads), "A prediction holds while the function first_leads says that it is the same."),
     ],
 )
 def test_page_and_terminal_say_what_a_prediction_is(decision, said: str, tmp_path: Path) -> None:
@@ -245,3 +245,21 @@ def test_page_and_terminal_say_what_a_prediction_is(decision, said: str, tmp_pat
 
 def test_of_the_predicted_class_nothing_is_said() -> None:
     assert "A prediction" not in format_overview(overview(scored("class", None, scores=SCORES[:1])))
+
+
+def test_the_margin_of_a_tolerance_is_not_scored_unless_it_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = torch.nn.Linear(2, 1).eval()
+    torch.export.save(
+        torch.export.export(network, (torch.rand(2, 2),), dynamic_shapes=({0: torch.export.Dim("batch")},)),
+        tmp_path / "model.pt2",
+    )
+    rows = [f"{one:.3f},{other:.3f},{one:.3f}" for one, other in torch.rand(12, 2).tolist()]
+    (tmp_path / "data.csv").write_text("\n".join(["a,b,target", *rows]) + "\n")
+    command = ["score", str(tmp_path / "model.pt2"), str(tmp_path / "data.csv"), "--decision", "within:0.5"]
+    assert brittle_main([*command, "--sigma", "0.1", "--out", str(tmp_path / "run")]) == 0
+    assert "logit_margin is left out: with within:0.5 it is the same at every point" in capsys.readouterr().err
+    assert {one.score for one in brittle.read_table(tmp_path / "run").columns} == {"shrinkage"}
+    assert brittle_main([*command, "--scores", "logit_margin", "--out", str(tmp_path / "asked")]) == 0
+    assert set(brittle.read_table(tmp_path / "asked")["logit_margin"].value) == {0.5}

@@ -142,7 +142,7 @@ def lay_out(place: Path) -> None:
         "one-image": {"x": x[0, 0], "y": y[:4]},
         "names": {"y": np.array(CLASSES)[y]},
         "one-hot": {"y": np.eye(4)[y]},
-        "fractions": {"y": y.astype("float64")},
+        "fractions": {"y": y / 2},
         "short": {"y": y[:-1]},
         "empty": {"x": x[:0], "y": y[:0]},
         "repeated": {"ids": np.arange(40) // 2},
@@ -158,6 +158,10 @@ def lay_out(place: Path) -> None:
     np.savez(place / "others.npz", data=x, target=y)
     frame = pd.DataFrame(x.reshape(40, 16)).assign(label=y)
     frame.to_csv(place / "indexed.csv")
+    features = frame.drop(columns="label").add_prefix("pixel ")
+    several = pd.DataFrame(np.eye(4, dtype=int)[y], columns=list(CLASSES))
+    pd.concat([features, several], axis=1).to_csv(place / "labels.csv", index=False)
+    features.assign(size=100.0 * y).to_csv(place / "measured.csv", index=False)
     state = nn.Sequential(nn.Flatten(), nn.Linear(16, 4)).state_dict()
     save_file(state, place / "weights.safetensors")
     save_file({f"model.{name}": value for name, value in state.items()}, place / "prefixed.safetensors")

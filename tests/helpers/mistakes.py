@@ -371,8 +371,8 @@ MISTAKES = (
     Mistake(
         "Labels as fractions",
         "score ./net.py:make fractions.npz --out run",
-        "label_dtype: y in fractions.npz has type float64; class indices are whole numbers: convert with "
-        ".astype('int64')",
+        "label_dtype: y in fractions.npz holds 0.5 in row 1; class indices are whole numbers: give those, or, where "
+        "the model predicts a number, use --decision within:T (decision='within:T'), T being the tolerance",
         3,
     ),
     Mistake(
@@ -419,6 +419,21 @@ MISTAKES = (
         "score ./net.py:make indexed.csv --out run",
         "table_columns: column 0 of indexed.csv has no name, as the index that pandas writes; write the table"
         " without it (index=False), or give it a name",
+        3,
+    ),
+    Mistake(
+        "Columns of labels that nobody named",
+        "score ./net.py:make labels.csv --out run --decision multilabel",
+        "label_columns: the model takes 16 numbers a row and labels.csv has 20 columns of features, with 'ant', 'bee', "
+        "'cow', 'dog' among them; they look like what is right for a row: name them with --label-column "
+        "ant,bee,cow,dog (label_column='ant,bee,cow,dog')",
+        3,
+    ),
+    Mistake(
+        "A column to predict that nobody named",
+        "score ./net.py:make measured.csv --out run --decision within:5",
+        "label_columns: the model takes 16 numbers a row and measured.csv has 17 columns of features, with 'size' "
+        "among them; it looks like what is right for a row: name it with --label-column size (label_column='size')",
         3,
     ),
     Mistake(

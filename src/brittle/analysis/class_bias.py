@@ -98,9 +98,10 @@ def class_of(table: Scored) -> tuple[Literal["label", "predicted"], pd.Series]:
 
 
 def class_name(table: Scored, number: int) -> str:
-    """The name of class `number`, or `class 3` where the data name none."""
+    """The name of class `number`, or `class 3` where it has none, or one that is a number, as scikit-learn's."""
     names = table.record.data.names
-    return storable(names[number]) if 0 <= number < len(names) else f"class {number}"
+    name = storable(names[number]) if 0 <= number < len(names) else str(number)
+    return f"class {name}" if name.removeprefix("-").isdecimal() else name
 
 
 def answer_text(table: Scored, number: int | None, words: str | None) -> str | None:

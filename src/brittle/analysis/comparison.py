@@ -19,7 +19,7 @@ from brittle.analysis.mean_absolute import absolute_mean
 from brittle.analysis.mean_interval import MeanInterval, mean_interval, ranged_interval
 from brittle.analysis.text import aligned, number, with_interval
 from brittle.errors import DataError
-from brittle.estimate import FLIP_PROBABILITY, parameters_json
+from brittle.estimate import FLIP_PROBABILITY, parameters_json, short_labels
 from brittle.intervals import clopper_pearson
 from brittle.store.columns import Column, Row, Scored
 
@@ -136,11 +136,11 @@ def format_comparison(frame: pd.DataFrame) -> str:
     """The frame of `compare` as plain text for a terminal."""
     if frame.empty:
         return "The two runs share no score, so there is nothing to compare."
-    rows = frame.to_dict("records")
+    rows, names = frame.to_dict("records"), short_labels(frame["score"])
     header = ["score", "points", "first", "second", "first - second", "first larger", "p"]
     lines = [
         [
-            _score_name(row),
+            _score_name(row, names[row["score"]]),
             f"{row['points']:,}",
             with_interval(row, "first"),
             with_interval(row, "second"),
@@ -364,9 +364,9 @@ def _title(row: Row) -> str:
     return "; ".join([paired_by, *alone, f"intervals at {100 * row['confidence']:.4g}%"])
 
 
-def _score_name(row: Row) -> str:
+def _score_name(row: Row, name: str) -> str:
     marks = {MEAN: "{}", MEAN_ABSOLUTE: "|{}|", MEDIAN: "{} *"}
-    return marks[row["statistic"]].format(row["score"])
+    return marks[row["statistic"]].format(name)
 
 
 def _remarks(rows: list[Row]) -> list[str]:

@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 
 from brittle.analysis.class_bias import ClassBias
+from brittle.analysis.decision_words import words_of
 from brittle.analysis.decisions import MORE_DRAWS, unjudged_text
 from brittle.analysis.overview import FAILED, FROM_SAFE, RIGHT, WRONG, Overview
 from brittle.analysis.text import aligned, by_number, chosen_text, decision_text, number, share_of, verb_of
@@ -46,14 +47,6 @@ STEEP = 20
 
 UNDECIDED_WORDS = "undecided: draw noise until it is decided", "undecided: draw noise until they are decided"
 BREAK_WORDS = "right, and noise breaks it: look at it", "right, and noise breaks them: look at them"
-HELD_WRONG_WORDS = (
-    "wrong, and no noise shows it: check its label",
-    "wrong, and no noise shows it: check their labels",
-)
-NONE_HELD_WORDS = (
-    "wrong, and it is not known to hold, so noise hints at no wrong label yet: look at it",
-    "wrong, and none of them is known to hold, so noise hints at no wrong label yet: look at them",
-)
 DETECTOR_WORDS = (
     "breaks: calibrate a detector that flags such predictions in one pass",
     "break: calibrate a detector that flags such predictions in one pass",
@@ -172,7 +165,7 @@ def how_sure(found: Overview) -> str:
         return ""
     sure = f"A point is called only where its whole {100 * found.confidence:.4g}% interval lies on one side."
     if found.column is not None and found.numbers is not None and found.numbers is not found.column:
-        sure += f" That interval is of {found.column.label}; the numbers of points are those of {found.numbers.label}."
+        sure += f" That interval is of {found.column.shown}; the numbers of points are those of {found.numbers.shown}."
     rests = [
         f"{count:,} of {rated:,} {by_number(rated, 'interval', 'intervals')} {verb_of(count, rated, *words)}."
         for kind, words in RESTS.items()
@@ -221,15 +214,15 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
         by = f"{show} --by {shlex.quote(found.order)}"
         return (_step(found.points, UNKNOWN_WORDS, by),) if found.order else ()
     if not found.judges:
-        return (_step(found.points, NOISELESS_WORDS, f"{show} --by {shlex.quote(found.column.label)}"),)
+        return (_step(found.points, NOISELESS_WORDS, f"{show} --by {shlex.quote(found.column.shown)}"),)
     limit = f" --limit {_limit(found)}"
     open_ones, held, broken = (found.count(state) for state in (UNDECIDED, HOLDS, BREAKS))
-    held_wrong = found.count(HOLDS, WRONG)
+    held_wrong, words = found.count(HOLDS, WRONG), words_of(found.decision)
     steps = (
         _step(open_ones, UNDECIDED_WORDS, _draw_more(found, run), UNDECIDED),
         _step(found.count(BREAKS, RIGHT), BREAK_WORDS, f"{show} --state breaks --right{limit}", BREAKS, RIGHT),
-        _step(held_wrong, HELD_WRONG_WORDS, f"{show} --state holds --wrong{limit}", HOLDS, WRONG),
-        _step(0 if held_wrong else found.labelled - found.right, NONE_HELD_WORDS, f"{show} --wrong{limit}", kind=WRONG),
+        _step(held_wrong, words.held_wrong, f"{show} --state holds --wrong{limit}", HOLDS, WRONG),
+        _step(0 if held_wrong else found.labelled - found.right, words.none_held, f"{show} --wrong{limit}", kind=WRONG),
         _step(
             broken if min(broken, held) >= FEWEST_FOR_DETECTOR else 0,
             DETECTOR_WORDS,
@@ -282,10 +275,7 @@ def format_overview(found: Overview, run: str | None = None) -> str:
 
 
 def _right(found: Overview) -> str:
-    if not found.labelled:
-        return "No point has a label, so nothing is known of how many are right."
-    counts = found.right, found.labelled
-    return f"{share_of(*counts, 'label')} {verb_of(*counts, 'is', 'are')} predicted right."
+    return words_of(found.decision).share(found.right, found.labelled)
 
 
 def _draw_more(found: Overview, run: str) -> str:

@@ -93,9 +93,10 @@ def format_point_card(table: Attacked, point: str) -> str:
     shown = [row for row in point_card(table, point).to_dict("records") if row["score"] not in few]
     (row,) = table.points.drop_columns(list(BULKY)).filter(_is(table, point)).to_pylist()
     lines = [_what(table, row), *_answers(table, point), ""]
-    cells = [_cells(each) for each in shown]
+    names = {column.label: column.shown for column in table.columns}
+    cells = [_cells(each | {"score": names[each["score"]]}) for each in shown]
     lines += aligned([["score", "value", "interval", "rank (1 is the least safe)", "evidence", "status"], *cells])
-    notes = {each["detail"]: each["score"] for each in shown if each["detail"]}
+    notes = {each["detail"]: names[each["score"]] for each in shown if each["detail"]}
     lines += ["", *(f"  {score}: {note}" for note, score in notes.items())] if notes else []
     kept = table.points.filter(_is(table, point))["input"].null_count == 0
     lines += _features(table, point) if kept else []
@@ -149,7 +150,7 @@ def _answers(table: Scored, point: str) -> list[str]:
         limit = column.limit or LIMIT
         state = column.states(limit).to_dict()[point] or "has no number"
         what = "is undecided" if state == UNDECIDED else state
-        lines.append(f"It {what} at {limit:g}, the probability to keep the prediction with, by {column.label}.")
+        lines.append(f"It {what} at {limit:g}, the probability to keep the prediction with, by {column.shown}.")
     if not any(one.score == INPUT_MARGIN for one in table.columns):
         lines.append("The distance to another prediction was not measured; --scores input_margin does.")
     return lines

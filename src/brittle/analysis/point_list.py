@@ -97,11 +97,11 @@ def format_point_list(frame: pd.DataFrame, table: Scored, by: Column, top: int, 
     ]
     chosen = chosen_text(len(by), table.record.data.chosen_from)
     header = ["point", "label", "predicted", title, "interval", "state", "status"]
-    states = "" if judge is None or judge is by else f", states by {judge.label}"
+    states = "" if judge is None or judge is by else f", states by {judge.shown}"
     more = [f"  and {len(frame) - top:,} more; --top shows them"] if len(frame) > top else []
     return "\n".join(
         [
-            f"{len(frame):,} of {len(by):,} points{chosen and f' ({chosen})'}, the least safe by {by.label} first"
+            f"{len(frame):,} of {len(by):,} points{chosen and f' ({chosen})'}, the least safe by {by.shown} first"
             + states,
             *aligned([header, *rows]),
             *more,
@@ -130,7 +130,8 @@ def _in_class(table: Scored, of_class: str | int) -> NDArray[np.bool_]:
     """Whether each point is in a class, named by its name or its number; `[N]`."""
     names = table.record.data.names
     classes = class_of(table)[1]
-    asked = names.index(str(of_class)) if of_class in names else str(of_class)
+    name = str(of_class) if of_class in names else str(of_class).removeprefix("class ")
+    asked = names.index(name) if name in names else name
     found = classes.map(lambda key: key == key and (int(key) == asked or str(int(key)) == asked)).to_numpy(dtype=bool)
     if not found.any():
         seen = listed([class_name(table, int(key)) for key in sorted(classes.dropna().unique())], 5) or "none"

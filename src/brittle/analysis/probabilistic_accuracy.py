@@ -128,7 +128,7 @@ def format_probabilistic_accuracy(found: ProbabilisticAccuracy) -> str:
         return "No point has both a label and a prediction, so there is no accuracy."
     share = f"{found.lower:.1%}" if found.lower == found.upper else f"{found.lower:.1%} to {found.upper:.1%}"
     lines = [
-        f"right and kept with probability {found.rho:g} or more, by {found.column.label}: {share} of "
+        f"right and kept with probability {found.rho:g} or more, by {found.column.shown}: {share} of "
         f"{found.points:,} points",
         f"  {found.right:,} right: {found.holding:,} hold, {found.breaking:,} break, {found.undecided:,} undecided",
         f"  of the population {found.low:.1%} to {found.high:.1%} at {100 * found.confidence:.4g}%",

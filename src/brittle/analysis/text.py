@@ -25,12 +25,13 @@ def decision_text(decision: str | None) -> str:
     name, _, value = decision.partition(":")
     labels = f"whether label {value} holds" if value and value != "each" else "which labels hold"
     labels += ", all together and each by itself" if value == "each" else ""
+    labels += "" if value and value != "each" else "; a class is such a set of labels"
     sentences = {
         "multilabel": f"A prediction is {labels}.",
         "top": f"A prediction is which {value} classes score highest, in any order.",
         "within": f"A prediction holds while every number stays within {value} of what it is.",
     }
-    return sentences.get(name, f"A prediction holds while {printable(value)} says that it is the same.")
+    return sentences.get(name, f"A prediction holds while the function {printable(value)} says that it is the same.")
 
 
 def chosen_text(points: int, chosen_from: int | None) -> str:

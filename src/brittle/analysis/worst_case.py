@@ -14,7 +14,7 @@ from brittle.analysis.margin_consistency import margin_consistency
 from brittle.analysis.paired import check_epsilon
 from brittle.analysis.robust_accuracy import direct_robust_accuracy
 from brittle.analysis.text import named_interval
-from brittle.estimate import INPUT_MARGIN, Status
+from brittle.estimate import INPUT_MARGIN, Status, short_labels
 from brittle.norms import check_norm
 from brittle.store.columns import Column, Row, Scored
 
@@ -81,6 +81,8 @@ def format_worst_case(frame: pd.DataFrame) -> str:
     """The frame of `worst_case_table` as plain text for a terminal."""
     if frame.empty:
         return "No input margins to compare a score with in this run."
+    names = short_labels(frame["score"])
+    frame = frame.assign(score=[names[label] for label in frame["score"]])
     width = max(5, *(len(label) for label in frame["score"]))
     header = (
         f"  {'score':<{width}} {'points':>7} {'tau':>6} {'AUROC':>6} {'AUPR':>6} {'FPR@95':>6} {'acc':>6} {'rob':>6}"

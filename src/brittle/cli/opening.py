@@ -60,6 +60,18 @@ class Opening:
                 f"and --std",
             )
 
+    def check(self) -> None:
+        """Raise where either is not there, or MODEL cannot be one, before anything of the other is read.
+
+        Raises:
+            BrittleError: that is so.
+        """
+        from brittle.data.formats import check_there
+        from brittle.model.loading.load import check_named
+
+        check_named(self.model, self.declared.weights)
+        check_there(self.data)
+
     @cached_property
     def texts(self) -> TextForm | None:
         """How texts become points, where the model reads texts; else None."""

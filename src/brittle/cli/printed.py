@@ -22,10 +22,16 @@ def named(folders: Sequence[Path]) -> dict[str, Table]:
 
 
 def texts(contents: Contents) -> list[str]:
-    """The comparisons of the page as plain text: of estimators, of scores with margins and changes, of other runs."""
-    worst, change = _worst_case_texts(contents), _change_texts(contents)
-    agreement = _agreement_texts(contents, alone=not (worst or change))
-    return [*_decision_texts(contents), *agreement, *worst, *change, *_comparison_texts(contents)]
+    """What the run says as plain text: how many predictions hold, then the comparisons that the page has."""
+    own = [*_overview_texts(contents), *_decision_texts(contents), *_agreement_texts(contents)]
+    return [*own, *_worst_case_texts(contents), *_change_texts(contents), *_comparison_texts(contents)]
+
+
+def _overview_texts(contents: Contents) -> list[str]:
+    """How many predictions hold and break; empty for a run that speaks of something else."""
+    from brittle.analysis.overview_text import how_brittle
+
+    return [how_brittle(contents.overview)] if contents.tells_robustness else []
 
 
 def _decision_texts(contents: Contents) -> list[str]:
@@ -36,13 +42,12 @@ def _decision_texts(contents: Contents) -> list[str]:
     return [] if frame.empty else [format_decisions(frame)]
 
 
-def _agreement_texts(contents: Contents, alone: bool) -> list[str]:
-    """How the estimators agree with Monte Carlo; empty for a run without any, unless it has nothing else to say."""
+def _agreement_texts(contents: Contents) -> list[str]:
+    """How the estimators agree with Monte Carlo; empty for a run without any that they can be compared with."""
     from brittle.analysis import agreement, format_agreement
 
-    if not alone and not any(column.is_probability for column in contents.columns):
-        return []
-    return [format_agreement(agreement(contents))]
+    frame = agreement(contents)
+    return [] if frame.empty else [format_agreement(frame)]
 
 
 def _worst_case_texts(contents: Contents) -> list[str]:

@@ -12,7 +12,7 @@ from brittle.cli.advice import check_order
 from brittle.cli.common import ROW_FAILURES, say, show, whole_rows
 from brittle.cli.opening import Opening
 from brittle.cli.options import DataOptions, ModelOptions, RunOptions, WorkerOptions
-from brittle.cli.score_options import ScoreOptions
+from brittle.cli.score_options import BY_DEFAULT, ScoreOptions
 from brittle.errors import listed, printable
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ def scored(
         )
         record = execute(job, out, options)
     notes.tell_rest(record)
+    if declared.decides.level and scoring.scores is BY_DEFAULT:
+        say(running.quiet, f"logit_margin is left out: with {declared.decides.label} it is the same at every point")
     if job.classifier.passes == 0:
         say(running.quiet, f"the run in {out} was finished before; nothing was computed")
     return _conclude(record, out, running, silent=inside and running.quiet)
@@ -118,6 +120,7 @@ def _open_job(
         say(running.quiet, f"sigma {choice.spread:g}, a tenth of the value range {choice.bounds}")
     rows = whole_rows(running.batch_size)
     check_order(model, data)
+    opening.check()
     points = opening.points
     _say_columns(points, data, running)
     scores = choice.scores(points, opening.texts)
@@ -158,10 +161,13 @@ def _say_decisions(out: Path) -> None:
 
 def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool) -> int:
     """Say what became of the points, but for the result where `silent`; the exit code."""
+    from brittle.analysis.decision_words import words_of
     from brittle.analysis.text import chosen_text
 
     account = record.account
-    accuracy = f"accuracy {account.correct / account.labelled:.1%}, " if account.labelled else ""
+    right = f"{account.correct / account.labelled:.1%}" if account.labelled else ""
+    plain = words_of(record.model.decision).accuracy
+    accuracy = right and (f"accuracy {right}, " if plain else f"{right} right, ")
     if any("limit" in score.parameters for score in record.scores) and not running.quiet:
         _say_decisions(out)
     chosen = chosen_text(account.points, record.data.chosen_from)

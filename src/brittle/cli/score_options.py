@@ -19,7 +19,7 @@ from brittle.errors import UsageError
 from brittle.estimate import MOST_DRAWS
 from brittle.model.bounds import Bounds, BoundsLike
 from brittle.noise import Sphere
-from brittle.scores import CATALOGUE, NoiseScore, Score
+from brittle.scores import CATALOGUE, LogitMargin, NoiseScore, Score
 from brittle.scores.choose import choose
 from brittle.scores.options import Option, by_name, described
 from brittle.scores.until import drawn_until
@@ -120,7 +120,9 @@ class ScoreOptions:
         bounds = model.declared_bounds
         spread = None if bounds.pair is None else 0.1 * (bounds.pair[1] - bounds.pair[0])
         if self.scores is BY_DEFAULT and not model.decides.has_probability:
-            self = replace(self, scores=tuple(name for name in BY_DEFAULT if CATALOGUE[name].serves == "all"))
+            margins = [name for name in BY_DEFAULT if CATALOGUE[name].serves == "all"]
+            kept = [name for name in margins if not (model.decides.level and name == LogitMargin.name)]
+            self = replace(self, scores=tuple(kept))
         check_noise(self.noise, self.sigma, self.categories)
         named = tuple(self.named(self.sigma or self.radius or (spread or 1.0,), bounds))
         learned = None

@@ -29,6 +29,9 @@ CHANNEL_COUNTS = (1, 3, 4)
 LONGEST_CHANNELS = 4
 """An array `(N, H, W, C)` with `C` among these and `H`, `W` above that is taken for channels last."""
 
+LARGEST_LABEL = 2.0**31
+"""Beyond it a number is no class index."""
+
 _CHUNK = 1 << 12
 
 
@@ -93,7 +96,7 @@ def array_chunks(inputs: Tensor, size: int, start: int, bounds: BoundsLike) -> I
 
 
 def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
-    """Class indices as a tuple, `[N]`, from whole numbers `[N]` or `[N, 1]`.
+    """Class indices as a tuple, `[N]`, from whole numbers `[N]` or `[N, 1]`, also such as 1.0 and True.
 
     Raises:
         DataError: they are of another kind, or not `count`.
@@ -112,14 +115,34 @@ def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
             f"{where} holds text such as {str(labels[0])!r:.40}; class indices are whole numbers: with names "
             f"the names of the model's outputs in their order, give [names.index(one) for one in {where.split()[0]}]",
         )
-    if labels.dtype.kind not in "iu":
+    if labels.dtype.kind not in "iufb":
         raise DataError(
             "label_dtype",
             f"{where} has type {labels.dtype}; class indices are whole numbers: convert with .astype('int64')",
         )
+    labels = _whole(labels, where)
     if labels.ndim != 1 or len(labels) != count:
         raise DataError("length", f"{where} has shape {labels.shape} for {count} points; expected one label each")
     return tuple(labels.tolist())
+
+
+def _whole(labels: np.ndarray, where: str) -> np.ndarray:
+    """The same numbers as integers.
+
+    Raises:
+        DataError: one is no whole number.
+    """
+    if labels.dtype.kind in "iu":
+        return labels
+    odd = np.argwhere((labels != np.floor(labels)) | (np.abs(labels.astype(np.float64)) > LARGEST_LABEL))
+    if len(odd):
+        raise DataError(
+            "label_dtype",
+            f"{where} holds {labels[tuple(odd[0])]:g} in row {odd[0][0]}; class indices are whole numbers: give those, "
+            "or, where the model predicts a number, use --decision within:T (decision='within:T'), T being the "
+            "tolerance",
+        )
+    return labels.astype(np.int64)
 
 
 def list_points(

@@ -141,6 +141,17 @@ def as_points(
     return array_points(x, y, bounds=bounds, targets=targets)
 
 
+def check_there(place: Path) -> None:
+    """Raise where there is no such file and no such folder.
+
+    Raises:
+        DataError: there is none; what may have been meant is named.
+    """
+    if not place.exists():
+        meant = nearby(place, lambda one: one.suffix == place.suffix or one.stem == place.stem)
+        raise DataError("no_such_path", f"{path_text(place)} does not exist{meant}")
+
+
 def open_points(
     path: str | os.PathLike[str],
     *,
@@ -236,9 +247,7 @@ def open_points(
         texts=texts,
     )
     place = Path(path)
-    if not place.exists():
-        meant = nearby(place, lambda one: one.suffix == place.suffix or one.stem == place.stem)
-        raise DataError("no_such_path", f"{path_text(place)} does not exist{meant}")
+    check_there(place)
     known = _known(format, place, texts is not None)
     _check_meant(known, options, place)
     points = known.read(place, options) if _is_own(known) else read_outside(known, place, options)

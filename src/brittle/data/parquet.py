@@ -13,8 +13,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 
+from brittle.data.arrays import check_labels
 from brittle.data.encoded import EncodedImages
 from brittle.data.files import file_digest, files_digest, path_text
 from brittle.data.listed import ListedPoints, RowIds
@@ -290,9 +292,10 @@ def ids_of(column: pa.ChunkedArray, where: str) -> tuple[str, ...]:
 
 
 def labels_of(column: pa.ChunkedArray, where: str) -> tuple[int, ...]:
-    if not pa.types.is_integer(column.type):
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise DataError(
-            "label_dtype", f"{where} has type {column.type}; class indices are whole numbers: cast the column to int64"
+            "label_dtype", f"{where} has type {kind}; class indices are whole numbers: cast the column to int64"
         )
     labels = column.to_pylist()
     if column.null_count:
@@ -300,7 +303,7 @@ def labels_of(column: pa.ChunkedArray, where: str) -> tuple[int, ...]:
             "label_null",
             f"{where} has {column.null_count} nulls, the first in row {labels.index(None)}; label all rows or none",
         )
-    return tuple(labels)
+    return check_labels(np.asarray(labels), where, len(labels)) if len(labels) else ()
 
 
 def _paths(column: pa.ChunkedArray) -> tuple[str | None, ...]:

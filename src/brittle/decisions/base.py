@@ -32,6 +32,7 @@ class Decision(ABC):
         name: what the command line and the record of a run call it.
         explanation: what is decided, in a few words that a report shows: "the prediction is ...".
         one_number: whether a model may return one number a row, `[B]`.
+        level: whether the nearest margin is the same at every point, so that it says nothing of one.
         targets: whether what is right for a point is no class, but several labels or numbers.
         relative: whether its margins are about what was decided at the point.
         linear: whether its margins are linear functions of the outputs, but for a constant, so that bounds on these
@@ -43,6 +44,7 @@ class Decision(ABC):
     one_number: ClassVar[bool] = False
     relative: ClassVar[bool] = True
     linear: ClassVar[bool] = True
+    level: ClassVar[bool] = False
     targets: ClassVar[bool] = False
 
     @property

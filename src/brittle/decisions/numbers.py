@@ -29,6 +29,7 @@ class Within(Decision):
     name: ClassVar[str] = "within"
     explanation: ClassVar[str] = "a number within a tolerance"
     one_number: ClassVar[bool] = True
+    level: ClassVar[bool] = True
     targets: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -96,12 +96,12 @@ def _states(table: Table) -> str:
     told = f"{held:,} {by_number(held, 'holds', 'hold')}, {broken:,} {by_number(broken, 'breaks', 'break')}"
     lost = f", {states.count(None):,} without a number" if None in states else ""
     said = f"{told}, {undecided:,} undecided{lost}: kept with probability {limit:g} or more"
-    return f"{said}, by {show(column.label, LONGEST_NAME)}"
+    return f"{said}, by {show(column.shown, LONGEST_NAME)}"
 
 
 def _columns(table: Table) -> str:
     """The first columns, and how many more there are."""
-    labels = [show(score.label, LONGEST_NAME) for score in table.record.scores]
+    labels = [show(column.shown, LONGEST_NAME) for column in table.columns]
     more = f" and {len(labels) - SHOWN:,} more" if len(labels) > SHOWN else ""
     return f"columns: {', '.join(labels[:SHOWN])}{more}" if labels else ""
 
@@ -116,7 +116,7 @@ def _groups(found: Overview) -> list[Markup]:
 def _numbers(table: Table) -> list[Markup]:
     """The columns, and how many points each has a number for."""
     columns = table.columns[:SHOWN_IN_NOTEBOOK]
-    rows = [[text(one.label, LONGEST_LABEL), text(f"{one.value.notna().sum():,} of {len(one):,}")] for one in columns]
+    rows = [[text(one.shown, LONGEST_LABEL), text(f"{one.value.notna().sum():,} of {len(one):,}")] for one in columns]
     left = len(table.columns) - len(columns)
     more = [paragraph(text(f"and {plural(left, 'column')} more"))] if left else []
     return [grid(["column", "points with a number"], rows), *more] if rows else []

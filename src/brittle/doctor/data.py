@@ -23,7 +23,11 @@ NARROW = 0.05
 def check_range(subject: Subject) -> Iterator[Finding | str]:
     """The values lie in the declared range, and use more than a sliver of it."""
     bounds = subject.classifier.bounds
-    check_values(subject.batch, bounds)
+    try:
+        check_values(subject.batch, bounds)
+    except DataError as error:
+        subject.check_columns(error)
+        raise
     inputs = subject.inputs
     smallest, largest = float(inputs.min()), float(inputs.max())
     if bounds.pair is None:

@@ -14,6 +14,7 @@ from brittle.data.points import Batch, Points
 from brittle.data.values import readable, usable
 from brittle.decisions import Decision
 from brittle.doctor.first_pass import FirstPass, take_first_pass, untouched_copy
+from brittle.doctor.label_columns import labels_among_features
 from brittle.doctor.predictions import Predictions
 from brittle.doctor.reference import KEPT, Reference, changed_model
 from brittle.doctor.rounding import Difference, excess, precision_of
@@ -106,13 +107,25 @@ class Subject:
         """The first pass of `inputs`, with what the model was given and what it returned.
 
         Raises:
+            DataError: columns of a table that hold what is right were read as features.
             ModelError: the model fails on them; a shape that it takes instead is named, where one is found.
         """
         try:
             return take_first_pass(self.classifier, self.inputs, self.aside)
         except ModelError as error:
+            self.check_columns(error)
             count = len(self.batch) if self.points is None else len(self.points)
             raise with_shape(error, self.classifier, self.inputs, count) from error
+
+    def check_columns(self, error: BrittleError) -> None:
+        """Raise where `error` comes from columns of a table that hold what is right and were read as features.
+
+        Raises:
+            DataError: it does; the columns are named.
+        """
+        found = labels_among_features(self.classifier, self.inputs, self.points, self.decision)
+        if found is not None:
+            raise found from error
 
     @property
     def logits(self) -> Tensor:

@@ -49,7 +49,7 @@ class PerFeature(DiagonalGaussian):
     still: str = field(default="", compare=False)
 
     name: ClassVar[str] = "per_feature"
-    unit: ClassVar[str] = "of each feature's deviation"
+    unit: ClassVar[str] = "deviations per feature"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -136,6 +136,11 @@ class Contents:
         """The name of a class as the page shows it."""
         return MISSING if number is None or pd.isna(number) else show(class_name(self, int(number)), 40)
 
+    def answer_text(self, number: float | None, words: object) -> str:
+        """A label or a prediction as the page shows it: the name of its class, or the words for what is no class."""
+        known = number is not None and not pd.isna(number)
+        return self.class_text(number) if known or not isinstance(words, str) else show(words, 40)
+
     def class_labels(self, numbers: Iterable[int]) -> dict[int, str]:
         """Names of classes for the rows of a figure, made distinct by the class's number where two share one."""
         names = {number: show(class_name(self, number), 28) for number in numbers}
@@ -161,7 +166,7 @@ class Contents:
         if not column.value.dropna().duplicated().any():
             return ""
         second = tie_breaker(self.columns, column)
-        by = f"{show(second.label)}, then by " if second is not None else ""
+        by = f"{show(second.shown)}, then by " if second is not None else ""
         return f"Points that tie are ordered by {by}their place in the data."
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from brittle.errors import DataError, ParameterError, listed
-from brittle.estimate import FLIP_PROBABILITY, Evidence, Parameter, Status, parameters_json, score_label
+from brittle.estimate import FLIP_PROBABILITY, Evidence, Parameter, Status, parameters_json, score_label, short_labels
 from brittle.store.record import NoiseRecord, RunRecord, ScoreRecord
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ class Setting(NamedTuple):
         if self.noise.endswith(FUNCTION):
             return self.noise.removesuffix(FUNCTION)
         level = f"{self.level} {self.unit}"
-        return level if self.unit == DECIBELS else f"{self.family} {level}"
+        alone = self.unit == DECIBELS or self.family.replace("_", " ") in self.unit
+        return level if alone else f"{self.family} {level}"
 
     @property
     def family(self) -> str:
@@ -127,11 +128,13 @@ class Column:
         variant: the score's name, with those parameters other than noise and draws that tell it from its siblings.
         rows: the score's rows of the table, indexed by point in the order of the data; `value`, `low` and `high` are
             NaN wherever the status carries no number.
+        short: the label without what tells people nothing (`brittle.estimate.short_labels`); empty for the label.
     """
 
     record: ScoreRecord
     variant: str
     rows: pd.DataFrame
+    short: str = ""
 
     def __repr__(self) -> str:
         return f"Column({self.label}, {len(self)} points)"
@@ -158,6 +161,11 @@ class Column:
     def label(self) -> str:
         """The score with all its parameters, as one writes it."""
         return self.record.label
+
+    @property
+    def shown(self) -> str:
+        """The label as people read it; it asks for the column as the label does."""
+        return self.short or self.label
 
     @property
     def quantity(self) -> str:
@@ -368,8 +376,14 @@ def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord
     none = cast("pd.DataFrame", rows.iloc[:0])
     known = {(one.score, parameters_json(one.parameters)): one for one in records}
     ids = points["point"].to_pylist()
+    short = short_labels(storable(one.label) for one in known.values())
     return tuple(
-        Column(_storable(record), storable(variant), groups.get(key, none).set_index("point").reindex(ids))
+        Column(
+            _storable(record),
+            storable(variant),
+            groups.get(key, none).set_index("point").reindex(ids),
+            short[storable(record.label)],
+        )
         for (key, record), variant in zip(known.items(), _variants(list(known.values())), strict=True)
     )
 
@@ -415,7 +429,7 @@ def rests_on(rows: pd.DataFrame) -> pd.Series:
 
 def _fits(column: Column, key: Key) -> bool:
     if isinstance(key, str):
-        return key in (column.label, column.score)
+        return key in (column.label, column.shown, column.score)
     if isinstance(key, tuple):
         score, value = key
         own = column.parameters

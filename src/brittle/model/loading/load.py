@@ -22,7 +22,13 @@ from brittle.model.loading.other_files import spec_error, web_page
 from brittle.model.loading.skops_file import load_skops
 from brittle.model.loading.timm_model import PREFIX, build_timm, is_timm, load_timm
 from brittle.model.loading.user_code import import_module, line_of, run_file
-from brittle.model.loading.weights import check_weights, load_weights, read_content, state_digest
+from brittle.model.loading.weights import (
+    check_weights,
+    check_weights_name,
+    load_weights,
+    read_content,
+    state_digest,
+)
 
 
 @dataclass(frozen=True)
@@ -88,12 +94,43 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
     return replace(loaded, provenance=loaded.provenance | {"state_sha256": state_digest(loaded.module)})
 
 
-def _load_file(spec: str, weights: str | os.PathLike[str] | None) -> LoadedModel:
-    path = Path(spec)
-    if path.suffix not in (".pt2", ".onnx", ".skops"):
+def check_named(spec: str, weights: Path | None) -> None:
+    """Raise where what `load_model` would be given cannot be a model, or is not there; nothing large is read or run.
+
+    Raises:
+        UsageError: the spec has another form, or weights are given for a file that holds its own.
+        ModelError: a file is not there.
+        ArtefactError: a file is a pickle.
+    """
+    if is_hugging_face(Path(spec)):
+        _check_own_weights(spec, weights)
+    elif not spec.startswith(PREFIX):
+        place = Path(spec.rpartition(":")[0]) if ":" in spec and not Path(spec).is_file() else None
+        if place is None:
+            _check_file(spec, weights)
+        file = Path(spec) if place is None else place
+        if not file.is_file() and (place is None or place.suffix == ".py"):
+            read_content(file, "model")  # raises, with what may have been meant
+    if weights is not None:
+        check_weights_name(weights)
+        if not weights.is_file():
+            read_content(weights, "weights")
+
+
+def _check_file(spec: str, weights: str | os.PathLike[str] | None) -> None:
+    if Path(spec).suffix not in (".pt2", ".onnx", ".skops"):
         raise spec_error(spec)
+    _check_own_weights(spec, weights)
+
+
+def _check_own_weights(spec: str, weights: str | os.PathLike[str] | None) -> None:
     if weights is not None:
         raise UsageError("weights", f"{spec} holds its own weights; leave out --weights")
+
+
+def _load_file(spec: str, weights: str | os.PathLike[str] | None) -> LoadedModel:
+    path = Path(spec)
+    _check_file(spec, weights)
     content = read_content(path, "model")
     if page := web_page(path):
         raise ModelError("model_spec", page)
@@ -122,8 +159,7 @@ def _load_forward(spec: str, content: bytes) -> LoadedModel:
 
 
 def _load_folder(spec: str, weights: str | os.PathLike[str] | None) -> LoadedModel:
-    if weights is not None:
-        raise UsageError("weights", f"{spec} holds its own weights; leave out --weights")
+    _check_own_weights(spec, weights)
     form, load = ("timm", load_timm) if is_timm(Path(spec)) else ("transformers", load_hugging_face)
     module, declared, digest = load(Path(spec))
     provenance = {"spec": spec, "format": form, "runs_code": False, "file": spec, "sha256": digest}

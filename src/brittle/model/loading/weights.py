@@ -32,6 +32,20 @@ WRAPPERS = ("module", "_orig_mod")
 """What `DataParallel` and `torch.compile` put before the names of the weights of the network that they wrap."""
 
 
+def check_weights_name(path: Path) -> None:
+    """Raise where a file of weights is called as one of another format.
+
+    Raises:
+        ArtefactError: it is a pickle.
+        ModelError: it is of another format.
+    """
+    if path.suffix != ".safetensors":
+        advice = _CONVERT.format(path=path, stem=path.with_suffix(""))
+        found = f"{path} is not a .safetensors file, the only form that is read"
+        kind = ArtefactError if path.suffix in PICKLED else ModelError
+        raise kind("weights_format", f"{found}; {advice}")
+
+
 def load_weights(module: nn.Module, path: Path) -> dict[str, Any]:
     """Load a `.safetensors` file into `module`, and give the path and the sha256 of the file for the record.
 
@@ -41,11 +55,7 @@ def load_weights(module: nn.Module, path: Path) -> dict[str, Any]:
         ArtefactError: the file is not sound, or could run code.
         ModelError: it is of another format, or its names are not those of the module.
     """
-    if path.suffix != ".safetensors":
-        advice = _CONVERT.format(path=path, stem=path.with_suffix(""))
-        found = f"{path} is not a .safetensors file, the only form that is read"
-        kind = ArtefactError if path.suffix in PICKLED else ModelError
-        raise kind("weights_format", f"{found}; {advice}")
+    check_weights_name(path)
     content = read_content(path, "weights")
     try:
         with safetensors.safe_open(path, framework="pt") as file:

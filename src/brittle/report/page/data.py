@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from brittle.analysis.columns import largest_budgets, safety
 from brittle.analysis.comparison import pair_points
 from brittle.analysis.copies import best_ends
+from brittle.analysis.decision_words import words_of
 from brittle.analysis.decisions import column_if_any, numbers_beside
 from brittle.analysis.overview import LIMIT, overview
 from brittle.analysis.overview_text import LARGEST, RESTS, STEEP, chosen_sentence, next_steps, where_to_run
@@ -49,12 +50,24 @@ def page_data(contents: Contents) -> dict[str, object] | None:
         "runs": _runs(contents, others, answers, limit),
         "columns": _all_columns(contents, columns, others),
         "by": [column.label for column in columns].index(by.label),
+        "right": _right_words(contents),
         "rests": {kind.slug: words for kind, words in RESTS.items()},
         "mostDraws": [MOST_DRAWS, LARGEST, STEEP],
         "statuses": {status.slug: status.sentence for status in Status},
         "pictures": _pictures(contents, order),
         "nearest": _nearest(contents, answers, order),
         "inputs": page_inputs(contents),
+    }
+
+
+def _right_words(contents: Contents) -> dict[str, object]:
+    """How the page's script says how many predictions are right."""
+    words = words_of(contents.record.model.decision)
+    return {
+        "counted": words.counted,
+        "verbs": list(words.verbs),
+        "right": show(words.right),
+        "unlabelled": words.unlabelled,
     }
 
 

@@ -83,7 +83,7 @@ def _scores(contents: Contents) -> tuple[Column, ...]:
 def _note(chosen: Column, scores: Sequence[Column]) -> str:
     lower = [show(column.variant, 40) for column in scores if column.safer == "lower" and not column.is_probability]
     return (
-        f"p_robust is that of {show(chosen.label)}. Of more than {MAX_DOTS:,} points a regular selection is "
+        f"p_robust is that of {show(chosen.shown)}. Of more than {MAX_DOTS:,} points a regular selection is "
         "drawn; tau is over all, its interval approximate."
         + (f" Smaller where safer, and in tau taken with the other sign: {', '.join(lower)}." if lower else "")
     )

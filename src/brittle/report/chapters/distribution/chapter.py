@@ -127,7 +127,7 @@ def _choice(contents: Contents) -> str:
         if len(contents.settings) > 1
         else ""
     )
-    label = show(contents.chosen.label)
+    label = show(contents.chosen.shown)
     return f"Where one number per point is wanted, this page reads {label}.{level}{_order(contents)}"
 
 

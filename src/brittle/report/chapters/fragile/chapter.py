@@ -77,10 +77,12 @@ class FragileChapter(Chapter[Fragile]):
         order = ranked(contents, contents.chosen)
         if contents.chosen is None or order.empty:
             return None
-        rows = tuple(_row(contents, row) for row in order.head(MOST_FRAGILE).to_dict("records"))
+        words = contents.points.select(["row", "target", "decided"]).to_pandas()
+        first = order.head(MOST_FRAGILE).merge(words, on="row", how="left")
+        rows = tuple(_row(contents, row) for row in first.to_dict("records"))
         grid = Grid(HEAD, (True, False, False, False, False, True, True, True, False, False), rows)
         ties = contents.ties_text(contents.chosen)
-        note = f"{len(rows)} of {plural(len(order), 'point')}, by {show(contents.chosen.label)}. {ties}"
+        note = f"{len(rows)} of {plural(len(order), 'point')}, by {show(contents.chosen.shown)}. {ties}"
         return Fragile(_faces(contents, order.head(FACES).to_dict("records")), grid, note.strip())
 
 
@@ -107,8 +109,8 @@ def _row(contents: Contents, row: Row) -> tuple[str, ...]:
         f"{row['row']:,}",
         show(row["name"], 48),
         show(row["point"], 16),
-        contents.class_text(row["label"]),
-        contents.class_text(row["predicted"]),
+        contents.answer_text(row["label"], row["target"]),
+        contents.answer_text(row["predicted"], row["decided"]),
         wording.p_robust(row["flip_probability"], row["high"] if _is_extrapolated(row) else None),
         _flip_text(contents, row),
         wording.flip_interval(row["low"], row["high"]),

@@ -139,7 +139,7 @@ def _note(contents: Contents, bias: ClassBias, galleries: Sequence[Gallery]) -> 
     return " ".join(
         part
         for part in (
-            f"Read from {show(bias.column.label)}. The most robust are ordered by the upper end of their interval, "
+            f"Read from {show(bias.column.shown)}. The most robust are ordered by the upper end of their interval, "
             "which stands below them.",
             contents.ties_text(bias.column),
             "" if images else "The run holds no images, so the points are named.",

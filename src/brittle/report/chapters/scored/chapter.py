@@ -8,9 +8,11 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from brittle.analysis.decision_words import DecisionWords, words_of
 from brittle.analysis.outcomes import outcomes
 from brittle.analysis.text import chosen_text
 from brittle.analysis.worst_case import margin_columns
+from brittle.estimate import short_labels
 from brittle.intervals import clopper_pearson
 from brittle.report import wording
 from brittle.report.chapter import Chapter, Text, files_beside
@@ -64,7 +66,7 @@ def _entries(contents: Contents) -> tuple[Entry, ...]:
         Entry("Model", _model_text(contents.record.model)),
         Entry("Data", _data_text(contents.record.data)),
         Entry("Points", _points_text(contents)),
-        Entry("Accuracy", _accuracy_text(contents)),
+        Entry("Accuracy" if words_of(contents.record.model.decision).accuracy else "Right", _accuracy_text(contents)),
         *(
             (Entry("Noise", _noise_text(contents)), Entry("Noise level", _sigma_text(contents)))
             if _noises(contents)
@@ -76,8 +78,9 @@ def _entries(contents: Contents) -> tuple[Entry, ...]:
 
 
 def _model_text(model: ModelRecord) -> str:
+    classes = words_of(model.decision).classes
     known = (
-        (model.classes, "{} classes"),
+        (model.classes if classes else None, "{} classes"),
         (model.parameters, "{} parameters"),
         (model.dtype, "{}"),
         (model.outputs, "output read as {}"),
@@ -115,11 +118,17 @@ def _counted_column(contents: Contents) -> tuple[Column | None, str]:
 
 def _accuracy_text(contents: Contents) -> str:
     correct = contents.points["correct"].drop_null().to_pandas()
+    words = words_of(contents.record.model.decision)
+    if correct.empty and not words.accuracy:
+        return show(words.unlabelled)
     if correct.empty:
         return "Unknown: no point carries a label. Robustness is that of the predicted class and needs none."
     low, high = clopper_pearson(int(correct.sum()), len(correct), contents.confidence)
     return (
         f"{percent(correct.mean())} of {plural(len(correct), 'labelled point')} predicted right "
+        f"({percent(float(low))} to {percent(float(high))})."
+        if words.counted == "label" and words.right == DecisionWords.right
+        else f"{percent(correct.mean())} of {words.of(len(correct))} {words.verbs[1]} {show(words.right)} "
         f"({percent(float(low))} to {percent(float(high))})."
     )
 
@@ -232,7 +241,7 @@ def _labels_text(labels: Sequence[str]) -> str:
     if not labels:
         return "the point itself"
     more = f" and {plural(len(labels) - 1, 'other score')}" if len(labels) > 1 else ""
-    return show(labels[0], 60) + more
+    return show(short_labels(labels)[labels[0]], 60) + more
 
 
 def _first_text(row: int, name: Any, detail: Any) -> str:

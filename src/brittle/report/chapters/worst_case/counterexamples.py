@@ -42,11 +42,13 @@ def _change(case: MarginCase, row: Row) -> float:
 
 def _fragile(case: MarginCase) -> pd.DataFrame:
     """The points predicted right, or all without labels, that have a counter-example, the nearest first."""
-    points = case.contents.points.select(["point", "row", "name", "predicted", "correct", "image"]).to_pandas()
+    points = case.contents.points.select(
+        ["point", "row", "name", "predicted", "decided", "correct", "image"]
+    ).to_pandas()
     points["distance"] = case.margin.value.to_numpy()
     found = case.contents.counterexamples.to_pandas()
     own = (found["score"] == case.margin.score) & (found["parameters"] == parameters_json(case.margin.parameters))
-    found = found.loc[own, ["point", "predicted", "image", "difference"]].drop_duplicates("point")
+    found = found.loc[own, ["point", "predicted", "decided", "image", "difference"]].drop_duplicates("point")
     both = points.merge(found, on="point", suffixes=("", "_found"))
     both = both[np.isfinite(both["distance"])]
     if case.labelled:
@@ -58,8 +60,8 @@ def _counterexample(case: MarginCase, row: Row, factor: int) -> Counterexample:
     images = (row["image"], row["image_found"], magnified(row["difference"], _change(case, row), factor))
     return Counterexample(
         name=show(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
-        predicted=case.contents.class_text(row["predicted"]),
-        found=case.contents.class_text(row["predicted_found"]),
+        predicted=case.contents.answer_text(row["predicted"], row["decided"]),
+        found=case.contents.answer_text(row["predicted_found"], row["decided_found"]),
         distance=short(row["distance"], 3),
         images=(embedded(images[0]), embedded(images[1]), embedded(images[2])),
     )

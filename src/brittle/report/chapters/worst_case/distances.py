@@ -162,7 +162,7 @@ def _note(case: MarginCase) -> str:
             f"{case.epsilon.text}. Attacks find upper bounds of the distance, so the true curves lie no higher"
             f"{_certified_text(case)}.",
             f"{plural(missing, 'point')} without a margin left out." if missing else "",
-            f"Read from {show(case.margin.label)}.",
+            f"Read from {show(case.margin.shown)}.",
         )
         if part
     )

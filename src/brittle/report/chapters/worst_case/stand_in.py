@@ -50,7 +50,7 @@ def summarize_stand_in(case: MarginCase, frame: pd.DataFrame) -> StandIn:
         scatter=_scatter(case, main),
         detection=detected,
         grid=_grid(case, frame),
-        conclusion=_conclusion(row) + _alternative(case, frame, row),
+        conclusion=_conclusion(row, main.shown) + _alternative(case, frame, row),
         note=_note(case, main, len(set(detected["title"])), len(frame)),
     )
 
@@ -97,7 +97,7 @@ def _curve(case: MarginCase, column: Column, main: bool) -> pd.DataFrame:
     values = np.asarray(safer(column), dtype=np.float64)
     found = detection_curve(case.margin.value, values, confidence=case.contents.confidence)
     return found.assign(
-        title=show(column.label, 30),
+        title=show(column.shown, 30),
         place=case.contents.place(column.score),
         main=main,
         chosen=case.epsilon.value,
@@ -108,7 +108,7 @@ def _grid(case: MarginCase, frame: pd.DataFrame) -> Grid:
     known = _by_label(case)
     cells = tuple(
         (
-            show(row["score"], 60),
+            show(known[row["score"]].shown, 60),
             *(_measured(row, name) for name in ("tau", "auroc", "aupr", "fpr95")),
             f"{row['points']:,}",
         )
@@ -127,7 +127,7 @@ def _measured(row: Row, name: str) -> str:
     return f"{fixed(row[name])}\n{interval(low, high)}"
 
 
-def _conclusion(row: Row) -> str:
+def _conclusion(row: Row, name: str) -> str:
     if isinstance(row["reason"], str):
         return row["reason"]
     if row["auroc_low"] >= GOOD_AUROC:
@@ -137,7 +137,7 @@ def _conclusion(row: Row) -> str:
     else:
         verdict = "these points do not decide whether it can stand in for the distance"
     return (
-        f"{show(row['score'], 60)} orders the points with a tau of {fixed(row['tau'])} and detects the fragile ones "
+        f"{show(name, 60)} orders the points with a tau of {fixed(row['tau'])} and detects the fragile ones "
         f"with an AUROC of {fixed(row['auroc'])}: {verdict}."
     )
 
@@ -153,8 +153,8 @@ def _alternative(case: MarginCase, frame: pd.DataFrame, row: Row) -> str:
     best = max(better, key=lambda one: one["auroc"])
     passes = f"{known[best['score']].cost:,.0f}"
     return (
-        f" {show(best['score'], 60)} does clearly better, with an AUROC of {fixed(best['auroc'])}, for {passes} "
-        f"{'pass' if passes == '1' else 'passes'} a point instead of {known[row['score']].cost:,.0f}."
+        f" {show(known[best['score']].shown, 60)} does clearly better, with an AUROC of {fixed(best['auroc'])}, for "
+        f"{passes} {'pass' if passes == '1' else 'passes'} a point instead of {known[row['score']].cost:,.0f}."
     )
 
 
@@ -165,7 +165,7 @@ def _note(case: MarginCase, main: Column, drawn: int, compared: int) -> str:
         for part in (
             f"First, {_title(main)} against the distance, one dot per point with a finite distance, of more than "
             f"{MAX_DOTS:,} a regular selection. Then, AUROC if another epsilon were chosen, with "
-            f"the {percent(case.contents.confidence)} interval of {show(main.label, 60)}.",
+            f"the {percent(case.contents.confidence)} interval of {show(main.shown, 60)}.",
             _drawn_text(drawn, left),
             f"The dashed lines are epsilon = {case.epsilon.text}.",
         )

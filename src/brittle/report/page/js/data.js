@@ -90,6 +90,9 @@ export const spokesman = written.by;
 /** @type {Record<string, [string, string]>} What intervals rest on that count no copies: of one of them, of several. */
 export const rests = written.rests;
 
+/** @type {{ counted: string, verbs: [string, string], right: string, unlabelled: string }} How the page says how many are right. */
+export const rightWords = written.right;
+
 /** @type {[number, number, number]} Copies of a point at most by default, the most that can be asked for, and what over `1 - limit` is enough. */
 export const mostDraws = written.mostDraws;
 

@@ -2,7 +2,7 @@
 /** The first screen, alive: its groups and classes select, and follow the score and the limit that the reader chooses. */
 
 import { element, keepFocus } from "./dom.js";
-import { chosen, classOf, classes, columns, count, mostDraws, ownLimit, rests, runs, spokesman } from "./data.js";
+import { chosen, classOf, classes, columns, count, mostDraws, ownLimit, rests, rightWords, runs, spokesman } from "./data.js";
 import { fields } from "./fields.js";
 import { bringSelection } from "./list.js";
 import { classFor, filters, kinds, selectedBut, states } from "./selection.js";
@@ -51,7 +51,7 @@ function sentence() {
   }
   const rated = tally[0] + tally[1] + tally[2];
   const [right, all] = [known[0], known[0] + known[1]];
-  const accuracy = all ? `${share(right, all, "label")} ${verbOf(right, all, "is", "are")} predicted right.` : "No point has a label, so nothing is known of how many are right.";
+  const accuracy = all ? `${share(right, all, rightWords.counted)} ${verbOf(right, all, ...rightWords.verbs)} ${rightWords.right}.` : rightWords.unlabelled;
   if (probability && !judges) return shown(`${chosen}${title} is no measurement under noise: it has no interval, so no point is held or broken by it. ${accuracy}`);
   if (!judges || !rated) return chosen + accuracy;
   const noise = setting ? `Under noise of ${setting}, ` : "By this score, ";

@@ -1,0 +1,61 @@
+"""What is said of right and wrong predictions fits what the run decides."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import brittle
+from brittle.analysis import format_overview, overview
+from brittle.analysis.decision_words import words_of
+from brittle.decisions import Custom
+
+X = torch.rand(12, 3, generator=torch.Generator().manual_seed(0))
+
+
+def first_leads(start: torch.Tensor, there: torch.Tensor) -> torch.Tensor:
+    return there[:, 0] - start[:, 0] + 1
+
+
+SAID = {
+    "class": "4 of 12 labels (33%) are predicted right.",
+    "top:2": "4 of 12 labels (33%) are among the 2 classes that score highest.",
+    "multilabel": "4 of 12 points (33%) have every label predicted right.",
+    "multilabel:1": "4 of 12 labels (33%) are predicted right.",
+    "within:0.5": "4 of 12 predictions (33%) are right: within 0.5 of what the data say.",
+}
+
+
+@pytest.mark.parametrize("decision", SAID)
+def test_the_share_that_is_right_is_said_in_the_words_of_the_decision(decision: str) -> None:
+    assert words_of(None if decision == "class" else decision).share(4, 12) == SAID[decision]
+
+
+@pytest.mark.parametrize("decision", ["within:0.5", "custom:first_leads"])
+def test_of_numbers_and_functions_no_labels_are_checked(decision: str) -> None:
+    words = words_of(decision)
+    said = " ".join(map(str, astuple(words))) if decision.startswith("within") else words.unlabelled
+    assert "label" not in said
+    assert not words.classes
+
+
+@pytest.mark.parametrize("decision", ["within:0.5", "multilabel", Custom(first_leads)])
+def test_terminal_and_page_say_the_same(decision: str | Custom, tmp_path: Path) -> None:
+    network = nn.Linear(3, 2).eval()
+    classifier = brittle.Classifier(network, bounds=(0, 1), decision=decision)
+    targets = (torch.arange(24).reshape(12, 2) % 2).double()
+    points = brittle.data.array_points(X, targets, targets=True)
+    table = brittle.score(classifier, points, [brittle.scores.Shrinkage(sigma=0.1, draws=20)])
+    found = overview(table)
+    sentence = words_of(found.decision).share(found.right, found.labelled)
+    assert sentence in format_overview(found)
+    page = brittle.write_report(table, tmp_path / "page.html").read_text()
+    assert sentence in page
+    if isinstance(decision, str) and decision.startswith("within"):
+        target, decided = (table.points[name][0].as_py() for name in ("target", "decided"))
+        assert f">{target}<" in page
+        assert f">{decided}<" in page

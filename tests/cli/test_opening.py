@@ -1,0 +1,41 @@
+"""What can be told of the model at once is told before data are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from brittle.cli import main
+
+MISTAKES = {
+    "a mistyped file of code": (["./nett.py:make"], "model_missing: nett.py cannot be read", 3),
+    "a mistyped archive": (["net.pt2"], "model_missing: net.pt2 cannot be read", 3),
+    "no function": (["net.py"], "model_spec: net.py names no function", 2),
+    "a pickle": (["net.pt"], "model_spec: net.pt", 6),
+    "mistyped weights": (["./net.py:make", "--weights", "w.safetensors"], "weights_missing: w.safetensors", 3),
+    "weights in a pickle": (["./net.py:make", "--weights", "w.pt"], "weights_format: w.pt", 6),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_about_the_model_is_told_before_data_are_read(
+    mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text("raise SystemExit('this was run')")
+    for name in ("net.pt", "w.pt"):
+        Path(name).write_bytes(b"\x80\x04.")
+    Path("data.npz").write_text("whoever reads these data finds that they are damaged")
+    (model, *options), said, code = MISTAKES[mistake]
+    assert main(["score", model, "data.npz", *options, "--out", "run"]) == code
+    assert f"brittle: {said}" in capsys.readouterr().err
+
+
+def test_data_that_are_not_there_are_told_before_the_model_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text("raise SystemExit('this was run')")
+    assert main(["score", "./net.py:make", "data.npz", "--out", "run"]) == 3
+    assert "no_such_path: data.npz does not exist" in capsys.readouterr().err
