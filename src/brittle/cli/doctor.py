@@ -65,7 +65,7 @@ def doctor(
     check_order(model, data)
     opening = Opening(model, data, declared, reading)
     choice.check_texts(opening.reads_texts)
-    opening.check()
+    opening.check_inputs()
     points, data_read = _opened("data", lambda: opening.points, lambda it: f"{len(it):,} points in {data}")
     classifier, model_read = _opened(
         "model", lambda: _classifier(opening, choice), lambda it: f"{model} is read, its weights are finite"

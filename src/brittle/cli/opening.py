@@ -45,7 +45,7 @@ class Opening:
 
         return reads_texts(self.model)
 
-    def check(self) -> None:
+    def check_inputs(self) -> None:
         """Raise where the inputs of a model that reads texts were declared, which its files do.
 
         Raises:

@@ -115,7 +115,7 @@ def _open_job(
         _say_others(out, running)
     opening = Opening(model, data, declared, reading)
     choice.check_texts(opening.reads_texts)
-    opening.check()
+    opening.check_inputs()
     if choice.default_noise:
         say(running.quiet, f"sigma {choice.spread:g}, a tenth of the value range {choice.bounds}")
     rows = whole_rows(running.batch_size)
