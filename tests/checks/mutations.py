@@ -1532,6 +1532,11 @@ MUTATIONS = (
         "scores/test_shrinkage.py::test_hardly_ever_behind_the_better_of_its_parts",
     ),
     mutation(
+        "a worker computes with a class as its module has it", "run/workers/handed.py",
+        "if _digest(found) != digest:", "if False:",
+        "run/workers/test_handed.py::test_a_class_that_was_changed_in_memory_is_refused",
+    ),
+    mutation(
         "margins that jump over 0 are smoothed", "scores/shrinkage.py",
         "return (beyond / DISBELIEF).square()", "return 0 * beyond",
         "scores/test_shrinkage.py::test_margins_that_jump_over_0_are_counted",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -65,10 +66,44 @@ def _images(folder: Path) -> Path:
 @pytest.mark.parametrize("write", [_npz, _images])
 def test_points_of_files_are_the_same_in_another_process(write: Callable[[Path], Path], tmp_path: Path) -> None:
     points = open_points(write(tmp_path), limit=5)
-    again = pickle.loads(_packed(make_job(network(), points, SCORES, 0, None, 0.99))).points
+    again = pickle.loads(_packed(make_job(network(), points, SCORES, 0, None, 0.99))[0]).points
     for one, other in zip(points.batches(3), again.batches(3), strict=True):
         assert torch.equal(one.inputs, other.inputs)
         assert one.ids == other.ids
+
+
+TWICE = """
+from dataclasses import dataclass, replace
+from typing import ClassVar
+from brittle.scores import LogitMargin
+
+@dataclass(frozen=True)
+class Times(LogitMargin):
+    factor: ClassVar[float] = 1.0
+    name: ClassVar[str] = "times"
+
+    def estimate(self, measured, confidence):
+        found = super().estimate(measured, confidence)
+        return replace(found, **{part: getattr(found, part) * self.factor for part in ("value", "low", "high")})
+"""
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_class_that_was_changed_in_memory_is_refused(
+    changed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process imports it as its module has it, and gave other numbers with status ok."""
+    (tmp_path / "own_times.py").write_text(TWICE)
+    monkeypatch.syspath_prepend(tmp_path)
+    own: Any = importlib.import_module("own_times")
+    if changed:
+        own.Times.factor = 2.0
+        refused(
+            "workers", "own_times:Times is not what its", brittle.score, network(), inputs(), [own.Times()], workers=1
+        )
+    else:
+        plain, shared = (brittle.score(network(), inputs(), [own.Times()], workers=some) for some in (None, 1))
+        assert same(plain, shared)
 
 
 class _Local(nn.Module):
