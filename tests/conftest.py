@@ -32,6 +32,9 @@ SECONDS, SECONDS_SLOW = 300, 1800
 TOGETHER = 40
 """Tests of a file that one process does at a time."""
 
+LONGEST = ("ray", "browser", "report", "crew")
+"""Groups that take longest, in the order in which they begin."""
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
@@ -46,16 +49,24 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of a file go to a process together, some at a time.
+    """Tests of a file go to a process together, some at a time; the longest groups go first.
 
     So one process makes what they share, and the one that hands tests out, which counts all groups after every test,
-    has few to count.
+    has few to count; and no process is left alone with a long group at the end.
     """
     places: Counter[Path] = Counter()
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(f"{item.path.stem} {places[item.path] // TOGETHER}"))
             places[item.path] += 1
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    """The place of a test's group among the longest, or behind them."""
+    marker = item.get_closest_marker("xdist_group")
+    name = "" if marker is None else marker.args[0]
+    return LONGEST.index(name) if name in LONGEST else len(LONGEST)
 
 
 def _limited(item: pytest.Item) -> Generator[None, Any, Any]:

@@ -43,7 +43,7 @@ def rotated(degrees: float) -> Corruption:
     [
         ([Decibels(20.0), Decibels(10.0)], "decibels (dB)", ["at 20 dB", "at 10 dB"]),
         ([Relative(0.1), Relative(0.5)], "relative (of the rms)", ["0.1 of the rms", "0.5 of the rms"]),
-        ([features(0.1), features(0.5)], "per_feature (of each", ["0.1 of each feature's deviation"]),
+        ([features(0.1), features(0.5)], "per_feature (deviations per feature", ["0.1 deviations per feature"]),
         ([rotated(5.0), rotated(15.0)], "rotation (degrees)", ["at 5 degrees", "at 15 degrees"]),
     ],
 )  # fmt: skip
