@@ -211,3 +211,19 @@ def test_planted_boundaries_are_printed(place: Path, capsys: pytest.CaptureFixtu
     assert printed.count("  ok      first_order_margin(norm=l2), row ") == 8
     assert "0 planted boundaries missed" in printed
     assert main([*arguments, "--scores", "softmax"]) == 3
+
+
+def test_what_is_said_of_a_number_fits_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The data hold numbers and no classes; it was said that there are no labels, beside how many are right."""
+    monkeypatch.chdir(tmp_path)
+    Path("price.py").write_text("import torch\nmake = lambda: torch.nn.Linear(2, 1)\n", encoding="utf-8")
+    rows = "".join(f"0.{number},{number % 2},{number}\n" for number in range(1, 9))
+    Path("houses.csv").write_text(f"a,b,price\n{rows}", encoding="utf-8")
+    options = ["--label-column", "price", "--decision", "within:0.5", "--noise", "per-feature", "--sigma", "0.1"]
+    main(["doctor", "./price.py:make", "houses.csv", *options])
+    said = capsys.readouterr().out
+    assert "the data hold what is right: a number within a tolerance" in said
+    assert "decision within:0.5, 3 parameters" in said
+    assert "no labels" not in said

@@ -69,7 +69,10 @@ def _size(subject: Subject) -> str:
     kinds = sorted({str(parameter.dtype).removeprefix("torch.") for parameter in parameters})
     said = f"{sum(parameter.numel() for parameter in parameters):,} parameters ({', '.join(kinds) or 'no type'})"
     logits = str(subject.classifier.output_dtype).removeprefix("torch.")
-    return f"{subject.logits.shape[1]} classes, {said}, logits {logits}, on {subject.classifier.device}"
+    outputs = (
+        f"{subject.logits.shape[1]} classes" if subject.decision.has_classes else f"decision {subject.decision.label}"
+    )
+    return f"{outputs}, {said}, logits {logits}, on {subject.classifier.device}"
 
 
 FACTS: tuple[tuple[str, Callable[[Subject], str]], ...] = (

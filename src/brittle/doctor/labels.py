@@ -35,6 +35,9 @@ Confusion = Mapping[tuple[int, int], int]
 def check_classes(subject: Subject) -> Iterator[Finding | str]:
     """The labels are classes of the model."""
     classes = subject.logits.shape[1]
+    if subject.batch.targets is not None:
+        yield f"the data hold what is right: {subject.decision.explanation}"
+        return
     if subject.labels is None:
         yield "no labels: nothing is said of correctness"
         return
