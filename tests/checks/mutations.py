@@ -84,6 +84,7 @@ def mutation(name: str, file: str, old: str, new: str, test: str) -> Mutation:
 MODE, CALLER = "model/test_evaluation_mode.py::test_", "model/test_caller_modes.py::test_"
 TURNS, IN_USE = "model/test_turns.py::test_", "model/test_in_use.py::test_"
 LEAN = "doctor/test_company.py::test_rows_that_lean_on_each_other_are_refused"
+DEAD = "doctor/test_vanished.py::test_dead_points_are_counted_and_no_gradient_is_called_masked"
 PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is_scored"
 
 MUTATIONS = (
@@ -1061,7 +1062,7 @@ MUTATIONS = (
         "doctor/test_outputs.py::test_a_mask_is_no_defect_and_hides_none[-1000000000.0-replaced]",
     ),
     mutation(
-        "the last digits of a mask are no change", "doctor/gradients.py",
+        "the last digits of a mask are no change", "doctor/vanished.py",
         "torch.maximum(sizes, sizes.gather(1, own))", "sizes.amax(1, keepdim=True)",
         "doctor/test_outputs.py::test_saturated_gradients_are_seen_beside_a_mask",
     ),
@@ -1117,8 +1118,24 @@ MUTATIONS = (
     ),
     mutation(
         "gradients that are masked", "doctor/gradients.py",
-        "    if found is not None and least > allowed.disagreement:\n", "    if False:\n",
+        "    if found is not None and least > (limit := allowed.limit(found)):\n",
+        "    if (limit := 0.0) and found:\n",
         f"{PLANTED}[a made-up gradient]",
+    ),
+    mutation(
+        "dead points are not masked", "doctor/vanished.py",
+        "torch.where(zero & still, _change", "torch.where(zero, _change",
+        f"{DEAD}[half dead]",
+    ),
+    mutation(
+        "what has no gradient where it changes is masked", "doctor/vanished.py",
+        "torch.where(zero & still, _change", "torch.where(zero & ~still, _change",
+        "doctor/test_vanished.py::test_masked_gradients_are_found_beside_dead_points_too[sign]",
+    ),
+    mutation(
+        "many probes have the tighter limit", "doctor/gradients.py",
+        ">= MANY else self.in_few", ">= 1e9 else self.in_few",
+        "doctor/test_vanished.py::test_masked_gradients_are_found_beside_dead_points_too[a fifth of two networks]",
     ),
     mutation(
         "only reports of ours are replaced", "cli/common.py",
