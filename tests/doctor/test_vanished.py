@@ -19,8 +19,11 @@ from brittle import doctor
 from brittle.data import array_points
 from brittle.scores import Taylor
 
-DIMMED = 0.2
-"""What the numbers of a dead point are multiplied by: no unit of the networks below is on there."""
+DIMMED = 0.3
+"""What the numbers of a dead point are multiplied by: no unit is on there, and many are with noise."""
+
+BIAS = (2.0, 1.0, 0.0, -1.0)
+"""Class scores of a dead point."""
 
 
 class Dim(nn.Module):
@@ -29,20 +32,24 @@ class Dim(nn.Module):
     def __init__(self, activation: Callable[[Tensor], Tensor] = torch.relu, layers: int = 1) -> None:
         super().__init__()
         generator = torch.Generator().manual_seed(0)
-        self.first = nn.Parameter(torch.randn(16, 36, generator=generator).abs() * 0.4)
+        weight = torch.rand(16, 36, generator=generator) + 0.5
+        self.first = nn.Parameter(12.0 * weight / weight.sum(dim=1, keepdim=True))
         self.more = nn.Parameter(torch.randn(layers - 1, 16, 16, generator=generator).abs() * 0.2)
         self.last = nn.Parameter(torch.randn(4, 16, generator=generator))
         self.activation = activation
         self.eval()
 
     def features(self, x: Tensor) -> Tensor:
-        features = self.activation(x.flatten(1) @ self.first.T - 3.0)
+        features = self.activation(x.flatten(1) @ self.first.T - 12.0 * 0.23)
         for weight in self.more:
             features = self.activation(features @ weight.T - 0.1)
         return features
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.features(x) @ self.last.T
+        return self.scores(self.features(x))
+
+    def scores(self, features: Tensor) -> Tensor:
+        return features @ self.last.T + torch.tensor(BIAS).to(features)
 
 
 class Changed(nn.Module):
@@ -57,7 +64,7 @@ class Changed(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if self.at_input:
             return self.network(self.change(x))
-        return self.change(self.network.features(x)) @ self.network.last.T
+        return self.network.scores(self.change(self.network.features(x)))
 
 
 class Branched(nn.Module):
@@ -113,7 +120,7 @@ HEALTHY: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "half dead": (Dim, 32),
     "dead in two layers": (lambda: Dim(layers=2), 4),
     "clamped from both sides": (lambda: Dim(lambda z: z.clamp(0.0, 6.0)), 4),
-    "hard sigmoids": (lambda: Dim(lambda z: nn.functional.hardsigmoid(6 * z - 3)), 4),
+    "hard sigmoids": (lambda: Dim(lambda z: nn.functional.hardsigmoid(z - 3)), 4),
     "max(0, x)": (lambda: Dim(lambda z: torch.maximum(z, torch.zeros_like(z))), 4),
     "a mask times the units": (lambda: Dim(lambda z: z * (z > 0)), 4),
     "in double precision": (lambda: Dim().double(), 4),
@@ -132,9 +139,9 @@ MASKED: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "round beside dead points": (lambda: Changed(lambda z: (4 * z).round() / 4), 8),
     "coarse rounding": (lambda: Changed(lambda z: z.round()), 0),
     "floor": (lambda: Changed(lambda z: (4 * z).floor()), 0),
-    "sign": (lambda: Changed(lambda z: (z - 2.0).sign()), 0),
-    "sign beside dead points": (lambda: Changed(lambda z: (z - 2.0).sign()), 4),
-    "a threshold": (lambda: Changed(lambda z: (z > 2.0).to(z)), 0),
+    "sign": (lambda: Changed(lambda z: (z - 3.2).sign()), 0),
+    "sign beside dead points": (lambda: Changed(lambda z: (z - 3.2).sign()), 4),
+    "a threshold": (lambda: Changed(lambda z: (z > 3.2).to(z)), 0),
     "a made-up gradient": (lambda: Changed(MadeUp.apply), 0),  # type: ignore[arg-type]
     "a made-up gradient beside dead points": (lambda: Changed(MadeUp.apply), 4),  # type: ignore[arg-type]
     "no_grad in dark rows": (lambda: Changed(dark_only(without_grad), at_input=True), 0),

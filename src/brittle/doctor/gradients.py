@@ -139,9 +139,9 @@ def _look(subject: Subject) -> Iterator[Finding | str]:
     if not vanished.few:
         yield Finding(
             "dead_points",
-            f"the output stays the same around {zero} of {total} rows (dead units, or saturated outputs), and gradients "
-            f"are 0 there: estimates by gradients get no number at these points, and a run stops at more than 10 such "
-            f"among the first 1,000; for a number at all of them, {OFFER}",
+            f"the output stays the same around {zero} of {total} rows (dead units or saturated outputs), and gradients "
+            f"are 0: estimates by gradients get no number there, and a run stops at more than 10 such points of the "
+            f"first 1,000; for a number at all of them, {OFFER}",
         )
     yield f"{said}; 0 in {zero} of {total} rows"
 
