@@ -1123,6 +1123,16 @@ MUTATIONS = (
         f"{PLANTED}[a made-up gradient]",
     ),
     mutation(
+        "probabilities that underflow are no copies", "doctor/duplicates.py",
+        "if _underflown(subject, logits[:, group])", "if False",
+        "doctor/test_outputs.py::test_probabilities_that_underflow_are_no_copies",
+    ),
+    mutation(
+        "classes that agree by chance", "doctor/duplicates.py",
+        "    if repeated:  # some", "    if False:  # some",
+        "doctor/test_outputs.py::test_classes_that_agree_by_chance_in_the_first_rows_are_no_copies",
+    ),
+    mutation(
         "dead points are not masked", "doctor/vanished.py",
         "torch.where(zero & still, _change", "torch.where(zero, _change",
         f"{DEAD}[half dead]",

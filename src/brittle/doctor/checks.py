@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from brittle.doctor import company, data, gradients, labels, outputs, padding, parameters, state
+from brittle.doctor import company, data, duplicates, gradients, labels, outputs, padding, parameters, state
 from brittle.doctor.finding import Finding
 from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError
@@ -67,7 +67,7 @@ CHECKS = (
     Check("input kept", state.check_input_kept, RUNS),
     Check("precision", state.check_precision, RUNS),
     Check("class scores", outputs.check_kind, (*FINITE, "not constant")),
-    Check("classes differ", outputs.check_duplicates, (*FINITE, "not constant")),
+    Check("classes differ", duplicates.check_duplicates, (*FINITE, "not constant")),
     Check("noise", parameters.check_noise, RUNS),
     Check("cost", parameters.check_cost, RUNS),
     Check("gradients", gradients.check_gradients, (*FINITE, "not constant")),
