@@ -128,7 +128,6 @@ def test_probabilities_that_underflow_are_no_copies(dtype: torch.dtype, copied: 
     found = codes(subject)
     assert (found.pop("classes differ", None) == "duplicate_classes") == copied
     assert set(found.values()) <= {"low_precision"}
-    )
     if copied:
         said = next(each.sentence for each in doctor.run_all(subject) if each.name == "classes differ")
         assert "classes 0, 6 have identical" in said
