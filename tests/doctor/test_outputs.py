@@ -111,9 +111,10 @@ def test_a_probability_is_seen_with_few_points(count: int) -> None:
 
 
 def far_apart(z: Tensor, copied: bool) -> Tensor:
-    """Probabilities of 7 classes of which two are never above 0, and of one more that is a copy of the first."""
-    never = torch.full_like(z[:, :2], -400.0) + z[:, :2]
-    more = (z, never, z[:, :1]) if copied else (z, never)
+    """Probabilities of 6 classes of which two are never above 0, and of one more that is a copy of class 2."""
+    wide = 30 * z
+    never = z[:, :2] - 300.0
+    more = (wide, never, wide[:, 2:3]) if copied else (wide, never)
     return torch.cat(more, dim=1).softmax(1)
 
 
@@ -125,12 +126,13 @@ def test_probabilities_that_underflow_are_no_copies(dtype: torch.dtype, copied: 
     assert bool((wide[:, 4] != wide[:, 5]).all())
     subject = subject_of(lambda z: far_apart(z, copied).to(dtype), "probs")
     assert bool((subject.logits[:, 4] == subject.logits[:, 5]).all())
+    assert bool((subject.logits[:, :4] == subject.logits[:1, 4]).any()), "others underflow here and there"
     found = codes(subject)
     assert (found.pop("classes differ", None) == "duplicate_classes") == copied
     assert set(found.values()) <= {"low_precision"}
     if copied:
         said = next(each.sentence for each in doctor.run_all(subject) if each.name == "classes differ")
-        assert "classes 0, 6 have identical" in said
+        assert "classes 2, 6 have identical" in said
         assert "4, 5" not in said
 
 
