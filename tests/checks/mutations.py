@@ -1133,6 +1133,26 @@ MUTATIONS = (
         "doctor/test_outputs.py::test_classes_that_agree_by_chance_in_the_first_rows_are_no_copies",
     ),
     mutation(
+        "a number of rows is named where the first batch fails", "doctor/subject.py",
+        "            if known is error:\n                known =", "            if False:\n                known =",
+        "doctor/test_fixed_batch.py::test_the_number_of_rows_is_named",
+    ),
+    mutation(
+        "a number of rows is named where the first batch fits", "doctor/company.py",
+        "    if failed and len(failed)", "    if False and len(failed)",
+        "doctor/test_fixed_batch.py::test_the_number_of_rows_is_named",
+    ),
+    mutation(
+        "several numbers of rows are not one", "doctor/fixed_batch.py",
+        "        return all(self.failure(other) is not None for other in others)\n", "        return bool(others)\n",
+        "doctor/test_fixed_batch.py::test_a_model_that_takes_several_sizes_is_not_said_to_take_one",
+    ),
+    mutation(
+        "mean and std do not hide the layout", "doctor/shapes.py",
+        '"input_shape", "mean", "std")', '"input_shape")',
+        "doctor/test_shapes.py::test_mean_and_std_of_channels_do_not_hide_the_layout",
+    ),
+    mutation(
         "dead points are not masked", "doctor/vanished.py",
         "torch.where(zero & still, _change", "torch.where(zero, _change",
         f"{DEAD}[half dead]",

@@ -112,7 +112,9 @@ def _examine(subject: Subject, expected_accuracy: float | None, planted: bool) -
 
     outcomes = run_all(subject)
     forward, backward = subject.classifier.forward_passes, subject.classifier.backward_passes
-    runs = all(outcome.state != "failed" for outcome in outcomes if outcome.name in ("forward", "finite"))
+    runs = all(
+        outcome.state != "failed" for outcome in outcomes if outcome.name in ("forward", "finite", "batch sizes")
+    )
     if runs:
         outcomes += look(subject, expected_accuracy)
     _print(outcomes)

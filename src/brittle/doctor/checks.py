@@ -46,7 +46,7 @@ class Outcome:
     sentence: str
 
 
-RUNS, FINITE = ("forward",), ("forward", "finite")
+RUNS, SIZES, FINITE = ("forward",), ("forward", "batch sizes"), ("forward", "finite")
 
 CHECKS = (
     Check("weights", state.check_weights),
@@ -55,12 +55,13 @@ CHECKS = (
     Check("forward", outputs.check_forward),
     Check("state kept", state.check_state_kept, RUNS),
     Check("repeatable", state.check_repeatable, RUNS),
-    Check("rows apart", company.check_rows_apart, (*RUNS, "repeatable")),
-    Check("history", state.check_history, (*RUNS, "repeatable")),
     Check("output kept", company.check_output_kept, RUNS),
+    Check("batch sizes", company.check_batch_sizes, (*RUNS, "repeatable")),
+    Check("rows apart", company.check_rows_apart, (*SIZES, "repeatable")),
+    Check("history", state.check_history, (*SIZES, "repeatable")),
     Check("padding", padding.check_padding, (*RUNS, "repeatable")),
     Check("finite", outputs.check_finite, RUNS),
-    Check("not constant", outputs.check_constant, FINITE),
+    Check("not constant", outputs.check_constant, (*FINITE, "batch sizes")),
     Check("features", outputs.check_head, FINITE),
     Check("labels", labels.check_classes, RUNS),
     Check("mode", state.check_mode),
