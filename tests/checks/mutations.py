@@ -1153,6 +1153,16 @@ MUTATIONS = (
         "doctor/test_shapes.py::test_mean_and_std_of_channels_do_not_hide_the_layout",
     ),
     mutation(
+        "buffers are no parameters", "doctor/state.py",
+        "in (model.parameters(), model.buffers())", "in ([*model.parameters(), *model.buffers()], [])",
+        "doctor/test_facts.py::test_buffers_are_no_parameters",
+    ),
+    mutation(
+        "weights of an ONNX file are parameters", "model/loading/onnx_network.py",
+        "                if name in statistics:\n", "                if True:\n",
+        "model/loading/test_onnx_network.py::test_it_has_the_parameters_of_the_same_network_and_statistics_are_none",
+    ),
+    mutation(
         "dead points are not masked", "doctor/vanished.py",
         "torch.where(zero & still, _change", "torch.where(zero, _change",
         f"{DEAD}[half dead]",
