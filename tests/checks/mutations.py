@@ -1163,6 +1163,21 @@ MUTATIONS = (
         "model/loading/test_onnx_network.py::test_it_has_the_parameters_of_the_same_network_and_statistics_are_none",
     ),
     mutation(
+        "another preprocessing is tried", "doctor/preprocessing.py",
+        "    if better:\n", "    if False:\n",
+        "doctor/test_preprocessing.py::test_what_was_forgotten_is_named_with_what_to_type[made twice-0.0]",
+    ),
+    mutation(
+        "the paired test of another preprocessing", "doctor/preprocessing.py",
+        "max(_tail(gained, gained + lost, 0.5), ", "max(0.0, ",
+        "doctor/test_preprocessing.py::test_the_tests_are_those_of_scipy",
+    ),
+    mutation(
+        "a guess is no preprocessing", "doctor/preprocessing.py",
+        "_tail(int(other.sum()), len(other), commonest))", "0.0)",
+        "doctor/test_preprocessing.py::test_a_guess_of_one_class_for_all_is_no_preprocessing",
+    ),
+    mutation(
         "dead points are not masked", "doctor/vanished.py",
         "torch.where(zero & still, _change", "torch.where(zero, _change",
         f"{DEAD}[half dead]",

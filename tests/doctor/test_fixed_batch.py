@@ -36,6 +36,8 @@ class Viewed(nn.Module):
 class Buffered(nn.Module):
     """A buffer with a place for each of so many rows."""
 
+    place: Tensor
+
     def __init__(self, rows: int) -> None:
         super().__init__()
         self.register_buffer("place", torch.zeros(rows, 36))

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from brittle.doctor import company, data, duplicates, gradients, labels, outputs, padding, parameters, state
+from brittle.doctor import (
+    company,
+    data,
+    duplicates,
+    gradients,
+    labels,
+    outputs,
+    padding,
+    parameters,
+    preprocessing,
+    state,
+)
 from brittle.doctor.finding import Finding
 from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError
@@ -64,6 +75,7 @@ CHECKS = (
     Check("not constant", outputs.check_constant, (*FINITE, "batch sizes")),
     Check("features", outputs.check_head, FINITE),
     Check("labels", labels.check_classes, RUNS),
+    Check("preprocessing", preprocessing.check_preprocessing, (*FINITE, "batch sizes")),
     Check("mode", state.check_mode),
     Check("input kept", state.check_input_kept, RUNS),
     Check("precision", state.check_precision, RUNS),
