@@ -163,7 +163,9 @@ def _ways(subject: Subject) -> list[Way]:
     for way in (Way("left as they are", (0.0,), (1.0,)), *_of_range(subject), *_turned_back(subject)):
         ends = _ends(way.mean, way.std)
         fits = max(len(way.mean), len(way.std)) in (1, channels)
-        if fits and not any(torch.allclose(*torch.broadcast_tensors(ends, other), 0.02, 0.02) for other in known):
+        if fits and not any(
+            torch.allclose(*torch.broadcast_tensors(ends, other), rtol=0.02, atol=0.02) for other in known
+        ):
             ways.append(way)
             known.append(ends)
     return ways
