@@ -878,6 +878,26 @@ MUTATIONS = (
         "model/test_quiet.py::test_filters_of_warnings_are_put_back",
     ),
     mutation(
+        "a network that fails to run says nothing", "model/failures.py",
+        "        with without_last_words():\n", "        if True:\n",
+        "cli/test_last_words.py::test_nothing_but_our_own_sentences_is_on_stderr[fixed]",
+    ),
+    mutation(
+        "a network that fails to be traced says nothing", "measure/certified/graph.py",
+        "without_warnings(), without_last_words()", "without_warnings()",
+        "cli/test_last_words.py::test_nothing_but_our_own_sentences_is_on_stderr[branch]",
+    ),
+    mutation(
+        "onnxruntime logs nothing", "model/loading/onnx_file.py",
+        "_FATAL_ONLY = 4\n", "_FATAL_ONLY = 3\n",
+        "cli/test_last_words.py::test_nothing_but_our_own_sentences_is_on_stderr[wrong.onnx]",
+    ),
+    mutation(
+        "other threads are heard", "model/quiet.py",
+        "            return self.stream.write(text)\n", "            return 0\n",
+        "model/test_quiet.py::test_other_threads_are_heard_meanwhile",
+    ),
+    mutation(
         "one training sets the number of threads", "detector/pseudo_margin/training.py",
         "    with _one_training:", "    if True:",
         "detector/pseudo_margin/test_training.py::test_the_number_of_threads_is_put_back",

@@ -15,7 +15,7 @@ from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves, tree_map
 
 from brittle.model.classifier import Classifier
-from brittle.model.quiet import without_warnings
+from brittle.model.quiet import without_last_words, without_warnings
 from brittle.model.turns import PASSES
 
 Value = TypeVar("Value")
@@ -163,7 +163,7 @@ def _quiet() -> Iterator[None]:
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:
-        with without_warnings():
+        with without_warnings(), without_last_words():
             yield
     finally:
         logger.setLevel(level)
