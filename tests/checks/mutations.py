@@ -1193,6 +1193,11 @@ MUTATIONS = (
         "doctor/test_preprocessing.py::test_the_tests_are_those_of_scipy",
     ),
     mutation(
+        "another preprocessing is compared on more points", "doctor/preprocessing.py",
+        "    if promising and not better", "    if False and not better",
+        "doctor/test_preprocessing.py::test_what_the_first_points_leave_open_the_others_decide",
+    ),
+    mutation(
         "a guess is no preprocessing", "doctor/preprocessing.py",
         "_tail(int(other.sum()), len(other), commonest))", "0.0)",
         "doctor/test_preprocessing.py::test_a_guess_of_one_class_for_all_is_no_preprocessing",

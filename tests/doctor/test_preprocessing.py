@@ -202,3 +202,11 @@ def test_labels_that_say_nothing_raise_no_alarm(kind: str) -> None:
     with classifier.evaluating():
         found = [each.code for each in doctor.run_all(subject) if each.code]
     assert found == []
+
+
+def test_what_the_first_points_leave_open_the_others_decide() -> None:
+    """A gain that 64 points do not make sure of is sure with more."""
+    found = {count: outcome(Given(made=CIFAR, count=count), wrong=0.65) for count in (64, 300)}
+    assert found[64].code is None, found[64].sentence
+    assert found[300].code == "preprocessing", found[300].sentence
+    assert "of 236 labels" in found[300].sentence

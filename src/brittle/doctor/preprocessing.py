@@ -101,7 +101,8 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
     right, way = max(tried, key=lambda each: int(each[0].sum()))
     alike = [other.name for some, other in tried if other != way and int(some.sum()) == int(right.sum())]
     better = _better(own, right, labels[first], len(ways))
-    if not better and bool((~first).any()) and int(right.sum()) > int(own.sum()):
+    promising = int(right.sum()) - int(own.sum()) >= GAIN * len(own) / 2
+    if promising and not better and bool((~first).any()):
         # Chosen by the first points, compared on the others.
         own = _right(subject, subject.classifier, rows[~first], labels[~first])
         right = _right(subject, way.of(subject.classifier), rows[~first], labels[~first])
