@@ -106,6 +106,11 @@ MUTATIONS = (
         "measure/certified/test_decisions.py::test_no_input_inside_the_radius_decides_otherwise",
     ),
     mutation(
+        "a certificate that could not be computed is no failed proof", "scores/input_margin.py",
+        "            status = torch.where(lacking, int(Status.NO_CERTIFICATE), status)\n", "",
+        "scores/test_input_margin.py::test_without_a_certificate_the_layer_is_said",
+    ),
+    mutation(
         "a call sends the other tensors of its points", "scores/call.py",
         "rows, confidence, batch.aside)", "rows, confidence, batch.aside and replace(batch.aside, varies=None))",
         "scores/test_call_beside.py::test_a_call_gives_what_a_run_gives",

@@ -26,7 +26,9 @@ class InputMargin(Score):
     The value is the distance of the nearest such input that was found, and the upper end of the interval; the lower
     end is the radius that was certified, 0 without a certificate. The target is the predicted class, so misclassified
     points have margins too. Where nothing was found the value is infinite and the status `not_found`; where gradients
-    vanish, or the attacks disagree, the status is `masked`.
+    vanish, or the attacks disagree, the status is `masked`. Where a certificate was asked for and bounds cannot be sent
+    through the network, the low end of 0 is no failed proof: the status is `no_certificate` in place of `ok`, and the
+    detail names the layer.
 
     Validity: the interval holds the margin, up to what single precision rounds (see
     `brittle.measure.certified.Certified`). How near the value comes is measured in `docs/attacks.md`.
@@ -82,12 +84,14 @@ class InputMargin(Score):
         clean: Clean = measured[Forward()]
         nearest: NearestPoint = measured[self.needs[1]]
         low, passes, detail = torch.zeros_like(nearest.distance), nearest.passes, None
+        status = nearest_status(clean, nearest)
         if self.certify:
             certified: CertifiedRadius = measured[self.needs[2]]
             _check_bracket(certified, nearest)
             low, passes = certified.radius, passes + certified.passes - clean.passes
             detail = _without_certificate(certified)
-        status = nearest_status(clean, nearest)
+            lacking = (status == int(Status.OK)) & (certified.unsupported is not None)
+            status = torch.where(lacking, int(Status.NO_CERTIFICATE), status)
         return finish(nearest.distance, low, nearest.distance, status, passes, detail)
 
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint:
