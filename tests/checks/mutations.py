@@ -111,6 +111,21 @@ MUTATIONS = (
         "scores/test_input_margin.py::test_without_a_certificate_the_layer_is_said",
     ),
     mutation(
+        "a layer without bounds is named before the run", "doctor/checks.py",
+        '    Check("certificates", certificates.check_certificates, FINITE),\n', "",
+        "doctor/test_certificates.py::test_a_run_tells_it_before_it_scores_and_records_it",
+    ),
+    mutation(
+        "a certificate is tried as the run decides", "doctor/subject.py",
+        "        parts = (self.decided, self.inputs,", "        parts = (self.classifier, self.inputs,",
+        "doctor/test_certificates.py::test_every_decision_is_tried_as_the_run_decides",
+    ),
+    mutation(
+        "certificates cost beside all else", "doctor/cost.py",
+        " if not isinstance(need, Certified)):", "):",
+        "doctor/test_certificates.py::test_the_cost_of_the_rest_is_told_without_certificates",
+    ),
+    mutation(
         "a call sends the other tensors of its points", "scores/call.py",
         "rows, confidence, batch.aside)", "rows, confidence, batch.aside and replace(batch.aside, varies=None))",
         "scores/test_call_beside.py::test_a_call_gives_what_a_run_gives",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from brittle.doctor import company, data, gradients, labels, outputs, padding, parameters, state
+from brittle.doctor import certificates, company, data, gradients, labels, outputs, padding, parameters, state
 from brittle.doctor.finding import Finding
 from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError
@@ -71,6 +71,7 @@ CHECKS = (
     Check("noise", parameters.check_noise, RUNS),
     Check("cost", parameters.check_cost, RUNS),
     Check("gradients", gradients.check_gradients, (*FINITE, "not constant")),
+    Check("certificates", certificates.check_certificates, FINITE),
     Check("at the end", state.check_end, (*RUNS, "repeatable", "rows apart")),
 )
 
