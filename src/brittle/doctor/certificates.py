@@ -13,6 +13,9 @@ from brittle.measure import Certified, Measurement, Nearest
 TIMED = 4
 """Points whose certificates are timed together, beside one alone."""
 
+SEARCHED = 32
+"""Points whose search is timed together: one alone takes nearly as long as a batch."""
+
 
 def check_certificates(subject: Subject) -> Iterator[Finding | str]:
     """Bounds go through every layer, where a score asks for certificates; looked at in one point."""
@@ -31,7 +34,7 @@ def check_certificates(subject: Subject) -> Iterator[Finding | str]:
 
 
 def cost_of_certificates(subject: Subject) -> str:
-    """Time and passes of the certificates of a run, beside those of the search, both taken at a few of its points."""
+    """Time and passes of the certificates of a run, beside those of the search, both taken at some of its points."""
     if any(trial.unsupported is not None for trial in subject.certificates):
         return "none can be computed"
     return "; ".join(_cost(subject, need) for need in certificates_among(subject.needs)) or "none asked for"
@@ -51,10 +54,12 @@ def _cost(subject: Subject, need: Certified) -> str:
     search = next((one for one in subject.needs if isinstance(one, Nearest) and one.norm == need.norm), None)
     if search is None:
         return f"{said}; an estimate"
-    found = _trial(subject, search, count)
+    looked = min(SEARCHED, len(subject.inputs))
+    found = _trial(subject, search, looked)
+    times = several.seconds / count / (found.seconds / looked)
     return (
-        f"{said}, {several.seconds / found.seconds:.2g} times as long as the search there ({search.effort}, "
-        f"{found.passes:,.0f} passes); an estimate"
+        f"{said}, {times:.2g} times as long as the search ({search.effort}, {found.passes:,.0f} passes and "
+        f"{found.seconds / looked:.2g} s a point, at the first {looked}); an estimate"
     )
 
 

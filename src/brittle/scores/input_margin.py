@@ -40,7 +40,8 @@ class InputMargin(Score):
         attack: what looks for the nearest other decision: `best` for the nearest of all attacks, or one by name.
         effort: budget of passes per point for it: `fast`, `standard` or `thorough`.
         bounded: stay inside the classifier's bounds.
-        certify: look for a certified lower bound of the distance as well.
+        certify: look for a certified lower bound of the distance as well; it takes many times the passes and the
+            seconds of the search, which `brittle doctor` tells before a run.
 
     Raises:
         ParameterError: an unknown norm, attack or effort.
@@ -89,7 +90,7 @@ class InputMargin(Score):
             certified: CertifiedRadius = measured[self.needs[2]]
             _check_bracket(certified, nearest)
             low, passes = certified.radius, passes + certified.passes - clean.passes
-            detail = _without_certificate(certified)
+            detail = _about_certificate(certified, clean)
             lacking = (status == int(Status.OK)) & (certified.unsupported is not None)
             status = torch.where(lacking, int(Status.NO_CERTIFICATE), status)
         return finish(nearest.distance, low, nearest.distance, status, passes, detail)
@@ -117,7 +118,8 @@ def _check_bracket(certified: CertifiedRadius, nearest: NearestPoint) -> None:
         )
 
 
-def _without_certificate(certified: CertifiedRadius) -> tuple[str | None, ...]:
-    """For each point why nothing could be certified, where the network has a layer that is not supported."""
-    reason = None if certified.unsupported is None else f"no lower bound goes through {certified.unsupported}"
-    return (reason,) * len(certified.radius)
+def _about_certificate(certified: CertifiedRadius, clean: Clean) -> tuple[str, ...]:
+    """For each point what its certificate took, or why there is none, where a layer is not supported."""
+    if certified.unsupported is not None:
+        return (f"no lower bound goes through {certified.unsupported}",) * len(certified.radius)
+    return tuple(f"{spent:,} of the passes for the certificate" for spent in (certified.passes - clean.passes).tolist())
