@@ -107,6 +107,46 @@ MUTATIONS = (
         "measure/certified/test_decisions.py::test_no_input_inside_the_radius_decides_otherwise",
     ),
     mutation(
+        "a certificate that could not be computed is no failed proof", "scores/input_margin.py",
+        "            status = torch.where(lacking, int(Status.NO_CERTIFICATE), status)\n", "",
+        "scores/test_input_margin.py::test_without_a_certificate_the_layer_is_said",
+    ),
+    mutation(
+        "a layer without bounds is named before the run", "doctor/checks.py",
+        '    Check("certificates", certificates.check_certificates, FINITE),\n', "",
+        "doctor/test_certificates.py::test_a_run_tells_it_before_it_scores_and_records_it",
+    ),
+    mutation(
+        "a certificate is tried as the run decides", "doctor/subject.py",
+        "        parts = (self.decided, self.inputs,", "        parts = (self.classifier, self.inputs,",
+        "doctor/test_certificates.py::test_every_decision_is_tried_as_the_run_decides",
+    ),
+    mutation(
+        "certificates cost beside all else", "doctor/cost.py",
+        " if not isinstance(need, Certified)):", "):",
+        "doctor/test_certificates.py::test_the_cost_of_the_rest_is_told_without_certificates",
+    ),
+    mutation(
+        "a certificate that scores share is paid once", "analysis/certificate_passes.py",
+        "key = tuple(column.parameters.get(name) for name in _DECIDING)", "key = (column.label,)",
+        "analysis/test_certificate_passes.py::test_scores_that_share_a_certificate_count_it_once",
+    ),
+    mutation(
+        "what was left out is noted", "run/scoring.py",
+        "findings=(*job.left_out, *diagnosis.findings)", "findings=diagnosis.findings",
+        "doctor/test_left_out.py::test_the_run_has_the_others_and_says_which_it_lacks",
+    ),
+    mutation(
+        "a score that was asked for alone is not left out", "doctor/left_out.py",
+        "if not reading or len(reading) == len(scores) or", "if not reading or",
+        "doctor/test_left_out.py::test_alone_it_is_an_error",
+    ),
+    mutation(
+        "a copy is asked for its head", "doctor/left_out.py",
+        "        twin.model = other\n", "",
+        "doctor/test_left_out.py::test_the_model_is_left_as_it_was",
+    ),
+    mutation(
         "a call sends the other tensors of its points", "scores/call.py",
         "rows, confidence, batch.aside)", "rows, confidence, batch.aside and replace(batch.aside, varies=None))",
         "scores/test_call_beside.py::test_a_call_gives_what_a_run_gives",

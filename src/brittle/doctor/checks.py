@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from brittle.doctor import (
+    certificates,
     company,
     data,
     duplicates,
@@ -84,6 +85,7 @@ CHECKS = (
     Check("noise", parameters.check_noise, RUNS),
     Check("cost", parameters.check_cost, RUNS),
     Check("gradients", gradients.check_gradients, (*FINITE, "not constant")),
+    Check("certificates", certificates.check_certificates, FINITE),
     Check("at the end", state.check_end, (*RUNS, "repeatable", "rows apart")),
 )
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from brittle.data.points import Batch, Points
 from brittle.data.values import readable, usable
 from brittle.decisions import Decision
+from brittle.doctor.certificate_trial import Trial, certificates_among, tried
 from brittle.doctor.first_pass import FirstPass, take_first_pass, untouched_copy
 from brittle.doctor.fixed_batch import Batches
 from brittle.doctor.label_columns import labels_among_features
@@ -164,6 +165,17 @@ class Subject:
         with torch.no_grad():
             clean = Clean(inputs, ids, self.seed, self.classifier(inputs, aside), self.rows, aside=aside)
         return Curvature(probes=2)(self.classifier, clean)
+
+    @property
+    def decided(self) -> Classifier:
+        """The classifier with the decision of the run."""
+        return self.classifier if self.decision.of_classes else self.classifier.deciding(self.decision)
+
+    @cached_property
+    def certificates(self) -> tuple[Trial, ...]:
+        """Each kind of certificate that the chosen scores ask for, at the first of `inputs`."""
+        parts = (self.decided, self.inputs, self.aside, self.seed)
+        return tuple(tried(need, *parts) for need in certificates_among(self.needs))
 
     @property
     def bends(self) -> bool:
