@@ -51,7 +51,6 @@ REFERENCE = Effort(
     ddn_steps=300,
     smooth_rounds=32,
     smooth_steps=100,
-    starts=5,
     queries=20_000,
     passes={},
 )

@@ -44,7 +44,7 @@ STEPS: dict[str, Step] = {
     "where": lambda hidden: torch.where(hidden > 0, 1.0, -1.0),
     "where of whole numbers": lambda hidden: torch.where(hidden <= 0, 1, 0).float(),
     "comparison to numbers": lambda hidden: (hidden >= 0).float(),
-    "reversed": lambda hidden: (0.1 < hidden).to(hidden.dtype),
+    "reversed": lambda hidden: torch.less(torch.tensor(0.1), hidden).to(hidden.dtype),
     "like another": lambda hidden: (hidden < 0).type_as(hidden),
     "bipolar": lambda hidden: (2 * (hidden > 0).int() - 1).float(),
     "one minus": lambda hidden: (1 - (hidden > 0).long()).float(),

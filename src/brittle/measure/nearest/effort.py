@@ -23,8 +23,7 @@ class Effort:
         ddn_steps: steps of DDN towards each.
         smooth_rounds: descents along straight-through gradients.
         smooth_steps: steps of each of them, towards each of `targets` competitors.
-        starts: directions that the sign search starts from.
-        queries: forward passes of the sign search, from each of them.
+        queries: forward passes of the sign search, from each of its starts.
         passes: passes per point of the whole search, by the norm, as docs/attacks.md measured them.
     """
 
@@ -40,7 +39,6 @@ class Effort:
     ddn_steps: int
     smooth_rounds: int
     smooth_steps: int
-    starts: int
     queries: int
     passes: Mapping[str, int]
 
@@ -59,7 +57,6 @@ EFFORTS = {
         ddn_steps=10,
         smooth_rounds=4,
         smooth_steps=12,
-        starts=5,
         queries=200,
         passes={"linf": 160, "l2": 190},
     ),
@@ -76,7 +73,6 @@ EFFORTS = {
         ddn_steps=50,
         smooth_rounds=8,
         smooth_steps=60,
-        starts=5,
         queries=2_000,
         passes={"linf": 1040, "l2": 1250},
     ),
@@ -93,7 +89,6 @@ EFFORTS = {
         ddn_steps=300,
         smooth_rounds=16,
         smooth_steps=100,
-        starts=5,
         queries=10_000,
         passes={"linf": 4850, "l2": 6700},
     ),

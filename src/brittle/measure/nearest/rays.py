@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 import torch
 from torch import Tensor
 
@@ -38,8 +36,7 @@ def rays(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     """
     offset = search.best.points[rows] - search.origin[rows]
     nearest = torch.where(offset >= 0, 1.0, -1.0).to(offset)
-    patterns = (pattern.expand_as(nearest) for pattern in _patterns(search.shape).to(offset))
-    for signs in islice((nearest, *patterns), effort.starts):
+    for signs in (nearest, *(pattern.expand_as(nearest) for pattern in _patterns(search.shape).to(offset))):
         rays = _Rays(search, rows, signs.clone(), effort.queries)
         size = search.origin.shape[1]
         blocks, block = 1, 0

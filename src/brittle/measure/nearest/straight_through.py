@@ -1,4 +1,4 @@
-"""Straight-through gradients: descend where steps inside the network leave no gradient, by those of smooth stand-ins."""
+"""Straight-through gradients: descend where steps inside the network leave none, by those of smooth stand-ins."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ TINY = 1e-30
 
 
 def straight_through(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
-    """Projected descent on `z_t - z_j` along gradients of a network whose steps are replaced, in the backward pass only.
+    """Projected descent on `z_t - z_j`, with stand-ins for steps inside the network in the backward pass only.
 
     Where the network computes `sign`, `round` or a comparison, the forward pass gives exactly that, and the backward
-    pass the derivative of a smooth function in its place (`StandIns`). Every descent starts from the nearest input known
-    and has its own width of the stand-ins; the radius shrinks where another class won and grows where none did. Where
-    the first of `rows` meets no such operation nothing is done, at the cost of one forward and one backward pass.
+    pass the derivative of a smooth function in its place (`StandIns`). Every descent starts from the nearest input
+    known and has its own width of the stand-ins; the radius shrinks where another class won and grows where none did.
+    Where the first of `rows` meets no such operation nothing is done, at the cost of one forward and one backward pass.
 
     Source: Bengio, Leonard and Courville, Estimating or propagating gradients through stochastic neurons (2013),
     section 4 (straight-through estimator); Athalye, Carlini and Wagner, Obfuscated gradients give a false sense of
