@@ -1659,7 +1659,8 @@ MUTATIONS = (
     ),
     mutation(
         "stand-ins leave forward values alone", "measure/nearest/straight_through.py",
-        "smooth: Tensor) -> Tensor:\n        return value.clone()", "smooth: Tensor) -> Tensor:\n        return smooth.clone()",
+        "smooth: Tensor) -> Tensor:\n        return value.clone()",
+        "smooth: Tensor) -> Tensor:\n        return smooth.clone()",
         "measure/nearest/test_straight_through.py::test_what_is_computed_is_as_before_bit_for_bit",
     ),
     mutation(
