@@ -1795,6 +1795,28 @@ MUTATIONS = (
         "model/test_bounds.py::test_clipping_is_that_of_each_feature",
     ),
     mutation(
+        "stand-ins leave forward values alone", "measure/nearest/straight_through.py",
+        "smooth: Tensor) -> Tensor:\n        return value.clone()",
+        "smooth: Tensor) -> Tensor:\n        return smooth.clone()",
+        "measure/nearest/test_straight_through.py::test_what_is_computed_is_as_before_bit_for_bit",
+    ),
+    mutation(
+        "comparisons pass gradients back", "measure/nearest/straight_through.py",
+        "setattr(value, _SMOOTH, smooth)", "pass",
+        "measure/nearest/test_straight_through.py::test_gradients_pass_steps",
+    ),
+    mutation(
+        "straight-through gradients wait for those that vanish", "measure/nearest/nearest.py",
+        "rows[vanishing[rows] == (name in WITHOUT_GRADIENTS)]",
+        "rows[vanishing[rows] == (name == 'rays')]",
+        "measure/nearest/test_straight_through.py::test_nothing_is_lost_or_spent_where_there_are_gradients",
+    ),
+    mutation(
+        "without a step to replace the descent ends", "measure/nearest/straight_through.py",
+        "return mode.replaced > 0", "return True",
+        "measure/nearest/test_straight_through.py::test_without_steps_to_replace_it_ends_at_once",
+    ),
+    mutation(
         "bounds of each feature, in attacks", "measure/nearest/search.py",
         "self.bounds = self.declared if bounded else NONE", "self.bounds = NONE",
         "measure/nearest/test_bounds_of_attacks.py::"

@@ -24,6 +24,7 @@ from brittle.measure.nearest.norms import NORMS, Norm
 from brittle.measure.nearest.rays import rays
 from brittle.measure.nearest.search import Found, Search
 from brittle.measure.nearest.segments import segments
+from brittle.measure.nearest.straight_through import straight_through
 from brittle.model.aside import Aside
 from brittle.model.bounds import Bounds
 from brittle.model.classifier import Classifier
@@ -33,12 +34,13 @@ ATTACKS: dict[str, Callable[[Search, Found, Effort, Tensor], None]] = {
     "apgd": apgd,
     "fab": fab,
     "ddn": ddn,
+    "straight_through": straight_through,
     "rays": rays,
 }
 """Every attack, in the order in which `best` runs them."""
 
 L2_ONLY = ("ddn",)
-GRADIENT_FREE = ("segments", "rays")
+WITHOUT_GRADIENTS = ("segments", "straight_through", "rays")
 
 DISAGREEMENT = 2.0
 """FAB starts at the point and follows gradients alone; where it ends this many times farther away than the nearest
@@ -271,7 +273,7 @@ def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoin
     for name in need.attacks:
         rows = search.open
         if need.attack == "best" and name != "segments":
-            rows = rows[vanishing[rows] == (name in GRADIENT_FREE)]
+            rows = rows[vanishing[rows] == (name in WITHOUT_GRADIENTS)]
         with search.attack(name) as found:
             ATTACKS[name](search, found, EFFORTS[need.effort], rows)
     settled = search.settle()
@@ -308,5 +310,5 @@ def _misled(search: Search) -> Tensor:
     misled = torch.zeros_like(known, dtype=torch.bool)
     if "fab" in found:
         misled |= found["fab"] > DISAGREEMENT * known
-    guided = [distance for name, distance in found.items() if name not in GRADIENT_FREE]
+    guided = [distance for name, distance in found.items() if name not in WITHOUT_GRADIENTS]
     return misled | (torch.stack(guided).amin(dim=0) > MISLED * known) if guided else misled

@@ -6,10 +6,12 @@ the nearest that were really classified otherwise. An attack cannot report a suc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -123,6 +125,13 @@ class Search:
         self._classifier = classifier
         self._clean = clean
         self._watching: list[Found] = [self.best]
+        self._mode: Callable[[], AbstractContextManager[Any]] = nullcontext
+
+    def differentiated(self, mode: Callable[[], AbstractContextManager[Any]]) -> Search:
+        """The same search, to which what it finds and spends is credited, whose gradients are those inside `mode()`."""
+        other = copy(self)
+        other._mode = mode
+        return other
 
     @contextmanager
     def attack(self, name: str) -> Iterator[Found]:
@@ -252,7 +261,7 @@ class Search:
 
     def _differentiate(self, rows: Tensor, points: Tensor, targets: Tensor) -> Response:
         points = self._kept(rows, self.bounds.clip(points.detach())).requires_grad_(True)
-        with torch.enable_grad():
+        with torch.enable_grad(), self._mode():
             logits = self._forward(rows, points)
             own = logits.gather(1, self.own[rows, None])
             margin = (own - logits.gather(1, targets[:, None]))[:, 0]
