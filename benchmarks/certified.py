@@ -28,7 +28,8 @@ def verdicts_of(folder: Path, rows: int) -> tuple[torch.Tensor, list[dict[str, s
     """Inputs in [0, 1] and the published verdicts, in one order; those of another model of the same data where none."""
     table = folder / "verdicts.csv"
     if not table.exists():
-        borrowed = next(folder.parent.glob("*oval21_cifar*"))
+        mnist = "mnist" in (folder / "meta.json").read_text().lower()
+        borrowed = next(folder.parent.glob("*mnistfc*" if mnist else "*oval21_cifar*"))
         return verdicts_of(borrowed, rows)[0], []
     centres = torch.from_numpy(np.load(folder / "centres.npy")).float() / 255
     with table.open() as lines:

@@ -861,7 +861,7 @@ MUTATIONS = (
         f"{TURNS}attention_is_elementary_for_nobody_else",
     ),
     mutation(
-        "a network is traced alone", "measure/certified/graph.py",
+        "a network is traced alone", "measure/certified/tracing.py",
         "        with PASSES.alone(), _quiet():", "        with _quiet():",
         f"{TURNS}nobody_passes_through_a_network_that_is_traced",
     ),

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.measure.certified import Certified, CertifiedRadius
-from brittle.measure.certified.graph import Network, build_network
+from brittle.measure.certified.graph import Network
+from brittle.measure.certified.tracing import build_network
 from brittle.measure.forward import look
 
 NORMS = ("linf", "l2")

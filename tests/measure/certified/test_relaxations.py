@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from brittle.measure.certified.intervals import Enclosure
+from brittle.measure.certified.enclosure import Enclosure
 from brittle.measure.certified.relaxations import relax
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,13 @@ from torch import Tensor
 from torch.nn.functional import one_hot, pad
 from torch.utils._pytree import tree_map
 
-from brittle.measure.certified.graph import MONOTONE, Layer, Network, run_layer
-from brittle.measure.certified.intervals import Enclosure, propagate
-from brittle.measure.certified.relaxations import Lines, relax, relaxed
+from brittle.measure.certified.enclosure import Enclosure
+from brittle.measure.certified.graph import Layer, Network, run_layer
+from brittle.measure.certified.intervals import propagate
+from brittle.measure.certified.maxima import candidates
+from brittle.measure.certified.operators import ACTIVATIONS, BILINEAR, FUNCTIONS, MAXIMA
+from brittle.measure.certified.relaxations import NARROW, Line, Lines, relax, relaxed
+from brittle.measure.certified.softmax import Planes, planes, seen_places
 from brittle.model.bounds import Bounds
 
 NUMBERS = 2**18
@@ -48,6 +53,12 @@ class Region:
             low, high = bounds.ends(points)
             box = box & Enclosure((low - points).clamp(max=0), (high - points).clamp(min=0))
         return cls(points, radii, box, norm)
+
+    def rows(self) -> Iterator[Region]:
+        """The inputs around each point."""
+        for row in range(len(self.points)):
+            own = slice(row, row + 1)
+            yield Region(self.points[own], self.radii[own], self.box.map(lambda end, own=own: end[own]), self.norm)
 
     def least(self, gradients: Tensor) -> Tensor:
         """A lower bound of `min_d a . d` over the displacements `d`, `[S, B]`, for `gradients` `a`, `[S, B, *shape]`.
@@ -87,6 +98,11 @@ class MarginBounds:
     lower: Tensor
     functions: Tensor
 
+    @classmethod
+    def beside(cls, parts: Sequence[MarginBounds]) -> MarginBounds:
+        """Those of all rows of `parts`."""
+        return cls(torch.cat([part.lower for part in parts]), torch.cat([part.functions for part in parts]))
+
 
 def margin_bounds(network: Network, region: Region, predicted: Tensor) -> MarginBounds:
     """Lower bounds of the margins `z_t - z_j`, `t` the predicted class, for all inputs of a region.
@@ -106,6 +122,10 @@ def margin_bounds(network: Network, region: Region, predicted: Tensor) -> Margin
         region: the inputs.
         predicted: `t`, `[B]`.
     """
+    if network.alone and len(predicted) > 1:
+        return MarginBounds.beside(
+            [margin_bounds(network, one, own) for one, own in zip(region.rows(), predicted.split(1), strict=True)]
+        )
     walk = _Walk(region)
     logits = walk.logits(network)
     classes = logits.value.shape[1]
@@ -124,6 +144,9 @@ def linear_bounds(network: Network, region: Region, weights: Tensor, constants: 
         weights: `W`, `[B, K, L]`, float64.
         constants: `b`, `[B, K]`, float64.
     """
+    if network.alone and len(weights) > 1:
+        parts = zip(region.rows(), weights.split(1), constants.split(1), strict=True)
+        return MarginBounds.beside([linear_bounds(network, *part) for part in parts])
     walk = _Walk(region)
     outputs = walk.logits(network)
     functions = weights.transpose(0, 1)
@@ -134,6 +157,9 @@ def linear_bounds(network: Network, region: Region, weights: Tensor, constants: 
 
 def logit_bounds(network: Network, region: Region) -> Enclosure:
     """Bounds on the class scores over a region, `[B, C]`; see `margin_bounds`."""
+    if network.alone and len(region.points) > 1:
+        parts = [logit_bounds(network, one) for one in region.rows()]
+        return Enclosure(torch.cat([part.lower for part in parts]), torch.cat([part.upper for part in parts]))
     walk = _Walk(region)
     logits = walk.logits(network)
     identity = torch.eye(logits.value.shape[1], dtype=torch.float64, device=logits.value.device)[:, None]
@@ -178,33 +204,77 @@ class _Walk:
         return torch.einsum("sbn,bn->sb", functions, value.detach()) + self.region.least(gradients) + beside
 
     def _layer(self, layer: Layer, args: tuple[Any, ...]) -> Bounded:
-        if layer.operator == "max_pool2d":
-            return self._max_pool(layer, args)
-        if layer.operator in MONOTONE:
+        if layer.operator in MAXIMA:
+            return self._maximum(layer, args)
+        if layer.operator in ACTIVATIONS:
             return self._activation(layer, args[0], args[1:])
+        if layer.operator == "softmax":
+            return self._softmax(layer, *args)
+        if layer.operator in BILINEAR and all(isinstance(one, Bounded) for one in args[:2]):
+            return self._product(layer, *args)
         value = run_layer(layer, tree_map(lambda one: one.value if isinstance(one, Bounded) else one, args))
         box = propagate(layer, tree_map(lambda one: one.interval if isinstance(one, Bounded) else one, args))
-        self.widest = max(self.widest, value[0].numel())
+        self.widest = max(self.widest, value.numel() // len(self.inputs))
         return Bounded(value, box)
 
     def _activation(self, layer: Layer, entering: Bounded, constants: tuple[Any, ...] = ()) -> Bounded:
         """An elementwise function between its two lines."""
-        interval = self._tightened(entering, relaxed(layer.operator, entering.interval))
+        interval = self._tightened(entering, relaxed(layer.operator, entering.interval, constants))
         lines = relax(layer.operator, interval, constants)
         values = run_layer(layer, (entering.value.detach(), *constants))
-        between = _Between.apply(entering.value, self.beside, values, lines)
-        return Bounded(between, interval.map(lambda end: run_layer(layer, (end, *constants))))
+        between = _Between.apply(entering.value, self.beside, values, lines.where_finite(interval))
+        return Bounded(between, propagate(layer, (interval, *constants)))
 
-    def _max_pool(self, layer: Layer, args: tuple[Any, ...]) -> Bounded:
-        """The largest of each window, one pair after the other: `max(a, b) = a + relu(b - a)`."""
-        entering, kernel, stride = args[0], _pair(args[1]), _pair(args[2] or args[1])
-        value, lower, upper = (
-            _window(one, kernel, stride) for one in (entering.value, entering.interval.lower, entering.interval.upper)
-        )
-        best = Bounded(value[0], Enclosure(lower[0], upper[0]))
-        for other in zip(value[1:], lower[1:], upper[1:], strict=True):
-            best = self._larger(layer, best, Bounded(other[0], Enclosure(other[1], other[2])))
-        return best
+    def _product(self, layer: Layer, one: Bounded, other: Bounded, *rest: Any) -> Bounded:
+        """`x y = c y + x d - c d + (x - c) (y - d)` with the centres `c`, `d` of the intervals, summed or not.
+
+        The last term is at most the product of the radii, `r` and `s`. The planes `c y + x d - c d -+ r s` are the
+        means of the two below and of the two above of McCormick (1976), and leave as much volume as each of them.
+        """
+        if one is other and layer.operator == "mul":
+            return self._activation(Layer(layer.name, "pow", FUNCTIONS["pow"], layer.args), one, (2,))
+        first, second = self._narrowed(one), self._narrowed(other)
+
+        def of(left: Tensor, right: Tensor) -> Tensor:
+            return run_layer(layer, (left, right, *rest))
+
+        centres = first.centre, second.centre
+        plane = of(centres[0], other.value) + of(one.value, centres[1]) - of(*centres)
+        radius, straight = of(first.radius, second.radius), torch.ones_like(plane)
+        values = of(one.value.detach(), other.value.detach())
+        lines = Lines(Line(straight, -radius), Line(straight, radius))
+        found = _Between.apply(plane, self.beside, values, lines)
+        self.widest = max(self.widest, values.numel() // len(self.inputs))
+        return Bounded(found, propagate(layer, (first, second, *rest)))
+
+    def _narrowed(self, entering: Bounded) -> Enclosure:
+        """The interval, cut with bounds by linear relaxation of all numbers that are not known."""
+        return self._tightened(entering, entering.interval.upper - entering.interval.lower > NARROW)
+
+    def _softmax(self, layer: Layer, entering: Bounded, axis: int, mask: Any = None) -> Bounded:
+        """Each share between two planes in all numbers of its axis."""
+        interval = self._narrowed(entering)
+        seen = seen_places(mask, entering.value)
+        found = planes(interval.map(lambda end: end.movedim(axis, -1)), seen)
+        values = run_layer(layer, (entering.value.detach(), axis, mask)).movedim(axis, -1)
+        between = _BetweenPlanes.apply(entering.value.movedim(axis, -1), self.beside, values, found)
+        self.widest = max(self.widest, values.numel() // len(self.inputs))
+        return Bounded(between.movedim(-1, axis), propagate(layer, (interval, axis, mask)))
+
+    def _maximum(self, layer: Layer, args: tuple[Any, ...]) -> Bounded:
+        """The largest of some numbers, half of them against the other half: `max(a, b) = a + relu(b - a)`."""
+        if layer.operator == "maximum":
+            return self._larger(layer, *(one if isinstance(one, Bounded) else _fixed(one) for one in args))
+        entering, rows = args[0], len(self.inputs)
+        shape = run_layer(layer, (entering.value.detach(), *args[1:])).shape
+        least = entering.interval.lower.reshape(rows, -1).min(dim=1).values
+        parts = entering.value, entering.interval.lower, entering.interval.upper
+        value, lower, upper = (candidates(layer, part, args[1:], shape, least) for part in parts)
+        best = Bounded(value, Enclosure(lower, upper))
+        while (count := best.value.shape[1]) > 1:
+            first, second, left = (_between(best, *ends) for ends in _halves(count))
+            best = _beside(self._larger(layer, first, second), left)
+        return Bounded(best.value.reshape(shape), best.interval.map(lambda end: end.reshape(shape)))
 
     def _larger(self, layer: Layer, one: Bounded, other: Bounded) -> Bounded:
         apart = Enclosure(other.interval.lower - one.interval.upper, other.interval.upper - one.interval.lower)
@@ -217,16 +287,19 @@ class _Walk:
 
     def _tightened(self, entering: Bounded, chosen: Tensor) -> Enclosure:
         """The interval, cut with bounds by linear relaxation of the numbers that are `chosen`."""
-        chosen = chosen.flatten(1)
+        rows = len(self.inputs)
+        chosen = chosen.reshape(rows, -1)
         counts = chosen.sum(dim=1)
         chosen, counts = chosen & (counts <= MOST_FUNCTIONS)[:, None], counts.where(counts <= MOST_FUNCTIONS, 0)
         numbers = chosen.shape[1]
         places = torch.arange(numbers, device=chosen.device).where(chosen, numbers)
         places = places.sort(dim=1).values[:, : int(counts.max())]
         self.functions += 2 * counts
-        value = entering.value.flatten(1)
+        value = entering.value.reshape(rows, -1)
         # One more place, for rows with fewer chosen numbers than others.
-        lower, upper = (pad(end.flatten(1), (0, 1)) for end in (entering.interval.lower, entering.interval.upper))
+        lower, upper = (
+            pad(end.reshape(rows, -1), (0, 1)) for end in (entering.interval.lower, entering.interval.upper)
+        )
         for some in places.split(max(1, NUMBERS // (len(value) * self.widest)), dim=1):
             if not some.numel():
                 break
@@ -246,6 +319,7 @@ class _Between(torch.autograd.Function):
         """`values`, the function of `entering`; how far each line lies beside it is kept."""
         entering = entering.detach()
         below, above = (line.at(entering) - values for line in (lines.lower, lines.upper))
+        ctx.rows = len(beside)
         ctx.save_for_backward(lines.upper.slope, lines.lower.slope - lines.upper.slope, above, below - above)
         return values.clone()
 
@@ -254,19 +328,50 @@ class _Between(torch.autograd.Function):
         """Negative coefficients take the upper line, positive ones the lower."""
         slope, slope_change, above, change = ctx.saved_tensors
         coefficients, positive = gradients[0], gradients[0].clamp(min=0)
-        beside = torch.einsum("b...,b...->b", coefficients, above) + torch.einsum("b...,b...->b", positive, change)
+        beside = (coefficients * above + positive * change).reshape(ctx.rows, -1).sum(dim=1)
         return torch.addcmul(coefficients * slope, positive, slope_change), beside, None, None
 
 
-def _pair(size: list[int]) -> tuple[int, int]:
-    return size[0], size[-1]
+class _BetweenPlanes(torch.autograd.Function):
+    """A function of the last axis between planes, likewise."""
+
+    @staticmethod
+    def forward(ctx: Any, entering: Tensor, beside: Tensor, values: Tensor, found: Planes) -> Tensor:
+        """`values`, the function of `entering`; how far each plane lies beside it is kept."""
+        entering = entering.detach()[..., None]
+        below = (found.lower @ entering)[..., 0] + found.low - values
+        above = (found.upper @ entering)[..., 0] + found.high - values
+        ctx.rows = len(beside)
+        ctx.save_for_backward(found.lower, found.upper, below, above)
+        return values.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        """Negative coefficients take the upper plane, positive ones the lower."""
+        lower, upper, below, above = ctx.saved_tensors
+        positive, negative = gradients[0].clamp(min=0), gradients[0].clamp(max=0)
+        slopes = (positive[..., None, :] @ lower + negative[..., None, :] @ upper)[..., 0, :]
+        return slopes, (positive * below + negative * above).reshape(ctx.rows, -1).sum(dim=1), None, None
 
 
-def _window(values: Tensor, kernel: tuple[int, int], stride: tuple[int, int]) -> list[Tensor]:
-    """The numbers of each window by their place in it, as many tensors `[B, C, H', W']` as there are places."""
-    ends = [size - wide + 1 for size, wide in zip(values.shape[2:], kernel, strict=True)]
-    return [
-        values[:, :, row : row + ends[0] : stride[0], column : column + ends[1] : stride[1]]
-        for row in range(kernel[0])
-        for column in range(kernel[1])
-    ]
+def _halves(count: int) -> tuple[tuple[int, int], ...]:
+    """First half, second half, and what is left of `count` numbers."""
+    half = count // 2
+    return (0, half), (half, 2 * half), (2 * half, count)
+
+
+def _between(value: Bounded, begin: int, end: int) -> Bounded:
+    return Bounded(value.value[:, begin:end], value.interval.map(lambda one: one[:, begin:end]))
+
+
+def _beside(one: Bounded, other: Bounded) -> Bounded:
+    lower, upper = (
+        torch.cat(ends, dim=1)
+        for ends in ((one.interval.lower, other.interval.lower), (one.interval.upper, other.interval.upper))
+    )
+    return Bounded(torch.cat((one.value, other.value), dim=1), Enclosure(lower, upper))
+
+
+def _fixed(value: Any) -> Bounded:
+    """A constant."""
+    return Bounded(value, Enclosure(value, value))
