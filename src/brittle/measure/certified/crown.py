@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot, pad
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from brittle.measure.certified.enclosure import Enclosure
 from brittle.measure.certified.graph import Layer, Network, run_layer
 from brittle.measure.certified.intervals import propagate
 from brittle.measure.certified.maxima import candidates
-from brittle.measure.certified.operators import ACTIVATIONS, BILINEAR, FUNCTIONS, MAXIMA
+from brittle.measure.certified.operators import ACTIVATIONS, BILINEAR, FUNCTIONS, MAXIMA, MOVES
 from brittle.measure.certified.relaxations import NARROW, Line, Lines, relax, relaxed
 from brittle.measure.certified.softmax import Planes, planes, seen_places
 from brittle.model.bounds import Bounds
@@ -80,10 +80,12 @@ class Bounded:
     Attributes:
         value: `[B, *shape]`, float64.
         interval: `[B, *shape]`, float64.
+        settled: whether linear relaxation makes the interval no smaller, because it is the image of one that it cut.
     """
 
     value: Tensor
     interval: Enclosure
+    settled: bool = False
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,8 @@ class _Walk:
         )
         self.functions = torch.zeros(len(region.points), dtype=torch.int64, device=region.points.device)
         self.widest = region.points[0].numel()
+        # Values that several layers see, with what was chosen of them and found.
+        self._cut: dict[int, tuple[Bounded, Tensor, Enclosure]] = {}
 
     def logits(self, network: Network) -> Bounded:
         """The class scores of the relaxed network."""
@@ -215,7 +219,8 @@ class _Walk:
         value = run_layer(layer, tree_map(lambda one: one.value if isinstance(one, Bounded) else one, args))
         box = propagate(layer, tree_map(lambda one: one.interval if isinstance(one, Bounded) else one, args))
         self.widest = max(self.widest, value.numel() // len(self.inputs))
-        return Bounded(value, box)
+        entering = [one for one in tree_leaves(args) if isinstance(one, Bounded)]
+        return Bounded(value, box, layer.operator in MOVES and all(one.settled for one in entering))
 
     def _activation(self, layer: Layer, entering: Bounded, constants: tuple[Any, ...] = ()) -> Bounded:
         """An elementwise function between its two lines."""
@@ -223,7 +228,7 @@ class _Walk:
         lines = relax(layer.operator, interval, constants)
         values = run_layer(layer, (entering.value.detach(), *constants))
         between = _Between.apply(entering.value, self.beside, values, lines.where_finite(interval))
-        return Bounded(between, propagate(layer, (interval, *constants)))
+        return Bounded(between, propagate(layer, (interval, *constants)), settled=True)
 
     def _product(self, layer: Layer, one: Bounded, other: Bounded, *rest: Any) -> Bounded:
         """`x y = c y + x d - c d + (x - c) (y - d)` with the centres `c`, `d` of the intervals, summed or not.
@@ -259,7 +264,7 @@ class _Walk:
         values = run_layer(layer, (entering.value.detach(), axis, mask)).movedim(axis, -1)
         between = _BetweenPlanes.apply(entering.value.movedim(axis, -1), self.beside, values, found)
         self.widest = max(self.widest, values.numel() // len(self.inputs))
-        return Bounded(between.movedim(-1, axis), propagate(layer, (interval, axis, mask)))
+        return Bounded(between.movedim(-1, axis), propagate(layer, (interval, axis, mask)), settled=True)
 
     def _maximum(self, layer: Layer, args: tuple[Any, ...]) -> Bounded:
         """The largest of some numbers, half of them against the other half: `max(a, b) = a + relu(b - a)`."""
@@ -287,6 +292,16 @@ class _Walk:
 
     def _tightened(self, entering: Bounded, chosen: Tensor) -> Enclosure:
         """The interval, cut with bounds by linear relaxation of the numbers that are `chosen`."""
+        if entering.settled:
+            return entering.interval
+        known = self._cut.get(id(entering))
+        if known is not None and not (chosen & ~known[1]).any():
+            return known[2]
+        found = self._cut_at(entering, chosen)
+        self._cut[id(entering)] = entering, chosen, found
+        return found
+
+    def _cut_at(self, entering: Bounded, chosen: Tensor) -> Enclosure:
         rows = len(self.inputs)
         chosen = chosen.reshape(rows, -1)
         counts = chosen.sum(dim=1)

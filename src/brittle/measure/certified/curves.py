@@ -223,11 +223,13 @@ def _clamp(low: Any = None, high: Any = None) -> Curve:
 
 
 def _power(exponent: float) -> Curve:
+    if isinstance(exponent, Tensor) and exponent.numel() != 1:
+        raise UnsupportedLayer("pow with an exponent for each number")
     special = {0.5: "sqrt", -0.5: "rsqrt", -1.0: "reciprocal"}.get(float(exponent))
     if special is not None:
         return CURVES[special]()
-    if exponent != int(exponent) or exponent < 1:
-        raise UnsupportedLayer(f"pow with exponent {exponent}")
+    if float(exponent) != int(exponent) or exponent < 1:
+        raise UnsupportedLayer(f"pow with exponent {float(exponent):g}")
     whole = int(exponent)
 
     def slope(values: Tensor) -> Tensor:

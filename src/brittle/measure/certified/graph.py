@@ -18,6 +18,10 @@ class UnsupportedLayer(Exception):
     """A layer that no bounds can be sent through, in words."""
 
 
+class UnknownOperator(UnsupportedLayer):
+    """One that is on no list of operators, however the model is traced."""
+
+
 @dataclass(frozen=True)
 class Edge:
     """The value of an earlier layer, or the input, where an argument stands for it."""

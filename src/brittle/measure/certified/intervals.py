@@ -52,10 +52,10 @@ def propagate(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
         return _product(layer, args)
     centre = run_layer(layer, _pick(args, lambda box: box.centre))
     bare = _without_signs(layer, args)
-    radius = Layer(layer.name, operator, _RADIUS.get(operator, layer.function), layer.args)
-    widths = run_layer(radius, _pick(bare, lambda box: box.radius))
-    offset = run_layer(radius, _pick(bare, lambda box: 0 * box.radius))
-    return Enclosure(centre - (widths - offset), centre + (widths - offset))
+    widths = run_layer(layer, _pick(bare, lambda box: box.radius))
+    offset = run_layer(layer, _pick(bare, lambda box: 0 * box.radius))
+    spread = (widths - offset).abs()
+    return Enclosure(centre - spread, centre + spread)
 
 
 def _lower(box: Enclosure) -> Tensor:
@@ -116,6 +116,3 @@ def _without_signs(layer: Layer, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 _ARITHMETIC = frozenset({"mul", "div"})
 """Layers whose numbers are factors, and not sizes or axes."""
-
-_RADIUS: dict[str, Callable[..., Tensor]] = {"neg": lambda value: value}
-"""Layers that subtract, as they act on radii."""

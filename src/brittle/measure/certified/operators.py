@@ -125,7 +125,10 @@ def _shared(values: Tensor, groups: int) -> Tensor:
 def _sum_less(values: Tensor, axes: Any, keep: bool, correction: float) -> Tensor:
     """The sum over `n` numbers, divided by `n` less a correction."""
     total = values.sum(axes, keep)
-    return total / (values.numel() / total.numel() - correction)
+    divisor = values.numel() / total.numel() - correction
+    if divisor <= 0:
+        raise ValueError(f"a variance with divisor {divisor:g}")
+    return total / divisor
 
 
 def softmax(values: Tensor, axis: int, mask: Any = None) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from brittle.measure.certified.curves import CURVES
-from brittle.measure.certified.graph import Edge, UnsupportedLayer
+from brittle.measure.certified.graph import Edge, UnknownOperator, UnsupportedLayer
 from brittle.measure.certified.operators import BILINEAR, SUMS, SUPPORTED
 
 _PRECISIONS = (torch.float32, torch.float64)
@@ -23,7 +23,7 @@ def check(operator: str, args: tuple[Any, ...]) -> None:
         UnsupportedLayer: which one, and why.
     """
     if operator not in SUPPORTED:
-        raise UnsupportedLayer(operator)
+        raise UnknownOperator(operator)
     _check_edges(operator, args)
     for one in tree_leaves(args):
         if isinstance(one, torch.dtype) and one not in _PRECISIONS:
@@ -35,6 +35,8 @@ def check(operator: str, args: tuple[Any, ...]) -> None:
             raise UnsupportedLayer(f"{operator} with an infinite number")
     if (operator == "batch_norm" and args[5]) or (operator in ("dropout", "feature_dropout") and args[2]):
         raise UnsupportedLayer(f"{operator} in training mode")
+    if operator == "einsum" and len(args) > 3:
+        raise UnsupportedLayer(f"einsum of {len(args) - 1} values")
     if operator in CURVES:
         CURVES[operator](*args[1:])
 

@@ -58,13 +58,22 @@ def planes(interval: Enclosure, seen: Tensor | None = None) -> Planes:
     chord = torch.where(wide, (large - small) / torch.where(wide, above - below, 1.0), tangent)
     top = torch.where(wide, small - chord * below, large - chord * below)
     about = _sums(chord * middle + top)
-    lower = -chord / about.square()[..., None]
-    low = 2 / about - _sums(top) / about.square()
+    lower = -chord / about[..., None] / about[..., None]
+    low = 2 / about - _sums(top) / about / about
     least, most = _sums(small), _sums(large)
-    upper = -tangent / (least * most)[..., None]
-    high = 1 / least + 1 / most - _sums(tangent * (1 - middle)) / (least * most)
-    parts = [_unseen(one, seen) for one in (low, high)]
-    return Planes(_unseen(_of_numbers(lower), seen, 2), parts[0], _unseen(_of_numbers(upper), seen, 2), parts[1])
+    upper = -tangent / least[..., None] / most[..., None]
+    high = 1 / least + 1 / most - _sums(tangent * (1 - middle)) / least / most
+    # Where an exponential overflows, 0 and the largest value are bounds.
+    finite = lower.isfinite().all(-1) & upper.isfinite().all(-1) & low.isfinite() & high.isfinite()
+    flat = ~finite & (interval.lower.isfinite() & interval.upper.isfinite()).all(-1, keepdim=True)
+    lower, low = lower.masked_fill(flat[..., None], 0.0), low.masked_fill(flat, 0.0)
+    upper, high = upper.masked_fill(flat[..., None], 0.0), torch.where(flat, 1 / least, high)
+    return Planes(
+        _unseen(_of_numbers(lower), seen, 2),
+        _unseen(low, seen),
+        _unseen(_of_numbers(upper), seen, 2),
+        _unseen(high, seen),
+    )
 
 
 def _differences(interval: Enclosure) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves, tree_map
 
 from brittle.measure.certified.composites import COMPOSITES
-from brittle.measure.certified.graph import Edge, Layer, Network, UnsupportedLayer, run_layer
+from brittle.measure.certified.graph import Edge, Layer, Network, UnknownOperator, UnsupportedLayer, run_layer
 from brittle.measure.certified.operators import ALIASES, FUNCTIONS, PAIRS, SEVERAL, SUPPORTED, VIEWS
 from brittle.measure.certified.rules import check
 from brittle.model.classifier import Classifier
@@ -35,10 +35,16 @@ def build_network(classifier: Classifier, inputs: Tensor) -> Network:
     Raises:
         UnsupportedLayer: the model cannot be traced, or one of its layers is none of `operators`.
     """
-    network = _network(classifier, inputs, alone=False)
-    if len(inputs) and not _rows_first(network, inputs):
-        network = _network(classifier, inputs, alone=True)
-    return network
+    try:
+        network = _network(classifier, inputs, alone=False)
+    except UnknownOperator:
+        raise
+    except UnsupportedLayer as error:
+        try:
+            return _network(classifier, inputs, alone=True)
+        except UnsupportedLayer:
+            raise error from None
+    return network if not len(inputs) or _rows_first(network, inputs) else _network(classifier, inputs, alone=True)
 
 
 def _network(classifier: Classifier, inputs: Tensor, alone: bool) -> Network:
