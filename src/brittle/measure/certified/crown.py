@@ -11,13 +11,12 @@ from torch import Tensor
 from torch.nn.functional import one_hot, pad
 from torch.utils._pytree import tree_leaves, tree_map
 
-from brittle.measure.certified.enclosure import Enclosure
+from brittle.measure.certified.enclosure import Bounded, Enclosure
 from brittle.measure.certified.graph import Layer, Network, run_layer
 from brittle.measure.certified.intervals import propagate
-from brittle.measure.certified.maxima import candidates
-from brittle.measure.certified.operators import ACTIVATIONS, BILINEAR, FUNCTIONS, MAXIMA, MOVES
-from brittle.measure.certified.relaxations import NARROW, Line, Lines, relax, relaxed
-from brittle.measure.certified.softmax import Planes, planes, seen_places
+from brittle.measure.certified.operators import ACTIVATIONS, BILINEAR, MAXIMA, MOVES
+from brittle.measure.certified.relaxations import NARROW, Lines, relax, relaxed
+from brittle.measure.certified.steps import largest, product, shares
 from brittle.model.bounds import Bounds
 
 NUMBERS = 2**18
@@ -25,6 +24,12 @@ NUMBERS = 2**18
 
 MOST_FUNCTIONS = 2**13
 """Neurons of one layer and one point that get bounds by linear relaxation; where more are unstable, intervals stay."""
+
+PROBED = 32
+"""Numbers of a value whose bounds show whether linear relaxation is worth its passes for all of them."""
+
+GAIN = 0.25
+"""Share of their intervals' width that it must take away."""
 
 
 @dataclass(frozen=True)
@@ -74,21 +79,6 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Bounded:
-    """A layer's value at the points, with the graph of the relaxed network behind it, and its bounds over the region.
-
-    Attributes:
-        value: `[B, *shape]`, float64.
-        interval: `[B, *shape]`, float64.
-        settled: whether linear relaxation makes the interval no smaller, because it is the image of one that it cut.
-    """
-
-    value: Tensor
-    interval: Enclosure
-    settled: bool = False
-
-
-@dataclass(frozen=True)
 class MarginBounds:
     """Lower bounds over a region.
 
@@ -128,7 +118,7 @@ def margin_bounds(network: Network, region: Region, predicted: Tensor) -> Margin
         return MarginBounds.beside(
             [margin_bounds(network, one, own) for one, own in zip(region.rows(), predicted.split(1), strict=True)]
         )
-    walk = _Walk(region)
+    walk = Walk(region)
     logits = walk.logits(network)
     classes = logits.value.shape[1]
     own = one_hot(predicted, classes).double()
@@ -149,7 +139,7 @@ def linear_bounds(network: Network, region: Region, weights: Tensor, constants: 
     if network.alone and len(weights) > 1:
         parts = zip(region.rows(), weights.split(1), constants.split(1), strict=True)
         return MarginBounds.beside([linear_bounds(network, *part) for part in parts])
-    walk = _Walk(region)
+    walk = Walk(region)
     outputs = walk.logits(network)
     functions = weights.transpose(0, 1)
     together = max(1, NUMBERS // (len(constants) * walk.widest))
@@ -162,7 +152,7 @@ def logit_bounds(network: Network, region: Region) -> Enclosure:
     if network.alone and len(region.points) > 1:
         parts = [logit_bounds(network, one) for one in region.rows()]
         return Enclosure(torch.cat([part.lower for part in parts]), torch.cat([part.upper for part in parts]))
-    walk = _Walk(region)
+    walk = Walk(region)
     logits = walk.logits(network)
     identity = torch.eye(logits.value.shape[1], dtype=torch.float64, device=logits.value.device)[:, None]
     functions = identity.expand(-1, len(logits.value), -1)
@@ -170,7 +160,7 @@ def logit_bounds(network: Network, region: Region) -> Enclosure:
     return crown & logits.interval
 
 
-class _Walk:
+class Walk:
     """One forward walk through the network that bounds and relaxes each nonlinear layer as it comes to it.
 
     Attributes:
@@ -209,86 +199,50 @@ class _Walk:
 
     def _layer(self, layer: Layer, args: tuple[Any, ...]) -> Bounded:
         if layer.operator in MAXIMA:
-            return self._maximum(layer, args)
+            return largest(self, layer, args)
         if layer.operator in ACTIVATIONS:
-            return self._activation(layer, args[0], args[1:])
+            return self.activation(layer, args[0], args[1:])
         if layer.operator == "softmax":
-            return self._softmax(layer, *args)
+            return shares(self, layer, *args)
         if layer.operator in BILINEAR and all(isinstance(one, Bounded) for one in args[:2]):
-            return self._product(layer, *args)
+            return product(self, layer, *args)
         value = run_layer(layer, tree_map(lambda one: one.value if isinstance(one, Bounded) else one, args))
         box = propagate(layer, tree_map(lambda one: one.interval if isinstance(one, Bounded) else one, args))
         self.widest = max(self.widest, value.numel() // len(self.inputs))
         entering = [one for one in tree_leaves(args) if isinstance(one, Bounded)]
         return Bounded(value, box, layer.operator in MOVES and all(one.settled for one in entering))
 
-    def _activation(self, layer: Layer, entering: Bounded, constants: tuple[Any, ...] = ()) -> Bounded:
+    def activation(self, layer: Layer, entering: Bounded, constants: tuple[Any, ...] = ()) -> Bounded:
         """An elementwise function between its two lines."""
         interval = self._tightened(entering, relaxed(layer.operator, entering.interval, constants))
         lines = relax(layer.operator, interval, constants)
         values = run_layer(layer, (entering.value.detach(), *constants))
-        between = _Between.apply(entering.value, self.beside, values, lines.where_finite(interval))
+        between = self.between(entering.value, values, lines.where_finite(interval))
         return Bounded(between, propagate(layer, (interval, *constants)), settled=True)
 
-    def _product(self, layer: Layer, one: Bounded, other: Bounded, *rest: Any) -> Bounded:
-        """`x y = c y + x d - c d + (x - c) (y - d)` with the centres `c`, `d` of the intervals, summed or not.
+    def narrowed(self, entering: Bounded) -> Enclosure:
+        """The interval, cut with bounds by linear relaxation: of some numbers, and if that helps of all."""
+        if entering.settled:
+            return entering.interval
+        rows = len(self.inputs)
+        widths = (entering.interval.upper - entering.interval.lower).reshape(rows, -1)
+        chosen = widths > NARROW
+        known = self._cut.get(id(entering))
+        if known is not None and not (chosen & ~known[1].reshape(rows, -1)).any():
+            return known[2]
+        every = (chosen.sum(dim=1, keepdim=True) / PROBED).ceil().clamp(min=1)
+        probed = chosen & ((chosen.cumsum(dim=1) - 1) % every == 0)
+        found = self._tightened(entering, probed.view_as(entering.value))
+        cut = (found.upper - found.lower).reshape(rows, -1)
+        gain = 1 - (cut * probed).sum(dim=1) / (widths * probed).sum(dim=1)
+        rest = chosen & ~probed & (gain > GAIN)[:, None]
+        found = self._tightened(Bounded(entering.value, found), rest.view_as(entering.value))
+        self._cut[id(entering)] = entering, chosen.view_as(entering.value), found
+        return found
 
-        The last term is at most the product of the radii, `r` and `s`. The planes `c y + x d - c d -+ r s` are the
-        means of the two below and of the two above of McCormick (1976), and leave as much volume as each of them.
-        """
-        if one is other and layer.operator == "mul":
-            return self._activation(Layer(layer.name, "pow", FUNCTIONS["pow"], layer.args), one, (2,))
-        first, second = self._narrowed(one), self._narrowed(other)
-
-        def of(left: Tensor, right: Tensor) -> Tensor:
-            return run_layer(layer, (left, right, *rest))
-
-        centres = first.centre, second.centre
-        plane = of(centres[0], other.value) + of(one.value, centres[1]) - of(*centres)
-        radius, straight = of(first.radius, second.radius), torch.ones_like(plane)
-        values = of(one.value.detach(), other.value.detach())
-        lines = Lines(Line(straight, -radius), Line(straight, radius))
-        found = _Between.apply(plane, self.beside, values, lines)
-        self.widest = max(self.widest, values.numel() // len(self.inputs))
-        return Bounded(found, propagate(layer, (first, second, *rest)))
-
-    def _narrowed(self, entering: Bounded) -> Enclosure:
-        """The interval, cut with bounds by linear relaxation of all numbers that are not known."""
-        return self._tightened(entering, entering.interval.upper - entering.interval.lower > NARROW)
-
-    def _softmax(self, layer: Layer, entering: Bounded, axis: int, mask: Any = None) -> Bounded:
-        """Each share between two planes in all numbers of its axis."""
-        interval = self._narrowed(entering)
-        seen = seen_places(mask, entering.value)
-        found = planes(interval.map(lambda end: end.movedim(axis, -1)), seen)
-        values = run_layer(layer, (entering.value.detach(), axis, mask)).movedim(axis, -1)
-        between = _BetweenPlanes.apply(entering.value.movedim(axis, -1), self.beside, values, found)
-        self.widest = max(self.widest, values.numel() // len(self.inputs))
-        return Bounded(between.movedim(-1, axis), propagate(layer, (interval, axis, mask)), settled=True)
-
-    def _maximum(self, layer: Layer, args: tuple[Any, ...]) -> Bounded:
-        """The largest of some numbers, half of them against the other half: `max(a, b) = a + relu(b - a)`."""
-        if layer.operator == "maximum":
-            return self._larger(layer, *(one if isinstance(one, Bounded) else _fixed(one) for one in args))
-        entering, rows = args[0], len(self.inputs)
-        shape = run_layer(layer, (entering.value.detach(), *args[1:])).shape
-        least = entering.interval.lower.reshape(rows, -1).min(dim=1).values
-        parts = entering.value, entering.interval.lower, entering.interval.upper
-        value, lower, upper = (candidates(layer, part, args[1:], shape, least) for part in parts)
-        best = Bounded(value, Enclosure(lower, upper))
-        while (count := best.value.shape[1]) > 1:
-            first, second, left = (_between(best, *ends) for ends in _halves(count))
-            best = _beside(self._larger(layer, first, second), left)
-        return Bounded(best.value.reshape(shape), best.interval.map(lambda end: end.reshape(shape)))
-
-    def _larger(self, layer: Layer, one: Bounded, other: Bounded) -> Bounded:
-        apart = Enclosure(other.interval.lower - one.interval.upper, other.interval.upper - one.interval.lower)
-        relu = Layer(layer.name, "relu", torch.relu, ())
-        more = self._activation(relu, Bounded(other.value - one.value, apart))
-        best = Enclosure(
-            one.interval.lower.maximum(other.interval.lower), one.interval.upper.maximum(other.interval.upper)
-        )
-        return Bounded(one.value + more.value, best)
+    def between(self, entering: Tensor, values: Tensor, lines: Lines) -> Tensor:
+        """`values` of a function of what enters, with two lines around it as the way back."""
+        return _Between.apply(entering, self.beside, values, lines)
 
     def _tightened(self, entering: Bounded, chosen: Tensor) -> Enclosure:
         """The interval, cut with bounds by linear relaxation of the numbers that are `chosen`."""
@@ -345,48 +299,3 @@ class _Between(torch.autograd.Function):
         coefficients, positive = gradients[0], gradients[0].clamp(min=0)
         beside = (coefficients * above + positive * change).reshape(ctx.rows, -1).sum(dim=1)
         return torch.addcmul(coefficients * slope, positive, slope_change), beside, None, None
-
-
-class _BetweenPlanes(torch.autograd.Function):
-    """A function of the last axis between planes, likewise."""
-
-    @staticmethod
-    def forward(ctx: Any, entering: Tensor, beside: Tensor, values: Tensor, found: Planes) -> Tensor:
-        """`values`, the function of `entering`; how far each plane lies beside it is kept."""
-        entering = entering.detach()[..., None]
-        below = (found.lower @ entering)[..., 0] + found.low - values
-        above = (found.upper @ entering)[..., 0] + found.high - values
-        ctx.rows = len(beside)
-        ctx.save_for_backward(found.lower, found.upper, below, above)
-        return values.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        """Negative coefficients take the upper plane, positive ones the lower."""
-        lower, upper, below, above = ctx.saved_tensors
-        positive, negative = gradients[0].clamp(min=0), gradients[0].clamp(max=0)
-        slopes = (positive[..., None, :] @ lower + negative[..., None, :] @ upper)[..., 0, :]
-        return slopes, (positive * below + negative * above).reshape(ctx.rows, -1).sum(dim=1), None, None
-
-
-def _halves(count: int) -> tuple[tuple[int, int], ...]:
-    """First half, second half, and what is left of `count` numbers."""
-    half = count // 2
-    return (0, half), (half, 2 * half), (2 * half, count)
-
-
-def _between(value: Bounded, begin: int, end: int) -> Bounded:
-    return Bounded(value.value[:, begin:end], value.interval.map(lambda one: one[:, begin:end]))
-
-
-def _beside(one: Bounded, other: Bounded) -> Bounded:
-    lower, upper = (
-        torch.cat(ends, dim=1)
-        for ends in ((one.interval.lower, other.interval.lower), (one.interval.upper, other.interval.upper))
-    )
-    return Bounded(torch.cat((one.value, other.value), dim=1), Enclosure(lower, upper))
-
-
-def _fixed(value: Any) -> Bounded:
-    """A constant."""
-    return Bounded(value, Enclosure(value, value))

@@ -1,4 +1,4 @@
-"""A box of values."""
+"""A box of values, and a value with its box."""
 
 from __future__ import annotations
 
@@ -37,3 +37,18 @@ class Enclosure:
     def __and__(self, other: Enclosure) -> Enclosure:
         """What lies in both."""
         return Enclosure(self.lower.maximum(other.lower), self.upper.minimum(other.upper))
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A layer's value at the points, with the graph of the relaxed network behind it, and its bounds over the region.
+
+    Attributes:
+        value: `[B, *shape]`, float64.
+        interval: `[B, *shape]`, float64.
+        settled: whether linear relaxation makes the interval no smaller, because it is the image of one that it cut.
+    """
+
+    value: Tensor
+    interval: Enclosure
+    settled: bool = False

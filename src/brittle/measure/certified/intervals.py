@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
@@ -33,7 +34,13 @@ def interval_bounds(network: Network, inputs: Enclosure) -> Enclosure:
         network: the layers.
         inputs: the box, in the classifier's units.
     """
-    return network.interpret(inputs, propagate)
+    if not network.alone:
+        return network.interpret(inputs, propagate)
+    rows = [
+        network.interpret(inputs.map(lambda end, row=row: end[row : row + 1]), propagate)
+        for row in range(len(inputs.lower))
+    ]
+    return Enclosure(torch.cat([row.lower for row in rows]), torch.cat([row.upper for row in rows]))
 
 
 def propagate(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
