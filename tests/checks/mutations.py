@@ -106,6 +106,37 @@ MUTATIONS = (
         "measure/certified/test_decisions.py::test_no_input_inside_the_radius_decides_otherwise",
     ),
     mutation(
+        "a product lies between planes beside it", "measure/certified/steps.py",
+        "Lines(Line(straight, -radius), Line(straight, radius))", "Lines(Line(straight, 0 * radius), Line(straight, radius))",
+        "measure/certified/test_operators.py::test_no_value_leaves_the_bounds",
+    ),
+    mutation(
+        "rows on another axis are bounded one at a time", "measure/certified/tracing.py",
+        "if not len(inputs) or _rows_first(network, inputs) else", "if True else",
+        "measure/certified/test_operators.py::test_affine_operators_lose_nothing",
+    ),
+    mutation(
+        "a line clears the inside of a bend", "measure/certified/curves.py",
+        "            if sign * piece.bend < 0:\n", "            if sign * piece.bend > 0:\n",
+        "measure/certified/test_relaxations.py::test_lines_and_ends_lie_around_their_function",
+    ),
+    mutation(
+        "a plane above shares", "measure/certified/softmax.py",
+        "_sums(tangent * (1 - middle))", "_sums(tangent)",
+        "measure/certified/test_softmax.py::test_planes_and_boxes_lie_around_softmax",
+    ),
+    mutation(
+        "padding is never the largest", "measure/certified/maxima.py",
+        "torch.where(outside, fill.view", "torch.where(outside, -fill.view",
+        "measure/certified/test_operators.py::test_no_value_leaves_the_bounds",
+    ),
+    mutation(
+        "a radius is at most the exact distance", "measure/certified/steps.py",
+        "more = walk.activation(relu, Bounded(other.value - one.value, apart))",
+        "more = walk.activation(relu, Bounded(other.value - one.value, apart.map(lambda end: end * 0.5)))",
+        "measure/certified/test_exact_distances.py::test_the_radius_is_at_most_the_exact_distance",
+    ),
+    mutation(
         "a call sends the other tensors of its points", "scores/call.py",
         "rows, confidence, batch.aside)", "rows, confidence, batch.aside and replace(batch.aside, varies=None))",
         "scores/test_call_beside.py::test_a_call_gives_what_a_run_gives",

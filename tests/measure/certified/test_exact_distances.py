@@ -73,11 +73,12 @@ def exact_distance(model: Largest, point: np.ndarray, own: int, other: int) -> f
     high[x : x + SIZE] = 1
     low[r : r + HIDDEN] = low[b : b + HIDDEN] = low[c:] = 0
     high[b : b + HIDDEN] = high[c:] = 1
+    ends = np.array(program.low), np.array(program.high)
     found = milp(
         np.eye(program.count)[t],
         integrality=whole,
-        bounds=Bounds(low, high),
-        constraints=LinearConstraint(np.array(program.rows), np.array(program.low), np.array(program.high)),
+        bounds=Bounds(low, high),  # pyright: ignore[reportArgumentType]
+        constraints=[LinearConstraint(np.array(program.rows), *ends)],  # pyright: ignore[reportArgumentType]
     )
     return float(found.fun) if found.success else np.inf
 

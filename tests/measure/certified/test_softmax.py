@@ -43,8 +43,8 @@ def test_planes_and_boxes_lie_around_softmax(count: int, width: float, scale: fl
         assert (above >= exact - slack).all()
         assert (ends.lower <= exact + 1e-12).all()
         assert (ends.upper >= exact - 1e-12).all()
-    if scale == 1.0 and width <= 1e-11:
-        torch.testing.assert_close(below, above, rtol=0, atol=1e-9)
+        if scale == 1.0 and width <= 1e-11:
+            torch.testing.assert_close(below, above, rtol=0, atol=1e-9)
 
 
 def test_the_box_is_exact_and_planes_touch_at_a_point() -> None:

@@ -129,7 +129,7 @@ def _known_layers(classifier: Classifier, inputs: Tensor, first: Edge, alone: bo
 def _decompositions() -> dict[Any, Any]:
     """Those of the operators that are not known as they are."""
     table = torch.export.default_decompositions()
-    known = [operator for operator in table if operator._schema.name.partition("::")[2] in _KNOWN]
+    known = [operator for operator in table if str(operator).split(".")[1] in _KNOWN]
     for operator in known:
         table.pop(operator)
     return dict(table)
