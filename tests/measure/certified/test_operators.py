@@ -138,7 +138,7 @@ CURVED: dict[str, Callable[[Tensor], Tensor]] = {
     "prelu": lambda x: functional.prelu(x, WEIGHT[0, :1]),
     "softsign": lambda x: functional.softsign(x),
     "relu in place": lambda x: functional.relu_(x + 0.1) - 0.2,
-    "rows second": lambda x: _first_axis_last(x).tanh().transpose(0, 1).softmax(0).transpose(0, 1),
+    "rows second": lambda x: _first_axis_last(x).transpose(0, 1).tanh().softmax(0).transpose(0, 1),
     "cosine_similarity": lambda x: functional.cosine_similarity(x, x.flip(2) + 0.1, dim=3),
 }
 
