@@ -147,6 +147,37 @@ MUTATIONS = (
         "doctor/test_left_out.py::test_the_model_is_left_as_it_was",
     ),
     mutation(
+        "a product lies between planes beside it", "measure/certified/steps.py",
+        "Lines(Line(straight, -radius), Line(", "Lines(Line(straight, 0 * radius), Line(",
+        "measure/certified/test_operators.py::test_no_value_leaves_the_bounds",
+    ),
+    mutation(
+        "rows on another axis are bounded one at a time", "measure/certified/tracing.py",
+        "if not len(inputs) or _rows_first(network, inputs) else", "if True else",
+        "measure/certified/test_operators.py::test_no_value_leaves_the_bounds",
+    ),
+    mutation(
+        "a line clears the inside of a bend", "measure/certified/curves.py",
+        "            if sign * piece.bend < 0:\n", "            if sign * piece.bend > 0:\n",
+        "measure/certified/test_relaxations.py::test_lines_and_ends_lie_around_their_function",
+    ),
+    mutation(
+        "a plane above shares", "measure/certified/softmax.py",
+        "_sums(tangent * (1 - middle))", "_sums(tangent)",
+        "measure/certified/test_softmax.py::test_planes_and_boxes_lie_around_softmax",
+    ),
+    mutation(
+        "padding is never the largest", "measure/certified/maxima.py",
+        "torch.where(outside, fill.view", "torch.where(outside, -fill.view",
+        "measure/certified/test_operators.py::test_no_value_leaves_the_bounds",
+    ),
+    mutation(
+        "a radius is at most the exact distance", "measure/certified/steps.py",
+        "more = walk.activation(relu, Bounded(other.value - one.value, apart))",
+        "more = walk.activation(relu, Bounded(other.value - one.value, apart.map(lambda end: end * 0.5)))",
+        "measure/certified/test_exact_distances.py::test_the_radius_is_at_most_the_exact_distance",
+    ),
+    mutation(
         "a call sends the other tensors of its points", "scores/call.py",
         "rows, confidence, batch.aside)", "rows, confidence, batch.aside and replace(batch.aside, varies=None))",
         "scores/test_call_beside.py::test_a_call_gives_what_a_run_gives",
@@ -902,7 +933,7 @@ MUTATIONS = (
         f"{TURNS}attention_is_elementary_for_nobody_else",
     ),
     mutation(
-        "a network is traced alone", "measure/certified/graph.py",
+        "a network is traced alone", "measure/certified/tracing.py",
         "        with PASSES.alone(), _quiet():", "        with _quiet():",
         f"{TURNS}nobody_passes_through_a_network_that_is_traced",
     ),
