@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """The lengths of the attacks.
+    """The lengths of the attacks, beyond those of the smaller efforts, which come before.
 
     Attributes:
         patterns: far inputs that a segment is laid to.
@@ -24,7 +24,7 @@ class Effort:
         smooth_rounds: descents along straight-through gradients.
         smooth_steps: steps of each of them, towards each of `targets` competitors.
         queries: forward passes of the sign search, from each of its starts.
-        passes: passes per point of the whole search, by the norm, as docs/attacks.md measured them.
+        passes: passes per point of the whole search, with the smaller efforts, by the norm, as docs/attacks.md measured them.
     """
 
     patterns: int
@@ -94,3 +94,9 @@ EFFORTS = {
     ),
 }
 """The presets; what they cost in passes per point is measured in docs/attacks.md."""
+
+
+def stages(effort: str) -> list[Effort]:
+    """What a search of an effort, a key of `EFFORTS`, does in turn: the smaller efforts, then its own."""
+    names = list(EFFORTS)
+    return [EFFORTS[name] for name in names[: names.index(effort) + 1]]

@@ -124,6 +124,7 @@ class Search:
         self.passes = torch.full_like(self.own, clean.passes)
         self._classifier = classifier
         self._clean = clean
+        self._settled = Found.none(self.origin)
         self._watching: list[Found] = [self.best]
         self._mode: Callable[[], AbstractContextManager[Any]] = nullcontext
 
@@ -234,22 +235,21 @@ class Search:
             bracketed |= live & ~flipped
 
     def settle(self) -> Found:
-        """The nearest inputs that hold in a batch of one."""
-        settled = Found.none(self.origin)
+        """The nearest inputs that hold in a batch of one, of this and all earlier calls."""
         for row in self.best.distance.isfinite().nonzero():
-            self._settle_one(row, settled)
-        return settled
+            self._settle_one(row)
+        return self._settled
 
-    def _settle_one(self, row: Tensor, settled: Found) -> None:
-        """Try the best, then what each attack found, stretched step by step."""
+    def _settle_one(self, row: Tensor) -> None:
+        """Try the best, then what each attack found, stretched step by step, while nothing nearer is settled."""
         candidates = sorted((self.best, *self.by_attack.values()), key=lambda found: float(found.distance[row]))
         origin = self.origin[row]
         for found in candidates:
-            if not bool(found.distance[row].isfinite()):
+            if not bool(found.distance[row] < self._settled.distance[row]):
                 return
             for share in OUTWARD:
                 points = origin + (1 + share) * (found.points[row] - origin) if share else found.points[row]
-                self._watching = [settled]
+                self._watching = [self._settled]
                 if bool(self._look(row, points) < 0):
                     return
 
