@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -15,8 +15,25 @@ from brittle.measure.certified.operators import FUNCTIONS
 from brittle.measure.certified.relaxations import Line, Lines
 from brittle.measure.certified.softmax import Planes, planes, seen_places
 
-if TYPE_CHECKING:
-    from brittle.measure.certified.crown import Walk
+
+class Walk(Protocol):
+    """What a step needs of the walk through the network; see `crown.Walk`."""
+
+    inputs: Tensor
+    beside: Tensor
+    widest: int
+
+    def activation(self, layer: Layer, entering: Bounded, constants: tuple[Any, ...] = ()) -> Bounded:
+        """A function of each number between its two lines."""
+        ...
+
+    def narrowed(self, entering: Bounded) -> Enclosure:
+        """The interval, cut where that helps."""
+        ...
+
+    def between(self, entering: Tensor, values: Tensor, lines: Lines) -> Tensor:
+        """`values` of a function, with two lines around it as the way back."""
+        ...
 
 
 def product(walk: Walk, layer: Layer, one: Bounded, other: Bounded, *rest: Any) -> Bounded:
