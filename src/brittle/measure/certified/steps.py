@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -15,11 +15,28 @@ from brittle.measure.certified.operators import FUNCTIONS
 from brittle.measure.certified.relaxations import Line, Lines
 from brittle.measure.certified.softmax import Planes, planes, seen_places
 
-if TYPE_CHECKING:
-    from brittle.measure.certified.crown import Walk
+
+class Relaxing(Protocol):
+    """What a step needs of the walk through the network; see `crown.Walk`."""
+
+    inputs: Tensor
+    beside: Tensor
+    widest: int
+
+    def activation(self, layer: Layer, entering: Bounded, constants: tuple[Any, ...] = ()) -> Bounded:
+        """A function of each number between its two lines."""
+        ...
+
+    def narrowed(self, entering: Bounded) -> Enclosure:
+        """The interval, cut where that helps."""
+        ...
+
+    def between(self, entering: Tensor, values: Tensor, lines: Lines) -> Tensor:
+        """`values` of a function, with two lines around it as the way back."""
+        ...
 
 
-def product(walk: Walk, layer: Layer, one: Bounded, other: Bounded, *rest: Any) -> Bounded:
+def product(walk: Relaxing, layer: Layer, one: Bounded, other: Bounded, *rest: Any) -> Bounded:
     """`x y = c y + x d - c d + (x - c) (y - d)` with the centres `c`, `d` of the intervals, summed or not.
 
     The last term is at most the product of the radii, `r` and `s`. The planes `c y + x d - c d -+ r s` are the
@@ -42,7 +59,7 @@ def product(walk: Walk, layer: Layer, one: Bounded, other: Bounded, *rest: Any) 
     return Bounded(found, propagate(layer, (first, second, *rest)))
 
 
-def shares(walk: Walk, layer: Layer, entering: Bounded, axis: int, mask: Any = None) -> Bounded:
+def shares(walk: Relaxing, layer: Layer, entering: Bounded, axis: int, mask: Any = None) -> Bounded:
     """Each share between two planes in all numbers of its axis."""
     interval = walk.narrowed(entering)
     seen = seen_places(mask, entering.value)
@@ -53,7 +70,7 @@ def shares(walk: Walk, layer: Layer, entering: Bounded, axis: int, mask: Any = N
     return Bounded(between.movedim(-1, axis), propagate(layer, (interval, axis, mask)), settled=True)
 
 
-def largest(walk: Walk, layer: Layer, args: tuple[Any, ...]) -> Bounded:
+def largest(walk: Relaxing, layer: Layer, args: tuple[Any, ...]) -> Bounded:
     """The largest of some numbers, half of them against the other half: `max(a, b) = a + relu(b - a)`."""
     if layer.operator == "maximum":
         return _larger(walk, layer, *(one if isinstance(one, Bounded) else _fixed(one) for one in args))
@@ -69,7 +86,7 @@ def largest(walk: Walk, layer: Layer, args: tuple[Any, ...]) -> Bounded:
     return Bounded(best.value.reshape(shape), best.interval.map(lambda end: end.reshape(shape)))
 
 
-def _larger(walk: Walk, layer: Layer, one: Bounded, other: Bounded) -> Bounded:
+def _larger(walk: Relaxing, layer: Layer, one: Bounded, other: Bounded) -> Bounded:
     apart = Enclosure(other.interval.lower - one.interval.upper, other.interval.upper - one.interval.lower)
     relu = Layer(layer.name, "relu", torch.relu, ())
     more = walk.activation(relu, Bounded(other.value - one.value, apart))
