@@ -49,6 +49,7 @@ REFERENCE = Effort(
     refine_steps=200,
     refine_targets=5,
     ddn_steps=300,
+    smooth_targets=9,
     smooth_rounds=32,
     smooth_steps=100,
     queries=20_000,

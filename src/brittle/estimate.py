@@ -101,7 +101,7 @@ _SENTENCES = {
     "of what the others could add.",
     Status.ILL_CONDITIONED: "The margins are almost linearly dependent; the stated error covers the effect.",
     Status.NOT_FOUND: "No input with another prediction was found; the distance is infinite, which proves nothing.",
-    Status.MASKED: "Gradients vanish or the attacks disagree, so the nearest other decision may be much nearer.",
+    Status.MASKED: "Gradients vanish or mislead, so the nearest other decision may be much nearer.",
     Status.KINK: "The network is not differentiable at this point, so its second derivatives there are one-sided.",
     Status.CONTRADICTED: "The votes of the same noisy copies exclude the estimate: the model behind it does not hold "
     "at this point; the interval reaches out to what was counted.",

@@ -147,6 +147,31 @@ MUTATIONS = (
         "doctor/test_left_out.py::test_the_model_is_left_as_it_was",
     ),
     mutation(
+        "more effort begins with what less effort did", "measure/nearest/effort.py",
+        "names[: names.index(effort) + 1]", "names[names.index(effort) :][:1]",
+        "measure/nearest/test_effort.py::test_more_effort_never_ends_farther_away",
+    ),
+    mutation(
+        "what was settled once is kept", "measure/nearest/search.py",
+        "            self.best.merge(best)\n", "",
+        "measure/nearest/test_effort.py::test_more_effort_never_ends_farther_away",
+    ),
+    mutation(
+        "gradients have to explain the fall of the margin", "measure/nearest/nearest.py",
+        "misled[rows] = unexplained(search, rows) > UNEXPLAINED", "misled[rows] = False",
+        "measure/nearest/test_fall.py::test_gradients_that_are_not_those_of_the_network_are_masked",
+    ),
+    mutation(
+        "gradients are followed along the whole way", "measure/nearest/fall.py",
+        "(part + 0.5) / parts * way", "0.5 / parts * way",
+        "measure/nearest/test_fall.py::test_true_gradients_are_not_masked",
+    ),
+    mutation(
+        "disagreement of attacks is told", "scores/input_margin.py",
+        "tuple(said if one else None for one in disagreeing) if any(disagreeing) else None", "None",
+        "scores/test_input_margin.py::test_attacks_that_disagree_are_told_in_the_detail",
+    ),
+    mutation(
         "a product lies between planes beside it", "measure/certified/steps.py",
         "Lines(Line(straight, -radius), Line(", "Lines(Line(straight, 0 * radius), Line(",
         "measure/certified/test_operators.py::test_no_value_leaves_the_bounds",
@@ -954,8 +979,8 @@ MUTATIONS = (
         "cli/test_last_words.py::test_nothing_but_our_own_sentences_is_on_stderr[fixed]",
     ),
     mutation(
-        "a network that fails to be traced says nothing", "measure/certified/graph.py",
-        "without_warnings(), without_last_words()", "without_warnings()",
+        "a network that fails to be traced says nothing", "measure/certified/tracing.py",
+        "without_warnings(), without_last_words():\n            yield", "without_warnings():\n            yield",
         "cli/test_last_words.py::test_nothing_but_our_own_sentences_is_on_stderr[branch]",
     ),
     mutation(

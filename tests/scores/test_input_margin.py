@@ -15,6 +15,7 @@ from brittle.cli import main
 from brittle.errors import ModelError
 from brittle.estimate import Status
 from brittle.measure import CertifiedRadius, Forward, Nearest
+from brittle.measure.nearest import ATTACKS
 from brittle.scores import FeatureDistance, FeatureMargin, InputMargin, LogitMargin, Taylor
 
 COUNT = 12
@@ -47,6 +48,21 @@ def test_a_certificate_beyond_a_counterexample_is_a_defect() -> None:
     )
     with pytest.raises(AssertionError, match="was certified where another prediction is"):
         score.estimate(measured, 0.99)
+
+
+def test_attacks_that_disagree_are_told_in_the_detail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one attack ends more than twice as far away as what was found; the margin stays a number."""
+    monkeypatch.setitem(ATTACKS, "fab", lambda *_: None)
+    found = estimate(small_classifier(), inputs(3), InputMargin(effort="fast", certify=True))
+    assert found.detail is not None
+    assert all("for the certificate; the attacks disagree" in str(one) for one in found.detail)
+    assert set(found.status.tolist()) == {int(Status.OK)}
+    assert (
+        estimate(small_classifier(), inputs(3), InputMargin(effort="fast")).detail
+        == (found.detail[0].partition("; ")[2],) * 3
+    )
+    monkeypatch.undo()
+    assert estimate(small_classifier(), inputs(3), InputMargin(effort="fast")).detail in (None, (None,) * 3)
 
 
 def test_without_a_certificate_the_layer_is_said() -> None:

@@ -106,7 +106,7 @@ class Counts:
         brittle: the positive class: with a margin of at most epsilon, or a prediction that breaks under the noise.
         robust: with a larger or infinite margin, or a prediction that holds.
         undecided: neither: the interval of their flip probability reaches over the limit.
-        masked: left out, because vanishing gradients or disagreeing attacks make their margin doubtful.
+        masked: left out, because vanishing or misleading gradients make their margin doubtful.
         without_number: left out, because they have no margin, or no flip probability.
         learned_from: left out, because a pseudo-margin was trained on them.
         without_score: among those used, the ones without a number in the score; they are always flagged.
@@ -213,7 +213,7 @@ class LeftOut:
 
     Attributes:
         points: all of them.
-        masked: with a doubtful margin, because of vanishing gradients or disagreeing attacks.
+        masked: with a doubtful margin, because of vanishing or misleading gradients.
         without_number: with no margin, or no flip probability.
         learned_from: that a pseudo-margin was trained on.
     """

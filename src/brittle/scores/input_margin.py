@@ -26,7 +26,7 @@ class InputMargin(Score):
     The value is the distance of the nearest such input that was found, and the upper end of the interval; the lower
     end is the radius that was certified, 0 without a certificate. The target is the predicted class, so misclassified
     points have margins too. Where nothing was found the value is infinite and the status `not_found`; where gradients
-    vanish, or the attacks disagree, the status is `masked`. Where a certificate was asked for and bounds cannot be sent
+    vanish or mislead, the status is `masked`; where the attacks disagree, the detail says so. Where a certificate was asked for and bounds cannot be sent
     through the network, the low end of 0 is no failed proof: the status is `no_certificate` in place of `ok`, and the
     detail names the layer.
 
@@ -84,13 +84,13 @@ class InputMargin(Score):
         """The distance of the nearest input found, and below it the certified radius where one is asked for."""
         clean: Clean = measured[Forward()]
         nearest: NearestPoint = measured[self.needs[1]]
-        low, passes, detail = torch.zeros_like(nearest.distance), nearest.passes, None
+        low, passes, detail = torch.zeros_like(nearest.distance), nearest.passes, _about_attacks(nearest)
         status = nearest_status(clean, nearest)
         if self.certify:
             certified: CertifiedRadius = measured[self.needs[2]]
             _check_bracket(certified, nearest)
             low, passes = certified.radius, passes + certified.passes - clean.passes
-            detail = _about_certificate(certified, clean)
+            detail = _joined(_about_certificate(certified, clean), detail)
             lacking = (status == int(Status.OK)) & (certified.unsupported is not None)
             status = torch.where(lacking, int(Status.NO_CERTIFICATE), status)
         return finish(nearest.distance, low, nearest.distance, status, passes, detail)
@@ -123,3 +123,17 @@ def _about_certificate(certified: CertifiedRadius, clean: Clean) -> tuple[str, .
     if certified.unsupported is not None:
         return (f"no lower bound goes through {certified.unsupported}",) * len(certified.radius)
     return tuple(f"{spent:,} of the passes for the certificate" for spent in (certified.passes - clean.passes).tolist())
+
+
+def _about_attacks(nearest: NearestPoint) -> tuple[str | None, ...] | None:
+    """For each point whether the attacks disagree; None where they do nowhere."""
+    said = "the attacks disagree: one ends more than twice as far away as the nearest input found, so look with more effort"
+    disagreeing = nearest.disagreeing.tolist()
+    return tuple(said if one else None for one in disagreeing) if any(disagreeing) else None
+
+
+def _joined(first: tuple[str, ...], second: tuple[str | None, ...] | None) -> tuple[str, ...]:
+    """Two details of each point in one."""
+    if second is None:
+        return first
+    return tuple(f"{one}; {other}" if other else one for one, other in zip(first, second, strict=True))

@@ -171,4 +171,4 @@ def test_without_steps_to_replace_it_ends_at_once() -> None:
     for model in (network, lambda x: network(x.detach()).detach()):
         found = run(brittle.Classifier(model, bounds=(0, 1)), problems.inputs(4), attack="straight_through")
         assert found.distance.isinf().all()
-        assert (found.passes - found.passes[1]).tolist() == [2, 0, 0, 0]
+        assert (found.passes - found.passes[1]).tolist() == [2 * 2, 0, 0, 0]  # two efforts

@@ -282,12 +282,13 @@ def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoin
     search = Search(classifier, clean, NORMS[need.norm], need.bounded)
     vanishing = search.vanishing
     for effort in stages(need.effort):
-        for name in need.attacks:
-            rows = search.open
-            if need.attack == "best" and name != "segments":
-                rows = rows[vanishing[rows] == (name in WITHOUT_GRADIENTS)]
-            with search.attack(name) as found:
-                ATTACKS[name](search, found, effort, rows)
+        with search.effort():
+            for name in need.attacks:
+                rows = search.open
+                if need.attack == "best" and name != "segments":
+                    rows = rows[vanishing[rows] == (name in WITHOUT_GRADIENTS)]
+                with search.attack(name) as found:
+                    ATTACKS[name](search, found, effort, rows)
         settled = search.settle()
     return NearestPoint(
         distance=torch.where(clean.finite & clean.tied, 0.0, settled.distance),

@@ -69,6 +69,10 @@ class Found:
         self.points[better] = points[chosen]
         self.predicted[better] = predicted[chosen]
 
+    def merge(self, other: Found) -> None:
+        """Take over what is nearer of `other`."""
+        self.keep(torch.arange(len(self.distance), device=self.distance.device), *vars(other).values())
+
 
 @dataclass(frozen=True)
 class Response:
@@ -133,6 +137,24 @@ class Search:
         other = copy(self)
         other._mode = mode
         return other
+
+    @contextmanager
+    def effort(self) -> Iterator[None]:
+        """Inside the block attacks begin anew: what was found before it neither guides nor limits them."""
+        before = self.best, self.by_class, self.by_attack
+        self.best, self.by_class, self.by_attack = (
+            Found.none(self.origin),
+            torch.full_like(self.by_class, torch.inf),
+            {},
+        )
+        try:
+            yield
+        finally:
+            best, self.by_class, by_attack = before
+            self._watching = [self.best]
+            self.best.merge(best)
+            for name, found in by_attack.items():
+                self.by_attack.setdefault(name, Found.none(self.origin)).merge(found)
 
     @contextmanager
     def attack(self, name: str) -> Iterator[Found]:

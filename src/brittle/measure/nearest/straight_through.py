@@ -42,7 +42,7 @@ def straight_through(search: Search, found: Found, effort: Effort, rows: Tensor)
     for number in range(effort.smooth_rounds):
         width = WIDTHS[number % len(WIDTHS)]
         smooth = search.differentiated(lambda width=width: StandIns(width))
-        several, targets = _targets(search, rows, effort.targets)
+        several, targets = _targets(search, rows, effort.smooth_targets)
         known = search.best.distance[several]
         start = torch.where(known.isfinite()[:, None], search.best.points[several], search.origin[several])
         _descend(smooth, effort.smooth_steps, several, targets, start)

@@ -140,8 +140,8 @@ def _masked_text(case: MarginCase) -> str:
     if not masked:
         return ""
     return (
-        f"The margins of {plural(masked, 'point')} of {len(case.distance):,} are masked: gradients vanish there or the "
-        "attacks disagree, so the nearest other decision may be much nearer than what was found, and the robust "
+        f"The margins of {plural(masked, 'point')} of {len(case.distance):,} are masked: gradients vanish there or "
+        "mislead, so the nearest other decision may be much nearer than what was found, and the robust "
         "accuracy lower."
     )
 

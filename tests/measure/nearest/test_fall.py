@@ -1,0 +1,85 @@
+"""Gradients mislead where they do not explain how the margin falls on the way to the input that was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from helpers import problems
+from helpers.attacked import clean_pass, run
+from torch import Tensor, nn
+
+import brittle
+from brittle.measure.nearest.fall import unexplained
+from brittle.measure.nearest.norms import NORMS
+from brittle.measure.nearest.search import Search
+
+
+def network(unit: Callable[[], nn.Module], ending: Callable[[Tensor], Tensor] = lambda logits: logits) -> nn.Module:
+    """A perceptron of random weights with one kind of unit."""
+    torch.manual_seed(7)
+    layers = nn.Sequential(nn.Flatten(), nn.Linear(36, 32), unit(), nn.Linear(32, 32), unit(), nn.Linear(32, 4))
+    return problems.Wrapped(lambda x, _: ending(4 * layers(x)))
+
+
+class Passed(nn.Module):
+    """A function with the gradient of another one, or a part of its own."""
+
+    def __init__(self, value: Callable[[Tensor], Tensor], smooth: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.value, self.smooth = value, smooth
+
+    def forward(self, x: Tensor) -> Tensor:
+        smooth = self.smooth(x)
+        return smooth + (self.value(x) - smooth).detach()
+
+
+HEALTHY = {
+    "relu": network(nn.ReLU),
+    "gelu": network(nn.GELU),
+    "tanh": network(nn.Tanh),
+    "sigmoid": network(nn.Sigmoid),
+    "leaky": network(nn.LeakyReLU),
+    "softmax": network(nn.ReLU, lambda logits: logits.softmax(dim=1)),
+    "sharp softmax": network(nn.ReLU, lambda logits: (10 * logits).softmax(dim=1)),
+    "log softmax": network(nn.Tanh, lambda logits: logits.log_softmax(dim=1)),
+}
+
+MASKED = {
+    "signs": network(lambda: Passed(torch.sign, lambda x: 0 * x)),
+    "steps": network(lambda: Passed(lambda x: (2 * x).round() / 2, lambda x: 0 * x)),
+    "detached": network(lambda: Passed(torch.relu, lambda x: 0.2 * torch.relu(x))),
+    "no gradient": network(lambda: Passed(torch.tanh, lambda x: 0 * x)),
+}
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("name", HEALTHY)
+def test_true_gradients_are_not_masked(name: str, norm: str) -> None:
+    found = run(brittle.Classifier(HEALTHY[name], bounds=(0, 1)), problems.inputs(20), norm=norm, effort="fast")
+    assert found.distance.isfinite().sum() >= 15
+    assert not found.masked.any()
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("name", MASKED)
+def test_gradients_that_are_not_those_of_the_network_are_masked(name: str, norm: str) -> None:
+    found = run(brittle.Classifier(MASKED[name], bounds=(0, 1)), problems.inputs(20), norm=norm, effort="fast")
+    known = found.distance.isfinite()
+    assert known.any()
+    assert found.masked[known].all()
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.3, 1.0, 2.5])
+def test_what_a_factor_leaves_is_known(factor: float) -> None:
+    """Of a linear function whose gradient is multiplied by `f`, `|1 - f|` stays unexplained."""
+    linear = problems.linear_network(3, 36, dtype=torch.float64)
+    model = nn.Sequential(nn.Flatten(), linear, Passed(lambda x: x, lambda x: factor * x))
+    points = problems.inputs(6, dtype=torch.float64)
+    classifier = brittle.Classifier(model, bounds=(0, 1))
+    search = Search(classifier, clean_pass(classifier, points), NORMS["l2"], False)
+    search.look(search.open.repeat(50), torch.randn(50 * len(points), 36, dtype=torch.float64))
+    assert search.best.distance.isfinite().all()
+    expected = torch.full((6,), abs(1 - factor), dtype=torch.float64)
+    torch.testing.assert_close(unexplained(search, search.open), expected, rtol=0, atol=1e-9)
