@@ -10,10 +10,10 @@ made on. Each folder of `NETWORKS` holds one folder a network: `model.pt2` and `
 verdicts were published `verdicts.csv` with `centres.npy`.
 
 `run` writes a Parquet file for each network, norm, effort and attack, a row for each image, and leaves out what is
-there: it can be stopped, and two can run side by side on other networks (`--network`). `--again` searches anew after the
-library changed.
-A rival gets as many passes for each image as the library's search took on average, forward and backward. Every input is
-judged alone, by the exported program. `table` reads the files. The attacks of Foolbox run where it is installed.
+there: it can be stopped, and two can run side by side on other networks (`--network`). `--again` searches anew after
+the library changed. A rival gets as many passes for each image as the library's search took on average, forward and
+backward. Every input is judged alone, by the exported program. `table` reads the files. The attacks of Foolbox run
+where it is installed and `--method` names them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 import nearest_foolbox
 import torch
 from nearest_networks import RECIPES, train_all
-from nearest_rows import EFFORTS, METHODS, NORMS, RIVALS, USUAL, run, subjects
+from nearest_rows import EFFORTS, KNOWN, NORMS, USUAL, run, subjects
 from nearest_table import by_method, figure, markdown, read_rows, summary
 from nearest_verdicts import verdicts
 
@@ -58,7 +58,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--network", nargs="+", default=[], help="these alone")
     parser.add_argument("--norm", nargs="+", choices=NORMS, default=NORMS)
     parser.add_argument("--effort", nargs="+", choices=EFFORTS, default=EFFORTS)
-    parser.add_argument("--method", nargs="+", choices=METHODS, default=USUAL)
+    parser.add_argument("--method", nargs="+", choices=list(KNOWN), help="instead of the usual ones")
     parser.add_argument("--points", type=int, default=100)
     parser.add_argument("--again", action="store_true")
 
@@ -76,16 +76,14 @@ def add_verdicts(parser: argparse.ArgumentParser) -> None:
 def run_all(said: argparse.Namespace) -> None:
     """Every unit that is asked for."""
     said.rows.mkdir(parents=True, exist_ok=True)
-    methods = [name for name in said.method if name not in nearest_foolbox.ATTACKS or nearest_foolbox.installed()]
-    if not nearest_foolbox.installed():
-        print("foolbox is not installed: its attacks are left out")
+    absent = () if nearest_foolbox.installed() else tuple(nearest_foolbox.ATTACKS)
+    if set(absent) & set(said.method or ()):
+        print("foolbox is not installed (pip install foolbox): its attacks are left out")
     for subject in subjects(said.networks, said.data, said.points, said.network):
         for norm in said.norm:
             for effort in said.effort:
-                for method in methods:
-                    if norm in (
-                        RIVALS[method][1] if method in RIVALS else ("l2",) if method == "brittle_ddn" else NORMS
-                    ):
+                for method in said.method or USUAL[effort]:
+                    if norm in KNOWN[method] and method not in absent:
                         run(subject, norm, effort, method, said.rows, said.again)
 
 

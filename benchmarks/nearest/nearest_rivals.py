@@ -1,8 +1,8 @@
 """Minimal-norm attacks of others, written from their papers; they share no code with the library's.
 
 Each takes a network, images in [0, 1] `[B, *shape]`, their predicted classes `[B]`, a norm (`linf` or `l2`) and a
-budget of passes for each image, forward and backward counted alike, and gives `[B, *shape]`: the nearest input that it saw
-classified otherwise, or the image itself.
+budget of passes for each image, forward and backward counted alike, and gives `[B, *shape]`: the nearest input that it
+saw classified otherwise, or the image itself.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ import brittle
 from brittle.model.loading.load import load_model
 
 OURS = "brittle"
-OUR_ATTACKS = ("apgd", "fab", "ddn")
+OUR_ATTACKS = {"apgd": ("linf", "l2"), "fab": ("linf", "l2"), "ddn": ("l2",)}
 NORMS = ("linf", "l2")
 EFFORTS = ("fast", "standard", "thorough")
 RIVALS: dict[str, tuple[Rival, tuple[str, ...]]] = {
@@ -34,8 +34,19 @@ RIVALS: dict[str, tuple[Rival, tuple[str, ...]]] = {
 }
 """Each rival, and the norms that it knows."""
 
-METHODS = (OURS, *RIVALS, *(f"{OURS}_{attack}" for attack in OUR_ATTACKS))
-USUAL = (OURS, "fmn", "fmn_wide", "fmn_targets", "apgd", "ddn")
+KNOWN = {
+    OURS: NORMS,
+    **{name: norms for name, (_, norms) in RIVALS.items()},
+    **{f"{OURS}_{attack}": norms for attack, norms in OUR_ATTACKS.items()},
+}
+"""Each method, ours, rivals and the parts of ours alone, and the norms that it knows."""
+
+USUAL = {
+    "fast": (OURS, "fmn", "fmn_wide", "fmn_targets", "apgd", "ddn"),
+    "standard": (OURS, "fmn", "fmn_wide", "fmn_targets", "apgd", "ddn"),
+    "thorough": (OURS, "fmn_targets", "apgd", "ddn"),
+}
+"""What runs unless methods are named. One run of FMN gains nothing from thousands of steps; one for each class does."""
 
 STRETCHES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
 """Networks round differently in batches: what does not hold alone may be this share farther away, whoever found it."""
@@ -84,9 +95,9 @@ def run(subject: Subject, norm: str, effort: str, method: str, out: Path, again:
     rival = method in RIVALS
     if rival and not ours.exists():
         raise SystemExit(f"{ours} is not there: rivals get as many passes as ours, so run {OURS} first")
-    budget = math.ceil(pd.read_parquet(ours)["passes"].mean()) if rival else 0
-    done = path.exists() and len(kept := pd.read_parquet(path)) == len(subject.x)
-    if done and (kept["passes"].mean() >= budget if rival else not again):
+    budget = math.ceil(mean_passes(ours, len(subject.x))) if rival else 0
+    spent = mean_passes(path, len(subject.x))
+    if (spent >= budget) if rival else (spent and not again):
         return
     start = time.perf_counter()
     frame = against(subject, norm, method, budget) if rival else own(subject, norm, effort, method)
@@ -102,6 +113,14 @@ def run(subject: Subject, norm: str, effort: str, method: str, out: Path, again:
         f"{frame['passes'].mean():.0f} passes, {seconds:.0f} s",
         flush=True,
     )
+
+
+def mean_passes(path: Path, points: int) -> float:
+    """The passes for each image that a file says; 0 where there is none for as many images."""
+    if not path.exists():
+        return 0.0
+    passes = pd.read_parquet(path)["passes"].to_numpy()
+    return float(passes.mean()) if len(passes) == points else 0.0
 
 
 def own(subject: Subject, norm: str, effort: str, method: str) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -15,6 +16,9 @@ ROUNDING = 1e-4
 """`thorough` counts as farther than `standard` beyond this share."""
 
 KEYS = ["network", "norm", "effort", "method"]
+
+Groups = dict[tuple[str, ...], Any]
+"""The rows of each network, norm, effort and method, in the order of the points."""
 
 
 def read_rows(out: Path) -> pd.DataFrame:
@@ -39,85 +43,94 @@ def share_nearer(rival: np.ndarray, ours: np.ndarray) -> float:
     return float(np.mean(rival < ours * (1 - NEARER)))
 
 
+def grouped(frame: pd.DataFrame) -> Groups:
+    """The rows by network, norm, effort and method, sorted by norm and effort."""
+    groups: Any = frame.sort_values("point").groupby(KEYS)
+    return dict(sorted(groups, key=lambda item: (item[0][1], EFFORTS.index(item[0][2]), item[0][0])))
+
+
 def summary(frame: pd.DataFrame) -> pd.DataFrame:
     """One row for each network, norm and effort of ours."""
-    table = {key: group.set_index("point").sort_index() for key, group in frame.groupby(KEYS)}
-    lines = []
-    for (network, norm, effort, method), ours in table.items():
-        if method != OURS:
-            continue
-        found, known = ours["distance"].to_numpy(), ours["known"].to_numpy()
-        rivals = {
-            name: table[network, norm, effort, name]["distance"].to_numpy()
-            for name in RIVALS
-            if (network, norm, effort, name) in table
-        }
-        nearer = {name: share_nearer(distance, found) for name, distance in rivals.items()}
-        worst = max(nearer, key=lambda name: nearer[name]) if nearer else "-"
-        together = np.min(list(rivals.values()), axis=0) if rivals else np.full(len(found), np.inf)
-        line = {
-            "network": network,
-            "norm": norm,
-            "effort": effort,
-            "points": len(found),
-            "passes": ours["passes"].mean(),
-            "mean distance": found.mean(),
-            "rival nearer": nearer.get(worst, np.nan),
-            "which": worst,
-            "any rival nearer": share_nearer(together, found),
-            "optimality": optimality(found, known),
-            "known / found": float(np.mean(known / found)),
-            "within 1%": float(np.mean(known >= found * (1 - NEARER))),
-            "worst": float((found / known).max() - 1),
-            "farther than standard": farther(table, network, norm, effort, found),
-            "masked": int(ours["masked"].sum()),
-            "seconds": float(ours["seconds"].iloc[0]),
-        }
-        lines.append(line)
-    order = {effort: place for place, effort in enumerate(EFFORTS)}
-    return pd.DataFrame(lines).sort_values(
-        ["norm", "effort", "network"],
-        key=lambda column: column.map(order).fillna(column) if column.name == "effort" else column,
-    )
+    groups = grouped(frame)
+    return pd.DataFrame([line(groups, *key[:3]) for key in groups if key[3] == OURS])
 
 
-def farther(table: dict[tuple[str, ...], pd.DataFrame], network: str, norm: str, effort: str, found: np.ndarray) -> str:
+def line(groups: Groups, network: str, norm: str, effort: str) -> dict[str, object]:
+    """How our search did against every rival on equal passes, and against the nearest known."""
+    ours = groups[network, norm, effort, OURS]
+    found, known = distances(ours), ours["known"].to_numpy()
+    keys = {name: (network, norm, effort, name) for name in RIVALS}
+    rivals = {name: distances(groups[key]) for name, key in keys.items() if key in groups}
+    nearer = {name: share_nearer(distance, found) for name, distance in rivals.items()}
+    worst = max(nearer, key=lambda name: nearer[name], default="")
+    together = np.min([np.full(len(found), np.inf), *rivals.values()], axis=0)
+    return {
+        "network": network,
+        "norm": norm,
+        "effort": effort,
+        "points": len(found),
+        "passes": float(ours["passes"].mean()),
+        "mean distance": float(found.mean()),
+        "rival nearer": nearer.get(worst, np.nan),
+        "which": worst if nearer.get(worst) else "",
+        "any rival nearer": share_nearer(together, found),
+        "optimality": optimality(found, known),
+        "known / found": float(np.mean(known / found)),
+        "within 1%": float(np.mean(known >= found * (1 - NEARER))),
+        "worst": float((found / known).max() - 1),
+        "farther than standard": farther(groups, network, norm, effort),
+        "masked": int(ours["masked"].sum()),
+        "seconds": float(ours["seconds"].iloc[0]),
+    }
+
+
+def distances(rows: Any) -> np.ndarray:
+    """Of every point."""
+    return rows["distance"].to_numpy()
+
+
+def farther(groups: Groups, network: str, norm: str, effort: str) -> str:
     """At how many points `thorough` ends farther away than `standard`."""
-    standard = table.get((network, norm, "standard", OURS))
+    standard = groups.get((network, norm, "standard", OURS))
     if effort != "thorough" or standard is None:
-        return "-"
-    return str(int((found > standard["distance"].to_numpy() * (1 + ROUNDING)).sum()))
+        return ""
+    return str(int(np.sum(distances(groups[network, norm, effort, OURS]) > distances(standard) * (1 + ROUNDING))))
 
 
 def by_method(frame: pd.DataFrame) -> pd.DataFrame:
-    """Means over the networks on which a method ran at an effort: passes, optimality, what is within 1%."""
+    """Means over the networks on which a method ran at an effort, best first."""
+    cases: dict[tuple[str, str, str], list[Any]] = {}
+    for (_, norm, effort, method), rows in grouped(frame).items():
+        cases.setdefault((norm, effort, method), []).append(rows)
     lines = [
         {
-            **dict(zip(KEYS, key, strict=True)),
-            "passes": group["passes"].mean(),
-            "optimality": optimality(group["distance"].to_numpy(), group["known"].to_numpy()),
-            "known / found": float((group["known"] / group["distance"]).mean()),
-            "within 1%": float((group["known"] >= group["distance"] * (1 - NEARER)).mean()),
-            "found": float(np.isfinite(group["distance"]).mean()),
-            "seconds": group["seconds"].iloc[0],
+            "norm": norm,
+            "effort": effort,
+            "method": method,
+            "networks": len(cases_of),
+            "passes": mean_of(cases_of, lambda rows: rows["passes"].mean()),
+            "optimality": mean_of(cases_of, lambda rows: optimality(distances(rows), rows["known"].to_numpy())),
+            "known / found": mean_of(cases_of, lambda rows: (rows["known"] / rows["distance"]).mean()),
+            "within 1%": mean_of(cases_of, lambda rows: (rows["known"] >= rows["distance"] * (1 - NEARER)).mean()),
+            "found": mean_of(cases_of, lambda rows: np.isfinite(rows["distance"]).mean()),
+            "seconds": mean_of(cases_of, lambda rows: rows["seconds"].iloc[0]),
         }
-        for key, group in frame.groupby(KEYS)
+        for (norm, effort, method), cases_of in cases.items()
     ]
-    means = pd.DataFrame(lines).groupby(["norm", "effort", "method"], as_index=False)
-    joined = means.mean(numeric_only=True).assign(networks=means.size()["size"])
-    rank = joined["effort"].map({effort: place for place, effort in enumerate(EFFORTS)})
-    return (
-        joined.assign(rank=rank)
-        .sort_values(["norm", "rank", "optimality"], ascending=[True, True, False])
-        .drop(columns="rank")
-    )
+    lines.sort(key=lambda line: (line["norm"], EFFORTS.index(line["effort"]), -line["optimality"]))
+    return pd.DataFrame(lines)
+
+
+def mean_of(cases: Sequence[Any], value: Any) -> float:
+    """The mean of a number of each case."""
+    return float(np.mean([value(rows) for rows in cases]))
 
 
 def markdown(frame: pd.DataFrame, shares: Sequence[str]) -> str:
     """A table of Markdown; the columns `shares` in percent."""
-    lines = [list(frame.columns), ["---"] * len(frame.columns)]
-    for _, row in frame.iterrows():
-        lines.append([cell(row[name], name in shares) for name in frame.columns])
+    names = list(frame.columns)
+    lines = [names, ["---"] * len(names)]
+    lines += [[cell(value, name in shares) for name, value in zip(names, row, strict=True)] for row in frame.to_numpy()]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -132,9 +145,8 @@ def cell(value: object, share: bool) -> str:
 
 def figure(frame: pd.DataFrame) -> alt.FacetChart:
     """Optimality against passes, one panel a norm."""
-    shown = by_method(frame).query("norm in @NORMS")
     lines = (
-        alt.Chart(shown)
+        alt.Chart(by_method(frame))
         .mark_line(point=True)
         .encode(
             x=alt.X("passes:Q", scale=alt.Scale(type="log"), title="passes per point"),
