@@ -4,8 +4,9 @@
 
 Each model in FOLDER is a folder with `model.pt2`, and where verdicts were published `verdicts.csv` with the exact
 inputs in `centres.npy`. Prints for each model how many points got a radius above zero, how many published proofs
-(`unsat`) the radius confirms at their epsilon, the median of radius over epsilon, how many radii reach a published
-counter-example (none must), and seconds per point.
+(`unsat`) the radius confirms at their epsilon, the medians of radius over epsilon, of the radius and of radius over the
+distance that a fast attack finds, how many radii reach a published counter-example (none must), and seconds and passes
+per point.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def verdicts_of(folder: Path, rows: int) -> tuple[torch.Tensor, list[dict[str, s
     """Inputs in [0, 1] and the published verdicts, in one order; those of another model of the same data where none."""
     table = folder / "verdicts.csv"
     if not table.exists():
-        borrowed = next(folder.parent.glob("*oval21_cifar*"))
+        mnist = "mnist" in (folder / "meta.json").read_text().lower()
+        borrowed = next(folder.parent.glob("*mnistfc*" if mnist else "*oval21_cifar*"))
         return verdicts_of(borrowed, rows)[0], []
     centres = torch.from_numpy(np.load(folder / "centres.npy")).float() / 255
     with table.open() as lines:
@@ -46,6 +48,8 @@ def measured(folder: Path, norm: str, rows: int) -> list[object]:
     found = Certified(norm)(classifier, clean)
     seconds = (time.perf_counter() - start) / len(inputs)
     radii = found.radius.tolist()
+    attacked = brittle.nearest(classifier, inputs, norm=norm, effort="fast").distance.tolist()
+    reach = [radius / distance for radius, distance in zip(radii, attacked, strict=True) if distance > 0]
     pairs = list(zip(radii, verdicts, strict=True)) if verdicts else []
     proofs = [radius >= float(one["epsilon"]) for radius, one in pairs if one["verdict"] == "unsat"]
     ratios = [radius / float(one["epsilon"]) for radius, one in pairs]
@@ -59,6 +63,7 @@ def measured(folder: Path, norm: str, rows: int) -> list[object]:
         f"{sum(proofs)}/{len(proofs)}" if norm == "linf" else "",
         float(np.median(ratios)) if ratios and norm == "linf" else "",
         float(np.median(radii)),
+        float(np.median(reach)),
         f"{reached}/{examples}",
         seconds,
         float(found.passes.double().mean()),
@@ -66,7 +71,19 @@ def measured(folder: Path, norm: str, rows: int) -> list[object]:
     ]
 
 
-HEADER = ["model", "rows", ">0", "proofs", "radius/eps", "radius", "reached", "seconds", "passes", "unsupported"]
+HEADER = [
+    "model",
+    "rows",
+    ">0",
+    "proofs",
+    "radius/eps",
+    "radius",
+    "radius/attack",
+    "reached",
+    "seconds",
+    "passes",
+    "unsupported",
+]
 
 
 def main(arguments: list[str]) -> None:

@@ -63,6 +63,7 @@ class Status(IntEnum):
     NO_FLIP = 12
     UNFORESEEN = 13
     COARSE = 14
+    NO_CERTIFICATE = 15
     NONFINITE_INPUT = 100
     DECODE_ERROR = 101
     IMAGE_MODE = 102
@@ -115,6 +116,8 @@ _SENTENCES = {
     Status.UNFORESEEN: "Noise that was stretched or shrunk flips the prediction more often than the other ways to "
     "sample rare flips say, or elsewhere: the interval says only what the flip probability is at most.",
     Status.NO_FLIP: "No noise that flips the prediction was found; the interval says what its probability is at most.",
+    Status.NO_CERTIFICATE: "A certificate was asked for and none could be computed, so the low end of 0 proves "
+    "nothing; the value is the distance that the attack found.",
     Status.NONFINITE_INPUT: "The input holds NaN or infinite values.",
     Status.DECODE_ERROR: "The image could not be decoded.",
     Status.IMAGE_MODE: "The image's colour mode cannot be converted to that of the data set.",

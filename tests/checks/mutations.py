@@ -84,6 +84,7 @@ def mutation(name: str, file: str, old: str, new: str, test: str) -> Mutation:
 MODE, CALLER = "model/test_evaluation_mode.py::test_", "model/test_caller_modes.py::test_"
 TURNS, IN_USE = "model/test_turns.py::test_", "model/test_in_use.py::test_"
 LEAN = "doctor/test_company.py::test_rows_that_lean_on_each_other_are_refused"
+DEAD = "doctor/test_vanished.py::test_dead_points_are_counted_and_no_gradient_is_called_masked"
 PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is_scored"
 
 MUTATIONS = (
@@ -104,6 +105,77 @@ MUTATIONS = (
         "    return MarginBounds(lower.T + constants, walk.functions + len(functions))\n",
         "    return MarginBounds(lower.T, walk.functions + len(functions))\n",
         "measure/certified/test_decisions.py::test_no_input_inside_the_radius_decides_otherwise",
+    ),
+    mutation(
+        "a certificate that could not be computed is no failed proof", "scores/input_margin.py",
+        "            status = torch.where(lacking, int(Status.NO_CERTIFICATE), status)\n", "",
+        "scores/test_input_margin.py::test_without_a_certificate_the_layer_is_said",
+    ),
+    mutation(
+        "a layer without bounds is named before the run", "doctor/checks.py",
+        '    Check("certificates", certificates.check_certificates, FINITE),\n', "",
+        "doctor/test_certificates.py::test_a_run_tells_it_before_it_scores_and_records_it",
+    ),
+    mutation(
+        "a certificate is tried as the run decides", "doctor/subject.py",
+        "        parts = (self.decided, self.inputs,", "        parts = (self.classifier, self.inputs,",
+        "doctor/test_certificates.py::test_every_decision_is_tried_as_the_run_decides",
+    ),
+    mutation(
+        "certificates cost beside all else", "doctor/cost.py",
+        " if not isinstance(need, Certified)):", "):",
+        "doctor/test_certificates.py::test_the_cost_of_the_rest_is_told_without_certificates",
+    ),
+    mutation(
+        "a certificate that scores share is paid once", "analysis/certificate_passes.py",
+        "key = tuple(column.parameters.get(name) for name in _DECIDING)", "key = (column.label,)",
+        "analysis/test_certificate_passes.py::test_scores_that_share_a_certificate_count_it_once",
+    ),
+    mutation(
+        "what was left out is noted", "run/scoring.py",
+        "findings=(*job.left_out, *diagnosis.findings)", "findings=diagnosis.findings",
+        "doctor/test_left_out.py::test_the_run_has_the_others_and_says_which_it_lacks",
+    ),
+    mutation(
+        "a score that was asked for alone is not left out", "doctor/left_out.py",
+        "if not reading or len(reading) == len(scores) or", "if not reading or",
+        "doctor/test_left_out.py::test_alone_it_is_an_error",
+    ),
+    mutation(
+        "a copy is asked for its head", "doctor/left_out.py",
+        "        twin.model = other\n", "",
+        "doctor/test_left_out.py::test_the_model_is_left_as_it_was",
+    ),
+    mutation(
+        "a product lies between planes beside it", "measure/certified/steps.py",
+        "Lines(Line(straight, -radius), Line(", "Lines(Line(straight, 0 * radius), Line(",
+        "measure/certified/test_operators.py::test_no_value_leaves_the_bounds",
+    ),
+    mutation(
+        "rows on another axis are bounded one at a time", "measure/certified/tracing.py",
+        "if not len(inputs) or _rows_first(network, inputs) else", "if True else",
+        "measure/certified/test_operators.py::test_no_value_leaves_the_bounds",
+    ),
+    mutation(
+        "a line clears the inside of a bend", "measure/certified/curves.py",
+        "            if sign * piece.bend < 0:\n", "            if sign * piece.bend > 0:\n",
+        "measure/certified/test_relaxations.py::test_lines_and_ends_lie_around_their_function",
+    ),
+    mutation(
+        "a plane above shares", "measure/certified/softmax.py",
+        "_sums(tangent * (1 - middle))", "_sums(tangent)",
+        "measure/certified/test_softmax.py::test_planes_and_boxes_lie_around_softmax",
+    ),
+    mutation(
+        "padding is never the largest", "measure/certified/maxima.py",
+        "torch.where(outside, fill.view", "torch.where(outside, -fill.view",
+        "measure/certified/test_operators.py::test_no_value_leaves_the_bounds",
+    ),
+    mutation(
+        "a radius is at most the exact distance", "measure/certified/steps.py",
+        "more = walk.activation(relu, Bounded(other.value - one.value, apart))",
+        "more = walk.activation(relu, Bounded(other.value - one.value, apart.map(lambda end: end * 0.5)))",
+        "measure/certified/test_exact_distances.py::test_the_radius_is_at_most_the_exact_distance",
     ),
     mutation(
         "a call sends the other tensors of its points", "scores/call.py",
@@ -861,7 +933,7 @@ MUTATIONS = (
         f"{TURNS}attention_is_elementary_for_nobody_else",
     ),
     mutation(
-        "a network is traced alone", "measure/certified/graph.py",
+        "a network is traced alone", "measure/certified/tracing.py",
         "        with PASSES.alone(), _quiet():", "        with _quiet():",
         f"{TURNS}nobody_passes_through_a_network_that_is_traced",
     ),
@@ -875,6 +947,26 @@ MUTATIONS = (
         "            _inside -= 1\n            if not _inside:\n",
         "            _inside -= 1\n            if _filters:\n",
         "model/test_quiet.py::test_filters_of_warnings_are_put_back",
+    ),
+    mutation(
+        "a network that fails to run says nothing", "model/failures.py",
+        "        with without_last_words():\n", "        if True:\n",
+        "cli/test_last_words.py::test_nothing_but_our_own_sentences_is_on_stderr[fixed]",
+    ),
+    mutation(
+        "a network that fails to be traced says nothing", "measure/certified/graph.py",
+        "without_warnings(), without_last_words()", "without_warnings()",
+        "cli/test_last_words.py::test_nothing_but_our_own_sentences_is_on_stderr[branch]",
+    ),
+    mutation(
+        "onnxruntime logs nothing", "model/loading/onnx_file.py",
+        "_FATAL_ONLY = 4\n", "_FATAL_ONLY = 3\n",
+        "cli/test_last_words.py::test_nothing_but_our_own_sentences_is_on_stderr[wrong.onnx]",
+    ),
+    mutation(
+        "other threads are heard", "model/quiet.py",
+        "            return self.stream.write(text)\n", "            return 0\n",
+        "model/test_quiet.py::test_other_threads_are_heard_meanwhile",
     ),
     mutation(
         "one training sets the number of threads", "detector/pseudo_margin/training.py",
@@ -1061,7 +1153,7 @@ MUTATIONS = (
         "doctor/test_outputs.py::test_a_mask_is_no_defect_and_hides_none[-1000000000.0-replaced]",
     ),
     mutation(
-        "the last digits of a mask are no change", "doctor/gradients.py",
+        "the last digits of a mask are no change", "doctor/vanished.py",
         "torch.maximum(sizes, sizes.gather(1, own))", "sizes.amax(1, keepdim=True)",
         "doctor/test_outputs.py::test_saturated_gradients_are_seen_beside_a_mask",
     ),
@@ -1117,8 +1209,84 @@ MUTATIONS = (
     ),
     mutation(
         "gradients that are masked", "doctor/gradients.py",
-        "    if found is not None and least > allowed.disagreement:\n", "    if False:\n",
+        "    if found is not None and least > (limit := allowed.limit(found)):\n",
+        "    if (limit := 0.0) and found:\n",
         f"{PLANTED}[a made-up gradient]",
+    ),
+    mutation(
+        "probabilities that underflow are no copies", "doctor/duplicates.py",
+        "if _underflown(subject, logits[:, group])", "if False",
+        "doctor/test_outputs.py::test_probabilities_that_underflow_are_no_copies",
+    ),
+    mutation(
+        "classes that agree by chance", "doctor/duplicates.py",
+        "    if repeated:  # some", "    if False:  # some",
+        "doctor/test_outputs.py::test_classes_that_agree_by_chance_in_the_first_rows_are_no_copies",
+    ),
+    mutation(
+        "a number of rows is named where the first batch fails", "doctor/subject.py",
+        "            if known is error:\n                known =", "            if False:\n                known =",
+        "doctor/test_fixed_batch.py::test_the_number_of_rows_is_named",
+    ),
+    mutation(
+        "a number of rows is named where the first batch fits", "doctor/company.py",
+        "    if failed and len(failed)", "    if False and len(failed)",
+        "doctor/test_fixed_batch.py::test_the_number_of_rows_is_named",
+    ),
+    mutation(
+        "several numbers of rows are not one", "doctor/fixed_batch.py",
+        "        return all(self.failure(other) is not None for other in others)\n", "        return bool(others)\n",
+        "doctor/test_fixed_batch.py::test_a_model_that_takes_several_sizes_is_not_said_to_take_one",
+    ),
+    mutation(
+        "mean and std do not hide the layout", "doctor/shapes.py",
+        '"input_shape", "mean", "std")', '"input_shape")',
+        "doctor/test_shapes.py::test_mean_and_std_of_channels_do_not_hide_the_layout",
+    ),
+    mutation(
+        "buffers are no parameters", "doctor/state.py",
+        "in (model.parameters(), model.buffers())", "in ([*model.parameters(), *model.buffers()], [])",
+        "doctor/test_facts.py::test_buffers_are_no_parameters",
+    ),
+    mutation(
+        "weights of an ONNX file are parameters", "model/loading/onnx_network.py",
+        "                if name in statistics:\n", "                if True:\n",
+        "model/loading/test_onnx_network.py::test_it_has_the_parameters_of_the_same_network_and_statistics_are_none",
+    ),
+    mutation(
+        "another preprocessing is tried", "doctor/preprocessing.py",
+        "    if better:\n", "    if False:\n",
+        "doctor/test_preprocessing.py::test_what_was_forgotten_is_named_with_what_to_type[made twice-0.0]",
+    ),
+    mutation(
+        "the paired test of another preprocessing", "doctor/preprocessing.py",
+        "max(_tail(gained, gained + lost, 0.5), ", "max(0.0, ",
+        "doctor/test_preprocessing.py::test_the_tests_are_those_of_scipy",
+    ),
+    mutation(
+        "another preprocessing is compared on more points", "doctor/preprocessing.py",
+        "    if promising and not better", "    if False and not better",
+        "doctor/test_preprocessing.py::test_what_the_first_points_leave_open_the_others_decide",
+    ),
+    mutation(
+        "a guess is no preprocessing", "doctor/preprocessing.py",
+        "_tail(int(other.sum()), len(other), commonest))", "0.0)",
+        "doctor/test_preprocessing.py::test_a_guess_of_one_class_for_all_is_no_preprocessing",
+    ),
+    mutation(
+        "dead points are not masked", "doctor/vanished.py",
+        "torch.where(zero & still, _change", "torch.where(zero, _change",
+        f"{DEAD}[half dead]",
+    ),
+    mutation(
+        "what has no gradient where it changes is masked", "doctor/vanished.py",
+        "torch.where(zero & still, _change", "torch.where(zero & ~still, _change",
+        "doctor/test_vanished.py::test_masked_gradients_are_found_beside_dead_points_too[sign]",
+    ),
+    mutation(
+        "many probes have the tighter limit", "doctor/gradients.py",
+        ">= MANY else self.in_few", ">= 1e9 else self.in_few",
+        "doctor/test_vanished.py::test_masked_gradients_are_found_beside_dead_points_too[a fifth of two networks]",
     ),
     mutation(
         "only reports of ours are replaced", "cli/common.py",
@@ -1656,6 +1824,28 @@ MUTATIONS = (
         "bounds of each feature, in clipping", "model/bounds.py",
         "return inputs.clamp(*self.ends(inputs))", "return inputs.clamp(*self.envelope)",
         "model/test_bounds.py::test_clipping_is_that_of_each_feature",
+    ),
+    mutation(
+        "stand-ins leave forward values alone", "measure/nearest/straight_through.py",
+        "smooth: Tensor) -> Tensor:\n        return value.clone()",
+        "smooth: Tensor) -> Tensor:\n        return smooth.clone()",
+        "measure/nearest/test_straight_through.py::test_what_is_computed_is_as_before_bit_for_bit",
+    ),
+    mutation(
+        "comparisons pass gradients back", "measure/nearest/straight_through.py",
+        "setattr(value, _SMOOTH, smooth)", "pass",
+        "measure/nearest/test_straight_through.py::test_gradients_pass_steps",
+    ),
+    mutation(
+        "straight-through gradients wait for those that vanish", "measure/nearest/nearest.py",
+        "rows[vanishing[rows] == (name in WITHOUT_GRADIENTS)]",
+        "rows[vanishing[rows] == (name == 'rays')]",
+        "measure/nearest/test_straight_through.py::test_nothing_is_lost_or_spent_where_there_are_gradients",
+    ),
+    mutation(
+        "without a step to replace the descent ends", "measure/nearest/straight_through.py",
+        "return mode.replaced > 0", "return True",
+        "measure/nearest/test_straight_through.py::test_without_steps_to_replace_it_ends_at_once",
     ),
     mutation(
         "bounds of each feature, in attacks", "measure/nearest/search.py",

@@ -9,7 +9,7 @@ from helpers.problems import inputs, linear_network, small_network
 from torch import nn
 
 import brittle
-from brittle.doctor import cost, facts
+from brittle.doctor import cost, facts, run_all
 from brittle.scores import MMSE, Laplacian, Moments, MonteCarlo, Score, SmoothedLaplacian, Softmax, Taylor
 
 PASSES = [
@@ -54,3 +54,14 @@ def test_what_cannot_be_found_out_is_said() -> None:
     found = {fact.name: fact.sentence for fact in facts.gather(subject(Detached(), [Softmax()]))}
     assert found["shape"].startswith("not found out: not_differentiable")
     assert "parameters" in found["model"]
+
+
+def test_buffers_are_no_parameters() -> None:
+    """A convolution of 2 x 9 + 2 numbers and a batch norm of 2 x 2; 2 x 2 + 1 numbers are kept by the way."""
+    network = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(32, 4)).eval()
+    looked = subject(network, [Softmax()])
+    assert {fact.name: fact.sentence for fact in facts.gather(looked)}["model"].startswith("4 classes, 156 parameters")
+    said = next(each.sentence for each in run_all(looked) if each.name == "weights")
+    assert said == "156 parameters and 5 numbers in buffers are finite"
+    said = next(each.sentence for each in run_all(subject(network[0:1], [Softmax()])) if each.name == "weights")
+    assert said == "20 parameters are finite"

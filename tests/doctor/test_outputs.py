@@ -110,6 +110,42 @@ def test_a_probability_is_seen_with_few_points(count: int) -> None:
     )
 
 
+def far_apart(z: Tensor, copied: bool) -> Tensor:
+    """Probabilities of 6 classes of which two are never above 0, and of one more that is a copy of class 2."""
+    wide = 30 * z
+    never = z[:, :2] - 300.0
+    more = (wide, never, wide[:, 2:3]) if copied else (wide, never)
+    return torch.cat(more, dim=1).softmax(1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+@pytest.mark.parametrize("copied", [False, True], ids=["underflow", "and a copy"])
+def test_probabilities_that_underflow_are_no_copies(dtype: torch.dtype, copied: bool) -> None:
+    """In double precision the two classes differ in every row; in single their probabilities are 0."""
+    wide = subject_of(lambda z: far_apart(z.double(), copied), "probs").logits
+    assert bool((wide[:, 4] != wide[:, 5]).all())
+    subject = subject_of(lambda z: far_apart(z, copied).to(dtype), "probs")
+    assert bool((subject.logits[:, 4] == subject.logits[:, 5]).all())
+    assert bool((subject.logits[:, :4] == subject.logits[:1, 4]).any()), "others underflow here and there"
+    found = codes(subject)
+    assert (found.pop("classes differ", None) == "duplicate_classes") == copied
+    assert set(found.values()) <= {"low_precision"}
+    if copied:
+        said = next(each.sentence for each in doctor.run_all(subject) if each.name == "classes differ")
+        assert "classes 2, 6 have identical" in said
+        assert "4, 5" not in said
+
+
+def test_classes_that_agree_by_chance_in_the_first_rows_are_no_copies() -> None:
+    """The last class is the first one, but where an input is bright; no point is."""
+    bright = Wrapped(lambda x, z: torch.cat((z, z[:, :1] + 5.0 * (x.mean((1, 2, 3)) > 0.65)[:, None]), dim=1))
+    points = array_points(inputs(COUNT), None)
+    batch = next(iter(points.batches(COUNT)))
+    subject = doctor.Subject(brittle.Classifier(bright), batch, None, [Softmax(), Taylor(0.9)], 0, COUNT, points)
+    assert bool((subject.logits[:, 0] == subject.logits[:, 4]).all())
+    assert "classes differ" not in codes(subject)
+
+
 def test_a_number_added_to_all_logits_makes_no_probabilities() -> None:
     assert codes(subject_of(lambda z: z + 1e6)) == {}
 

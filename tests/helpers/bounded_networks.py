@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.measure.certified import Certified, CertifiedRadius
-from brittle.measure.certified.graph import Network, build_network
+from brittle.measure.certified.graph import Network
+from brittle.measure.certified.tracing import build_network
 from brittle.measure.forward import look
 
 NORMS = ("linf", "l2")
@@ -28,6 +29,33 @@ class Residual(nn.Module):
         x = self.stem((x - 0.5) / 0.25)
         x = torch.relu(self.body(x) - 0.5 * self.shortcut(x) + x)
         return self.head(nn.functional.avg_pool2d(x, 2).mean((2, 3)))
+
+
+class Attending(nn.Module):
+    """Tokens, attention of `torch.nn` with layer normalisation, which puts the rows on the second axis."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Conv2d(1, 4, 3, stride=3)
+        self.layer = nn.TransformerEncoderLayer(4, 2, 6, batch_first=True, activation="gelu", norm_first=True)
+        self.head = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.layer(self.embed(x).flatten(2).transpose(1, 2)).mean(1))
+
+
+class Gated(nn.Module):
+    """Products of two branches, windows with padding, and shares over the channels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.other = nn.Conv2d(1, 3, 3, padding=1), nn.Conv2d(1, 3, 3, padding=1)
+        self.pool = nn.Sequential(nn.MaxPool2d(3, 2, 1), nn.SiLU(), nn.AvgPool2d(2, 1, 1, count_include_pad=False))
+        self.norm, self.head = nn.GroupNorm(1, 3), nn.Linear(48, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        gate = self.other(x).softmax(1)
+        return self.head(self.norm(self.pool(self.one(x) * gate)).flatten(1))
 
 
 def lively(network: nn.Module, seed: int) -> nn.Module:
@@ -61,9 +89,14 @@ FAMILIES = {
         nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 4)
     ),
     "residual": Residual,
+    "attending": Attending,
+    "gated": Gated,
+    "smooth": lambda: perceptron(nn.Softplus),
 }
 
-NETWORKS = [(family, seed) for family in FAMILIES for seed in range(3)]
+HEAVY = ("attending", "gated")
+
+NETWORKS = [(family, seed) for family in FAMILIES for seed in range(1 if family in HEAVY else 3)]
 
 CASES = [
     pytest.param(family, seed, norm, marks=() if (number + place) % 2 == 0 else pytest.mark.slow)

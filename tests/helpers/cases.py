@@ -106,6 +106,7 @@ OTHER_MODEL = "detector/test_identity.py::test_another_model_or_preprocessing_is
 WITHOUT_GRADIENTS = "test_planted_defects.py::test_scores_without_gradients_are_offered_and_work"
 UNLIKE = "test_cases.py::test_pixels_unlike_those_of_training_miss_the_accuracy"
 SAME_NUMBERS = "test_planted_defects.py::test_control_flow_gives_the_same_numbers"
+FORGOTTEN = "test_preprocessing.py::test_what_was_forgotten_is_named_with_what_to_type"
 ONE_WAY = "derivatives are taken without vmap, so there is one way to compute and nothing slower to tell of"
 
 PIXELS = (
@@ -118,10 +119,12 @@ PIXELS = (
     Case(3, "a pixel below 0 by rounding", (result("without a note"),), (fine("rounding"),)),
     Case(4, "pixels 0 to 255 declared as 0 to 1", (stops("value_range"),), planted("bytes as values")),
     Case(5, "normalised pixels declared as 0 to 1", (stops("value_range"),), planted("normalised data")),
-    Case(6, "pixels 0 to 1 for a model of 0 to 255", (stops("accuracy_guard"), noted("accuracy_suspicious")),
-         (f"{UNLIKE}[255 times too dark]", *seen("no accuracy"))),
-    Case(7, "pixels normalised twice", (stops("accuracy_guard"), noted("accuracy_suspicious")),
-         (f"{UNLIKE}[normalised twice]", *seen("no accuracy"))),
+    Case(6, "pixels 0 to 1 for a model of 0 to 255",
+         (stops("accuracy_guard"), noted("accuracy_suspicious"), noted("preprocessing")),
+         (f"{UNLIKE}[255 times too dark]", *seen("no accuracy"), f"{FORGOTTEN}[0 to 255 forgotten-0.0]")),
+    Case(7, "pixels normalised twice",
+         (stops("accuracy_guard"), noted("accuracy_suspicious"), noted("preprocessing")),
+         (f"{UNLIKE}[normalised twice]", *seen("no accuracy"), f"{FORGOTTEN}[made twice-0.0]")),
     Case(8, "bytes for a model of floats", (stops("dtype"),),
          ("test_checks.py::test_refused[dtype:uint8]", "test_arrays.py::test_inputs_of_another_form")),
     Case(9, "channels last", (stops("layout"),),

@@ -305,39 +305,39 @@ MISTAKES = (
     Mistake(
         "Channels last, declared as first",
         "score ./net.py:colours last.npz --out run --layout nchw",
-        "model_failed: the model cannot be run on inputs of shape [40, 8, 8, 3]: RuntimeError: …; it runs on "
-        "[40, 3, 8, 8], so the data look channels-last: use --layout nhwc (layout='nhwc'), or give "
+        "layout: the model takes inputs of shape [40, 3, 8, 8], found [40, 8, 8, 3]; the data look "
+        "channels-last: use --layout nhwc (layout='nhwc'), or give "
         "x.permute(0, 3, 1, 2)",
         3,
     ),
     Mistake(
         "A network that wants channels last",
         "score ./net.py:last pictures.npz --out run",
-        "model_failed: the model cannot be run on inputs of shape [40, 3, 8, 8]: RuntimeError: …; it runs on "
-        "[40, 8, 8, 3], so the model wants channels last: wrap it in a module whose forward begins with x = "
+        "layout: the model takes inputs of shape [40, 8, 8, 3], found [40, 3, 8, 8]; the model wants "
+        "channels last: wrap it in a module whose forward begins with x = "
         "x.permute(0, 2, 3, 1)",
         3,
     ),
     Mistake(
         "Grey images for a network of colours",
         "score ./net.py:colours data.npz --out run",
-        "model_failed: the model cannot be run on inputs of shape [40, 1, 4, 4]: RuntimeError: …; it runs on "
-        "[40, 3, 4, 4], so the model wants colours: use --mode RGB (mode='RGB') for image files, or give "
+        "layout: the model takes inputs of shape [40, 3, 4, 4], found [40, 1, 4, 4]; the model wants "
+        "colours: use --mode RGB (mode='RGB') for image files, or give "
         "x.repeat(1, 3, 1, 1)",
         3,
     ),
     Mistake(
         "Rows of numbers for a network of images",
         "score ./net.py:grey flat.npz --out run",
-        "model_failed: the model cannot be run on inputs of shape [40, 16]: RuntimeError: …; it runs on [40, "
-        "1, 4, 4], so the model wants images: give x.reshape(-1, 1, 4, 4), if they lie so",
+        "layout: the model takes inputs of shape [40, 1, 4, 4], found [40, 16]; the model wants images: give "
+        "x.reshape(-1, 1, 4, 4), if they lie so",
         3,
     ),
     Mistake(
         "One image without an axis of points",
         "score ./net.py:make one-image.npz --out run",
-        "model_failed: the model cannot be run on inputs of shape [4, 4]: RuntimeError: …; it runs on [1, 4, "
-        "4], so the data seem to be one input without an axis of points: give x[None], and one label",
+        "layout: the model takes inputs of shape [1, 4, 4], found [4, 4]; the data seem to be one input "
+        "without an axis of points: give x[None], and one label",
         3,
     ),
     Mistake(
@@ -626,8 +626,8 @@ MISTAKES = (
     Mistake(
         "One image without an axis of points, in Python",
         "brittle.score(classifier, x[0, 0], scores)",
-        "model_failed: the model cannot be run on inputs of shape [4, 4]: RuntimeError: …; it runs on [1, 4, "
-        "4], so the data seem to be one input without an axis of points: give x[None], and one label",
+        "layout: the model takes inputs of shape [1, 4, 4], found [4, 4]; the data seem to be one input "
+        "without an axis of points: give x[None], and one label",
     ),
     Mistake(
         "Images 0..255 in a tensor",

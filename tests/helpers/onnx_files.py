@@ -31,7 +31,7 @@ def file_of(
     steps: Sequence[Step],
     constants: Mapping[str, np.ndarray],
     batch: int | str,
-    shape: tuple[int, ...],
+    shape: tuple[int | str, ...],
     *,
     opset: int = 17,
     dtype: type | None = None,

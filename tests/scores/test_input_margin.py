@@ -55,6 +55,23 @@ def test_without_a_certificate_the_layer_is_said() -> None:
     assert bool((found.low == 0).all())
     assert found.detail is not None
     assert "no lower bound goes through sin" in str(found.detail[0])
+    assert set(found.status.tolist()) == {int(Status.NO_CERTIFICATE)}
+    assert bool((found.value > 0).all())
+
+
+def test_a_missing_certificate_hides_nothing_graver() -> None:
+    classifier = brittle.Classifier(Wrapped(lambda x, logits: logits.sin() * 4))
+    x = inputs(6)
+    plain, certified = (estimate(classifier, x, InputMargin("linf", certify=certify)) for certify in (False, True))
+    assert torch.equal(plain.value, certified.value)
+    ok = plain.status == int(Status.OK)
+    assert torch.equal(certified.status, torch.where(ok, int(Status.NO_CERTIFICATE), plain.status))
+
+
+def test_with_a_certificate_nothing_is_said_to_lack_one() -> None:
+    found = estimate(small_classifier(), inputs(3), InputMargin(effort="fast", certify=True))
+    assert int(Status.NO_CERTIFICATE) not in found.status.tolist()
+    assert bool((found.low > 0).any())
 
 
 def test_nothing_found_is_infinite_and_no_distance_of_zero() -> None:

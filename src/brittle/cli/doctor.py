@@ -54,7 +54,7 @@ def doctor(
         Plant decision boundaries at known distances around some points, and check that the chosen scores see them.
     """
     from brittle.data.class_names import in_classes
-    from brittle.doctor import GUARD_ROWS, Subject, check_expected
+    from brittle.doctor import GUARD_ROWS, Outcome, Subject, check_expected, leave_out
     from brittle.measure.forward import default_rows
 
     if expected_accuracy is not None:
@@ -78,8 +78,10 @@ def doctor(
     classifier.look_up(points.class_names)
     batch = next(iter(points.batches(GUARD_ROWS)))
     own = rows or default_rows(batch.inputs, classifier.device)
-    subject = Subject(classifier, batch, points.labels, choice.scores(points, opening.texts), scoring.seed, own, points)
+    scores, left_out = leave_out(choice.scores(points, opening.texts), classifier, points)
+    subject = Subject(classifier, batch, points.labels, scores, scoring.seed, own, points)
     show(f"brittle doctor: {model} on {data}, for {', '.join(dict.fromkeys(score.name for score in subject.scores))}")
+    _print([Outcome("scores", "note", found.code, found.sentence) for found in left_out])
     with classifier.evaluating():
         return _examine(subject, expected_accuracy, planted)
 
@@ -112,7 +114,9 @@ def _examine(subject: Subject, expected_accuracy: float | None, planted: bool) -
 
     outcomes = run_all(subject)
     forward, backward = subject.classifier.forward_passes, subject.classifier.backward_passes
-    runs = all(outcome.state != "failed" for outcome in outcomes if outcome.name in ("forward", "finite"))
+    runs = all(
+        outcome.state != "failed" for outcome in outcomes if outcome.name in ("forward", "finite", "batch sizes")
+    )
     if runs:
         outcomes += look(subject, expected_accuracy)
     _print(outcomes)

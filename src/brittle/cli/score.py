@@ -159,6 +159,17 @@ def _say_decisions(out: Path) -> None:
     show(format_decisions(decisions(read_table(out))), sys.stdout)
 
 
+def _certified_text(record: RunRecord, out: Path) -> str:
+    """In brackets how many of the passes certificates took; empty where none were asked for."""
+    from brittle.analysis.certificate_passes import certificates_text
+    from brittle.store.reading import read_table
+
+    if not any(score.parameters.get("certify") for score in record.scores):
+        return ""
+    said = certificates_text(read_table(out).columns)
+    return said and f" ({said})"
+
+
 def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool) -> int:
     """Say what became of the points, but for the result where `silent`; the exit code."""
     from brittle.analysis.decision_words import words_of
@@ -172,7 +183,8 @@ def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool
         _say_decisions(out)
     chosen = chosen_text(account.points, record.data.chosen_from)
     points = f"{account.points} points{chosen and f' ({chosen})'}"
-    done = f"{points}, {accuracy}{account.passes:,} passes, {record.seconds or 0.0:.1f} s"
+    certified = _certified_text(record, out)
+    done = f"{points}, {accuracy}{account.passes:,} passes{certified}, {record.seconds or 0.0:.1f} s"
     say(silent, f"{done}; next: brittle show {out}, brittle report {out}")
     if not account.failed:
         return 0

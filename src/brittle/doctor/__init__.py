@@ -18,6 +18,7 @@ from brittle.doctor.labels import (
     confusion_in,
     unweighted,
 )
+from brittle.doctor.left_out import leave_out
 from brittle.doctor.reference import Reference
 from brittle.doctor.subject import LOOKED_AT, Subject
 
@@ -42,6 +43,7 @@ __all__ = [
     "check_values",
     "confusion_in",
     "examine",
+    "leave_out",
     "run_all",
     "unweighted",
     "usable",

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from brittle.doctor import company, data, gradients, labels, outputs, padding, parameters, state
+from brittle.doctor import (
+    certificates,
+    company,
+    data,
+    duplicates,
+    gradients,
+    labels,
+    outputs,
+    padding,
+    parameters,
+    preprocessing,
+    state,
+)
 from brittle.doctor.finding import Finding
 from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError
@@ -46,7 +58,7 @@ class Outcome:
     sentence: str
 
 
-RUNS, FINITE = ("forward",), ("forward", "finite")
+RUNS, SIZES, FINITE = ("forward",), ("forward", "batch sizes"), ("forward", "finite")
 
 CHECKS = (
     Check("weights", state.check_weights),
@@ -55,22 +67,25 @@ CHECKS = (
     Check("forward", outputs.check_forward),
     Check("state kept", state.check_state_kept, RUNS),
     Check("repeatable", state.check_repeatable, RUNS),
-    Check("rows apart", company.check_rows_apart, (*RUNS, "repeatable")),
-    Check("history", state.check_history, (*RUNS, "repeatable")),
     Check("output kept", company.check_output_kept, RUNS),
+    Check("batch sizes", company.check_batch_sizes, (*RUNS, "repeatable")),
+    Check("rows apart", company.check_rows_apart, (*SIZES, "repeatable")),
+    Check("history", state.check_history, (*SIZES, "repeatable")),
     Check("padding", padding.check_padding, (*RUNS, "repeatable")),
     Check("finite", outputs.check_finite, RUNS),
-    Check("not constant", outputs.check_constant, FINITE),
+    Check("not constant", outputs.check_constant, (*FINITE, "batch sizes")),
     Check("features", outputs.check_head, FINITE),
     Check("labels", labels.check_classes, RUNS),
+    Check("preprocessing", preprocessing.check_preprocessing, (*FINITE, "batch sizes")),
     Check("mode", state.check_mode),
     Check("input kept", state.check_input_kept, RUNS),
     Check("precision", state.check_precision, RUNS),
     Check("class scores", outputs.check_kind, (*FINITE, "not constant")),
-    Check("classes differ", outputs.check_duplicates, (*FINITE, "not constant")),
+    Check("classes differ", duplicates.check_duplicates, (*FINITE, "not constant")),
     Check("noise", parameters.check_noise, RUNS),
     Check("cost", parameters.check_cost, RUNS),
     Check("gradients", gradients.check_gradients, (*FINITE, "not constant")),
+    Check("certificates", certificates.check_certificates, FINITE),
     Check("at the end", state.check_end, (*RUNS, "repeatable", "rows apart")),
 )
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from brittle.doctor.finding import Finding
+from brittle.doctor.fixed_batch import Batches, fixed_batch
 from brittle.doctor.rounding import Difference, excess, largest_difference
 from brittle.doctor.subject import NOW, Subject
 from brittle.errors import ModelError
@@ -21,6 +22,9 @@ from brittle.errors import ModelError
 SIZES, NOISY_SIZES = (1, 1, 3, 5, 2, 7, 11, 13), (2, 1, 6, 17, 1, 4, 23)
 """Sizes of the pieces, of the points and of their noisy copies, for as long as there are rows, then again. Half of the
 largest batch, which is what a run reads at a time, comes before those of the points."""
+
+TRIED = (1, 2, 3)
+"""Sizes that are tried before all else, the first two of them that are not that of the first batch."""
 
 BRIGHT, DARK = (0.75, 1.0), (0.0, 0.25)
 """Where in the bounds the values of inputs lie that stand beside the points: shares of the range."""
@@ -47,6 +51,16 @@ class Company:
     inputs: Tensor
     first: Tensor
     logits: Tensor
+
+
+def check_batch_sizes(subject: Subject) -> Iterator[Finding | str]:
+    """The model takes batches of other sizes than the first one."""
+    count, batches = len(subject.logits), Batches(subject.classifier, subject.inputs, subject.aside)
+    sizes = [size for size in TRIED if size != count and size <= subject.rows][:2]
+    failed = [(size, error) for size in sizes if (error := batches.failure(size)) is not None]
+    if failed and len(failed) == len(sizes) and batches.is_only(count):
+        raise fixed_batch(count, *failed[-1])
+    yield f"batches of {' and '.join(map(str, (*sizes, count)))} rows are taken"
 
 
 def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
+from brittle.doctor.durations import duration
 from brittle.doctor.gradients import differentiates
 from brittle.doctor.subject import Subject
 from brittle.errors import BrittleError
-from brittle.measure import Passes
+from brittle.measure import Certified, Passes
 from brittle.measure.base import by_stream
 
 TIMED = 3
 """Batches of which the fastest is taken for the time of one."""
 
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
-
 
 def passes_per_point(subject: Subject) -> Passes:
-    """What the chosen scores spend on a point, the clean pass included: as their measurements say."""
+    """What the chosen scores spend on a point, the clean pass included and certificates not: as measurements say."""
     spent = Passes(1, 0)
-    for needs in by_stream(subject.needs):
+    for needs in by_stream(need for need in subject.needs if not isinstance(need, Certified)):
         spent += max((need.cost(subject) for need in needs), key=lambda each: each.total)
     return spent
 
 
 def cost_of_run(subject: Subject) -> str:
-    """Time and memory of the run, from one timed batch."""
+    """Time and memory of the run, from one timed batch; `cost_of_certificates` says what these take."""
     total = len(subject.points) if subject.points is not None else len(subject.batch)
     spent = passes_per_point(subject)
     forward, backward, kept = _timed(subject)
@@ -39,7 +37,7 @@ def cost_of_run(subject: Subject) -> str:
     held = max((need.memory(len(subject.inputs), subject) for need in subject.needs), default=0)
     memory = _weights(subject) + kept + held
     return (
-        f"about {_duration(seconds)} for {total:,} points ({passes}, {1e3 * forward:.2g} and {1e3 * backward:.2g} ms "
+        f"about {duration(seconds)} for {total:,} points ({passes}, {1e3 * forward:.2g} and {1e3 * backward:.2g} ms "
         f"each in batches of {len(subject.inputs)}), {memory / 2**20:,.0f} MiB for weights and one batch; an estimate"
     )
 
@@ -82,12 +80,3 @@ def _weights(subject: Subject) -> int:
     model = subject.classifier.model
     tensors = [*model.parameters(), *model.buffers()] if isinstance(model, nn.Module) else []
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-
-
-def _duration(seconds: float) -> str:
-    if not math.isfinite(seconds):
-        return "an unknown time"
-    for unit, name in ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes")):
-        if seconds >= 2 * unit:
-            return f"{seconds / unit:.1f} {name}"
-    return f"{seconds:.2g} s"

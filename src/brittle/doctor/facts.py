@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from brittle.doctor.certificates import cost_of_certificates
 from brittle.doctor.cost import cost_of_run
 from brittle.doctor.first_rows import accuracy
 from brittle.doctor.rounding import largest_difference
@@ -82,5 +83,6 @@ FACTS: tuple[tuple[str, Callable[[Subject], str]], ...] = (
     ("repeats", _repeats),
     ("accuracy", accuracy),
     ("cost", cost_of_run),
+    ("certificates", cost_of_certificates),
 )
 """What is found out, in the order in which it is printed."""

@@ -112,7 +112,7 @@ def _about_logits(subject: Subject) -> Iterator[Finding]:
             f"every row of the output is between 0 and {whole:.4g} and sums to {whole:.4g}: these are probabilities; "
             f"{divided}use --outputs probs (outputs='probs'), which takes their logarithm",
         )
-    if logits.numel() >= LOOKED_AT and _inside(logits) and _inside(_more(subject)):
+    if logits.numel() >= LOOKED_AT and _inside(logits) and _inside(more_logits(subject)):
         raise ModelError(
             "sigmoid_outputs",
             f"every output is between 0 and 1, but rows sum to {float(sums.min()):.3g} to {float(sums.max()):.3g}: "
@@ -173,7 +173,7 @@ def _softmax_of_probabilities(logits: Tensor) -> bool:
 
 def _about_one_logit(subject: Subject) -> Iterator[Finding]:
     """Refuse a probability, which would make every point class 1; note where all are of one class."""
-    logits, more = subject.finite[:, 1], _more(subject)[:, 1]
+    logits, more = subject.finite[:, 1], more_logits(subject)[:, 1]
     if len(logits) + len(more) >= LOOKED_AT and _inside(logits) and _inside(more):
         raise ModelError(
             "sigmoid_outputs",
@@ -224,7 +224,7 @@ def _allowed(subject: Subject) -> float:
     return 8.0 * float(torch.finfo(subject.classifier.output_dtype).eps) * math.log2(2 * subject.logits.shape[1])
 
 
-def _more(subject: Subject) -> Tensor:
+def more_logits(subject: Subject) -> Tensor:
     """Finite logits of noisy copies of the points, and of inputs that have nothing to do with them, `[N, C]`."""
     with torch.no_grad():
         random = subject.logits_of(subject.random_inputs(min(subject.rows, LOOKED_AT)))
@@ -250,28 +250,6 @@ def _refuse_masks(logits: Tensor) -> None:
     )
 
 
-def check_duplicates(subject: Subject) -> Iterator[Finding | str]:
-    """No two classes have the same logits."""
-    if not subject.decision.has_classes:
-        yield f"no classes: the decision is {subject.decision.explanation}"
-        return
-    logits = subject.finite
-    masked = _masked(logits)
-    logits = logits[:, ~masked]
-    kept = (~masked).nonzero().flatten()
-    _, owner, count = torch.unique(logits.T, dim=0, return_inverse=True, return_counts=True)
-    repeated = [kept[owner == group].tolist() for group in (count > 1).nonzero().flatten()]
-    for classes in repeated[:3]:
-        named = ", ".join(map(str, classes[:SHOWN]))
-        yield Finding(
-            "duplicate_classes",
-            f"classes {named} have identical logits in all {len(logits)} rows looked at; a tie between them decides "
-            f"nothing, remove the copy",
-        )
-    never = f"; {int(masked.sum())} more are masked" if bool(masked.any()) else ""
-    yield f"{logits.shape[1]} classes, all different{never}"
-
-
 def check_head(subject: Subject) -> Iterator[Finding | str]:
     """The logits are those of a linear layer, where a score reads its features."""
     if not any(need.uses_features for need in subject.needs):
@@ -280,16 +258,6 @@ def check_head(subject: Subject) -> Iterator[Finding | str]:
     with torch.no_grad():
         _, features = subject.classifier.observe(subject.inputs, subject.aside)
     yield f"{subject.classifier.head_name or 'the last linear layer'} sees {features.shape[1]} features"
-
-
-def _masked(logits: Tensor) -> Tensor:
-    """Whether a class has the same logit in every row, far below the others, `[C]`."""
-    constant = (logits == logits[0]).all(dim=0)
-    spread = logits[:, ~constant]
-    if not bool(constant.any()) or spread.shape[1] < 2:
-        return torch.zeros_like(constant)
-    low, high = float(spread.min()), float(spread.max())
-    return constant & (logits[0] < low - (high - low))
 
 
 def _name(dtype: torch.dtype) -> str:

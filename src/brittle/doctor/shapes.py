@@ -15,12 +15,12 @@ from brittle.model.classifier import Classifier
 FEW = 4
 """At most so many rows are taken for one image without a batch axis: its channels."""
 
-_GIVE = "; give inputs of the shape"
-"""Where the general advice of `model_failed` begins, in place of which a found shape is named."""
+FAILURES = ("model_failed", "input_shape", "mean", "std")
+"""What inputs of another layout end with: the model does not take them, or mean and std are not of their channels."""
 
 
-def with_shape(error: ModelError, classifier: Classifier, inputs: Tensor, count: int) -> ModelError:
-    """`error`, which running the model on `inputs` gave, with the shape that it takes instead, if one is found.
+def with_shape(error: BrittleError, classifier: Classifier, inputs: Tensor, count: int) -> BrittleError:
+    """`error`, which running the model on `inputs` gave, or one that names the shape that it takes instead.
 
     Args:
         error: what was raised.
@@ -29,12 +29,14 @@ def with_shape(error: ModelError, classifier: Classifier, inputs: Tensor, count:
         count: how many points the data have.
     """
     unbatched = error.code == "output_shape" and inputs.dim() == 3  # layers of images take one without points, too
-    if error.code != "model_failed" and not unbatched:
+    if error.code not in FAILURES and not unbatched:
         return error
     for changed, advice in _others(inputs, count):
         if _runs(classifier, changed):
-            said = str(error.args[0]).partition(_GIVE)[0]
-            return ModelError(error.code, f"{said}; it runs on {list(changed.shape)}, so {advice}")
+            return ModelError(
+                "layout",
+                f"the model takes inputs of shape {list(changed.shape)}, found {list(inputs.shape)}; {advice}",
+            )
     return error
 
 
@@ -49,14 +51,7 @@ def _runs(classifier: Classifier, inputs: Tensor) -> bool:
 def _others(inputs: Tensor, count: int) -> Iterator[tuple[Tensor, str]]:
     """Other forms of the inputs, and what to do where the model takes them."""
     if inputs.dim() == 4:
-        yield (
-            inputs.permute(0, 3, 1, 2),
-            "the data look channels-last: use --layout nhwc (layout='nhwc'), or give x.permute(0, 3, 1, 2)",
-        )
-        yield (
-            inputs.permute(0, 2, 3, 1),
-            "the model wants channels last: wrap it in a module whose forward begins with x = x.permute(0, 2, 3, 1)",
-        )
+        yield from _other_axes(inputs)
         yield from _other_channels(inputs)
     if inputs.dim() == 3:
         yield inputs[:, None], "give each grey image an axis of channels: x[:, None]"
@@ -64,11 +59,29 @@ def _others(inputs: Tensor, count: int) -> Iterator[tuple[Tensor, str]]:
         yield inputs[None], "the data seem to be one input without an axis of points: give x[None], and one label"
     if inputs.dim() == 2:
         yield from _images(inputs)
+    if inputs.dim() == 3:
+        yield from _three_axes(inputs)
     if inputs.dim() > 2:
         yield (
             inputs.flatten(1),
             "the model takes rows of numbers: give x.reshape(len(x), -1), or begin it with torch.nn.Flatten()",
         )
+
+
+def _other_axes(inputs: Tensor) -> Iterator[tuple[Tensor, str]]:
+    """Images whose axes stand in another order."""
+    yield (
+        inputs.permute(0, 3, 1, 2),
+        "the data look channels-last: use --layout nhwc (layout='nhwc'), or give x.permute(0, 3, 1, 2)",
+    )
+    yield (
+        inputs.permute(0, 2, 3, 1),
+        "the model wants channels last: wrap it in a module whose forward begins with x = x.permute(0, 2, 3, 1)",
+    )
+    if inputs.shape[2] != inputs.shape[3]:
+        yield inputs.mT, "height and width look swapped: give x.permute(0, 1, 3, 2)"
+    if inputs.shape[1] == 1:
+        yield inputs[:, 0], "the model takes grey images without an axis of channels: give x[:, 0]"
 
 
 def _other_channels(inputs: Tensor) -> Iterator[tuple[Tensor, str]]:
@@ -85,11 +98,23 @@ def _other_channels(inputs: Tensor) -> Iterator[tuple[Tensor, str]]:
         )
 
 
+def _three_axes(inputs: Tensor) -> Iterator[tuple[Tensor, str]]:
+    """Grey images without an axis of channels, or series, `[V, M, N]`, in other forms."""
+    yield (
+        inputs[:, None].expand(-1, 3, -1, -1),
+        "the model wants colours and an axis of channels: give x[:, None].repeat(1, 3, 1, 1)",
+    )
+    if inputs.shape[1] != inputs.shape[2]:
+        yield inputs.mT, "the two axes of a point look swapped: give x.permute(0, 2, 1)"
+    yield inputs[..., None], "the model wants an axis of channels at the end: give x[..., None]"
+
+
 def _images(inputs: Tensor) -> Iterator[tuple[Tensor, str]]:
     """Rows of numbers as square images."""
     for channels in (1, 3):
         side = math.isqrt(inputs.shape[1] // channels)
         if side > 1 and channels * side * side == inputs.shape[1]:
-            shape = (channels, side, side)
-            advice = f"the model wants images: give x.reshape(-1, {', '.join(map(str, shape))}), if they lie so"
-            yield inputs.reshape(-1, *shape), advice
+            first, last, none = (channels, side, side), (side, side, channels), (side, side)
+            for shape in (first, last, none) if channels == 1 else (first, last):
+                advice = f"the model wants images: give x.reshape(-1, {', '.join(map(str, shape))}), if they lie so"
+                yield inputs.reshape(-1, *shape), advice

@@ -26,8 +26,8 @@ def check_weights(subject: Subject) -> Iterator[Finding | str]:
         yield "a function: its weights cannot be checked"
         return
     check_finite_weights(model, "the model")
-    tensors = [*model.parameters(), *model.buffers()]
-    yield f"{sum(tensor.numel() for tensor in tensors):,} numbers in {len(tensors)} tensors are finite"
+    learned, kept = (sum(tensor.numel() for tensor in tensors) for tensors in (model.parameters(), model.buffers()))
+    yield f"{learned:,} parameters{f' and {kept:,} numbers in buffers' if kept else ''} are finite"
 
 
 def check_precision(subject: Subject) -> Iterator[Finding | str]:

@@ -13,14 +13,16 @@ from torch import Tensor, nn
 from brittle.data.points import Batch, Points
 from brittle.data.values import readable, usable
 from brittle.decisions import Decision
+from brittle.doctor.certificate_trial import Trial, certificates_among, tried
 from brittle.doctor.first_pass import FirstPass, take_first_pass, untouched_copy
+from brittle.doctor.fixed_batch import Batches
 from brittle.doctor.label_columns import labels_among_features
 from brittle.doctor.predictions import Predictions
 from brittle.doctor.reference import KEPT, Reference, changed_model
 from brittle.doctor.rounding import Difference, excess, precision_of
 from brittle.doctor.shapes import with_shape
 from brittle.doctor.variants import noisy_copies, other_order, random_inputs
-from brittle.errors import BrittleError, DataError, ModelError
+from brittle.errors import BrittleError, DataError
 from brittle.measure import Clean, Curvature, Curved, Measurement
 from brittle.model.aside import Aside
 from brittle.model.classifier import Classifier
@@ -108,14 +110,21 @@ class Subject:
 
         Raises:
             DataError: columns of a table that hold what is right were read as features.
-            ModelError: the model fails on them; a shape that it takes instead is named, where one is found.
+            ModelError: the model fails on them; a shape or a number of rows that it takes instead is named, where one
+                is found.
+            ParameterError: mean or std have as many numbers as inputs in another layout have channels.
         """
         try:
             return take_first_pass(self.classifier, self.inputs, self.aside)
-        except ModelError as error:
+        except BrittleError as error:
             self.check_columns(error)
             count = len(self.batch) if self.points is None else len(self.points)
-            raise with_shape(error, self.classifier, self.inputs, count) from error
+            known = with_shape(error, self.classifier, self.inputs, count)
+            if known is error:
+                known = Batches(self.classifier, self.inputs, self.aside).explained(error)
+            if known is error:
+                raise
+            raise known from error
 
     def check_columns(self, error: BrittleError) -> None:
         """Raise where `error` comes from columns of a table that hold what is right and were read as features.
@@ -156,6 +165,17 @@ class Subject:
         with torch.no_grad():
             clean = Clean(inputs, ids, self.seed, self.classifier(inputs, aside), self.rows, aside=aside)
         return Curvature(probes=2)(self.classifier, clean)
+
+    @property
+    def decided(self) -> Classifier:
+        """The classifier with the decision of the run."""
+        return self.classifier if self.decision.of_classes else self.classifier.deciding(self.decision)
+
+    @cached_property
+    def certificates(self) -> tuple[Trial, ...]:
+        """Each kind of certificate that the chosen scores ask for, at the first of `inputs`."""
+        parts = (self.decided, self.inputs, self.aside, self.seed)
+        return tuple(tried(need, *parts) for need in certificates_among(self.needs))
 
     @property
     def bends(self) -> bool:

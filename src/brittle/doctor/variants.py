@@ -19,6 +19,17 @@ def random_inputs(like: Tensor, count: int, bounds: Bounds, values: tuple[float,
     return bounds.closed(like).sample((count, *like.shape[1:]), like, values)
 
 
+def blended(inputs: Tensor, bounds: Bounds, share: float) -> Tensor:
+    """`inputs` `[V, *shape]` with a share of uniform noise blended in, in single precision or better.
+
+    They stay inside the bounds, and leave kinks at the ends of these.
+    """
+    like = inputs if inputs.dtype.itemsize >= 4 else inputs.float()
+    noise = torch.rand(like.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    low, high = bounds.closed(like).ends(noise)
+    return (1 - share) * like + share * (noise * (high - low) + low).to(like)
+
+
 def noisy_copies(inputs: Tensor, bounds: Bounds, scores: Sequence[Score]) -> Tensor:
     """A noisy copy of each of `inputs` `[V, *shape]`, with normal noise of the largest sigma of `scores` in pixels.
 

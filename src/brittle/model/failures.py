@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ModelError
+from brittle.model.quiet import without_last_words
 
 WITHOUT_GRADIENT = "use scores without gradients (shrinkage, monte_carlo, softmax)"
 NO_GRADIENT = (
@@ -24,7 +25,7 @@ WITHOUT_SECOND = "use scores without them (probability_change, or laplacian by t
 
 @contextmanager
 def failures_in_one_sentence(what: str, inputs: Tensor, device: torch.device) -> Iterator[None]:
-    """Turn an error that a model raises inside the block into a `ModelError` of one sentence.
+    """Turn an error that a model raises inside the block into a `ModelError` of one sentence, and print nothing of it.
 
     Args:
         what: what was done to the inputs, such as "run on".
@@ -35,7 +36,8 @@ def failures_in_one_sentence(what: str, inputs: Tensor, device: torch.device) ->
         ModelError: the model raised something.
     """
     try:
-        yield
+        with without_last_words():
+            yield
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise _out_of_memory(len(inputs), device) from error
     except (RuntimeError, ValueError, TypeError, AssertionError, LookupError, ArithmeticError, AttributeError) as error:

@@ -14,7 +14,7 @@ from brittle.data import Points, as_points
 from brittle.data.class_names import in_classes, label_places
 from brittle.data.values import readable
 from brittle.decisions import MultiLabel
-from brittle.doctor import LOOKED_AT
+from brittle.doctor import LOOKED_AT, leave_out
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
@@ -38,7 +38,7 @@ def make_job(
     batch_size: int | None,
     confidence: float,
 ) -> Job:
-    """The job of `score` with these arguments.
+    """The job of `score` with these arguments, without those scores that the model cannot have beside others.
 
     Raises:
         ParameterError: a parameter is outside its range.
@@ -55,7 +55,8 @@ def make_job(
         scores = of_each_label(scores, classifier.decision, _label_names(classifier, points))
         _check_parameters(scores, seed, batch_size, confidence)
     rows = batch_size or default_rows(first.inputs, classifier.device)
-    return Job(classifier, points, tuple(scores), seed, rows, confidence)
+    kept, left_out = leave_out(scores, classifier, points)
+    return Job(classifier, points, kept, seed, rows, confidence, left_out)
 
 
 def _points_for(classifier: Classifier, data: Data) -> Points:

@@ -71,6 +71,7 @@ class Job:
         seed: seed of the noise.
         rows: most rows in one pass through the network.
         confidence: of all intervals.
+        left_out: what is said of scores that were asked for and that the model cannot have.
     """
 
     classifier: Classifier
@@ -79,6 +80,7 @@ class Job:
     seed: int
     rows: int
     confidence: float
+    left_out: tuple[doctor.Finding, ...] = ()
 
     @property
     def shards(self) -> int:

@@ -366,7 +366,7 @@ def _examine(job: Job, options: JobOptions) -> doctor.Diagnosis:
     if expected is not None:
         subject = doctor.Subject(job.classifier, first, labels, scores, job.seed, job.rows)
         doctor.check_accuracy(expected, subject)
-    return diagnosis
+    return replace(diagnosis, findings=(*job.left_out, *diagnosis.findings))
 
 
 def _check_failures(account: Account, most: int | None) -> None:

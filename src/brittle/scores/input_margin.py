@@ -26,7 +26,9 @@ class InputMargin(Score):
     The value is the distance of the nearest such input that was found, and the upper end of the interval; the lower
     end is the radius that was certified, 0 without a certificate. The target is the predicted class, so misclassified
     points have margins too. Where nothing was found the value is infinite and the status `not_found`; where gradients
-    vanish, or the attacks disagree, the status is `masked`.
+    vanish, or the attacks disagree, the status is `masked`. Where a certificate was asked for and bounds cannot be sent
+    through the network, the low end of 0 is no failed proof: the status is `no_certificate` in place of `ok`, and the
+    detail names the layer.
 
     Validity: the interval holds the margin, up to what single precision rounds (see
     `brittle.measure.certified.Certified`). How near the value comes is measured in `docs/attacks.md`.
@@ -38,7 +40,8 @@ class InputMargin(Score):
         attack: what looks for the nearest other decision: `best` for the nearest of all attacks, or one by name.
         effort: budget of passes per point for it: `fast`, `standard` or `thorough`.
         bounded: stay inside the classifier's bounds.
-        certify: look for a certified lower bound of the distance as well.
+        certify: look for a certified lower bound of the distance as well; it takes many times the passes and the
+            seconds of the search, which `brittle doctor` tells before a run.
 
     Raises:
         ParameterError: an unknown norm, attack or effort.
@@ -82,12 +85,14 @@ class InputMargin(Score):
         clean: Clean = measured[Forward()]
         nearest: NearestPoint = measured[self.needs[1]]
         low, passes, detail = torch.zeros_like(nearest.distance), nearest.passes, None
+        status = nearest_status(clean, nearest)
         if self.certify:
             certified: CertifiedRadius = measured[self.needs[2]]
             _check_bracket(certified, nearest)
             low, passes = certified.radius, passes + certified.passes - clean.passes
-            detail = _without_certificate(certified)
-        status = nearest_status(clean, nearest)
+            detail = _about_certificate(certified, clean)
+            lacking = (status == int(Status.OK)) & (certified.unsupported is not None)
+            status = torch.where(lacking, int(Status.NO_CERTIFICATE), status)
         return finish(nearest.distance, low, nearest.distance, status, passes, detail)
 
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint:
@@ -113,7 +118,8 @@ def _check_bracket(certified: CertifiedRadius, nearest: NearestPoint) -> None:
         )
 
 
-def _without_certificate(certified: CertifiedRadius) -> tuple[str | None, ...]:
-    """For each point why nothing could be certified, where the network has a layer that is not supported."""
-    reason = None if certified.unsupported is None else f"no lower bound goes through {certified.unsupported}"
-    return (reason,) * len(certified.radius)
+def _about_certificate(certified: CertifiedRadius, clean: Clean) -> tuple[str, ...]:
+    """For each point what its certificate took, or why there is none, where a layer is not supported."""
+    if certified.unsupported is not None:
+        return (f"no lower bound goes through {certified.unsupported}",) * len(certified.radius)
+    return tuple(f"{spent:,} of the passes for the certificate" for spent in (certified.passes - clean.passes).tolist())

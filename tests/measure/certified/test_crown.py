@@ -8,7 +8,8 @@ from helpers.bounded_networks import CASES, classifier_of, on_sphere, traced
 from helpers.problems import inputs
 
 from brittle.measure.certified.crown import Region, logit_bounds, margin_bounds
-from brittle.measure.certified.intervals import Enclosure, interval_bounds
+from brittle.measure.certified.enclosure import Enclosure
+from brittle.measure.certified.intervals import interval_bounds
 from brittle.model.bounds import Bounds
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
-from helpers.bounded_networks import Residual, certified, lively, traced
+from helpers.bounded_networks import Residual, certified, lively
 from helpers.problems import inputs
 from torch import Tensor, nn
 
 import brittle
-from brittle.measure.certified.graph import UnsupportedLayer
 from brittle.measure.certified.radius import ACCURACY
 
 
@@ -30,13 +31,32 @@ class Mixing(nn.Module):
         return x - x.mean(0, keepdim=True)
 
 
+class Does(nn.Module):
+    """One operator between two linear layers."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.first, self.last, self.function = nn.Linear(36, 36), nn.Linear(36, 4), function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.function(self.first(x.flatten(1))))
+
+
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (nn.Sequential(nn.Flatten(), nn.Linear(36, 4), nn.Softmax(1)), "softmax"),
-        (nn.Sequential(nn.Flatten(), nn.Linear(36, 8), nn.GELU(), nn.Linear(8, 4)), "gelu"),
-        (nn.Sequential(nn.Flatten(), nn.LayerNorm(36), nn.Linear(36, 4)), "layer_norm"),
-        (nn.Sequential(nn.MaxPool2d(2, padding=1), nn.Flatten(), nn.Linear(16, 4)), "max_pool2d"),
+        (nn.Sequential(nn.Flatten(), nn.Linear(36, 8), nn.Hardshrink(), nn.Linear(8, 4)), "hardshrink"),
+        (nn.Sequential(nn.AdaptiveMaxPool2d(4), nn.Flatten(), nn.Linear(16, 4)), "adaptive_max_pool2d"),
+        (Does(torch.round), "round"),
+        (Does(torch.sin), "sin"),
+        (Does(lambda x: x.sort(1).values), "sort"),
+        (Does(lambda x: x.int().float()), "to int32"),
+        (Does(lambda x: x.masked_fill(torch.eye(1, 36).bool(), -torch.inf).softmax(1)), "infinite"),
+        (Does(lambda x: nn.functional.softplus(x, 1, 2)), "softplus"),
+        (Does(lambda x: torch.where(x > 0, x, -x)), "gt"),
+        (Does(lambda x: x.max(1, keepdim=True).indices + x), "max"),
+        (Does(lambda x: torch.div(x, 2, rounding_mode="floor")), "div"),
+        (Does(lambda x: x**1.5), "pow"),
         (Mixing(), "reproduce"),
         (lambda x: x.flatten(1), "Module"),
     ],
@@ -46,12 +66,3 @@ def test_what_cannot_be_bounded_is_named(model: nn.Module, words: str) -> None:
     assert found.unsupported is not None
     assert words in found.unsupported
     assert found.radius.tolist() == [0.0] * 3
-
-
-def test_products_of_two_varying_values_are_refused() -> None:
-    class Square(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            return (x * x).flatten(1)
-
-    with pytest.raises(UnsupportedLayer, match="mul of two values that both depend on the input"):
-        traced(brittle.Classifier(Square()), inputs(2))

@@ -1,24 +1,133 @@
-"""Lines lie around their function."""
+"""Lines lie around their function, and ends of a box around its values."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
-from torch import nn
+from torch import Tensor
+from torch.nn import functional
 
-from brittle.measure.certified.intervals import Enclosure
+from brittle.measure.certified.curves import CURVES
+from brittle.measure.certified.enclosure import Enclosure
 from brittle.measure.certified.relaxations import relax
 
+FUNCTIONS: dict[str, tuple[tuple[float, ...], Callable[[Tensor], Tensor], float]] = {
+    "relu": ((), torch.relu, -1e9),
+    "sigmoid": ((), torch.sigmoid, -1e9),
+    "tanh": ((), torch.tanh, -1e9),
+    "leaky_relu": ((0.1,), lambda y: functional.leaky_relu(y, 0.1), -1e9),
+    "leaky_relu:steep": ((1.7,), lambda y: functional.leaky_relu(y, 1.7), -1e9),
+    "leaky_relu:falling": ((-0.4,), lambda y: functional.leaky_relu(y, -0.4), -1e9),
+    "abs": ((), torch.abs, -1e9),
+    "atan": ((), torch.atan, -1e9),
+    "celu": ((0.7,), lambda y: functional.celu(y, 0.7), -1e9),
+    "clamp": ((-0.5, 0.8), lambda y: y.clamp(-0.5, 0.8), -1e9),
+    "clamp_max": ((0.3,), lambda y: y.clamp(max=0.3), -1e9),
+    "clamp_min": ((0.3,), lambda y: y.clamp(min=0.3), -1e9),
+    "elu": ((2.0,), lambda y: functional.elu(y, 2.0), -1e9),
+    "erf": ((), torch.erf, -1e9),
+    "exp": ((), torch.exp, -1e9),
+    "expm1": ((), torch.expm1, -1e9),
+    "gelu": ((), functional.gelu, -1e9),
+    "gelu:tanh": (("tanh",), lambda y: functional.gelu(y, approximate="tanh"), -1e9),  # type: ignore[dict-item]
+    "hardsigmoid": ((), functional.hardsigmoid, -1e9),
+    "hardswish": ((), functional.hardswish, -1e9),
+    "hardtanh": ((), functional.hardtanh, -1e9),
+    "log": ((), torch.log, 0.0),
+    "log1p": ((), torch.log1p, -1.0),
+    "log_sigmoid": ((), functional.logsigmoid, -1e9),
+    "mish": ((), functional.mish, -1e9),
+    "pow:2": ((2,), torch.square, -1e9),
+    "pow:3": ((3,), lambda y: y * y * y, -1e9),
+    "pow:4": ((4,), lambda y: y * y * y * y, -1e9),
+    "pow:-0.5": ((-0.5,), torch.rsqrt, 0.0),
+    "reciprocal": ((), torch.reciprocal, 0.0),
+    "relu6": ((), functional.relu6, -1e9),
+    "rsqrt": ((), torch.rsqrt, 0.0),
+    "selu": ((), functional.selu, -1e9),
+    "silu": ((), functional.silu, -1e9),
+    "softplus": ((2.0,), lambda y: torch.logaddexp(2 * y, torch.zeros_like(y)) / 2, -1e9),
+    "sqrt": ((), torch.sqrt, 0.0),
+}
+"""By name: constants, the function as PyTorch has it, and where its domain begins."""
 
-@pytest.mark.parametrize("operator", ["relu", "leaky_relu", "sigmoid", "tanh"])
-def test_lines_lie_around_their_function(operator: str) -> None:
-    generator = torch.Generator().manual_seed(0)
-    ends = 4 * torch.randn(2000, 2, generator=generator, dtype=torch.float64)
+KINKS = (-3.0, -2.3993572805154677, -(2**0.5), -0.5, 0.0, 0.3, 0.8, 1.0, 2**0.5, 1.4905711794854284, 3.0, 6.0)
+SHARES = torch.linspace(0, 1, 101, dtype=torch.float64)
+
+
+def intervals(start: float, seed: int) -> Enclosure:
+    """Usual, huge, tiny and empty ones, and all between two kinks; inside a domain."""
+    generator = torch.Generator().manual_seed(seed)
+    ends = 4 * torch.randn(600, 2, generator=generator, dtype=torch.float64)
     ends[:20, 1] = ends[:20, 0]
-    interval = Enclosure(ends.min(dim=1).values, ends.max(dim=1).values)
-    lines = relax(operator, interval, (0.1,) if operator == "leaky_relu" else ())
-    function = {"leaky_relu": lambda y: nn.functional.leaky_relu(y, 0.1)}.get(operator) or getattr(torch, operator)
-    for share in torch.linspace(0, 1, 101, dtype=torch.float64):
-        values = interval.lower + share * (interval.upper - interval.lower)
-        assert (lines.lower.at(values) <= function(values) + 1e-9).all()
-        assert (lines.upper.at(values) >= function(values) - 1e-9).all()
+    ends[20:60] *= 8
+    ends[60:100, 1] = ends[60:100, 0] + 1e-11 * ends[60:100, 1]
+    ends[100:160, 1] = ends[100:160, 0] + 1e-3 * ends[100:160, 1]
+    kinks = torch.tensor(KINKS, dtype=torch.float64)
+    ends = torch.cat((ends, torch.cartesian_prod(kinks, kinks), 1e-6 + torch.cartesian_prod(kinks, kinks)))
+    if start > -1e9:
+        ends = start + (ends - start).abs() + 1e-3
+    return Enclosure(ends.min(dim=1).values, ends.max(dim=1).values)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_lines_and_ends_lie_around_their_function(name: str) -> None:
+    constants, function, start = FUNCTIONS[name]
+    operator = name.partition(":")[0]
+    interval = intervals(start, seed=len(name))
+    lines = relax(operator, interval, constants)
+    ends = None
+    if operator in CURVES:
+        curve = CURVES[operator](*constants)
+        ends = Enclosure(*(end(interval.lower, interval.upper) for end in (curve.least, curve.most)))
+    for share in SHARES:
+        values = (interval.lower + share * (interval.upper - interval.lower)).minimum(interval.upper)
+        exact = function(values)
+        slack = 1e-10 + 1e-12 * torch.maximum(function(interval.lower).abs(), function(interval.upper).abs())
+        assert (lines.lower.at(values) <= exact + slack).all()
+        assert (lines.upper.at(values) >= exact - slack).all()
+        if ends is not None:
+            assert (ends.lower <= exact + slack).all()
+            assert (ends.upper >= exact - slack).all()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_lines_are_near_on_narrow_intervals(name: str) -> None:
+    """Away from kinks the gap falls with the square of the width; a chord far from the function would show here."""
+    constants, function, start = FUNCTIONS[name]
+    middles = torch.linspace(max(start, -5.0) + 0.26, 5.0, 57, dtype=torch.float64)
+    interval = Enclosure(middles - 0.005, middles + 0.005)
+    lines = relax(name.partition(":")[0], interval, constants)
+    gap = lines.upper.at(middles) - lines.lower.at(middles)
+    scale = 1 + function(middles + 0.01).abs() + function(middles - 0.01).abs()
+    assert (gap >= -1e-9 * scale).all()
+    assert gap.median() <= 2e-3 * scale.median()
+
+
+@pytest.mark.parametrize("name", ["log", "log1p", "reciprocal", "rsqrt", "sqrt"])
+def test_nothing_is_said_of_an_interval_outside_the_domain(name: str) -> None:
+    below = torch.tensor([-3.0, -2.0, -3.0], dtype=torch.float64)
+    interval = Enclosure(below, torch.tensor([-1.5, 0.0, 2.0], dtype=torch.float64))
+    lines = relax(name, interval, ()).where_finite(interval)
+    curve = CURVES[name]()
+    for line in (lines.lower, lines.upper):
+        assert not line.offset.isfinite().any()
+    assert not curve.least(interval.lower, interval.upper).isfinite().any()
+
+
+def test_the_reciprocal_of_zero_has_no_bound() -> None:
+    for zero in (0.0, -0.0):
+        ends = torch.tensor([zero], dtype=torch.float64), torch.tensor([2.0], dtype=torch.float64)
+        assert CURVES["reciprocal"]().most(*ends).tolist() == [float("inf")]
+
+
+def test_nothing_is_said_of_an_infinite_interval() -> None:
+    infinite = torch.tensor([torch.inf, 1.0, torch.nan], dtype=torch.float64)
+    interval = Enclosure(-infinite, infinite.nan_to_num(posinf=torch.inf) + torch.inf)
+    for operator in ("relu", "sigmoid", "gelu", "clamp"):
+        constants = (-1.0, 1.0) if operator == "clamp" else ()
+        lines = relax(operator, interval, constants).where_finite(interval)
+        assert lines.lower.offset.isnan().all()
+        assert lines.upper.offset.isnan().all()

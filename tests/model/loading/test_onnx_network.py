@@ -85,6 +85,20 @@ def test_scores_with_gradients_are_those_of_the_same_network() -> None:
             np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-5)
 
 
+def test_it_has_the_parameters_of_the_same_network_and_statistics_are_none() -> None:
+    counts = [sum(one.numel() for one in network.parameters()) for network in (_opened(), _network())]
+    assert counts[0] == counts[1]
+    assert not list(_opened().buffers())
+    names = ["k", "one", "one", "mean", "var"]
+    steps: list[Step] = [("Conv", ["x", "kernel"], ["k"], {}), ("BatchNormalization", names, ["scores"], {})]
+    held = {"kernel": KERNEL, "one": np.ones(4, np.float32)}
+    statistics = {"mean": np.zeros(4, np.float32), "var": np.ones(4, np.float32)}
+    network = open_onnx(file_of(steps, held | statistics, "rows", SHAPE), "net.onnx")
+    assert isinstance(network, OnnxNetwork)
+    assert sum(one.numel() for one in network.parameters()) == KERNEL.size + 4
+    assert sum(one.numel() for one in network.buffers()) == 8
+
+
 @pytest.mark.parametrize(
     ("batch", "flatten"),
     [

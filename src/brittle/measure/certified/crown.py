@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot, pad
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
-from brittle.measure.certified.graph import MONOTONE, Layer, Network, run_layer
-from brittle.measure.certified.intervals import Enclosure, propagate
-from brittle.measure.certified.relaxations import Lines, relax, relaxed
+from brittle.measure.certified.enclosure import Bounded, Enclosure
+from brittle.measure.certified.graph import Layer, Network, run_layer
+from brittle.measure.certified.intervals import propagate
+from brittle.measure.certified.operators import ACTIVATIONS, BILINEAR, MAXIMA, MOVES
+from brittle.measure.certified.relaxations import NARROW, Lines, relax, relaxed
+from brittle.measure.certified.steps import largest, product, shares
 from brittle.model.bounds import Bounds
 
 NUMBERS = 2**18
@@ -20,6 +24,12 @@ NUMBERS = 2**18
 
 MOST_FUNCTIONS = 2**13
 """Neurons of one layer and one point that get bounds by linear relaxation; where more are unstable, intervals stay."""
+
+PROBED = 32
+"""Numbers of a value whose bounds show whether linear relaxation is worth its passes for all of them."""
+
+GAIN = 0.25
+"""Share of their intervals' width that it must take away."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,12 @@ class Region:
             box = box & Enclosure((low - points).clamp(max=0), (high - points).clamp(min=0))
         return cls(points, radii, box, norm)
 
+    def rows(self) -> Iterator[Region]:
+        """The inputs around each point."""
+        for row in range(len(self.points)):
+            own = slice(row, row + 1)
+            yield Region(self.points[own], self.radii[own], self.box.map(lambda end, own=own: end[own]), self.norm)
+
     def least(self, gradients: Tensor) -> Tensor:
         """A lower bound of `min_d a . d` over the displacements `d`, `[S, B]`, for `gradients` `a`, `[S, B, *shape]`.
 
@@ -63,19 +79,6 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Bounded:
-    """A layer's value at the points, with the graph of the relaxed network behind it, and its bounds over the region.
-
-    Attributes:
-        value: `[B, *shape]`, float64.
-        interval: `[B, *shape]`, float64.
-    """
-
-    value: Tensor
-    interval: Enclosure
-
-
-@dataclass(frozen=True)
 class MarginBounds:
     """Lower bounds over a region.
 
@@ -86,6 +89,11 @@ class MarginBounds:
 
     lower: Tensor
     functions: Tensor
+
+    @classmethod
+    def beside(cls, parts: Sequence[MarginBounds]) -> MarginBounds:
+        """Those of all rows of `parts`."""
+        return cls(torch.cat([part.lower for part in parts]), torch.cat([part.functions for part in parts]))
 
 
 def margin_bounds(network: Network, region: Region, predicted: Tensor) -> MarginBounds:
@@ -106,7 +114,11 @@ def margin_bounds(network: Network, region: Region, predicted: Tensor) -> Margin
         region: the inputs.
         predicted: `t`, `[B]`.
     """
-    walk = _Walk(region)
+    if network.alone and len(predicted) > 1:
+        return MarginBounds.beside(
+            [margin_bounds(network, one, own) for one, own in zip(region.rows(), predicted.split(1), strict=True)]
+        )
+    walk = Walk(region)
     logits = walk.logits(network)
     classes = logits.value.shape[1]
     own = one_hot(predicted, classes).double()
@@ -124,7 +136,10 @@ def linear_bounds(network: Network, region: Region, weights: Tensor, constants: 
         weights: `W`, `[B, K, L]`, float64.
         constants: `b`, `[B, K]`, float64.
     """
-    walk = _Walk(region)
+    if network.alone and len(weights) > 1:
+        parts = zip(region.rows(), weights.split(1), constants.split(1), strict=True)
+        return MarginBounds.beside([linear_bounds(network, *part) for part in parts])
+    walk = Walk(region)
     outputs = walk.logits(network)
     functions = weights.transpose(0, 1)
     together = max(1, NUMBERS // (len(constants) * walk.widest))
@@ -134,7 +149,10 @@ def linear_bounds(network: Network, region: Region, weights: Tensor, constants: 
 
 def logit_bounds(network: Network, region: Region) -> Enclosure:
     """Bounds on the class scores over a region, `[B, C]`; see `margin_bounds`."""
-    walk = _Walk(region)
+    if network.alone and len(region.points) > 1:
+        parts = [logit_bounds(network, one) for one in region.rows()]
+        return Enclosure(torch.cat([part.lower for part in parts]), torch.cat([part.upper for part in parts]))
+    walk = Walk(region)
     logits = walk.logits(network)
     identity = torch.eye(logits.value.shape[1], dtype=torch.float64, device=logits.value.device)[:, None]
     functions = identity.expand(-1, len(logits.value), -1)
@@ -142,7 +160,7 @@ def logit_bounds(network: Network, region: Region) -> Enclosure:
     return crown & logits.interval
 
 
-class _Walk:
+class Walk:
     """One forward walk through the network that bounds and relaxes each nonlinear layer as it comes to it.
 
     Attributes:
@@ -158,6 +176,8 @@ class _Walk:
         )
         self.functions = torch.zeros(len(region.points), dtype=torch.int64, device=region.points.device)
         self.widest = region.points[0].numel()
+        # Values that several layers see, with what was chosen of them and found.
+        self._cut: dict[int, tuple[Bounded, Tensor, Enclosure]] = {}
 
     def logits(self, network: Network) -> Bounded:
         """The class scores of the relaxed network."""
@@ -178,55 +198,77 @@ class _Walk:
         return torch.einsum("sbn,bn->sb", functions, value.detach()) + self.region.least(gradients) + beside
 
     def _layer(self, layer: Layer, args: tuple[Any, ...]) -> Bounded:
-        if layer.operator == "max_pool2d":
-            return self._max_pool(layer, args)
-        if layer.operator in MONOTONE:
-            return self._activation(layer, args[0], args[1:])
+        if layer.operator in MAXIMA:
+            return largest(self, layer, args)
+        if layer.operator in ACTIVATIONS:
+            return self.activation(layer, args[0], args[1:])
+        if layer.operator == "softmax":
+            return shares(self, layer, *args)
+        if layer.operator in BILINEAR and all(isinstance(one, Bounded) for one in args[:2]):
+            return product(self, layer, *args)
         value = run_layer(layer, tree_map(lambda one: one.value if isinstance(one, Bounded) else one, args))
         box = propagate(layer, tree_map(lambda one: one.interval if isinstance(one, Bounded) else one, args))
-        self.widest = max(self.widest, value[0].numel())
-        return Bounded(value, box)
+        self.widest = max(self.widest, value.numel() // len(self.inputs))
+        entering = [one for one in tree_leaves(args) if isinstance(one, Bounded)]
+        return Bounded(value, box, layer.operator in MOVES and all(one.settled for one in entering))
 
-    def _activation(self, layer: Layer, entering: Bounded, constants: tuple[Any, ...] = ()) -> Bounded:
+    def activation(self, layer: Layer, entering: Bounded, constants: tuple[Any, ...] = ()) -> Bounded:
         """An elementwise function between its two lines."""
-        interval = self._tightened(entering, relaxed(layer.operator, entering.interval))
+        interval = self._tightened(entering, relaxed(layer.operator, entering.interval, constants))
         lines = relax(layer.operator, interval, constants)
         values = run_layer(layer, (entering.value.detach(), *constants))
-        between = _Between.apply(entering.value, self.beside, values, lines)
-        return Bounded(between, interval.map(lambda end: run_layer(layer, (end, *constants))))
+        between = self.between(entering.value, values, lines.where_finite(interval))
+        return Bounded(between, propagate(layer, (interval, *constants)), settled=True)
 
-    def _max_pool(self, layer: Layer, args: tuple[Any, ...]) -> Bounded:
-        """The largest of each window, one pair after the other: `max(a, b) = a + relu(b - a)`."""
-        entering, kernel, stride = args[0], _pair(args[1]), _pair(args[2] or args[1])
-        value, lower, upper = (
-            _window(one, kernel, stride) for one in (entering.value, entering.interval.lower, entering.interval.upper)
-        )
-        best = Bounded(value[0], Enclosure(lower[0], upper[0]))
-        for other in zip(value[1:], lower[1:], upper[1:], strict=True):
-            best = self._larger(layer, best, Bounded(other[0], Enclosure(other[1], other[2])))
-        return best
+    def narrowed(self, entering: Bounded) -> Enclosure:
+        """The interval, cut with bounds by linear relaxation: of some numbers, and if that helps of all."""
+        if entering.settled:
+            return entering.interval
+        rows = len(self.inputs)
+        widths = (entering.interval.upper - entering.interval.lower).reshape(rows, -1)
+        chosen = widths > NARROW
+        known = self._cut.get(id(entering))
+        if known is not None and not (chosen & ~known[1].reshape(rows, -1)).any():
+            return known[2]
+        every = (chosen.sum(dim=1, keepdim=True) / PROBED).ceil().clamp(min=1)
+        probed = chosen & ((chosen.cumsum(dim=1) - 1) % every == 0)
+        found = self._tightened(entering, probed.view_as(entering.value))
+        cut = (found.upper - found.lower).reshape(rows, -1)
+        gain = 1 - (cut * probed).sum(dim=1) / (widths * probed).sum(dim=1)
+        rest = chosen & ~probed & (gain > GAIN)[:, None]
+        found = self._tightened(Bounded(entering.value, found), rest.view_as(entering.value))
+        self._cut[id(entering)] = entering, chosen.view_as(entering.value), found
+        return found
 
-    def _larger(self, layer: Layer, one: Bounded, other: Bounded) -> Bounded:
-        apart = Enclosure(other.interval.lower - one.interval.upper, other.interval.upper - one.interval.lower)
-        relu = Layer(layer.name, "relu", torch.relu, ())
-        more = self._activation(relu, Bounded(other.value - one.value, apart))
-        best = Enclosure(
-            one.interval.lower.maximum(other.interval.lower), one.interval.upper.maximum(other.interval.upper)
-        )
-        return Bounded(one.value + more.value, best)
+    def between(self, entering: Tensor, values: Tensor, lines: Lines) -> Tensor:
+        """`values` of a function of what enters, with two lines around it as the way back."""
+        return _Between.apply(entering, self.beside, values, lines)
 
     def _tightened(self, entering: Bounded, chosen: Tensor) -> Enclosure:
         """The interval, cut with bounds by linear relaxation of the numbers that are `chosen`."""
-        chosen = chosen.flatten(1)
+        if entering.settled:
+            return entering.interval
+        known = self._cut.get(id(entering))
+        if known is not None and not (chosen & ~known[1]).any():
+            return known[2]
+        found = self._cut_at(entering, chosen)
+        self._cut[id(entering)] = entering, chosen, found
+        return found
+
+    def _cut_at(self, entering: Bounded, chosen: Tensor) -> Enclosure:
+        rows = len(self.inputs)
+        chosen = chosen.reshape(rows, -1)
         counts = chosen.sum(dim=1)
         chosen, counts = chosen & (counts <= MOST_FUNCTIONS)[:, None], counts.where(counts <= MOST_FUNCTIONS, 0)
         numbers = chosen.shape[1]
         places = torch.arange(numbers, device=chosen.device).where(chosen, numbers)
         places = places.sort(dim=1).values[:, : int(counts.max())]
         self.functions += 2 * counts
-        value = entering.value.flatten(1)
+        value = entering.value.reshape(rows, -1)
         # One more place, for rows with fewer chosen numbers than others.
-        lower, upper = (pad(end.flatten(1), (0, 1)) for end in (entering.interval.lower, entering.interval.upper))
+        lower, upper = (
+            pad(end.reshape(rows, -1), (0, 1)) for end in (entering.interval.lower, entering.interval.upper)
+        )
         for some in places.split(max(1, NUMBERS // (len(value) * self.widest)), dim=1):
             if not some.numel():
                 break
@@ -246,6 +288,7 @@ class _Between(torch.autograd.Function):
         """`values`, the function of `entering`; how far each line lies beside it is kept."""
         entering = entering.detach()
         below, above = (line.at(entering) - values for line in (lines.lower, lines.upper))
+        ctx.rows = len(beside)
         ctx.save_for_backward(lines.upper.slope, lines.lower.slope - lines.upper.slope, above, below - above)
         return values.clone()
 
@@ -254,19 +297,5 @@ class _Between(torch.autograd.Function):
         """Negative coefficients take the upper line, positive ones the lower."""
         slope, slope_change, above, change = ctx.saved_tensors
         coefficients, positive = gradients[0], gradients[0].clamp(min=0)
-        beside = torch.einsum("b...,b...->b", coefficients, above) + torch.einsum("b...,b...->b", positive, change)
+        beside = (coefficients * above + positive * change).reshape(ctx.rows, -1).sum(dim=1)
         return torch.addcmul(coefficients * slope, positive, slope_change), beside, None, None
-
-
-def _pair(size: list[int]) -> tuple[int, int]:
-    return size[0], size[-1]
-
-
-def _window(values: Tensor, kernel: tuple[int, int], stride: tuple[int, int]) -> list[Tensor]:
-    """The numbers of each window by their place in it, as many tensors `[B, C, H', W']` as there are places."""
-    ends = [size - wide + 1 for size, wide in zip(values.shape[2:], kernel, strict=True)]
-    return [
-        values[:, :, row : row + ends[0] : stride[0], column : column + ends[1] : stride[1]]
-        for row in range(kernel[0])
-        for column in range(kernel[1])
-    ]

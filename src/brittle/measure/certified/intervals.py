@@ -3,51 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from brittle.measure.certified.graph import MONOTONE, Layer, Network, run_layer
+from brittle.measure.certified.curves import CURVES
+from brittle.measure.certified.enclosure import Enclosure
+from brittle.measure.certified.graph import Layer, Network, run_layer
+from brittle.measure.certified.operators import BILINEAR, MAXIMA, MOVES, SUMS
+from brittle.measure.certified.softmax import box, seen_places
 
-
-@dataclass(frozen=True)
-class Enclosure:
-    """All values between two tensors.
-
-    Attributes:
-        lower: `[B, *shape]`, float64.
-        upper: `[B, *shape]`, float64.
-    """
-
-    lower: Tensor
-    upper: Tensor
-
-    @property
-    def centre(self) -> Tensor:
-        """Half-way between the ends."""
-        return (self.lower + self.upper) / 2
-
-    @property
-    def radius(self) -> Tensor:
-        """Half the distance of the ends."""
-        return (self.upper - self.lower) / 2
-
-    def map(self, function: Callable[[Tensor], Tensor]) -> Enclosure:
-        """What an elementwise function that does not decrease makes of it."""
-        return Enclosure(function(self.lower), function(self.upper))
-
-    def __and__(self, other: Enclosure) -> Enclosure:
-        """What lies in both."""
-        return Enclosure(self.lower.maximum(other.lower), self.upper.minimum(other.upper))
+RISING = MAXIMA | MOVES | {"relu", "leaky_relu", "sigmoid", "tanh"}
+"""Layers that decrease in none of their arguments' numbers."""
 
 
 def interval_bounds(network: Network, inputs: Enclosure) -> Enclosure:
     """Bounds on the class scores, `[B, C]`, for all inputs in a box.
 
-    An affine layer `W h + b` sends centre and radius of a box to `W c + b` and `|W| r`; a monotone layer is applied to
-    both ends. Exact for one layer, loose for several, because the dependence between numbers is lost.
+    An affine layer `W h + b` sends centre and radius of a box to `W c + b` and `|W| r`; a layer that does not decrease
+    is applied to both ends; of a
+    product of two values the four corners count. Exact for one layer, loose for several, because the dependence between
+    numbers is lost.
 
     Source: Gowal et al., On the effectiveness of interval bound propagation for training verifiably robust models
     (2018), section 3.1.
@@ -56,19 +34,81 @@ def interval_bounds(network: Network, inputs: Enclosure) -> Enclosure:
         network: the layers.
         inputs: the box, in the classifier's units.
     """
-    return network.interpret(inputs, propagate)
+    if not network.alone:
+        return network.interpret(inputs, propagate)
+    rows = [
+        network.interpret(inputs.map(lambda end, row=row: end[row : row + 1]), propagate)
+        for row in range(len(inputs.lower))
+    ]
+    return Enclosure(torch.cat([row.lower for row in rows]), torch.cat([row.upper for row in rows]))
 
 
 def propagate(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
     """The box of one layer from the boxes among its arguments."""
-    if layer.operator in MONOTONE:
-        return args[0].map(lambda end: run_layer(layer, (end, *args[1:])))
+    operator = layer.operator
+    if operator in RISING and not (operator == "leaky_relu" and args[1:2] and not 0 <= args[1] <= 1):
+        return Enclosure(*(run_layer(layer, _pick(args, part)) for part in (_lower, _upper)))
+    if operator in CURVES:
+        curve, interval = CURVES[operator](*args[1:]), args[0]
+        return Enclosure(curve.least(interval.lower, interval.upper), curve.most(interval.lower, interval.upper))
+    if operator == "softmax":
+        return _softmax(args[0], *args[1:])
+    if operator in SUMS:
+        return _sum(layer, args)
+    if operator in BILINEAR and all(isinstance(one, Enclosure) for one in args[:2]):
+        return _product(layer, args)
     centre = run_layer(layer, _pick(args, lambda box: box.centre))
     bare = _without_signs(layer, args)
-    radius = _RADIUS.get(layer.operator, layer.function)
-    widths = run_layer(Layer(layer.name, layer.operator, radius, layer.args), _pick(bare, lambda box: box.radius))
-    offset = run_layer(Layer(layer.name, layer.operator, radius, layer.args), _pick(bare, lambda box: 0 * box.radius))
-    return Enclosure(centre - (widths - offset), centre + (widths - offset))
+    widths = run_layer(layer, _pick(bare, lambda box: box.radius))
+    offset = run_layer(layer, _pick(bare, lambda box: 0 * box.radius))
+    spread = (widths - offset).abs()
+    return Enclosure(centre - spread, centre + spread)
+
+
+def _lower(box: Enclosure) -> Tensor:
+    return box.lower
+
+
+def _upper(box: Enclosure) -> Tensor:
+    return box.upper
+
+
+def _softmax(interval: Enclosure, axis: int, mask: Any = None) -> Enclosure:
+    ends = Enclosure(interval.lower.movedim(axis, -1), interval.upper.movedim(axis, -1))
+    return box(ends, seen_places(mask, interval.lower)).map(lambda end: end.movedim(-1, axis))
+
+
+def _sum(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
+    """Ends with ends, crosswise where one is subtracted."""
+    factor = args[2] if len(args) > 2 else 1
+    signs = {"add": (1, factor), "sub": (1, -factor), "rsub": (-factor, 1)}[layer.operator]
+
+    def end(parts: tuple[Callable[[Enclosure], Tensor], Callable[[Enclosure], Tensor]]) -> Tensor:
+        chosen = [
+            parts[0 if sign >= 0 else 1](one) if isinstance(one, Enclosure) else one
+            for one, sign in zip(args, signs, strict=False)
+        ]
+        return run_layer(layer, (*chosen, *args[2:]))
+
+    return Enclosure(end((_lower, _upper)), end((_upper, _lower)))
+
+
+def _product(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
+    """`x y` of two boxes: exact number by number, and centre and radius where products are summed."""
+    one, other, *rest = args
+    if layer.operator == "mul":
+        corners = [run_layer(layer, (x, y)) for x in (one.lower, one.upper) for y in (other.lower, other.upper)]
+        least, most = corners[0], corners[0]
+        for corner in corners[1:]:
+            least, most = least.minimum(corner), most.maximum(corner)
+        return Enclosure(least, most)
+
+    def of(left: Tensor, right: Tensor) -> Tensor:
+        return run_layer(layer, (left, right, *rest))
+
+    centre = of(one.centre, other.centre)
+    radius = of(one.centre.abs() + one.radius, other.radius) + of(one.radius, other.centre.abs())
+    return Enclosure(centre - radius, centre + radius)
 
 
 def _pick(args: tuple[Any, ...], part: Callable[[Enclosure], Tensor]) -> tuple[Any, ...]:
@@ -81,12 +121,5 @@ def _without_signs(layer: Layer, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return tree_map(lambda one: abs(one) if isinstance(one, constants) else one, args)
 
 
-_ARITHMETIC = frozenset({"add", "sub", "rsub", "mul", "div", "addmm"})
+_ARITHMETIC = frozenset({"mul", "div"})
 """Layers whose numbers are factors, and not sizes or axes."""
-
-_RADIUS: dict[str, Callable[..., Tensor]] = {
-    "neg": lambda value: value,
-    "sub": lambda one, other, alpha=1: one + alpha * other,
-    "rsub": lambda one, other, alpha=1: other + alpha * one,
-}
-"""Layers that subtract, as they act on radii."""

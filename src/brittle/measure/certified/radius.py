@@ -13,7 +13,8 @@ from torch import Tensor
 from brittle.decisions import Decision
 from brittle.measure.base import Measurement, NetworkTraits, Passes
 from brittle.measure.certified.crown import MarginBounds, Region, linear_bounds, margin_bounds
-from brittle.measure.certified.graph import Network, UnsupportedLayer, build_network
+from brittle.measure.certified.graph import Network, UnsupportedLayer
+from brittle.measure.certified.tracing import build_network
 from brittle.measure.forward import Clean
 from brittle.model.bounds import NONE, Bounds
 from brittle.model.classifier import Classifier
@@ -81,7 +82,8 @@ class Certified(Measurement):
     the point. This allows for the rounding of a network that runs in single precision by its size at the point; it is
     no bound on the rounding elsewhere.
 
-    Networks of affine layers, ReLU, leaky ReLU, sigmoid, tanh and max pooling are supported.
+    Supported are the layers of `operators` and `composites`: affine ones, activations of one number, products of two
+    values, softmax, attention, normalisation over each row, and maxima. `unsupported` names the first other one.
 
     Source: Zhang, Weng, Chen, Hsieh, Daniel, Efficient neural network robustness certification with general activation
     functions (NeurIPS 2018), section 3.

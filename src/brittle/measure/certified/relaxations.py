@@ -1,4 +1,4 @@
-"""Two straight lines around a monotone function on an interval."""
+"""Two straight lines around a function on an interval."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.measure.certified.intervals import Enclosure
+from brittle.measure.certified.curves import CURVES, Curve
+from brittle.measure.certified.enclosure import Enclosure
+from brittle.measure.certified.operators import KINKED
 
 HALVINGS = 20
 """Of the interval in which a tangent point is sought; the tangent is a bound after any number of them."""
@@ -44,19 +46,42 @@ class Lines:
     lower: Line
     upper: Line
 
+    def where_finite(self, interval: Enclosure) -> Lines:
+        """The same, with nan for what is said of an interval without finite ends."""
+        known = interval.lower.isfinite() & interval.upper.isfinite()
+        return Lines(*(Line(one.slope, one.offset.where(known, torch.nan)) for one in (self.lower, self.upper)))
+
 
 def relax(operator: str, interval: Enclosure, constants: tuple[Any, ...]) -> Lines:
     """Lines around the function of `operator` with its `constants` on `interval`."""
-    if operator in KINKED:
+    if _plain(operator, constants):
         return _kinked(interval, *constants[:1])
-    return _s_shaped(interval, *S_SHAPED[operator])
+    if operator in S_SHAPED:
+        return _s_shaped(interval, *S_SHAPED[operator])
+    return _around(interval, CURVES[operator](*constants))
 
 
-def relaxed(operator: str, interval: Enclosure) -> Tensor:
+def relaxed(operator: str, interval: Enclosure, constants: tuple[Any, ...] = ()) -> Tensor:
     """Where the lines differ, so that a smaller interval brings them together, `[B, *shape]`."""
-    if operator in KINKED:
+    if _plain(operator, constants):
         return (interval.lower < 0) & (interval.upper > 0)
-    return interval.upper - interval.lower > NARROW
+    if operator in S_SHAPED:
+        return interval.upper - interval.lower > NARROW
+    return CURVES[operator](*constants).curved(interval.lower, interval.upper)
+
+
+def _plain(operator: str, constants: tuple[Any, ...]) -> bool:
+    """Whether it is the larger of the identity and a multiple of it."""
+    return operator in KINKED and (not constants or 0 <= constants[0] <= 1)
+
+
+def _around(interval: Enclosure, curve: Curve) -> Lines:
+    """Lines of chosen slopes, as near as the curve lets them be; see `Curve`."""
+    below, above = (curve.supporting(interval.lower, interval.upper, sign) for sign in (-1, 1))
+    return Lines(
+        Line(below, -curve.highest(interval.lower, interval.upper, below, -1)),
+        Line(above, curve.highest(interval.lower, interval.upper, above, 1)),
+    )
 
 
 def _kinked(interval: Enclosure, slope: float = 0.0) -> Lines:
@@ -121,9 +146,6 @@ def _sigmoid_slope(values: Tensor) -> Tensor:
 def _tanh_slope(values: Tensor) -> Tensor:
     return 1 - torch.tanh(values).square()
 
-
-KINKED = frozenset({"relu", "leaky_relu"})
-"""Functions of two straight pieces."""
 
 S_SHAPED: dict[str, tuple[Function, Function]] = {
     "sigmoid": (torch.sigmoid, _sigmoid_slope),

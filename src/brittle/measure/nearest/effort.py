@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """The lengths of the attacks.
+    """The lengths of the attacks, beyond those of the smaller efforts, which come before.
 
     Attributes:
         patterns: far inputs that a segment is laid to.
@@ -21,8 +21,10 @@ class Effort:
         refine_steps: small steps of APGD from the nearest input found so far.
         refine_targets: competitors that these and DDN aim at.
         ddn_steps: steps of DDN towards each.
+        smooth_rounds: descents along straight-through gradients.
+        smooth_steps: steps of each of them, towards each of `targets` competitors.
         queries: forward passes of the sign search, from each of its starts.
-        passes: passes per point of the whole search, by the norm, as docs/attacks.md measured them.
+        passes: passes per point of the whole search, with the smaller efforts, by the norm, as docs/attacks.md measured them.
     """
 
     patterns: int
@@ -35,6 +37,8 @@ class Effort:
     refine_steps: int
     refine_targets: int
     ddn_steps: int
+    smooth_rounds: int
+    smooth_steps: int
     queries: int
     passes: Mapping[str, int]
 
@@ -51,6 +55,8 @@ EFFORTS = {
         refine_steps=8,
         refine_targets=1,
         ddn_steps=10,
+        smooth_rounds=4,
+        smooth_steps=12,
         queries=200,
         passes={"linf": 160, "l2": 190},
     ),
@@ -65,6 +71,8 @@ EFFORTS = {
         refine_steps=50,
         refine_targets=2,
         ddn_steps=50,
+        smooth_rounds=8,
+        smooth_steps=60,
         queries=2_000,
         passes={"linf": 1040, "l2": 1250},
     ),
@@ -79,8 +87,16 @@ EFFORTS = {
         refine_steps=200,
         refine_targets=3,
         ddn_steps=300,
+        smooth_rounds=16,
+        smooth_steps=100,
         queries=10_000,
         passes={"linf": 4850, "l2": 6700},
     ),
 }
 """The presets; what they cost in passes per point is measured in docs/attacks.md."""
+
+
+def stages(effort: str) -> list[Effort]:
+    """What a search of an effort, a key of `EFFORTS`, does in turn: the smaller efforts, then its own."""
+    names = list(EFFORTS)
+    return [EFFORTS[name] for name in names[: names.index(effort) + 1]]

@@ -18,12 +18,14 @@ from brittle.measure.base import Measurement, NetworkTraits, Passes
 from brittle.measure.forward import Clean, default_rows, look
 from brittle.measure.nearest.apgd import apgd
 from brittle.measure.nearest.ddn import ddn
-from brittle.measure.nearest.effort import EFFORTS, Effort
+from brittle.measure.nearest.effort import EFFORTS, Effort, stages
 from brittle.measure.nearest.fab import fab
+from brittle.measure.nearest.fall import UNEXPLAINED, unexplained
 from brittle.measure.nearest.norms import NORMS, Norm
 from brittle.measure.nearest.rays import rays
 from brittle.measure.nearest.search import Found, Search
 from brittle.measure.nearest.segments import segments
+from brittle.measure.nearest.straight_through import straight_through
 from brittle.model.aside import Aside
 from brittle.model.bounds import Bounds
 from brittle.model.classifier import Classifier
@@ -33,19 +35,19 @@ ATTACKS: dict[str, Callable[[Search, Found, Effort, Tensor], None]] = {
     "apgd": apgd,
     "fab": fab,
     "ddn": ddn,
+    "straight_through": straight_through,
     "rays": rays,
 }
 """Every attack, in the order in which `best` runs them."""
 
 L2_ONLY = ("ddn",)
-GRADIENT_FREE = ("segments", "rays")
-
-DISAGREEMENT = 2.0
-"""FAB starts at the point and follows gradients alone; where it ends this many times farther away than the nearest
-input that is known, gradients mislead."""
+WITHOUT_GRADIENTS = ("segments", "straight_through", "rays")
 
 MISLED = 1.5
-"""The same for all attacks with gradients against those without."""
+"""Attacks with gradients are misled where all of them end this many times farther away than those without."""
+
+DISAGREEMENT = 2.0
+"""Attacks with gradients disagree where one of them ends this many times farther away than what is known."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,9 @@ class NearestPoint:
         passes: passes through the network spent on the point, forward and backward, with the clean one, `[B]`.
         by_attack: the distance that each attack reached, `[B]`; attacks after the first may start from what earlier
             ones found.
-        masked: whether no competitor's margin has a gradient at the point, or FAB ends more than `DISAGREEMENT` times,
-            or all attacks with gradients more than `MISLED` times, farther away than the others: attacks with
-            gradients say little there, `[B]`.
+        masked: whether gradients mislead at the point, `[B]`: no competitor's margin has one there; or they leave more
+            than half of the fall of the margin on the way to the input found unexplained; or all attacks with gradients
+            end more than `MISLED` times farther away than those without.
         feature_distance: norm of the difference of the features at the input found and at the point, `[B]`, where
             that was asked for; NaN where none was found, or None.
     """
@@ -74,6 +76,16 @@ class NearestPoint:
     by_attack: dict[str, Tensor]
     masked: Tensor
     feature_distance: Tensor | None = None
+
+    @property
+    def disagreeing(self) -> Tensor:
+        """Whether an attack with gradients ends more than `DISAGREEMENT` times farther away than what is known, `[B]`.
+
+        The search is harder there than elsewhere, and a nearer input more likely than elsewhere was missed.
+        """
+        guided = [found for name, found in self.by_attack.items() if name not in WITHOUT_GRADIENTS]
+        apart = [found > DISAGREEMENT * self.distance for found in guided]
+        return reduce(torch.logical_or, apart, torch.zeros_like(self.masked)) & ~self.masked & self.distance.isfinite()
 
 
 @dataclass(frozen=True)
@@ -266,22 +278,24 @@ def _concatenate(parts: Sequence[NearestPoint]) -> NearestPoint:
 
 
 def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint:
+    """Every effort begins with all that the smaller ones do, so it never ends farther away."""
     search = Search(classifier, clean, NORMS[need.norm], need.bounded)
     vanishing = search.vanishing
-    for name in need.attacks:
-        rows = search.open
-        if need.attack == "best" and name != "segments":
-            rows = rows[vanishing[rows] == (name in GRADIENT_FREE)]
-        with search.attack(name) as found:
-            ATTACKS[name](search, found, EFFORTS[need.effort], rows)
-    settled = search.settle()
+    for effort in stages(need.effort):
+        for name in need.attacks:
+            rows = search.open
+            if need.attack == "best" and name != "segments":
+                rows = rows[vanishing[rows] == (name in WITHOUT_GRADIENTS)]
+            with search.attack(name) as found:
+                ATTACKS[name](search, found, effort, rows)
+        settled = search.settle()
     return NearestPoint(
         distance=torch.where(clean.finite & clean.tied, 0.0, settled.distance),
         points=settled.points.view_as(clean.inputs),
         predicted=settled.predicted,
-        passes=search.passes,
         by_attack={name: found.distance for name, found in search.by_attack.items()},
-        masked=vanishing | _misled(search),
+        masked=vanishing | _misled(search, need.attacks, vanishing),
+        passes=search.passes,
     )
 
 
@@ -301,12 +315,12 @@ def _features(classifier: Classifier, inputs: Tensor, rows: int, aside: Aside | 
         return torch.cat([classifier.observe(inputs[own], aside and aside.only(own))[1] for own in places])
 
 
-def _misled(search: Search) -> Tensor:
-    """Whether attacks with gradients end much farther away than what is known, `[B]`."""
-    found = {name: of_attack.distance for name, of_attack in search.by_attack.items()}
-    known = search.best.distance
-    misled = torch.zeros_like(known, dtype=torch.bool)
-    if "fab" in found:
-        misled |= found["fab"] > DISAGREEMENT * known
-    guided = [distance for name, distance in found.items() if name not in GRADIENT_FREE]
-    return misled | (torch.stack(guided).amin(dim=0) > MISLED * known) if guided else misled
+def _misled(search: Search, attacks: Sequence[str], vanishing: Tensor) -> Tensor:
+    """Whether gradients do not explain what was found, or attacks that follow them end much farther away, `[B]`."""
+    misled = torch.zeros_like(vanishing)
+    guided = [search.by_attack[name].distance for name in attacks if name not in WITHOUT_GRADIENTS]
+    if not guided:
+        return misled
+    rows = search.open[~vanishing[search.open]]
+    misled[rows] = unexplained(search, rows) > UNEXPLAINED
+    return misled | (torch.stack(guided).amin(dim=0) > MISLED * search.best.distance)

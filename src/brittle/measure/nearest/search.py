@@ -6,10 +6,12 @@ the nearest that were really classified otherwise. An attack cannot report a suc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -122,7 +124,15 @@ class Search:
         self.passes = torch.full_like(self.own, clean.passes)
         self._classifier = classifier
         self._clean = clean
+        self._settled = Found.none(self.origin)
         self._watching: list[Found] = [self.best]
+        self._mode: Callable[[], AbstractContextManager[Any]] = nullcontext
+
+    def differentiated(self, mode: Callable[[], AbstractContextManager[Any]]) -> Search:
+        """The same search, to which what it finds and spends is credited, whose gradients are those inside `mode()`."""
+        other = copy(self)
+        other._mode = mode
+        return other
 
     @contextmanager
     def attack(self, name: str) -> Iterator[Found]:
@@ -225,22 +235,21 @@ class Search:
             bracketed |= live & ~flipped
 
     def settle(self) -> Found:
-        """The nearest inputs that hold in a batch of one."""
-        settled = Found.none(self.origin)
+        """The nearest inputs that hold in a batch of one, of this and all earlier calls."""
         for row in self.best.distance.isfinite().nonzero():
-            self._settle_one(row, settled)
-        return settled
+            self._settle_one(row)
+        return self._settled
 
-    def _settle_one(self, row: Tensor, settled: Found) -> None:
-        """Try the best, then what each attack found, stretched step by step."""
+    def _settle_one(self, row: Tensor) -> None:
+        """Try the best, then what each attack found, stretched step by step, while nothing nearer is settled."""
         candidates = sorted((self.best, *self.by_attack.values()), key=lambda found: float(found.distance[row]))
         origin = self.origin[row]
         for found in candidates:
-            if not bool(found.distance[row].isfinite()):
+            if not bool(found.distance[row] < self._settled.distance[row]):
                 return
             for share in OUTWARD:
                 points = origin + (1 + share) * (found.points[row] - origin) if share else found.points[row]
-                self._watching = [settled]
+                self._watching = [self._settled]
                 if bool(self._look(row, points) < 0):
                     return
 
@@ -252,7 +261,7 @@ class Search:
 
     def _differentiate(self, rows: Tensor, points: Tensor, targets: Tensor) -> Response:
         points = self._kept(rows, self.bounds.clip(points.detach())).requires_grad_(True)
-        with torch.enable_grad():
+        with torch.enable_grad(), self._mode():
             logits = self._forward(rows, points)
             own = logits.gather(1, self.own[rows, None])
             margin = (own - logits.gather(1, targets[:, None]))[:, 0]

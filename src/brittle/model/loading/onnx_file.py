@@ -25,7 +25,7 @@ _TYPES = {"tensor(float)": torch.float32, "tensor(double)": torch.float64, "tens
 _OTHER_FILE = re.compile(rb"[\x00\x08]location")
 """A weight that lies in another file names it under this key; before it stands the last byte of its length."""
 
-_ERRORS_ONLY = 3
+_FATAL_ONLY = 4
 
 
 class OnnxModel(ArrayModel):
@@ -144,7 +144,7 @@ def _open(content: bytes, name: str) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = THREADS, 1
     options.use_deterministic_compute = True
-    options.log_severity_level = _ERRORS_ONLY
+    options.log_severity_level = _FATAL_ONLY
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # where it prints errors that it also raises
             return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])

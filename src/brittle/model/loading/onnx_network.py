@@ -170,12 +170,18 @@ class GraphModule(nn.Module):
             _Step(node, layer, _finished(at, [one for one, _ in steps], graph.output), _open_shape(node, graph, batch))
             for at, (node, layer) in enumerate(steps)
         )
-        used = {name for node, layer in steps if layer is None for name in node.inputs} | {graph.output}
+        computed = [node for node, layer in steps if layer is None]
+        used = {name for node in computed for name in node.inputs} | {graph.output}
+        statistics = {name for node in computed if node.operator == "BatchNormalization" for name in node.inputs[3:5]}
         self._held: dict[str, str] = {}
         for name, value in graph.constants.items():
             if name in used and value.dtype.kind == "f" and value.size > 1:
                 self._held[name] = f"constant_{len(self._held)}"
-                self.register_buffer(self._held[name], torch.from_numpy(np.array(value)))
+                numbers = torch.from_numpy(np.array(value))
+                if name in statistics:
+                    self.register_buffer(self._held[name], numbers)
+                else:
+                    self.register_parameter(self._held[name], nn.Parameter(numbers, requires_grad=False))
 
     def forward(self, inputs: Tensor, *, any_rows: bool) -> Tensor:
         """The output of the graph; with `any_rows` for another number of rows than it was exported for."""

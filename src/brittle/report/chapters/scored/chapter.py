@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from brittle.analysis.certificate_passes import certificates_text
 from brittle.analysis.decision_words import DecisionWords, words_of
 from brittle.analysis.outcomes import outcomes
 from brittle.analysis.text import chosen_text
@@ -187,6 +188,8 @@ def _cost_text(contents: Contents) -> str:
     total, seconds, count = contents.record.account.passes, contents.record.seconds, contents.points.num_rows
     each = f", {total / count:,.0f} per point" if count else ""
     time = f" in {wording.duration(seconds)}" if seconds is not None else ""
+    spent = certificates_text(contents.columns)
+    time += spent and f"; {spent}, the others on all else"
     return (
         f"{show(total)} passes through the network{each}{time}. Forward and backward passes count one each; scores "
         "that need the same passes share them."

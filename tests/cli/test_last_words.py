@@ -1,0 +1,99 @@
+"""Where PyTorch or onnxruntime fails inside a command, its graphs and logs stay away from stderr."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from helpers.onnx_files import file_of
+
+NETWORKS = """
+import sys
+
+import torch
+from torch import nn
+
+def layers():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(36, 8), nn.ReLU(), nn.Linear(8, 4)).eval()
+
+class Around(nn.Module):
+    def __init__(self, change):
+        super().__init__()
+        self.layers, self.change = layers(), change
+
+    def forward(self, x):
+        return self.change(self.layers, x)
+
+def branch():
+    return Around(lambda layers, x: layers(x) if x.mean() > -1 else layers(-x)).eval()
+
+def items():
+    return Around(lambda layers, x: layers(x.flatten(1)[:, : int((x > -1).sum().item() // len(x))])).eval()
+
+def numbers():
+    return Around(lambda layers, x: layers(x) * (1 if x.tolist() else 0)).eval()
+
+def loop():
+    return Around(lambda layers, x: torch.cat([layers(row[None]) for row in x])).eval()
+
+def says():
+    return Around(lambda layers, x: print("a word of its own", file=sys.stderr) or layers(x)).eval()
+
+def fixed():
+    class Fixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(36, 4)
+
+        def forward(self, x):
+            return self.head(x.view(32, 36) + 1)
+
+    return torch.fx.symbolic_trace(Fixed().eval())
+"""
+
+RUN = """
+import sys
+from brittle.cli import main
+
+scores = ["--scores", "input_margin", "--effort", "fast", "--certify"]
+for number, name in enumerate(sys.argv[1:]):
+    print("##", name, file=sys.stderr, flush=True)
+    model = name if name.endswith(".onnx") else f"networks.py:{name}"
+    command = ["doctor"] if name in ("fixed", "wrong.onnx") else ["score", "--out", f"run{number}"]
+    main([*command, model, "data.npz", *scores])
+"""
+
+FAILS_TO_TRACE = ("branch", "items", "numbers", "loop")
+FAILS_TO_RUN = ("fixed", "wrong.onnx")
+OURS = ("brittle: ", "scoring: ")
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """What one process writes to stderr about each network, line by line."""
+    place = tmp_path_factory.mktemp("words")
+    (place / "networks.py").write_text(NETWORKS)
+    np.savez(place / "data.npz", x=np.random.default_rng(0).random((1, 1, 6, 6)).astype(np.float32))
+    steps = [("Flatten", ["x"], ["f"], {}), ("MatMul", ["f", "w"], ["scores"], {})]
+    weight = {"w": np.ones((20, 4), np.float32)}
+    (place / "wrong.onnx").write_bytes(file_of(steps, weight, "rows", (1, "height", 6)))
+    names = [*FAILS_TO_TRACE, *FAILS_TO_RUN, "says"]
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *names], cwd=place, capture_output=True, text=True, env=dict(os.environ), check=True
+    )
+    parts = done.stderr.replace("\r", "\n").split("## ")[1:]
+    return {part.partition("\n")[0]: [line for line in part.splitlines()[1:] if line.strip()] for part in parts}
+
+
+@pytest.mark.parametrize("name", [*FAILS_TO_TRACE, *FAILS_TO_RUN])
+def test_nothing_but_our_own_sentences_is_on_stderr(said: dict[str, list[str]], name: str) -> None:
+    foreign = [line for line in said[name] if not line.startswith(OURS)]
+    assert foreign == []
+
+
+def test_what_a_network_says_of_itself_is_kept(said: dict[str, list[str]]) -> None:
+    assert "a word of its own" in said["says"]

@@ -1,0 +1,123 @@
+"""A score that a model cannot have is left out with a note, unless nothing else was asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers.problems import Wrapped, inputs, small_classifier, small_network
+from torch import Tensor, nn
+
+import brittle
+from brittle.cli import main
+from brittle.data import array_points
+from brittle.doctor import leave_out
+from brittle.errors import BrittleWarning, ModelError
+from brittle.scores import FeatureDistance, FeatureMargin, LogitMargin, Score
+
+COUNT = 12
+OTHERS: list[Score] = [LogitMargin()]
+READING: list[Score] = [FeatureMargin(), FeatureMargin("linf"), FeatureDistance(effort="fast")]
+
+
+class Counting(nn.Module):
+    """A network that counts its passes, with no linear layer at its end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.seen = small_network(), 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen += 1
+        return self.inner(x).tanh()
+
+
+def headless() -> nn.Module:
+    return Wrapped(lambda x, logits: logits.tanh())
+
+
+def without_linear() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 4, 6), nn.Flatten())
+
+
+def left(network: object, scores: list[Score], **declared: str) -> tuple[list[Score], list[str]]:
+    classifier = brittle.Classifier(network, **declared)  # pyright: ignore[reportArgumentType] the words are known
+    kept, found = leave_out(scores, classifier, array_points(inputs(COUNT), None))
+    return [*kept], [one.code for one in found]
+
+
+@pytest.mark.parametrize("network", [headless, without_linear, lambda: small_network().forward])
+def test_scores_of_features_are_left_out_beside_others(network) -> None:
+    assert left(network(), [*READING, *OTHERS]) == (OTHERS, ["score_left_out"])
+
+
+def test_where_there_is_a_head_nothing_is_left_out() -> None:
+    assert left(small_network(), [*READING, *OTHERS]) == ([*READING, *OTHERS], [])
+
+
+def test_a_layer_that_was_named_is_an_error_of_the_run() -> None:
+    assert left(headless(), [*READING, *OTHERS], head="nowhere") == ([*READING, *OTHERS], [])
+    with pytest.raises(ModelError, match="no linear layer called 'nowhere'"):
+        brittle.score(brittle.Classifier(headless(), head="nowhere"), inputs(COUNT), [FeatureMargin(), LogitMargin()])
+
+
+def test_the_run_has_the_others_and_says_which_it_lacks() -> None:
+    with pytest.warns(BrittleWarning, match=r"score_left_out: left out: feature_margin\(norm=l2\); the logits are not"):
+        table = brittle.score(brittle.Classifier(headless()), inputs(COUNT), [FeatureMargin(), *OTHERS])
+    alone = brittle.score(brittle.Classifier(headless()), inputs(COUNT), OTHERS)
+    assert [one.score for one in table.record.scores] == ["logit_margin"]
+    assert table.record.account.passes == alone.record.account.passes
+    assert table[OTHERS[0]].value.equals(alone[OTHERS[0]].value)
+    assert [note.code for note in table.record.warnings].count("score_left_out") == 1
+
+
+def test_a_run_without_them_is_resumed_and_notes_them_again(tmp_path: Path) -> None:
+    scores = [FeatureMargin(), *OTHERS]
+    for _ in range(2):
+        with pytest.warns(BrittleWarning, match="score_left_out"):
+            brittle.score(brittle.Classifier(headless()), inputs(COUNT), scores, out=tmp_path / "run", resume=True)
+    record = brittle.read_table(tmp_path / "run").record
+    assert [note.code for note in record.warnings].count("score_left_out") == 1
+
+
+def test_alone_it_is_an_error() -> None:
+    with pytest.raises(ModelError, match="the logits are not what the layer"):
+        brittle.score(brittle.Classifier(headless()), inputs(COUNT), [FeatureMargin(), FeatureMargin("linf")])
+
+
+def test_the_model_is_left_as_it_was() -> None:
+    network = Counting().train()
+    assert left(network, [*READING, *OTHERS])[1] == ["score_left_out"]
+    assert network.seen == 0
+    assert network.training
+    classifier = small_classifier()
+    leave_out([*READING, *OTHERS], classifier, array_points(inputs(COUNT), None))
+    assert classifier.passes == 0
+
+
+def test_other_faults_are_left_to_the_checks() -> None:
+    def fails(x: Tensor, logits: Tensor) -> Tensor:
+        raise RuntimeError("no such thing")
+
+    assert left(Wrapped(fails), [*READING, *OTHERS])[1] == []
+
+
+def test_the_doctor_notes_it_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "net.py").write_text(
+        "import torch\n\n\ndef make():\n    torch.manual_seed(0)\n"
+        "    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 4), torch.nn.Tanh())\n"
+    )
+    np.savez(tmp_path / "data.npz", x=inputs(COUNT).numpy())
+    command = ["doctor", f"{tmp_path}/net.py:make", str(tmp_path / "data.npz"), "--scores", "logit_margin"]
+    assert main([*command, "feature_margin"]) == 0
+    assert "score_left_out: left out: feature_margin(norm=l2); the logits are not" in capsys.readouterr().out
+    assert main([*command[:-1], "feature_margin"]) == 3
+    assert "no_head" in capsys.readouterr().out
+
+
+def test_points_that_cannot_be_read_are_left_to_the_checks() -> None:
+    points = array_points(torch.full((3, 1, 6, 6), torch.nan), None)
+    kept, found = leave_out([*READING, *OTHERS], small_classifier(), points)
+    assert ([*kept], found) == ([*READING, *OTHERS], ())

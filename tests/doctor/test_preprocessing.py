@@ -1,0 +1,212 @@
+"""A preprocessing that was forgotten, or made twice, is told where labels show it, and never where it is right.
+
+The networks are exact: each predicts the nearest of some points in the units that it was made for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from helpers import zoo
+from scipy import stats
+from torch import Tensor, nn
+
+import brittle
+from brittle import doctor
+from brittle.data import array_points
+from brittle.doctor.preprocessing import FALSE_ALARM, GAIN, _better
+from brittle.scores import Softmax
+
+CLASSES, SHAPE = 8, (3, 6, 6)
+Pair = tuple[tuple[float, ...], tuple[float, ...]]
+
+PLAIN: Pair = ((0.0,), (1.0,))
+CIFAR: Pair = ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
+IMAGENET: Pair = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+MNIST: Pair = ((0.1307,), (0.3081,))
+SIGNED: Pair = ((0.5,), (0.5,))
+BYTES: Pair = ((0.0,), (1 / 255,))
+
+
+def changed(x: Tensor, pair: Pair) -> Tensor:
+    mean, std = (torch.tensor(numbers).view(-1, 1, 1) for numbers in pair)
+    return (x - mean) / std
+
+
+class Nearest(nn.Module):
+    """The class of the nearest of `points`, `[C, *shape]`, in the units of the model."""
+
+    def __init__(self, points: Tensor, own: Pair = PLAIN) -> None:
+        super().__init__()
+        self.points, self.own = nn.Parameter(points), own
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight = self.points.flatten(1)
+        return changed(x, self.own).flatten(1) @ weight.T - (weight**2).sum(dim=1) / 2
+
+
+@dataclass(frozen=True)
+class Given:
+    """A network for values that were changed by `made`, and a declaration.
+
+    Attributes:
+        made: what turns values from 0 to 1 into what the points of the network are in.
+        inside: what the network does by itself.
+        declared: `mean` and `std` of the declaration.
+        before: what was done to the data.
+        bounds: of the data.
+        count: how many points there are.
+    """
+
+    made: Pair = PLAIN
+    inside: Pair = PLAIN
+    declared: Pair | None = None
+    before: Pair = PLAIN
+    bounds: tuple[float, float] = (0.0, 1.0)
+    count: int = 64
+    channels: int = 3
+
+
+def outcome(given: Given, *, labelled: bool = True, wrong: float = 0.0) -> doctor.Outcome:
+    """What is said of it; a share of the labels may be wrong."""
+    generator = torch.Generator().manual_seed(0)
+    shape = (given.channels, *SHAPE[1:])
+    # Classes differ in how bright they are as well as in their pattern, as those of photographs do.
+    bright = torch.linspace(0.15, 0.75, CLASSES).view(-1, 1, 1, 1)
+    points = (bright + 0.25 * (torch.rand(CLASSES, *shape, generator=generator) - 0.5)).clamp(0, 1)
+    labels = torch.arange(given.count) % CLASSES
+    x = (points[labels] + 0.08 * torch.randn(given.count, *shape, generator=generator)).clamp(0, 1)
+    moved = torch.rand(given.count, generator=generator) < wrong
+    labels = torch.where(moved, (labels + 1) % CLASSES, labels)
+    network = Nearest(changed(points, given.made), given.inside).eval()
+    mean, std = given.declared or (None, None)
+    read = array_points(changed(x, given.before), labels if labelled else None, bounds=given.bounds)
+    batch = next(iter(read.batches(1000)))
+    classifier = brittle.Classifier(network, given.bounds, mean, std)
+    subject = doctor.Subject(classifier, batch, read.labels, [Softmax()], 0, 64, read)
+    with classifier.evaluating():
+        return next(each for each in doctor.run_all(subject) if each.name == "preprocessing")
+
+
+RIGHT: dict[str, Given] = {
+    "values from 0 to 1": Given(),
+    "declared": Given(made=CIFAR, declared=CIFAR),
+    "made inside": Given(made=IMAGENET, inside=IMAGENET),
+    "grey, declared": Given(made=MNIST, declared=MNIST, channels=1),
+    "signed, declared": Given(made=SIGNED, declared=SIGNED),
+    "bytes": Given(before=BYTES, bounds=(0.0, 255.0), made=BYTES),
+    "bytes, declared": Given(before=BYTES, bounds=(0.0, 255.0), made=CIFAR, declared=(
+        tuple(255 * one for one in CIFAR[0]), tuple(255 * one for one in CIFAR[1]))),
+    "done before": Given(before=SIGNED, made=SIGNED, bounds=(-1.0, 1.0)),
+    "many points": Given(made=CIFAR, declared=CIFAR, count=300),
+    "statistics of other data": Given(made=CIFAR, declared=IMAGENET),
+}  # fmt: skip
+
+WRONG: dict[str, tuple[Given, str]] = {
+    "CIFAR-10 forgotten": (Given(made=CIFAR), "mean and std of CIFAR-10"),
+    "ImageNet forgotten": (Given(made=IMAGENET), "mean and std of ImageNet"),
+    "MNIST forgotten": (Given(made=MNIST, channels=1), "--mean 0.1307 --std 0.3081"),
+    "-1 to 1 forgotten": (Given(made=SIGNED), "--mean 0.5 --std 0.5 (mean=0.5, std=0.5)"),
+    "0 to 255 forgotten": (Given(made=BYTES), "--mean 0 --std 0.003922"),
+    "bytes for values from 0 to 1": (Given(before=BYTES, bounds=(0.0, 255.0)), "--mean 0 --std 255"),
+    "made twice": (Given(made=CIFAR, inside=CIFAR, declared=CIFAR), "leave --mean and --std"),
+    "made before and inside": (
+        Given(made=CIFAR, inside=CIFAR, before=CIFAR, bounds=(-3.0, 3.0)),
+        "mean and std of CIFAR-10",
+    ),
+    "other statistics": (Given(made=SIGNED, declared=MNIST), "--mean 0.5 --std 0.5"),
+    "forgotten, many points": (Given(made=CIFAR, count=300), "mean and std of CIFAR-10"),
+}
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.3])
+@pytest.mark.parametrize("name", RIGHT)
+def test_nothing_is_said_where_the_preprocessing_is_right(name: str, wrong: float) -> None:
+    said = outcome(RIGHT[name], wrong=wrong)
+    assert (said.state, said.code) == ("ok", None), said.sentence
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.3])
+@pytest.mark.parametrize("name", WRONG)
+def test_what_was_forgotten_is_named_with_what_to_type(name: str, wrong: float) -> None:
+    given, typed = WRONG[name]
+    said = outcome(given, wrong=wrong)
+    assert (said.state, said.code) == ("note", "preprocessing"), said.sentence
+    assert typed in said.sentence
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_without_labels_nothing_is_said(name: str) -> None:
+    said = outcome(WRONG[name][0], labelled=False)
+    assert (said.state, said.sentence) == ("ok", "no labels to compare with")
+
+
+def test_the_declaration_stays_as_it_is() -> None:
+    given = WRONG["made twice"][0]
+    network = Nearest(torch.rand(CLASSES, *SHAPE), given.inside)
+    classifier = brittle.Classifier(network, (0, 1), *CIFAR)
+    points = array_points(torch.rand(64, *SHAPE), torch.arange(64) % CLASSES)
+    batch = next(iter(points.batches(64)))
+    with classifier.evaluating():
+        doctor.run_all(doctor.Subject(classifier, batch, points.labels, [Softmax()], 0, 64, points))
+    assert (classifier.mean, classifier.std) == CIFAR
+
+
+@pytest.mark.parametrize("tries", [1, 7])
+@pytest.mark.parametrize(("count", "classes"), [(20, 10), (64, 10), (64, 2), (64, 1)])
+def test_the_tests_are_those_of_scipy(count: int, classes: int, tries: int) -> None:
+    """A false alarm has at most the probability that is stated, whatever the labels that both get right."""
+    labels, said = torch.arange(count) % classes, set()
+    for gained in range(count + 1):
+        for lost in range(0, count + 1 - gained, 3):
+            own, other = torch.zeros(count, dtype=torch.bool), torch.zeros(count, dtype=torch.bool)
+            other[:gained], own[gained : gained + lost] = True, True
+            paired = stats.binomtest(gained, max(gained + lost, 1), 0.5, "greater").pvalue
+            guessed = stats.binomtest(gained, count, int(labels.bincount().max()) / count, "greater").pvalue
+            expected = max(paired, guessed) <= FALSE_ALARM / 2 / tries and gained - lost >= GAIN * count
+            assert _better(own, other, labels, tries) == expected, (gained, lost)
+            said.add(expected)
+    assert said == ({False} if classes == 1 else {False, True})
+
+
+def test_a_guess_of_one_class_for_all_is_no_preprocessing() -> None:
+    """It gets the half of two labels right that the network never predicts as declared."""
+
+    class Guesses(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            large = (x.flatten(1).mean(dim=1, keepdim=True) > 2).to(x)
+            return torch.cat((large, 0.001 * x.flatten(1)[:, :1], 0.5 - 0 * large), dim=1)
+
+    points = array_points(torch.rand(300, *SHAPE), torch.arange(300) % 2)
+    batch = next(iter(points.batches(300)))
+    classifier = brittle.Classifier(Guesses())
+    subject = doctor.Subject(classifier, batch, points.labels, [Softmax()], 0, 64, points)
+    right = int((Guesses()(255 * batch.inputs).argmax(1) == torch.tensor(batch.labels)).sum())
+    assert right == 150
+    with classifier.evaluating():
+        found = {each.name: each.code for each in doctor.run_all(subject)}
+    assert found["preprocessing"] is None
+
+
+@pytest.mark.parametrize("kind", list(zoo.KINDS))
+def test_labels_that_say_nothing_raise_no_alarm(kind: str) -> None:
+    """Random labels, on networks that see every preprocessing otherwise; by chance one in 10,000 would be an alarm."""
+    network = zoo.network(kind)
+    x = torch.rand(300, *zoo.SHAPE, generator=torch.Generator().manual_seed(3))
+    points = array_points(x, torch.randint(0, zoo.CLASSES, (300,), generator=torch.Generator().manual_seed(4)))
+    batch = next(iter(points.batches(300)))
+    classifier = brittle.Classifier(network)
+    subject = doctor.Subject(classifier, batch, points.labels, [Softmax()], 0, 64, points)
+    with classifier.evaluating():
+        found = [each.code for each in doctor.run_all(subject) if each.code]
+    assert found == []
+
+
+def test_what_the_first_points_leave_open_the_others_decide() -> None:
+    """A gain that 64 points do not make sure of is sure with more."""
+    found = {count: outcome(Given(made=CIFAR, count=count), wrong=0.65) for count in (64, 300)}
+    assert found[64].code is None, found[64].sentence
+    assert found[300].code == "preprocessing", found[300].sentence
+    assert "of 236 labels" in found[300].sentence

@@ -1,0 +1,214 @@
+"""Dead points are no masked gradients, and masked gradients are found wherever they hide: two tables, counted.
+
+The networks have random weights, fixed by a seed, so nothing here can fail by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from helpers.examined import COUNT
+from helpers.problems import inputs, small_network
+from torch import Tensor, nn
+
+import brittle
+from brittle import doctor
+from brittle.data import array_points
+from brittle.scores import Taylor
+
+DIMMED = 0.3
+"""What the numbers of a dead point are multiplied by: no unit is on there, and many are with noise."""
+
+BIAS = (2.0, 1.0, 0.0, -1.0)
+"""Class scores of a dead point."""
+
+
+class Dim(nn.Module):
+    """A network whose units are all off where an input is dark, and on where it is of ordinary brightness."""
+
+    def __init__(self, activation: Callable[[Tensor], Tensor] = torch.relu, layers: int = 1) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        weight = torch.rand(16, 36, generator=generator) + 0.5
+        self.first = nn.Parameter(12.0 * weight / weight.sum(dim=1, keepdim=True))
+        self.more = nn.Parameter(torch.randn(layers - 1, 16, 16, generator=generator).abs() * 0.2)
+        self.last = nn.Parameter(torch.randn(4, 16, generator=generator))
+        self.activation = activation
+        self.eval()
+
+    def features(self, x: Tensor) -> Tensor:
+        features = self.activation(x.flatten(1) @ self.first.T - 12.0 * 0.23)
+        for weight in self.more:
+            features = self.activation(features @ weight.T - 0.1)
+        return features
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.scores(self.features(x))
+
+    def scores(self, features: Tensor) -> Tensor:
+        return features @ self.last.T + torch.tensor(BIAS).to(features)
+
+
+class Changed(nn.Module):
+    """That network with something done to its input and to its features."""
+
+    def __init__(self, change: Callable[[Tensor], Tensor], at_input: bool = False) -> None:
+        super().__init__()
+        self.network = Dim()
+        self.change, self.at_input = change, at_input
+        self.eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.at_input:
+            return self.network(self.change(x))
+        return self.network.scores(self.change(self.network.features(x)))
+
+
+class Branched(nn.Module):
+    """Two networks added up, and nothing flows back through a share of the sum."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.network, self.other, self.share = small_network(), small_network(1), share
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (1 - self.share) * self.network(x) + self.share * self.other(x).detach()
+
+
+class MadeUp(torch.autograd.Function):
+    """Coarse steps whose gradient is that of no step."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return (2 * x).round() / 2
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return gradients[0]
+
+
+def without_grad(x: Tensor) -> Tensor:
+    with torch.no_grad():
+        return 1.0 * x
+
+
+def dark_only(change: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """A change of the darker half of the rows."""
+
+    def both(x: Tensor) -> Tensor:
+        dark = x.flatten(1).mean(dim=1) < 0.5
+        return torch.where(dark.view(-1, *[1] * (x.dim() - 1)), change(x), x)
+
+    return both
+
+
+def dim(count: int) -> Tensor:
+    """Points of which the first are dead."""
+    x = inputs(COUNT)
+    x[:count] *= DIMMED
+    return x
+
+
+HEALTHY: dict[str, tuple[Callable[[], nn.Module], int]] = {
+    "none dead": (Dim, 0),
+    "a few dead": (Dim, 3),
+    "dead at 4 of 64": (Dim, 4),
+    "a quarter dead": (Dim, 16),
+    "half dead": (Dim, 32),
+    "dead in two layers": (lambda: Dim(layers=2), 4),
+    "clamped from both sides": (lambda: Dim(lambda z: z.clamp(0.0, 6.0)), 4),
+    "hard sigmoids": (lambda: Dim(lambda z: nn.functional.hardsigmoid(z - 3)), 4),
+    "max(0, x)": (lambda: Dim(lambda z: torch.maximum(z, torch.zeros_like(z))), 4),
+    "a mask times the units": (lambda: Dim(lambda z: z * (z > 0)), 4),
+    "in double precision": (lambda: Dim().double(), 4),
+}
+"""Networks in which nothing is masked, and how many of the 64 points are dimmed."""
+
+MASKED: dict[str, tuple[Callable[[], nn.Module], int]] = {
+    "no_grad": (lambda: Changed(without_grad), 0),
+    "no_grad at the input": (lambda: Changed(without_grad, at_input=True), 0),
+    "no_grad beside dead points": (lambda: Changed(without_grad), 4),
+    "detach": (lambda: Changed(lambda z: z.detach()), 0),
+    "detach beside dead points": (lambda: Changed(lambda z: z.detach()), 16),
+    "detach but for a thousandth": (lambda: Changed(lambda z: z.detach() + 1e-3 * z), 0),
+    "round": (lambda: Changed(lambda z: (4 * z).round() / 4), 0),
+    "round at the input": (lambda: Changed(lambda z: (20 * z).round() / 20, at_input=True), 0),
+    "round beside dead points": (lambda: Changed(lambda z: (4 * z).round() / 4), 8),
+    "coarse rounding": (lambda: Changed(lambda z: z.round()), 0),
+    "floor": (lambda: Changed(lambda z: (4 * z).floor()), 0),
+    "sign": (lambda: Changed(lambda z: (z - 3.2).sign()), 0),
+    "sign beside dead points": (lambda: Changed(lambda z: (z - 3.2).sign()), 4),
+    "a threshold": (lambda: Changed(lambda z: (z > 3.2).to(z)), 0),
+    "a made-up gradient": (lambda: Changed(MadeUp.apply), 0),  # type: ignore[arg-type]
+    "a made-up gradient beside dead points": (lambda: Changed(MadeUp.apply), 4),  # type: ignore[arg-type]
+    "no_grad in dark rows": (lambda: Changed(dark_only(without_grad), at_input=True), 0),
+    "rounding in dark rows": (lambda: Changed(dark_only(lambda z: (9 * z).round() / 9), at_input=True), 0),
+    "a fifth of two networks": (lambda: Branched(0.2), 0),
+    "half of two networks": (lambda: Branched(0.5), 0),
+    "most of two networks": (lambda: Branched(0.9), 0),
+    "detach in double precision": (lambda: Changed(lambda z: z.detach()).double(), 4),
+}
+"""Networks whose gradients are not those of what they compute, and how many of the 64 points are dimmed."""
+
+NO_NUMBER: dict[str, tuple[Callable[[], nn.Module], int]] = {
+    "dead at most points": (Dim, 40),
+    "dead but at one": (Dim, 63),
+}
+"""Networks without gradients at most points, and how many of the 64 are dimmed."""
+
+
+def constant_around(model: nn.Module, x: Tensor) -> int:
+    """Around how many of the points the output stays the same to the last digit, in steps along random signs."""
+    generator = torch.Generator().manual_seed(5)
+    steps = [1e-3 * (torch.randint(0, 2, x.shape, generator=generator) * 2 - 1) for _ in range(8)]
+    with torch.no_grad():
+        same = torch.stack([(model(x + step) == model(x)).all(dim=1) for step in steps])
+    return int(same.all(dim=0).sum())
+
+
+def found(make: Callable[[], nn.Module], dead: int) -> doctor.Outcome:
+    """What the check of the gradients says."""
+    model = make()
+    x = dim(dead).to(next(model.parameters()).dtype)
+    points = array_points(x, None)
+    batch = next(iter(points.batches(COUNT)))
+    subject = doctor.Subject(brittle.Classifier(model), batch, None, [Taylor(0.2)], 0, COUNT, points)
+    with subject.classifier.evaluating():
+        return next(each for each in doctor.run_all(subject) if each.name == "gradients")
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_dead_points_are_counted_and_no_gradient_is_called_masked(name: str) -> None:
+    make, dimmed = HEALTHY[name]
+    dead = constant_around(make().float(), dim(dimmed))
+    assert dead >= dimmed
+    said = found(make, dimmed)
+    assert (said.state, said.code) == (("note", "dead_points") if dead > 3 else ("ok", None)), said.sentence
+    assert f"{dead} of 64 rows" in said.sentence
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_masked_gradients_are_found_beside_dead_points_too(name: str) -> None:
+    make, dead = MASKED[name]
+    said = found(make, dead)
+    assert (said.state, said.code) == ("failed", "masked_gradient"), said.sentence
+
+
+@pytest.mark.parametrize("name", NO_NUMBER)
+def test_a_network_without_gradients_at_most_points_is_refused(name: str) -> None:
+    make, dead = NO_NUMBER[name]
+    assert found(make, dead).code == "zero_gradient"
+
+
+def test_the_dead_points_alone_get_no_number() -> None:
+    with pytest.warns(UserWarning, match="the output stays the same around 4 of 64 rows"):
+        table = brittle.score(brittle.Classifier(Dim()), (dim(4), None), [Taylor(0.2)])
+    assert [status == "zero_gradient" for status in table.scores["status"].to_pylist()] == [True] * 4 + [False] * 60
+
+
+def test_both_tables_are_long() -> None:
+    assert len(HEALTHY) >= 10
+    assert len(MASKED) >= 20

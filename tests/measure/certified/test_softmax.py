@@ -1,0 +1,73 @@
+"""Planes lie around softmax, and its box holds it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from brittle.measure.certified.enclosure import Enclosure
+from brittle.measure.certified.softmax import box, planes
+
+
+def boxes(count: int, width: float) -> Enclosure:
+    generator = torch.Generator().manual_seed(count)
+    middles = 3 * torch.randn(40, count, generator=generator, dtype=torch.float64)
+    widths = width * torch.rand(40, count, generator=generator, dtype=torch.float64)
+    widths[:, 0] = 0
+    return Enclosure(middles - widths, middles + widths)
+
+
+def points(interval: Enclosure) -> Tensor:
+    """Inside it, at its corners, and where one number is at an end and the others are at the other."""
+    generator = torch.Generator().manual_seed(0)
+    shares = torch.rand(200, *interval.lower.shape, generator=generator, dtype=torch.float64)
+    shares[100:150] = shares[100:150].round()
+    one = torch.eye(interval.lower.shape[1], dtype=torch.float64)[:, None]
+    shares = torch.cat((shares, one.expand(-1, len(interval.lower), -1), (1 - one).expand(-1, len(interval.lower), -1)))
+    return interval.lower + shares * (interval.upper - interval.lower)
+
+
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+@pytest.mark.parametrize("width", [0.0, 1e-11, 0.01, 1.0, 12.0])
+@pytest.mark.parametrize("count", [1, 2, 3, 17])
+def test_planes_and_boxes_lie_around_softmax(count: int, width: float, scale: float) -> None:
+    interval = boxes(count, width).map(lambda end: scale * end)
+    found, ends = planes(interval), box(interval)
+    for values in points(interval):
+        exact = values.softmax(1)
+        below = (found.lower @ values[..., None])[..., 0] + found.low
+        above = (found.upper @ values[..., None])[..., 0] + found.high
+        slack = 1e-9 * (1 + found.upper.abs().sum(-1) * values.abs().max())
+        assert (below <= exact + slack).all()
+        assert (above >= exact - slack).all()
+        assert (ends.lower <= exact + 1e-12).all()
+        assert (ends.upper >= exact - 1e-12).all()
+        if scale == 1.0 and width <= 1e-11:
+            torch.testing.assert_close(below, above, rtol=0, atol=1e-9)
+
+
+def test_the_box_is_exact_and_planes_touch_at_a_point() -> None:
+    interval = boxes(3, 1.0)
+    corner = torch.stack((interval.upper[:, 0], interval.lower[:, 1], interval.lower[:, 2]), 1)
+    torch.testing.assert_close(box(interval).upper[:, 0], corner.softmax(1)[:, 0], rtol=1e-12, atol=0)
+
+
+def test_places_that_are_not_seen_are_zero_and_move_nothing() -> None:
+    interval, seen = boxes(4, 1.0), torch.tensor([True, False, True, True])
+    found, ends = planes(interval, seen), box(interval, seen)
+    rest = Enclosure(interval.lower[:, seen], interval.upper[:, seen])
+    for whole, part in ((found.lower, planes(rest).lower), (found.upper, planes(rest).upper)):
+        torch.testing.assert_close(whole[:, seen][:, :, seen], part)
+        assert (whole[:, 1] == 0).all()
+        assert (whole[:, :, 1] == 0).all()
+    for whole, part in ((found.low, planes(rest).low), (found.high, planes(rest).high), (ends.lower, box(rest).lower)):
+        torch.testing.assert_close(whole[:, seen], part)
+        assert (whole[:, 1] == 0).all()
+
+
+def test_nothing_is_said_of_infinite_numbers() -> None:
+    interval = boxes(3, 1.0)
+    interval.upper[:, 1] = torch.inf
+    found = planes(interval)
+    assert not (found.low.isfinite() & found.high.isfinite()).all(1).any()

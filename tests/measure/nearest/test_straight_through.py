@@ -1,0 +1,174 @@
+"""Gradients of stand-ins leave what a network computes as it is, and find what others miss where steps leave none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from unittest.mock import patch
+
+import pytest
+import torch
+from helpers import problems
+from helpers.attacked import run
+from torch import Tensor, nn
+
+import brittle
+from brittle.measure.nearest import ATTACKS
+from brittle.measure.nearest.norms import NORMS
+from brittle.measure.nearest.straight_through import StandIns
+
+GENERATOR = torch.Generator().manual_seed(0)
+INTO, OUT = torch.randn(6, 12, generator=GENERATOR), torch.randn(12, 4, generator=GENERATOR)
+POINTS = torch.rand(8, 6, generator=GENERATOR)
+
+Step = Callable[[Tensor], Tensor]
+
+
+def _changed_in_place(hidden: Tensor) -> Tensor:
+    stepped = torch.sign(hidden)
+    stepped += 0.25
+    return stepped.mul_(2)
+
+
+def _arguments_changed(hidden: Tensor) -> Tensor:
+    one = hidden * 1
+    chosen = torch.where(hidden > 0, one, -one)
+    one.add_(1)
+    return chosen
+
+
+STEPS: dict[str, Step] = {
+    "sign": torch.sign,
+    "method": lambda hidden: hidden.sign(),
+    "sgn": torch.sgn,
+    "heaviside": lambda hidden: torch.heaviside(hidden, torch.tensor(1.0)),
+    "where": lambda hidden: torch.where(hidden > 0, 1.0, -1.0),
+    "where of whole numbers": lambda hidden: torch.where(hidden <= 0, 1, 0).float(),
+    "comparison to numbers": lambda hidden: (hidden >= 0).float(),
+    "reversed": lambda hidden: torch.less(torch.tensor(0.1), hidden).to(hidden.dtype),
+    "like another": lambda hidden: (hidden < 0).type_as(hidden),
+    "bipolar": lambda hidden: (2 * (hidden > 0).int() - 1).float(),
+    "one minus": lambda hidden: (1 - (hidden > 0).long()).float(),
+    "masked": lambda hidden: (hidden > 0) * torch.ones_like(hidden),
+    "round": lambda hidden: torch.round(3 * hidden) / 3,
+    "floor": lambda hidden: torch.floor(3 * hidden) / 3,
+    "ceil and trunc": lambda hidden: torch.ceil(hidden) + torch.trunc(hidden),
+    "cast": lambda hidden: (3 * hidden).int().float(),
+    "twice": lambda hidden: torch.sign(torch.sign(hidden) + 0.1),
+    "in place": _changed_in_place,
+    "arguments change": _arguments_changed,
+    "saturated": lambda hidden: torch.tanh(1e5 * hidden) + torch.sigmoid(1e5 * hidden),
+    "aten": lambda hidden: torch.ops.aten.sign.default(hidden),
+    "a number too large": lambda hidden: torch.where(hidden > 0, torch.inf, hidden).clamp(max=1e30).sign(),
+}
+
+
+class Stepped(nn.Module):
+    """A step between two linear layers; its probabilities underflow."""
+
+    def __init__(self, name: str, sharp: float = 1.0) -> None:
+        super().__init__()
+        self.step, self.sharp = STEPS[name], sharp
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores = self.step((x - 0.5) @ INTO) @ OUT
+        return scores if self.sharp == 1 else torch.softmax(self.sharp * scores, dim=1)
+
+
+def classifier(name: str, sharp: float = 1.0) -> brittle.Classifier:
+    return brittle.Classifier(Stepped(name, sharp), bounds=(0, 1))
+
+
+def bytes_of(values: Tensor) -> bytes:
+    return values.detach().contiguous().numpy().tobytes()
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_what_is_computed_is_as_before_bit_for_bit(name: str) -> None:
+    for sharp in (1.0, 1e4):
+        network, points = Stepped(name, sharp), POINTS.clone().requires_grad_()
+        plain = network(points)
+        with StandIns(0.3) as mode:
+            replaced = network(points)
+        assert mode.replaced
+        assert bytes_of(plain) == bytes_of(replaced)
+        assert replaced.dtype == plain.dtype
+
+
+@pytest.mark.parametrize("name", [name for name in STEPS if name != "a number too large"])
+def test_gradients_pass_steps(name: str) -> None:
+    points = POINTS.clone().requires_grad_()
+    with StandIns(0.3):
+        scores = Stepped(name)(points)
+    (gradient,) = torch.autograd.grad(scores[:, 0].sum(), points)
+    assert gradient.isfinite().all()
+    assert (gradient.abs().amax(dim=1) > 0).sum() >= 6
+
+
+def test_exported_programs_have_stand_ins_too() -> None:
+    module = torch.export.export(Stepped("sign"), (POINTS,)).module()
+    points = POINTS.clone().requires_grad_()
+    with StandIns(0.3) as mode:
+        replaced = module(points)
+    assert mode.replaced == 1
+    assert bytes_of(replaced) == bytes_of(Stepped("sign")(POINTS))
+    (gradient,) = torch.autograd.grad(replaced[:, 0].sum(), points)
+    assert gradient.abs().sum() > 0
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_boundary_of_one_step_is_found(norm: str) -> None:
+    """`z_0 = sign(w x - b)`, `z_1 = 0`: another class wins beyond `|w x - b| / norm(w)`, in the dual norm."""
+    weight = INTO[:, 0].double()
+    level = float((POINTS.double() @ weight).mean())
+    network = brittle.Classifier(
+        lambda x: torch.sign(x.double() @ weight - level)[:, None] * torch.tensor([1.0, -1.0]), bounds="none"
+    )
+    exact = (POINTS.double() @ weight - level).abs() / NORMS[norm].dual(weight[None])
+    found = run(network, POINTS, norm=norm, attack="straight_through", bounded=False)
+    assert (found.distance >= exact * (1 - 1e-5)).all()
+    assert found.distance.tolist() == pytest.approx(exact.tolist(), rel=2e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sign", "bipolar", "round", "saturated"])
+@pytest.mark.parametrize("norm", NORMS)
+def test_what_is_found_holds_alone_and_again(name: str, norm: str) -> None:
+    network = classifier(name, 1e4)
+    own = network(POINTS).argmax(dim=1)
+    first, again = (run(network, POINTS, norm=norm, attack="straight_through", effort="fast") for _ in range(2))
+    assert bytes_of(first.points) == bytes_of(again.points)
+    known = first.distance.isfinite()
+    assert known.sum() >= 6
+    alone = torch.cat([network(point[None]).argmax(dim=1) for point in first.points])
+    assert (alone[known] != own[known]).all()
+    assert torch.equal(alone[known], first.predicted[known])
+    assert ((first.points >= 0) & (first.points <= 1)).all()
+
+
+def test_a_binarised_network_is_searched_better_than_by_signs_alone() -> None:
+    torch.manual_seed(0)
+    into, deep, out = torch.randn(100, 64), torch.randn(64, 64), torch.randn(64, 5)
+    network = brittle.Classifier(lambda x: torch.sign(torch.sign((x - 0.5) @ into) @ deep) @ out, bounds=(0, 1))
+    points = torch.rand(6, 100)
+    guided, blind = (run(network, points, attack=attack, effort="fast") for attack in ("straight_through", "rays"))
+    assert float(guided.distance.mean()) < 0.8 * float(blind.distance.mean())
+    assert int(guided.passes.max()) < int(blind.passes.min())
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_nothing_is_lost_or_spent_where_there_are_gradients(norm: str) -> None:
+    points = problems.inputs(3)
+    found = run(problems.small_classifier(), points, norm=norm, effort="fast")
+    others = {name: attack for name, attack in ATTACKS.items() if name != "straight_through"}
+    with patch.dict(ATTACKS, others, clear=True):
+        before = run(problems.small_classifier(), points, norm=norm, effort="fast")
+    assert bytes_of(found.points) == bytes_of(before.points)
+    assert torch.equal(found.passes, before.passes)
+    assert found.by_attack["straight_through"].isinf().all()
+
+
+def test_without_steps_to_replace_it_ends_at_once() -> None:
+    network = problems.small_network()
+    for model in (network, lambda x: network(x.detach()).detach()):
+        found = run(brittle.Classifier(model, bounds=(0, 1)), problems.inputs(4), attack="straight_through")
+        assert found.distance.isinf().all()
+        assert (found.passes - found.passes[1]).tolist() == [2, 0, 0, 0]
