@@ -109,9 +109,13 @@ def test_the_table_counts_rivals_and_efforts(pieces: dict[str, Any], tmp_path: P
             frame = frame.assign(network="n", norm="l2", effort=effort, method=method, point=range(4))
             frame.to_parquet(tmp_path / f"n.l2.{effort}.{method}.parquet")
     table = pieces["nearest_table"]
-    standard, thorough = table.summary(table.read_rows(tmp_path)).to_dict("records")
+    summary = table.summary(table.read_rows(tmp_path))
+    standard, thorough = summary.to_dict("records")
     assert standard["rival nearer"] == standard["any rival nearer"] == 0.25
     assert standard["which"] == "fmn"
     assert standard["within 1%"] == 0.75
     assert (thorough["rival nearer"], thorough["farther than standard"]) == (0, "1")
     assert thorough["worst"] == pytest.approx(0.1)
+    first, last = table.overall(summary).to_dict("records")
+    assert (first["most"], first["networks above 2%"], first["farther than standard"]) == (0.25, 1, "")
+    assert (last["most"], last["networks above 2%"], last["farther than standard"]) == (0, 0, 1)

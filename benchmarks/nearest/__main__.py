@@ -25,10 +25,10 @@ import nearest_foolbox
 import torch
 from nearest_networks import RECIPES, train_all
 from nearest_rows import EFFORTS, KNOWN, NORMS, USUAL, run, subjects
-from nearest_table import by_method, figure, markdown, read_rows, summary
+from nearest_table import by_method, figure, markdown, overall, read_rows, summary
 from nearest_verdicts import verdicts
 
-SHARES = ("rival nearer", "any rival nearer", "within 1%", "worst", "found")
+SHARES = ("rival nearer", "any rival nearer", "best rival nearer, mean", "most", "within 1%", "worst", "found")
 
 
 def main() -> None:
@@ -88,9 +88,10 @@ def run_all(said: argparse.Namespace) -> None:
 
 
 def print_tables(said: argparse.Namespace) -> None:
-    """Each network, then each attack; and the figure."""
+    """Each network, all networks together, each attack; and the figure."""
     rows = read_rows(said.rows)
-    print(markdown(summary(rows), SHARES), markdown(by_method(rows), SHARES), sep="\n\n")
+    table = summary(rows)
+    print(*(markdown(part, SHARES) for part in (table, overall(table), by_method(rows))), sep="\n\n")
     if said.figure:
         figure(rows).save(said.figure, format="svg")
 

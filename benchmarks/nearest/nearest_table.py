@@ -12,6 +12,9 @@ import pandas as pd
 from nearest_rows import EFFORTS, OURS, RIVALS
 
 NEARER = 0.01
+MANY = 0.02
+"""A network is counted where one rival is nearer for more points than this."""
+
 ROUNDING = 1e-4
 """`thorough` counts as farther than `standard` beyond this share."""
 
@@ -82,6 +85,34 @@ def line(groups: Groups, network: str, norm: str, effort: str) -> dict[str, obje
         "masked": int(ours["masked"].sum()),
         "seconds": float(ours["seconds"].iloc[0]),
     }
+
+
+def overall(table: pd.DataFrame) -> pd.DataFrame:
+    """One row for each norm and effort, over the networks of a `summary`."""
+    groups: Any = table.groupby(["norm", "effort"], sort=False)
+    lines = []
+    for (norm, effort), rows in groups:
+        weights = rows["points"] / rows["points"].sum()
+        counted = [int(count) for count in rows["farther than standard"] if count]
+        lines.append(
+            {
+                "norm": norm,
+                "effort": effort,
+                "networks": len(rows),
+                "points": int(rows["points"].sum()),
+                "passes": float((weights * rows["passes"]).sum()),
+                "best rival nearer, mean": float(rows["rival nearer"].mean()),
+                "most": float(rows["rival nearer"].max()),
+                "on": rows["network"].iloc[int(rows["rival nearer"].fillna(0).argmax())],
+                "networks above 2%": int((rows["rival nearer"] > MANY).sum()),
+                "optimality": float(rows["optimality"].mean()),
+                "least": float(rows["optimality"].min()),
+                "within 1%": float((weights * rows["within 1%"]).sum()),
+                "farther than standard": sum(counted) if counted else "",
+                "masked": int(rows["masked"].sum()),
+            }
+        )
+    return pd.DataFrame(lines)
 
 
 def distances(rows: Any) -> np.ndarray:
