@@ -1,0 +1,121 @@
+"""The rivals of `benchmarks/nearest` where the nearest input is known, its judge, and what its tables say."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from helpers.documents import ROOT
+
+FOLDER = ROOT / "benchmarks" / "nearest"
+PIECES = ("nearest_data", "nearest_rivals", "nearest_apgd", "nearest_foolbox", "nearest_rows", "nearest_table")
+PASSES = 400
+DUAL = {"linf": 1, "l2": 2}
+
+
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """The modules beside the script."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield {name: importlib.import_module(name) for name in PIECES}
+    for name in PIECES:
+        sys.modules.pop(name, None)
+
+
+def linear(classes: int) -> tuple[torch.nn.Linear, torch.Tensor, torch.Tensor]:
+    """A linear network, points whose nearest other class is far inside [0, 1], and their classes."""
+    generator = torch.Generator().manual_seed(0)
+    network = torch.nn.Linear(12, classes)
+    with torch.no_grad():
+        network.weight.copy_(torch.randn(classes, 12, generator=generator))
+        network.bias.copy_(-network.weight.sum(dim=1) / 2)
+    network.requires_grad_(False)
+    x = 0.5 + 0.1 * torch.randn(8, 12, generator=generator)
+    return network, x, network(x).argmax(dim=1)
+
+
+def exact(network: torch.nn.Linear, x: torch.Tensor, norm: str) -> np.ndarray:
+    """`min_j (z_t - z_j) / norm(w_t - w_j)`, in the dual norm."""
+    weight, logits = network.weight.double().numpy(), network(x).double().numpy()
+    nearest = []
+    for row in logits:
+        top = int(row.argmax())
+        slopes = [np.linalg.norm(weight[top] - other, DUAL[norm]) for other in weight]
+        nearest.append(min((row[top] - z) / slope for z, slope in zip(row, slopes, strict=True) if slope))
+    return np.array(nearest)
+
+
+@pytest.mark.parametrize(
+    ("name", "norm", "classes"),
+    [
+        *((name, norm, 4) for name in ("fmn", "fmn_wide", "fmn_targets") for norm in DUAL),
+        ("apgd", "linf", 2),  # with more classes the gradient of the cross-entropy points between them
+        ("apgd", "l2", 2),
+        ("ddn", "l2", 2),
+    ],
+)
+def test_rivals_find_the_nearest_input_of_a_linear_network(
+    pieces: dict[str, Any], name: str, norm: str, classes: int
+) -> None:
+    network, x, labels = linear(classes)
+    rows = pieces["nearest_rows"]
+    counted = rows.Counted(network)
+    points = rows.RIVALS[name][0](counted, x, labels, norm, PASSES)
+    found = rows.judge(rows.Subject("linear", Path(), network, x, labels), points, norm).numpy()
+    truth = exact(network, x, norm)
+    assert (found >= truth * (1 - 1e-5)).all()
+    assert (found <= truth * 1.02).all()
+    assert PASSES <= counted.passes / len(x) <= 1.25 * PASSES
+
+
+def test_the_judge_trusts_nobody(pieces: dict[str, Any]) -> None:
+    """What is not classified otherwise has no distance, what leaves the box is cut to it, a hair is forgiven."""
+    network = torch.nn.Linear(1, 2)
+    with torch.no_grad():
+        network.weight.copy_(torch.tensor([[0.0], [1.0]]))
+        network.bias.copy_(torch.tensor([0.75, 0.0]))
+    network.requires_grad_(False)
+    rows, x = pieces["nearest_rows"], torch.full((4, 1), 0.25)
+    points = torch.tensor([[0.5], [3.0], [0.9], [0.75]])
+    found = rows.judge(rows.Subject("step", Path(), network, x, torch.zeros(4, dtype=torch.long)), points, "l2")
+    assert found[0] == torch.inf
+    assert found[1] == 0.75
+    assert found[2] == pytest.approx(0.65)
+    assert 0.5 < found[3] < 0.5 * 1.0011
+
+
+def test_optimality_is_the_area_above_the_curve_of_robust_accuracy(pieces: dict[str, Any]) -> None:
+    known, found = np.array([0.1, 0.4, 0.5, 0.8]), np.array([0.1, 0.6, np.inf, 0.8])
+    epsilon = (np.arange(8_000) + 0.5) / 10_000
+    above = [np.mean(distance[:, None] <= epsilon) for distance in (found, known)]
+    assert pieces["nearest_table"].optimality(found, known) == pytest.approx(above[0] / above[1], abs=1e-3)
+    assert pieces["nearest_table"].optimality(known, known) == 1
+
+
+def test_the_table_counts_rivals_and_efforts(pieces: dict[str, Any], tmp_path: Path) -> None:
+    """A rival 2% nearer counts, one 0.5% nearer does not; `thorough` is compared with `standard`."""
+    ours = {"standard": [1.0, 1.0, 1.0, 1.0], "thorough": [1.0, 1.0, 1.0, 1.1]}
+    fmn = {"standard": [0.98, 0.995, 1.5, np.inf], "thorough": [2.0, 2.0, 2.0, 2.0]}
+    for method, efforts in (("brittle", ours), ("fmn", fmn)):
+        for effort, distance in efforts.items():
+            frame = pd.DataFrame({"distance": distance, "passes": 10.0, "masked": False, "seconds": 1.0})
+            frame = frame.assign(network="n", norm="l2", effort=effort, method=method, point=range(4))
+            frame.to_parquet(tmp_path / f"n.l2.{effort}.{method}.parquet")
+    table = pieces["nearest_table"]
+    summary = table.summary(table.read_rows(tmp_path))
+    standard, thorough = summary.to_dict("records")
+    assert standard["rival nearer"] == standard["any rival nearer"] == 0.25
+    assert standard["which"] == "fmn"
+    assert standard["within 1%"] == 0.75
+    assert (thorough["rival nearer"], thorough["farther than standard"]) == (0, "1")
+    assert thorough["worst"] == pytest.approx(0.1)
+    first, last = table.overall(summary).to_dict("records")
+    assert (first["most"], first["networks above 2%"], first["farther than standard"]) == (0.25, 1, "")
+    assert (last["most"], last["networks above 2%"], last["farther than standard"]) == (0, 0, 1)
