@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
@@ -35,6 +36,9 @@ TOGETHER = 40
 LONGEST = ("ray", "browser", "report", "crew")
 """Groups that take longest, in the order in which they begin."""
 
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""What Python writes of an object that has no name of its own."""
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
@@ -52,8 +56,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of a file go to a process together, some at a time; the longest groups go first.
 
     So one process makes what they share, and the one that hands tests out, which counts all groups after every test,
-    has few to count; and no process is left alone with a long group at the end.
+    has few to count; and no process is left alone with a long group at the end. The processes know a test by its name,
+    which must be the same in all of them.
     """
+    if named := next((item.nodeid for item in items if ADDRESS.search(item.nodeid)), None):
+        raise pytest.UsageError(f"{named}: every process has another address here; give this case a name by `ids`")
     places: Counter[Path] = Counter()
     for item in items:
         if item.get_closest_marker("xdist_group") is None:

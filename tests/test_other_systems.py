@@ -100,7 +100,7 @@ def said(place: Path) -> tuple[str, str]:
     """What a process says that scores and writes on such a system, and what it complains of."""
     quiet = "ignore:only soft file lock"  # filelock's own word on a POSIX system without locks
     command = [sys.executable, "-W", quiet, "-c", WITHOUT_POSIX + SCORE + REFUSED + WRITE, str(place)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     return done.stdout, done.stderr
 
 

@@ -56,7 +56,9 @@ def test_without_a_certificate_asked_for_nothing_is_tried() -> None:
     assert cost_of_certificates(looked) == "none asked for"
 
 
-@pytest.mark.parametrize("decision", [None, "top:2", "multilabel", Custom(first_leads)], ids=str)
+@pytest.mark.parametrize(
+    "decision", [None, "top:2", "multilabel", Custom(first_leads)], ids=["default", "top", "multilabel", "custom"]
+)
 def test_every_decision_is_tried_as_the_run_decides(decision: Decision | str | None) -> None:
     classifier = brittle.Classifier(small_network(), decision=decision)
     points = array_points(inputs(COUNT), None)

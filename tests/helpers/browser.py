@@ -13,6 +13,7 @@ from typing import Any, Literal, NoReturn
 
 import pytest
 from helpers.documents import ROOT
+from helpers.processes import LIMIT
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Playwright, Request, Route
 
 SCRIPTS = ROOT / "tests" / "browser"
@@ -210,7 +211,7 @@ def opened(browser: Browser, place: Path, view: View = LIGHT, scripts: bool = Tr
         java_script_enabled=scripts,
         reduced_motion="reduce",
     )
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(1000 * LIMIT)
     try:
         page = context.new_page()
         page.emulate_media(media=view.media)

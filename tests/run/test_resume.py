@@ -143,7 +143,7 @@ def test_signals_stop_cleanly(number: signal.Signals, code: int, project: Path) 
             time.sleep(0.05)
         time.sleep(0.5)
         running.send_signal(number)
-        _, said = running.communicate(timeout=30)
+        _, said = running.communicate(timeout=LIMIT)
         assert running.returncode == code
     assert "--resume" in said
     assert "Traceback" not in said

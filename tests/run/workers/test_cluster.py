@@ -113,7 +113,7 @@ def test_nobody_listens() -> None:
         "from brittle.run.workers.cluster import Cluster\n"
         "next(Cluster('127.0.0.1:9', [], print, insecure=True).shards([0]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=LIMIT)
     assert "ClusterError: cluster_unreachable: the cluster at 127.0.0.1:9 cannot be joined" in done.stderr
 
 
@@ -242,7 +242,7 @@ def test_a_cluster_of_this_machine(at_home: Runs) -> None:
         check_closed([process for process in family(run.pid) if Path(f"/proc/{process}").exists()])
     finally:
         run.send_signal(signal.SIGCONT)
-        assert run.wait(60) == 0, at_home.said(name)
+        assert run.wait(LIMIT) == 0, at_home.said(name)
     assert main(at_home.line("alone")) == 0
     assert contents(at_home.place / name) == contents(at_home.place / "alone")
 
@@ -266,7 +266,7 @@ def asked(port: int, strangers: list[dict[str, str]]) -> list[str]:
     """What the head of a cluster of this machine says to each of some with these variables."""
     bare = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     command = [sys.executable, "-c", STRANGERS, f"127.0.0.1:{port}", json.dumps(strangers)]
-    done = subprocess.run(command, env=bare, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, env=bare, capture_output=True, text=True, timeout=LIMIT, check=True)
     return done.stdout.splitlines()
 
 
@@ -300,7 +300,7 @@ def test_a_cluster_of_this_machine_is_told_so() -> None:
         "import ray\n"
         "print(ray._private.services.get_node_ip_address())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=LIMIT, check=True)
     assert done.stdout == "127.0.0.1\n"
 
 
@@ -323,7 +323,7 @@ def test_a_signal_ends_a_run(number: signal.Signals, code: int, runs: Runs) -> N
     run = runs.start(name)
     runs.wait_for(name, 2, run)
     run.send_signal(number)
-    assert run.wait(60) == code, runs.said(name)
+    assert run.wait(LIMIT) == code, runs.said(name)
     assert "go on with it by --resume" in runs.said(name)
     assert "Traceback" not in runs.said(name)
     assert verify(runs.place / name) == []
