@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.processes import LIMIT
 
 pytestmark = pytest.mark.xdist_group("other systems")  # one process shows it all
 
