@@ -26,9 +26,9 @@ class InputMargin(Score):
     The value is the distance of the nearest such input that was found, and the upper end of the interval; the lower
     end is the radius that was certified, 0 without a certificate. The target is the predicted class, so misclassified
     points have margins too. Where nothing was found the value is infinite and the status `not_found`; where gradients
-    vanish or mislead, the status is `masked`; where the attacks disagree, the detail says so. Where a certificate was asked for and bounds cannot be sent
-    through the network, the low end of 0 is no failed proof: the status is `no_certificate` in place of `ok`, and the
-    detail names the layer.
+    vanish or mislead, the status is `masked`; where the attacks disagree, the detail says so. Where a certificate was
+    asked for and bounds cannot be sent through the network, the low end of 0 is no failed proof: the status is
+    `no_certificate` in place of `ok`, and the detail names the layer.
 
     Validity: the interval holds the margin, up to what single precision rounds (see
     `brittle.measure.certified.Certified`). How near the value comes is measured in `docs/attacks.md`.
@@ -127,7 +127,10 @@ def _about_certificate(certified: CertifiedRadius, clean: Clean) -> tuple[str, .
 
 def _about_attacks(nearest: NearestPoint) -> tuple[str | None, ...] | None:
     """For each point whether the attacks disagree; None where they do nowhere."""
-    said = "the attacks disagree: one ends more than twice as far away as the nearest input found, so look with more effort"
+    said = (
+        "the attacks disagree: one ends more than twice as far away as the nearest input found, "
+        "so look with more effort"
+    )
     disagreeing = nearest.disagreeing.tolist()
     return tuple(said if one else None for one in disagreeing) if any(disagreeing) else None
 

@@ -25,7 +25,7 @@ class Effort:
         smooth_steps: steps of each of them, towards each of `smooth_targets` competitors.
         smooth_targets: competitors that they aim at.
         queries: forward passes of the sign search, from each of its starts.
-        passes: passes per point of the whole search, with the smaller efforts, by the norm, as docs/attacks.md measured them.
+        passes: passes per point of the whole search, with the smaller efforts, by the norm (measured: docs/attacks.md).
     """
 
     patterns: int

@@ -281,15 +281,7 @@ def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoin
     """Every effort begins with all that the smaller ones do, so it never ends farther away."""
     search = Search(classifier, clean, NORMS[need.norm], need.bounded)
     vanishing = search.vanishing
-    for effort in stages(need.effort):
-        with search.effort():
-            for name in need.attacks:
-                rows = search.open
-                if need.attack == "best" and name != "segments":
-                    rows = rows[vanishing[rows] == (name in WITHOUT_GRADIENTS)]
-                with search.attack(name) as found:
-                    ATTACKS[name](search, found, effort, rows)
-        settled = search.settle()
+    settled = [_spend(search, need, vanishing, effort) for effort in stages(need.effort)][-1]
     return NearestPoint(
         distance=torch.where(clean.finite & clean.tied, 0.0, settled.distance),
         points=settled.points.view_as(clean.inputs),
@@ -298,6 +290,18 @@ def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoin
         masked=vanishing | _misled(search, need.attacks, vanishing),
         passes=search.passes,
     )
+
+
+def _spend(search: Search, need: Nearest, vanishing: Tensor, effort: Effort) -> Found:
+    """Run the attacks at one effort; the nearest inputs known after it, each of which holds alone."""
+    with search.effort():
+        for name in need.attacks:
+            rows = search.open
+            if need.attack == "best" and name != "segments":
+                rows = rows[vanishing[rows] == (name in WITHOUT_GRADIENTS)]
+            with search.attack(name) as found:
+                ATTACKS[name](search, found, effort, rows)
+    return search.settle()
 
 
 def _observe(found: NearestPoint, norm: Norm, classifier: Classifier, clean: Clean) -> NearestPoint:
