@@ -119,3 +119,6 @@ def test_the_table_counts_rivals_and_efforts(pieces: dict[str, Any], tmp_path: P
     first, last = table.overall(summary).to_dict("records")
     assert (first["most"], first["networks above 2%"], first["farther than standard"]) == (0.25, 1, "")
     assert (last["most"], last["networks above 2%"], last["farther than standard"]) == (0, 0, 1)
+    pd.read_parquet(tmp_path / "n.l2.standard.fmn.parquet").head(3).to_parquet(tmp_path / "n.l2.standard.fmn.parquet")
+    with pytest.raises(SystemExit, match="n in l2 has rows for 3 and for 4 points, which cannot be compared"):
+        table.read_rows(tmp_path)
