@@ -36,6 +36,9 @@ EXPLORE = Schedule(step=(4.0, 0.02), change=(0.4, 0.0005))
 REFINE = Schedule(step=(0.5, 0.005), change=(0.1, 0.0005))
 """Smaller steps around the nearest input that is known."""
 
+OUTSIDE = 2.0
+"""How many times as far as the nearest input found a random start is."""
+
 
 def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     """Targeted projected gradient descent on `z_t - z_j` with the radius searched for by each row on its way.
@@ -50,8 +53,8 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     attacks (ICML 2020), section 4 (targeted loss, ball, box); Pintor et al., Fast minimum-norm adversarial attacks
     through adaptive norm constraints (NeurIPS 2021), algorithm 1 (the radius).
     """
-    targeted, rivals, linear = search.rivals(rows, effort.scouts)
-    _descend(search, found, EXPLORE, effort.scout_steps, targeted, rivals, search.origin[targeted], linear)
+    for start in effort.starts:
+        _scout(search, effort, rows, start)
     for schedule, targets, steps in (
         (EXPLORE, effort.targets, effort.apgd_steps),
         (REFINE, effort.refine_targets, effort.refine_steps),
@@ -64,6 +67,29 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
         start = torch.where(near[:, None], search.best.points[targeted], search.origin[targeted])
         _descend(search, search.best, schedule, steps, targeted, rivals, start, radius)
     search.bisect(found, effort.halvings)
+
+
+def _scout(search: Search, effort: Effort, rows: Tensor, start: int) -> None:
+    """A few steps towards each of many competitors, for which nothing counts that was found from another start."""
+    targeted, rivals, linear = search.rivals(rows, effort.scouts)
+    points, near = _start(search, targeted, start), search.best.distance[targeted] <= FAR * linear
+    points = torch.where(near[:, None], points, search.origin[targeted])
+    with search.anew("apgd") as found:
+        _descend(search, found, EXPLORE, effort.scout_steps, targeted, rivals, points, linear)
+        search.bisect(found, effort.halvings)
+
+
+def _start(search: Search, rows: Tensor, number: int) -> Tensor:
+    """Where the descents of a number begin, `[R, n]`."""
+    origin = search.origin[rows]
+    if number == 0:
+        return origin
+    offset = search.best.points[rows] - origin
+    if number == 1:
+        return search.bounds.clip(origin - offset)
+    signs = torch.randint(0, 2, origin.shape[1:], generator=torch.Generator().manual_seed(number)) * 2 - 1
+    corner = signs.to(origin) / search.norm.length(signs[None]).to(origin)
+    return search.bounds.clip(origin + OUTSIDE * search.norm.length(offset).to(origin)[:, None] * corner)
 
 
 def _descend(

@@ -14,6 +14,8 @@ class Effort:
         patterns: far inputs that a segment is laid to.
         halvings: cuts of each bisection.
         scouts: competitors that APGD first aims at.
+        starts: where it sets out towards them: 0 for the point itself, 1 for the reflection in it of the nearest input
+            found, others for fixed random corners.
         scout_steps: steps of APGD towards each of them.
         targets: competitors that FAB and APGD aim at.
         fab_steps: steps of FAB towards each.
@@ -31,6 +33,7 @@ class Effort:
     patterns: int
     halvings: int
     scouts: int
+    starts: tuple[int, ...]
     scout_steps: int
     targets: int
     fab_steps: int
@@ -50,6 +53,7 @@ EFFORTS = {
         patterns=2,
         halvings=7,
         scouts=3,
+        starts=(0,),
         scout_steps=8,
         targets=1,
         fab_steps=10,
@@ -67,6 +71,7 @@ EFFORTS = {
         patterns=8,
         halvings=12,
         scouts=9,
+        starts=(0, 1),
         scout_steps=24,
         targets=2,
         fab_steps=10,
@@ -84,6 +89,7 @@ EFFORTS = {
         patterns=8,
         halvings=16,
         scouts=9,
+        starts=(0, 1),
         scout_steps=40,
         targets=5,
         fab_steps=80,

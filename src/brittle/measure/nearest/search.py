@@ -157,6 +157,14 @@ class Search:
                 self.by_attack.setdefault(name, Found.none(self.origin)).merge(found)
 
     @contextmanager
+    def anew(self, name: str) -> Iterator[Found]:
+        """Inside the block the attack `name` begins anew, as inside `effort`; what it finds is credited to it."""
+        watching = self._watching
+        with self.effort(), self.attack(name) as found:
+            yield found
+        self._watching = watching
+
+    @contextmanager
     def attack(self, name: str) -> Iterator[Found]:
         """Inside the block, what is found is credited to the attack `name` too."""
         own = self.by_attack.setdefault(name, Found.none(self.origin))
