@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from brittle.measure.nearest.effort import Effort
+from brittle.measure.nearest.patterns import coarse_signs
 from brittle.measure.nearest.search import FAR, Found, Response, Search
 
 TINY = 1e-30
@@ -20,24 +21,30 @@ class Schedule:
     Attributes:
         step: first and last length of a step, as a share of the radius.
         change: first and last relative change of the radius.
+        momentum: the share of the direction of a step that goes on in the next.
     """
 
     step: tuple[float, float]
     change: tuple[float, float]
+    momentum: float
 
     def at(self, share: float) -> tuple[float, float]:
         """Step and change after the share `share` of all steps."""
         return _between(self.step, share), _between(self.change, share)
 
 
-EXPLORE = Schedule(step=(4.0, 0.02), change=(0.4, 0.0005))
+EXPLORE = Schedule(step=(4.0, 0.02), change=(0.4, 0.0005), momentum=0.5)
 """Wide steps across the ball, which leave poor local minima."""
 
-REFINE = Schedule(step=(0.5, 0.005), change=(0.1, 0.0005))
-"""Smaller steps around the nearest input that is known."""
+REFINE = Schedule(step=(2.0, 0.01), change=(0.2, 0.0005), momentum=0.75)
+"""Steps around the nearest input that is known, along what several gradients agree on: where pieces of the network
+meet, each gradient alone leads across the kink and back."""
 
-OUTSIDE = 2.0
-"""How many times as far as the nearest input found a random start is."""
+OUTSIDE = 4.0
+"""How many times as far as the nearest input found a fixed start is."""
+
+CELLS = (2**31, 7, 4)
+"""Cells along an axis of the signs of fixed starts, in turn; the first has a sign for every value."""
 
 
 def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
@@ -46,50 +53,48 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     Each step goes along the steepest direction of the norm and is projected on a ball around the point. While nothing
     near was found the radius follows the linearised distance; later it shrinks below every such input, and grows again,
     up to what the point has already, where the step left none. Steps and changes of the radius shrink geometrically.
-    First a few steps towards each of many competitors, from the point itself; then more towards those that were reached
-    nearest, with wide steps and with small ones, from the nearest input that any attack has found unless that is far.
+    First a few wide steps towards each of many competitors from the point itself, then towards those that were reached
+    nearest from other starts, each as if nothing had been found before: short descents from many starts find nearer
+    inputs than long ones from few. Then, towards few competitors, more steps with momentum from the nearest input that
+    any attack has found, unless that is far.
 
     Sources: Croce and Hein, Reliable evaluation of adversarial robustness with an ensemble of diverse parameter-free
     attacks (ICML 2020), section 4 (targeted loss, ball, box); Pintor et al., Fast minimum-norm adversarial attacks
-    through adaptive norm constraints (NeurIPS 2021), algorithm 1 (the radius).
+    through adaptive norm constraints (NeurIPS 2021), algorithm 1 (the radius); Dong et al., Boosting adversarial
+    attacks with momentum (CVPR 2018), algorithm 1 (momentum of gradients of length one).
     """
     for start in effort.starts:
         _scout(search, effort, rows, start)
-    for schedule, targets, steps in (
-        (EXPLORE, effort.targets, effort.apgd_steps),
-        (REFINE, effort.refine_targets, effort.refine_steps),
-    ):
-        search.bisect(found, effort.halvings)
-        targeted, rivals, linear = search.rivals(rows, targets)
-        known = search.best.distance[targeted]
-        near = known <= FAR * linear
-        radius = torch.where(near, known, linear)
-        start = torch.where(near[:, None], search.best.points[targeted], search.origin[targeted])
-        _descend(search, search.best, schedule, steps, targeted, rivals, start, radius)
+    search.bisect(found, effort.halvings)
+    targeted, rivals, linear = search.rivals(rows, effort.refine_targets)
+    known = search.best.distance[targeted]
+    near = known <= FAR * linear
+    radius = torch.where(near, known, linear)
+    start = torch.where(near[:, None], search.best.points[targeted], search.origin[targeted])
+    _descend(search, search.best, REFINE, effort.refine_steps, targeted, rivals, start, radius)
     search.bisect(found, effort.halvings)
 
 
 def _scout(search: Search, effort: Effort, rows: Tensor, start: int) -> None:
-    """A few steps towards each of many competitors, for which nothing counts that was found from another start."""
-    targeted, rivals, linear = search.rivals(rows, effort.scouts)
+    """A few steps towards each competitor from a start, for which nothing counts that was found from another."""
+    targeted, rivals, linear = search.rivals(rows, effort.targets if start else effort.scouts)
     points, near = _start(search, targeted, start), search.best.distance[targeted] <= FAR * linear
     points = torch.where(near[:, None], points, search.origin[targeted])
     with search.anew("apgd") as found:
         _descend(search, found, EXPLORE, effort.scout_steps, targeted, rivals, points, linear)
-        search.bisect(found, effort.halvings)
 
 
 def _start(search: Search, rows: Tensor, number: int) -> Tensor:
-    """Where the descents of a number begin, `[R, n]`."""
+    """Where the descents of a number begin: the point, the reflection of what was found, fixed corners, `[R, n]`."""
     origin = search.origin[rows]
     if number == 0:
         return origin
     offset = search.best.points[rows] - origin
     if number == 1:
         return search.bounds.clip(origin - offset)
-    signs = torch.randint(0, 2, origin.shape[1:], generator=torch.Generator().manual_seed(number)) * 2 - 1
-    corner = signs.to(origin) / search.norm.length(signs[None]).to(origin)
-    return search.bounds.clip(origin + OUTSIDE * search.norm.length(offset).to(origin)[:, None] * corner)
+    signs = coarse_signs(search.shape, CELLS[number % len(CELLS)], number).to(origin)
+    length = OUTSIDE * search.norm.length(offset) / search.norm.length(signs[None])
+    return search.bounds.clip(origin + length.to(origin)[:, None] * signs)
 
 
 def _descend(
@@ -104,11 +109,14 @@ def _descend(
 ) -> None:
     """`steps` steps of each row of `rows` from `points`, `[R, n]`, and `radius`, `[R]`, below what is `found`."""
     origin = search.origin[rows]
+    heading = torch.zeros_like(points)
     for number in range(steps):
         step, change = schedule.at(number / max(1, steps - 1))
         response = search.differentiate(rows, points, targets)
         radius = _next_radius(search, found, rows, response, radius, change)
-        moved = response.points - (step * radius).to(points)[:, None] * _unit(search, response.gradient)
+        steepness = search.norm.dual(response.gradient).clamp_min(TINY).to(points)[:, None]
+        heading = schedule.momentum * heading + response.gradient / steepness
+        moved = response.points - (step * radius).to(points)[:, None] * _unit(search, heading)
         points = origin + search.norm.into_ball(moved - origin, radius)
     search.look(rows, points)
 

@@ -13,14 +13,13 @@ class Effort:
     Attributes:
         patterns: far inputs that a segment is laid to.
         halvings: cuts of each bisection.
-        scouts: competitors that APGD first aims at.
-        starts: where it sets out towards them: 0 for the point itself, 1 for the reflection in it of the nearest input
-            found, others for fixed random corners.
-        scout_steps: steps of APGD towards each of them.
-        targets: competitors that FAB and APGD aim at.
+        scouts: competitors that APGD first aims at, from the point itself.
+        starts: where APGD sets out: 0 for the point itself, 1 for the reflection in it of the nearest input found,
+            others for fixed patterns of signs.
+        scout_steps: steps of APGD from each start towards each competitor.
+        targets: competitors that FAB, and APGD from other starts, aim at.
         fab_steps: steps of FAB towards each.
-        apgd_steps: further wide steps of APGD towards each.
-        refine_steps: small steps of APGD from the nearest input found so far.
+        refine_steps: steps of APGD with momentum, from the nearest input found so far.
         refine_targets: competitors that these and DDN aim at.
         ddn_steps: steps of DDN towards each.
         smooth_rounds: descents along straight-through gradients.
@@ -37,7 +36,6 @@ class Effort:
     scout_steps: int
     targets: int
     fab_steps: int
-    apgd_steps: int
     refine_steps: int
     refine_targets: int
     ddn_steps: int
@@ -57,8 +55,7 @@ EFFORTS = {
         scout_steps=8,
         targets=1,
         fab_steps=10,
-        apgd_steps=12,
-        refine_steps=8,
+        refine_steps=20,
         refine_targets=1,
         ddn_steps=10,
         smooth_rounds=4,
@@ -71,11 +68,10 @@ EFFORTS = {
         patterns=8,
         halvings=12,
         scouts=9,
-        starts=(0, 1),
-        scout_steps=24,
-        targets=2,
-        fab_steps=10,
-        apgd_steps=40,
+        starts=(0, 1, 2, 3, 4, 5, 6),
+        scout_steps=12,
+        targets=3,
+        fab_steps=6,
         refine_steps=40,
         refine_targets=2,
         ddn_steps=50,
@@ -89,12 +85,11 @@ EFFORTS = {
         patterns=8,
         halvings=16,
         scouts=9,
-        starts=(0, 1),
-        scout_steps=40,
+        starts=(0, 1, *range(7, 27)),
+        scout_steps=16,
         targets=5,
-        fab_steps=80,
-        apgd_steps=200,
-        refine_steps=200,
+        fab_steps=20,
+        refine_steps=150,
         refine_targets=3,
         ddn_steps=300,
         smooth_rounds=16,

@@ -158,10 +158,12 @@ class Search:
 
     @contextmanager
     def anew(self, name: str) -> Iterator[Found]:
-        """Inside the block the attack `name` begins anew, as inside `effort`; what it finds is credited to it."""
+        """Inside the block the attack `name` begins anew, as in `effort`; what it finds guides what comes after it."""
         watching = self._watching
         with self.effort(), self.attack(name) as found:
             yield found
+            by_class = self.by_class
+        self.by_class = torch.minimum(self.by_class, by_class)
         self._watching = watching
 
     @contextmanager
