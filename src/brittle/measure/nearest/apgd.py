@@ -33,7 +33,7 @@ class Schedule:
         return _between(self.step, share), _between(self.change, share)
 
 
-EXPLORE = Schedule(step=(4.0, 0.02), change=(0.4, 0.0005), momentum=0.5)
+EXPLORE = Schedule(step=(4.0, 0.02), change=(0.4, 0.0005), momentum=0.0)
 """Wide steps across the ball, which leave poor local minima."""
 
 REFINE = Schedule(step=(2.0, 0.01), change=(0.2, 0.0005), momentum=0.75)
@@ -80,7 +80,7 @@ def _scout(search: Search, effort: Effort, rows: Tensor, start: int) -> None:
     targeted, rivals, linear = search.rivals(rows, effort.targets if start else effort.scouts)
     points, near = _start(search, targeted, start), search.best.distance[targeted] <= FAR * linear
     points = torch.where(near[:, None], points, search.origin[targeted])
-    with search.anew("apgd") as found:
+    with search.anew() as found:
         _descend(search, found, EXPLORE, effort.scout_steps, targeted, rivals, points, linear)
 
 

@@ -157,14 +157,17 @@ class Search:
                 self.by_attack.setdefault(name, Found.none(self.origin)).merge(found)
 
     @contextmanager
-    def anew(self, name: str) -> Iterator[Found]:
-        """Inside the block the attack `name` begins anew, as in `effort`; what it finds guides what comes after it."""
-        watching = self._watching
-        with self.effort(), self.attack(name) as found:
-            yield found
-            by_class = self.by_class
-        self.by_class = torch.minimum(self.by_class, by_class)
-        self._watching = watching
+    def anew(self) -> Iterator[Found]:
+        """Inside the block an attack begins anew: what it found before neither guides nor limits it."""
+        best, by_class, watching = self.best, self.by_class, self._watching
+        self.best = fresh = Found.none(self.origin)
+        self.by_class, self._watching = torch.full_like(by_class, torch.inf), [fresh]
+        try:
+            yield fresh
+        finally:
+            self.best, self.by_class, self._watching = best, torch.minimum(by_class, self.by_class), watching
+            for found in watching:
+                found.merge(fresh)
 
     @contextmanager
     def attack(self, name: str) -> Iterator[Found]:
