@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.measure.nearest.effort import Effort
+from brittle.measure.nearest.effort import Effort, Rounds
 from brittle.measure.nearest.patterns import coarse_signs
 from brittle.measure.nearest.search import FAR, Found, Response, Search
 
@@ -33,12 +33,18 @@ class Schedule:
         return _between(self.step, share), _between(self.change, share)
 
 
-EXPLORE = Schedule(step=(4.0, 0.02), change=(0.4, 0.0005), momentum=0.0)
-"""Wide steps across the ball, which leave poor local minima."""
+EXPLORE = (
+    Schedule(step=(4.0, 0.02), change=(0.4, 0.0005), momentum=0.5),
+    Schedule(step=(4.0, 0.02), change=(0.4, 0.0005), momentum=0.0),
+)
+"""Wide steps across the ball, which leave poor local minima; by the starts in turn."""
 
 REFINE = Schedule(step=(2.0, 0.01), change=(0.2, 0.0005), momentum=0.75)
 """Steps around the nearest input that is known, along what several gradients agree on: where pieces of the network
 meet, each gradient alone leads across the kink and back."""
+
+BELOW = 0.0005
+"""How far below the nearest input found a radius is at least, as a share of its distance."""
 
 OUTSIDE = 4.0
 """How many times as far as the nearest input found a fixed start is."""
@@ -53,35 +59,39 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     Each step goes along the steepest direction of the norm and is projected on a ball around the point. While nothing
     near was found the radius follows the linearised distance; later it shrinks below every such input, and grows again,
     up to what the point has already, where the step left none. Steps and changes of the radius shrink geometrically.
-    First a few wide steps towards each of many competitors from the point itself, then towards those that were reached
-    nearest from other starts, each as if nothing had been found before: short descents from many starts find nearer
-    inputs than long ones from few. Then, towards few competitors, more steps with momentum from the nearest input that
-    any attack has found, unless that is far.
+
+    A descent begins towards several competitors; after each round only those that it reached nearest go on, so that
+    most steps are spent on the right one. There is one from the point itself, and shorter ones from other starts, each
+    as if nothing had been found before: short descents from many starts find nearer inputs than long ones from few.
+    Then come steps with more momentum from the nearest input that any attack has found, unless that is far.
 
     Sources: Croce and Hein, Reliable evaluation of adversarial robustness with an ensemble of diverse parameter-free
     attacks (ICML 2020), section 4 (targeted loss, ball, box); Pintor et al., Fast minimum-norm adversarial attacks
     through adaptive norm constraints (NeurIPS 2021), algorithm 1 (the radius); Dong et al., Boosting adversarial
-    attacks with momentum (CVPR 2018), algorithm 1 (momentum of gradients of length one).
+    attacks with momentum (CVPR 2018), algorithm 1 (momentum of gradients of length one); Jamieson and Talwalkar,
+    Non-stochastic best arm identification and hyperparameter optimization (AISTATS 2016), section 3 (successive
+    halving).
     """
     for start in effort.starts:
-        _scout(search, effort, rows, start)
+        _set_out(search, effort.rounds if start == 0 else effort.restart_rounds, rows, start)
     search.bisect(found, effort.halvings)
-    targeted, rivals, linear = search.rivals(rows, effort.refine_targets)
-    known = search.best.distance[targeted]
-    near = known <= FAR * linear
-    radius = torch.where(near, known, linear)
-    start = torch.where(near[:, None], search.best.points[targeted], search.origin[targeted])
-    _descend(search, search.best, REFINE, effort.refine_steps, targeted, rivals, start, radius)
-    search.bisect(found, effort.halvings)
+    if effort.refine_steps:
+        targeted, rivals, linear = search.rivals(rows, effort.refine_targets)
+        known = search.best.distance[targeted]
+        near = known <= FAR * linear
+        radius = torch.where(near, known, linear)
+        start = torch.where(near[:, None], search.best.points[targeted], search.origin[targeted])
+        _descend(search, search.best, REFINE, ((0, effort.refine_steps),), targeted, rivals, start, radius)
+        search.bisect(found, effort.halvings)
 
 
-def _scout(search: Search, effort: Effort, rows: Tensor, start: int) -> None:
-    """A few steps towards each competitor from a start, for which nothing counts that was found from another."""
-    targeted, rivals, linear = search.rivals(rows, effort.targets if start else effort.scouts)
+def _set_out(search: Search, rounds: Rounds, rows: Tensor, start: int) -> None:
+    """A descent from a start, for which nothing counts that was found from another."""
+    targeted, rivals, linear = search.rivals(rows, rounds[0][0])
     points, near = _start(search, targeted, start), search.best.distance[targeted] <= FAR * linear
     points = torch.where(near[:, None], points, search.origin[targeted])
     with search.anew() as found:
-        _descend(search, found, EXPLORE, effort.scout_steps, targeted, rivals, points, linear)
+        _descend(search, found, EXPLORE[start % len(EXPLORE)], rounds, targeted, rivals, points, linear)
 
 
 def _start(search: Search, rows: Tensor, number: int) -> Tensor:
@@ -101,24 +111,42 @@ def _descend(
     search: Search,
     found: Found,
     schedule: Schedule,
-    steps: int,
+    rounds: Rounds,
     rows: Tensor,
     targets: Tensor,
     points: Tensor,
     radius: Tensor,
 ) -> None:
-    """`steps` steps of each row of `rows` from `points`, `[R, n]`, and `radius`, `[R]`, below what is `found`."""
-    origin = search.origin[rows]
+    """The steps of all `rounds` from `points`, `[R, n]`, and `radius`, `[R]`, below what is `found`."""
     heading = torch.zeros_like(points)
-    for number in range(steps):
-        step, change = schedule.at(number / max(1, steps - 1))
-        response = search.differentiate(rows, points, targets)
-        radius = _next_radius(search, found, rows, response, radius, change)
-        steepness = search.norm.dual(response.gradient).clamp_min(TINY).to(points)[:, None]
-        heading = schedule.momentum * heading + response.gradient / steepness
-        moved = response.points - (step * radius).to(points)[:, None] * _unit(search, heading)
-        points = origin + search.norm.into_ball(moved - origin, radius)
+    last, number = max(1, sum(steps for _, steps in rounds) - 1), 0
+    for several, (count, steps) in enumerate(rounds):
+        if several:
+            reached = search.by_class[rows, targets]
+            kept = _nearest(rows, torch.where(reached.isfinite(), reached, radius), count)
+            rows, targets, points, radius, heading = (one[kept] for one in (rows, targets, points, radius, heading))
+        origin = search.origin[rows]
+        for _ in range(steps):
+            step, change = schedule.at(number / last)
+            response = search.differentiate(rows, points, targets)
+            radius = _next_radius(search, found, rows, response, radius, change)
+            steepness = search.norm.dual(response.gradient).clamp_min(TINY).to(points)[:, None]
+            heading = schedule.momentum * heading + response.gradient / steepness
+            moved = response.points - (step * radius).to(points)[:, None] * _unit(search, heading)
+            points = origin + search.norm.into_ball(moved - origin, radius)
+            number += 1
     search.look(rows, points)
+
+
+def _nearest(rows: Tensor, distance: Tensor, count: int) -> Tensor:
+    """Which of `rows`, `[R]`, are among the `count` of their point with the smallest `distance`, `[R]`, in order."""
+    order = distance.argsort(stable=True)
+    order = order[rows[order].argsort(stable=True)]
+    point, place = rows[order], torch.arange(len(rows), device=rows.device)
+    begins = torch.ones_like(point, dtype=torch.bool)
+    begins[1:] = point[1:] != point[:-1]
+    rank = place - torch.where(begins, place, 0).cummax(dim=0).values
+    return order[rank < count].sort().values
 
 
 def _next_radius(
@@ -128,7 +156,7 @@ def _next_radius(
     length, best = search.norm.length(response.points - search.origin[rows]), found.distance[rows]
     boundary = length + response.margin / search.norm.dual(response.gradient).clamp_min(TINY)
     shrunk = torch.minimum(torch.minimum(radius, length) * (1 - change), boundary.clamp_min(0.5 * length))
-    grown = torch.minimum(radius * (1 + change), best * (1 - EXPLORE.change[1]))
+    grown = torch.minimum(radius * (1 + change), best * (1 - BELOW))
     towards = boundary.clamp(1.05 * radius, 1.5 * radius)
     return torch.where(response.flipped, shrunk, torch.where(best > FAR * radius, towards, grown)).nan_to_num(
         posinf=1 / TINY

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+Rounds = tuple[tuple[int, int], ...]
+"""Competitors and steps of each round of a descent."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
@@ -13,11 +16,12 @@ class Effort:
     Attributes:
         patterns: far inputs that a segment is laid to.
         halvings: cuts of each bisection.
-        scouts: competitors that APGD first aims at, from the point itself.
         starts: where APGD sets out: 0 for the point itself, 1 for the reflection in it of the nearest input found,
             others for fixed patterns of signs.
-        scout_steps: steps of APGD from each start towards each competitor.
-        targets: competitors that FAB, and APGD from other starts, aim at.
+        rounds: competitors that it aims at from the point, and its steps towards each, one round after another; those
+            that were reached nearest go on.
+        restart_rounds: the same from other starts.
+        targets: competitors that FAB aims at.
         fab_steps: steps of FAB towards each.
         refine_steps: steps of APGD with momentum, from the nearest input found so far.
         refine_targets: competitors that these and DDN aim at.
@@ -31,9 +35,9 @@ class Effort:
 
     patterns: int
     halvings: int
-    scouts: int
     starts: tuple[int, ...]
-    scout_steps: int
+    rounds: Rounds
+    restart_rounds: Rounds
     targets: int
     fab_steps: int
     refine_steps: int
@@ -50,9 +54,9 @@ EFFORTS = {
     "fast": Effort(
         patterns=2,
         halvings=7,
-        scouts=5,
         starts=(0,),
-        scout_steps=8,
+        rounds=((5, 4), (3, 8), (1, 16)),
+        restart_rounds=((4, 4), (2, 6), (1, 12)),
         targets=1,
         fab_steps=4,
         refine_steps=12,
@@ -67,9 +71,9 @@ EFFORTS = {
     "standard": Effort(
         patterns=4,
         halvings=10,
-        scouts=9,
         starts=(*range(8),),
-        scout_steps=12,
+        rounds=((5, 4), (3, 8), (1, 16)),
+        restart_rounds=((4, 4), (2, 6), (1, 12)),
         targets=3,
         fab_steps=4,
         refine_steps=28,
@@ -84,9 +88,9 @@ EFFORTS = {
     "thorough": Effort(
         patterns=8,
         halvings=16,
-        scouts=9,
         starts=(0, 1, *range(8, 19)),
-        scout_steps=24,
+        rounds=((5, 4), (3, 8), (1, 16)),
+        restart_rounds=((4, 4), (2, 6), (1, 12)),
         targets=5,
         fab_steps=20,
         refine_steps=150,
