@@ -92,7 +92,8 @@ def _start(search: Search, rows: Tensor, number: int) -> Tensor:
     offset = search.best.points[rows] - origin
     if number == 1:
         return search.bounds.clip(origin - offset)
-    signs = coarse_signs(search.shape, CELLS[number % len(CELLS)], number).to(origin)
+    generator = torch.Generator().manual_seed(number)
+    signs = coarse_signs(search.shape, CELLS[number % len(CELLS)], generator).to(origin)
     length = OUTSIDE * search.norm.length(offset) / search.norm.length(signs[None])
     return search.bounds.clip(origin + length.to(origin)[:, None] * signs)
 
