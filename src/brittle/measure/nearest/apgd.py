@@ -43,7 +43,7 @@ meet, each gradient alone leads across the kink and back."""
 OUTSIDE = 4.0
 """How many times as far as the nearest input found a fixed start is."""
 
-CELLS = (2**31, 7, 4)
+CELLS = (10**9, 7, 4)
 """Cells along an axis of the signs of fixed starts, in turn; the first has a sign for every value."""
 
 
@@ -77,15 +77,16 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
 
 def _scout(search: Search, effort: Effort, rows: Tensor, start: int) -> None:
     """A few steps towards each competitor from a start, for which nothing counts that was found from another."""
-    targeted, rivals, linear = search.rivals(rows, effort.targets if start else effort.scouts)
-    points, near = _start(search, targeted, start), search.best.distance[targeted] <= FAR * linear
-    points = torch.where(near[:, None], points, search.origin[targeted])
+    targeted, rivals, radius = search.rivals(rows, effort.targets if start else effort.scouts)
+    points, known = _start(search, targeted, start), search.best.distance[targeted]
+    if start:
+        radius = torch.where(known.isfinite(), torch.maximum(radius, known / FAR), radius)
     with search.anew() as found:
-        _descend(search, found, EXPLORE, effort.scout_steps, targeted, rivals, points, linear)
+        _descend(search, found, EXPLORE, effort.scout_steps, targeted, rivals, points, radius)
 
 
 def _start(search: Search, rows: Tensor, number: int) -> Tensor:
-    """Where the descents of a number begin: the point, the reflection of what was found, fixed corners, `[R, n]`."""
+    """Where descents begin: the point, the reflection of the nearest input found, or a fixed pattern, `[R, n]`."""
     origin = search.origin[rows]
     if number == 0:
         return origin

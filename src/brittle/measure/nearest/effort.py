@@ -17,10 +17,10 @@ class Effort:
         starts: where APGD sets out: 0 for the point itself, 1 for the reflection in it of the nearest input found,
             others for fixed patterns of signs.
         scout_steps: steps of APGD from each start towards each competitor.
-        targets: competitors that FAB, and APGD from other starts, aim at.
+        targets: competitors that APGD aims at from other starts.
         fab_steps: steps of FAB towards each.
         refine_steps: steps of APGD with momentum, from the nearest input found so far.
-        refine_targets: competitors that these and DDN aim at.
+        refine_targets: competitors that these, FAB and DDN aim at.
         ddn_steps: steps of DDN towards each.
         smooth_rounds: descents along straight-through gradients.
         smooth_steps: steps of each of them, towards each of `smooth_targets` competitors.
@@ -54,8 +54,8 @@ EFFORTS = {
         starts=(0,),
         scout_steps=8,
         targets=1,
-        fab_steps=10,
-        refine_steps=8,
+        fab_steps=6,
+        refine_steps=12,
         refine_targets=1,
         ddn_steps=10,
         smooth_rounds=4,
@@ -71,10 +71,10 @@ EFFORTS = {
         starts=(*range(8),),
         scout_steps=12,
         targets=3,
-        fab_steps=2,
-        refine_steps=28,
+        fab_steps=8,
+        refine_steps=26,
         refine_targets=2,
-        ddn_steps=50,
+        ddn_steps=46,
         smooth_rounds=8,
         smooth_steps=60,
         smooth_targets=3,
@@ -88,7 +88,7 @@ EFFORTS = {
         starts=(0, 1, *range(8, 19)),
         scout_steps=24,
         targets=5,
-        fab_steps=20,
+        fab_steps=40,
         refine_steps=150,
         refine_targets=3,
         ddn_steps=300,
