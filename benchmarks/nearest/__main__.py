@@ -80,7 +80,9 @@ def add_verdicts(parser: argparse.ArgumentParser) -> None:
 
 
 def add_exact(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--network", nargs="+", metavar="NAME", choices=list(EXACT), default=list(EXACT), help="these alone")
+    parser.add_argument(
+        "--network", nargs="+", metavar="NAME", choices=list(EXACT), default=list(EXACT), help="these alone"
+    )
     parser.add_argument("--points", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=60.0, help="that the solver may take for a class of a point")
 
