@@ -80,7 +80,7 @@ def _scout(search: Search, effort: Effort, rows: Tensor, start: int) -> None:
     targeted, rivals, radius = search.rivals(rows, effort.targets if start else effort.scouts)
     points, known = _start(search, targeted, start), search.best.distance[targeted]
     if start:
-        radius = torch.where(known.isfinite(), torch.maximum(radius, known / FAR), radius)
+        radius = torch.where(known.isfinite(), radius.clamp(known / FAR, known), radius)
     with search.anew() as found:
         _descend(search, found, EXPLORE, effort.scout_steps, targeted, rivals, points, radius)
 
