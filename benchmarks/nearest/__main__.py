@@ -4,6 +4,7 @@
     python benchmarks/nearest run DATA ROWS NETWORKS...
     python benchmarks/nearest table ROWS [--figure docs/images/attacks.svg]
     python benchmarks/nearest verdicts NETWORKS...
+    python benchmarks/nearest exact
 
 `DATA` holds `mnist` (the IDX files, gzipped) and `cifar10` (Parquet). `train` trains networks that the attacks were not
 made on. Each folder of `NETWORKS` holds one folder a network: `model.pt2` and `meta.json` with its `dataset`, and where
@@ -13,7 +14,8 @@ verdicts were published `verdicts.csv` with `centres.npy`.
 there: it can be stopped, and two can run side by side on other networks (`--network`). `--again` searches anew after
 the library changed. A rival gets as many passes for each image as the library's search took on average, forward and
 backward. Every input is judged alone, by the exported program. `table` reads the files. The attacks of Foolbox run
-where it is installed and `--method` names them.
+where it is installed and `--method` names them. `exact` trains perceptrons small enough that a mixed-integer program
+finds the nearest input, on the digits of scikit-learn.
 """
 
 from __future__ import annotations
@@ -23,16 +25,19 @@ from pathlib import Path
 
 import nearest_foolbox
 import torch
+from nearest_exact import NETWORKS as EXACT
+from nearest_exact import exact
 from nearest_networks import RECIPES, train_all
 from nearest_rows import EFFORTS, KNOWN, NORMS, USUAL, run, subjects
 from nearest_table import by_method, figure, markdown, overall, read_rows, summary
 from nearest_verdicts import verdicts
 
 SHARES = ("rival nearer", "any rival nearer", "best rival nearer, mean", "most", "within 1%", "worst", "found")
+EXCESS = ("within 0.1%", "within 1%", "median excess", "worst excess")
 
 
 def main() -> None:
-    """One of the four commands."""
+    """One of the five commands."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=1)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -40,6 +45,7 @@ def main() -> None:
     add_run(commands.add_parser("run", help="run attacks"))
     add_table(commands.add_parser("table", help="print the tables"))
     add_verdicts(commands.add_parser("verdicts", help="compare with published verdicts"))
+    add_exact(commands.add_parser("exact", help="compare with exact distances"))
     said = parser.parse_args()
     torch.set_num_threads(said.threads)
     COMMANDS[said.command](said)
@@ -73,6 +79,14 @@ def add_verdicts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--network", nargs="+", default=[], help="these alone")
 
 
+def add_exact(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--network", nargs="+", metavar="NAME", choices=list(EXACT), default=list(EXACT), help="these alone"
+    )
+    parser.add_argument("--points", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=60.0, help="that the solver may take for a class of a point")
+
+
 def run_all(said: argparse.Namespace) -> None:
     """Every unit that is asked for."""
     said.rows.mkdir(parents=True, exist_ok=True)
@@ -101,6 +115,7 @@ COMMANDS = {
     "run": run_all,
     "table": print_tables,
     "verdicts": lambda said: print(markdown(verdicts(said.networks, said.network), SHARES)),
+    "exact": lambda said: print(markdown(exact(said.network, said.points, said.seconds), EXCESS)),
 }
 
 

@@ -147,6 +147,26 @@ MUTATIONS = (
         "doctor/test_left_out.py::test_the_model_is_left_as_it_was",
     ),
     mutation(
+        "descents set out from many starts", "measure/nearest/apgd.py",
+        "for start in effort.starts:", "for start in effort.starts[:1]:",
+        "test_nearest_exact.py::test_the_search_ends_at_the_exact_distance",
+    ),
+    mutation(
+        "refining steps have momentum", "measure/nearest/apgd.py",
+        "momentum=0.75)", "momentum=0.0)",
+        "test_nearest_exact.py::test_the_search_ends_at_the_exact_distance",
+    ),
+    mutation(
+        "what is found anew is credited", "measure/nearest/search.py",
+        "                found.merge(fresh)\n", "                pass\n",
+        "measure/nearest/test_search.py::test_what_is_found_anew_counts_afterwards_and_not_before",
+    ),
+    mutation(
+        "what wins anew guides what comes after", "measure/nearest/search.py",
+        "torch.minimum(by_class, self.by_class)", "by_class",
+        "measure/nearest/test_search.py::test_what_is_found_anew_counts_afterwards_and_not_before",
+    ),
+    mutation(
         "more effort begins with what less effort did", "measure/nearest/effort.py",
         "names[: names.index(effort) + 1]", "names[names.index(effort) :][:1]",
         "measure/nearest/test_effort.py::test_more_effort_never_ends_farther_away",

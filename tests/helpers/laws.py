@@ -12,7 +12,7 @@ import brittle
 from brittle.estimate import Estimate, Status
 from brittle.measure import take
 from brittle.measure.forward import look
-from brittle.measure.nearest.apgd import EXPLORE
+from brittle.measure.nearest.apgd import BELOW
 from brittle.run import plan
 from brittle.scores import FeatureDistance, InputMargin, Score, SmoothedLaplacian
 
@@ -64,7 +64,7 @@ def check_probability(found: Estimate) -> None:
 ROUNDING = 100
 """What rounding may do to a probability or a margin, in units in the last place of 1."""
 
-RESOLVED = 2 * EXPLORE.change[1]
+RESOLVED = 2 * BELOW
 """What a search resolves: two of the last changes of the radius that APGD tries, as a share of the distance."""
 
 ALIKE = 0.75

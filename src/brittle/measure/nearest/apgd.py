@@ -9,7 +9,7 @@ from torch import Tensor
 
 from brittle.measure.nearest.effort import Effort, Rounds
 from brittle.measure.nearest.patterns import coarse_signs
-from brittle.measure.nearest.search import FAR, Found, Response, Search
+from brittle.measure.nearest.search import FAR, Found, Search
 
 TINY = 1e-30
 
@@ -35,7 +35,7 @@ class Schedule:
 
 EXPLORE = (
     Schedule(step=(4.0, 0.02), change=(0.4, 0.0005), momentum=0.5),
-    Schedule(step=(4.0, 0.02), change=(0.4, 0.0005), momentum=0.0),
+    Schedule(step=(4.0, 0.02), change=(0.4, 0.0005), momentum=0.25),
 )
 """Wide steps across the ball, which leave poor local minima; by the starts in turn."""
 
@@ -49,7 +49,7 @@ BELOW = 0.0005
 OUTSIDE = 4.0
 """How many times as far as the nearest input found a fixed start is."""
 
-CELLS = (2**31, 7, 4)
+CELLS = (10**9, 7, 4)
 """Cells along an axis of the signs of fixed starts, in turn; the first has a sign for every value."""
 
 
@@ -87,22 +87,24 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
 
 def _set_out(search: Search, rounds: Rounds, rows: Tensor, start: int) -> None:
     """A descent from a start, for which nothing counts that was found from another."""
-    targeted, rivals, linear = search.rivals(rows, rounds[0][0])
-    points, near = _start(search, targeted, start), search.best.distance[targeted] <= FAR * linear
-    points = torch.where(near[:, None], points, search.origin[targeted])
+    targeted, rivals, radius = search.rivals(rows, rounds[0][0])
+    points, known = _start(search, targeted, start), search.best.distance[targeted]
+    if start:
+        radius = torch.where(known.isfinite(), radius.clamp(known / FAR, known), radius)
     with search.anew() as found:
-        _descend(search, found, EXPLORE[start % len(EXPLORE)], rounds, targeted, rivals, points, linear)
+        _descend(search, found, EXPLORE[start % len(EXPLORE)], rounds, targeted, rivals, points, radius)
 
 
 def _start(search: Search, rows: Tensor, number: int) -> Tensor:
-    """Where the descents of a number begin: the point, the reflection of what was found, fixed corners, `[R, n]`."""
+    """Where descents begin: the point, the reflection of the nearest input found, or a fixed pattern, `[R, n]`."""
     origin = search.origin[rows]
     if number == 0:
         return origin
     offset = search.best.points[rows] - origin
     if number == 1:
         return search.bounds.clip(origin - offset)
-    signs = coarse_signs(search.shape, CELLS[number % len(CELLS)], number).to(origin)
+    generator = torch.Generator().manual_seed(number)
+    signs = coarse_signs(search.shape, CELLS[number % len(CELLS)], generator).to(origin)
     length = OUTSIDE * search.norm.length(offset) / search.norm.length(signs[None])
     return search.bounds.clip(origin + length.to(origin)[:, None] * signs)
 
@@ -118,18 +120,20 @@ def _descend(
     radius: Tensor,
 ) -> None:
     """The steps of all `rounds` from `points`, `[R, n]`, and `radius`, `[R]`, below what is `found`."""
-    heading = torch.zeros_like(points)
+    heading, boundary = torch.zeros_like(points), radius
     last, number = max(1, sum(steps for _, steps in rounds) - 1), 0
     for several, (count, steps) in enumerate(rounds):
         if several:
             reached = search.by_class[rows, targets]
-            kept = _nearest(rows, torch.where(reached.isfinite(), reached, radius), count)
+            kept = _nearest(rows, torch.where(reached.isfinite(), reached, boundary), count)
             rows, targets, points, radius, heading = (one[kept] for one in (rows, targets, points, radius, heading))
         origin = search.origin[rows]
         for _ in range(steps):
             step, change = schedule.at(number / last)
             response = search.differentiate(rows, points, targets)
-            radius = _next_radius(search, found, rows, response, radius, change)
+            length = search.norm.length(response.points - origin)
+            boundary = length + response.margin / search.norm.dual(response.gradient).clamp_min(TINY)
+            radius = _next_radius(response.flipped, length, boundary, found.distance[rows], radius, change)
             steepness = search.norm.dual(response.gradient).clamp_min(TINY).to(points)[:, None]
             heading = schedule.momentum * heading + response.gradient / steepness
             moved = response.points - (step * radius).to(points)[:, None] * _unit(search, heading)
@@ -150,17 +154,13 @@ def _nearest(rows: Tensor, distance: Tensor, count: int) -> Tensor:
 
 
 def _next_radius(
-    search: Search, found: Found, rows: Tensor, response: Response, radius: Tensor, change: float
+    flipped: Tensor, length: Tensor, boundary: Tensor, best: Tensor, radius: Tensor, change: float
 ) -> Tensor:
-    """The radius of the next step, `[R]`."""
-    length, best = search.norm.length(response.points - search.origin[rows]), found.distance[rows]
-    boundary = length + response.margin / search.norm.dual(response.gradient).clamp_min(TINY)
+    """The radius of the next step, from the length of this one, the linearised boundary and what is known, `[R]`."""
     shrunk = torch.minimum(torch.minimum(radius, length) * (1 - change), boundary.clamp_min(0.5 * length))
     grown = torch.minimum(radius * (1 + change), best * (1 - BELOW))
     towards = boundary.clamp(1.05 * radius, 1.5 * radius)
-    return torch.where(response.flipped, shrunk, torch.where(best > FAR * radius, towards, grown)).nan_to_num(
-        posinf=1 / TINY
-    )
+    return torch.where(flipped, shrunk, torch.where(best > FAR * radius, towards, grown)).nan_to_num(posinf=1 / TINY)
 
 
 def _unit(search: Search, gradient: Tensor) -> Tensor:

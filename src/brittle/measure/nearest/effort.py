@@ -21,10 +21,9 @@ class Effort:
         rounds: competitors that it aims at from the point, and its steps towards each, one round after another; those
             that were reached nearest go on.
         restart_rounds: the same from other starts.
-        targets: competitors that FAB aims at.
         fab_steps: steps of FAB towards each.
         refine_steps: steps of APGD with momentum, from the nearest input found so far.
-        refine_targets: competitors that these and DDN aim at.
+        refine_targets: competitors that these, FAB and DDN aim at.
         ddn_steps: steps of DDN towards each.
         smooth_rounds: descents along straight-through gradients.
         smooth_steps: steps of each of them, towards each of `smooth_targets` competitors.
@@ -38,7 +37,6 @@ class Effort:
     starts: tuple[int, ...]
     rounds: Rounds
     restart_rounds: Rounds
-    targets: int
     fab_steps: int
     refine_steps: int
     refine_targets: int
@@ -56,10 +54,9 @@ EFFORTS = {
         halvings=7,
         starts=(0,),
         rounds=((5, 4), (3, 8), (1, 16)),
-        restart_rounds=((4, 4), (2, 6), (1, 12)),
-        targets=1,
-        fab_steps=4,
-        refine_steps=12,
+        restart_rounds=(),
+        fab_steps=6,
+        refine_steps=0,
         refine_targets=1,
         ddn_steps=10,
         smooth_rounds=4,
@@ -69,16 +66,15 @@ EFFORTS = {
         passes={"linf": 180, "l2": 210},
     ),
     "standard": Effort(
-        patterns=4,
+        patterns=2,
         halvings=10,
-        starts=(*range(8),),
-        rounds=((5, 4), (3, 8), (1, 16)),
-        restart_rounds=((4, 4), (2, 6), (1, 12)),
-        targets=3,
-        fab_steps=4,
-        refine_steps=28,
-        refine_targets=2,
-        ddn_steps=50,
+        starts=tuple(range(9)),
+        rounds=((9, 4), (4, 6), (1, 14)),
+        restart_rounds=((4, 4), (2, 12)),
+        fab_steps=6,
+        refine_steps=15,
+        refine_targets=1,
+        ddn_steps=40,
         smooth_rounds=8,
         smooth_steps=60,
         smooth_targets=3,
@@ -88,14 +84,13 @@ EFFORTS = {
     "thorough": Effort(
         patterns=8,
         halvings=16,
-        starts=(0, 1, *range(8, 19)),
-        rounds=((5, 4), (3, 8), (1, 16)),
-        restart_rounds=((4, 4), (2, 6), (1, 12)),
-        targets=5,
-        fab_steps=20,
+        starts=(0, *range(9, 37)),
+        rounds=((9, 8), (5, 12), (3, 30), (1, 80)),
+        restart_rounds=((5, 5), (3, 8), (1, 16)),
+        fab_steps=40,
         refine_steps=150,
-        refine_targets=3,
-        ddn_steps=300,
+        refine_targets=2,
+        ddn_steps=200,
         smooth_rounds=16,
         smooth_steps=100,
         smooth_targets=5,

@@ -34,7 +34,7 @@ def fab(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     Source: Croce and Hein, Minimally distorted adversarial examples with a fast adaptive boundary attack (ICML 2020),
     section 2 and algorithm 1.
     """
-    rows, rivals, _ = search.rivals(rows, effort.targets)
+    rows, rivals, _ = search.rivals(rows, effort.refine_targets)
     points = search.origin[rows]
     for number in range(effort.fab_steps):
         response = search.differentiate(rows, points, rivals)

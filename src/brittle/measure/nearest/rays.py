@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from brittle.measure.nearest.effort import Effort
+from brittle.measure.nearest.patterns import coarse_signs
 from brittle.measure.nearest.search import DOUBLINGS, Found, Search
 
 CUTS = 6
@@ -50,14 +51,8 @@ def rays(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
 def _patterns(shape: torch.Size) -> Tensor:
     """Signs that are alike all over, and signs of the cells of coarse grids over the last two axes: `[P, n]`."""
     generator = torch.Generator().manual_seed(0)
-    patterns = [torch.ones(shape, dtype=torch.float32)]
-    for cells in GRIDS:
-        coarse = torch.randint(0, 2, [*shape[:-2], *(min(cells, size) for size in shape[-2:])], generator=generator)
-        for axis, size in enumerate(shape[-2:], start=max(0, len(shape) - 2)):
-            cell = torch.arange(size) * coarse.shape[axis] // size
-            coarse = coarse.index_select(axis, cell)
-        patterns.append(2.0 * coarse.float() - 1.0)
-    return torch.stack(patterns).flatten(1)
+    alike = torch.ones(shape.numel())
+    return torch.stack([alike, *(coarse_signs(shape, cells, generator) for cells in GRIDS)])
 
 
 class _Rays:
