@@ -21,7 +21,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-COPIED = ("src", "tests", "docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile", "pyproject.toml")
+COPIED = (
+    "src",
+    "tests",
+    "docs",
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "Makefile",
+    "pyproject.toml",
+    "benchmarks",
+)
 """What tests need of the tree."""
 
 PASSED, FAILED, OTHER_COPY = 0, 1, 70

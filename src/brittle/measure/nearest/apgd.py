@@ -76,11 +76,14 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
 
 
 def _scout(search: Search, effort: Effort, rows: Tensor, start: int) -> None:
-    """A few steps towards each competitor from a start, for which nothing counts that was found from another."""
+    """A few steps towards each competitor from a start, for which nothing counts that was found from another.
+
+    Where nothing was found, each start begins with a ball twice as wide.
+    """
     targeted, rivals, radius = search.rivals(rows, effort.targets if start else effort.scouts)
     points, known = _start(search, targeted, start), search.best.distance[targeted]
     if start:
-        radius = torch.where(known.isfinite(), radius.clamp(known / FAR, known), radius)
+        radius = torch.where(known.isfinite(), radius.clamp(known / FAR, known), 2**start * radius)
     with search.anew() as found:
         _descend(search, found, EXPLORE, effort.scout_steps, targeted, rivals, points, radius)
 
