@@ -88,6 +88,11 @@ DEAD = "doctor/test_vanished.py::test_dead_points_are_counted_and_no_gradient_is
 PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is_scored"
 
 MUTATIONS = (
+    mutation(
+        "what was compiled runs as PyTorch alone", "model/classifier.py",
+        "standard_modes(self.device), uncompiled():", "standard_modes(self.device):",
+        "model/test_uncompiled.py::test_what_was_compiled_is_measured_as_the_network_itself",
+    ),
     # What is decided.
     mutation(
         "a label has its own block of the Gram", "measure/linearization.py",

@@ -55,7 +55,7 @@ class Bounds:
         ends = _line(bounds)
         if ends == (-math.inf, math.inf):
             return NONE
-        low, high = ends or check_bounds(bounds)
+        low, high = ends or check_bounds(bounds)  # type: ignore[arg-type]
         return cls(torch.tensor(low, dtype=torch.float64), torch.tensor(high, dtype=torch.float64))
 
     def __eq__(self, other: object) -> bool:
