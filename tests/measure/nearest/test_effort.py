@@ -15,6 +15,8 @@ import brittle
 from brittle.measure.nearest import EFFORTS
 from brittle.measure.nearest.norms import NORMS
 
+pytestmark = pytest.mark.usefixtures("few_queries")
+
 
 def wide(*hidden: int) -> brittle.Classifier:
     """A perceptron of random weights, whose boundary has many nearest inputs."""
