@@ -149,12 +149,12 @@ MUTATIONS = (
     mutation(
         "more effort begins with what less effort did", "measure/nearest/effort.py",
         "names[: names.index(effort) + 1]", "names[names.index(effort) :][:1]",
-        "measure/nearest/test_effort.py::test_more_effort_never_ends_farther_away",
+        "measure/nearest/test_effort.py::test_a_little_more_effort_loses_nothing",
     ),
     mutation(
         "what was settled once is kept", "measure/nearest/search.py",
         "            self.best.merge(best)\n", "",
-        "measure/nearest/test_effort.py::test_more_effort_never_ends_farther_away",
+        "measure/nearest/test_effort.py::test_a_little_more_effort_loses_nothing",
     ),
     mutation(
         "gradients have to explain the fall of the margin", "measure/nearest/nearest.py",
