@@ -119,7 +119,7 @@ def test_the_current_folder_is_not_searched(code: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(code.parent)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", ".")])
     for _ in range(2):
-        refused("", "the current folder is not searched.*write ./net.py:make", load_model, "net:make")
+        refused("model_missing", "the current folder is not searched.*write ./net.py:make", load_model, "net:make")
         load_model("./net.py:make")
 
 
