@@ -359,7 +359,7 @@ MUTATIONS = (
         "cli/test_noise_options.py::test_what_does_not_fit_together_is_said",
     ),
     mutation(
-        "a level in another unit is not said to be in pixels", "store/columns.py",
+        "a level in another unit is not said to be in pixels", "store/settings.py",
         "UNIT not in family and not", "not",
         "cli/test_noise_options.py::test_rotations_by_command_with_the_report",
     ),

@@ -23,8 +23,8 @@ from brittle.report import open_contents
 from brittle.report.chapters.expected_change import ExpectedChangeChapter
 from brittle.report.chapters.other_runs import OtherRunsChapter
 from brittle.report.wording import reach, short, signed, small_percent
-from brittle.store.columns import Setting
 from brittle.store.schemas import POINTS
+from brittle.store.settings import Setting
 from brittle.store.table import Table
 
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")
