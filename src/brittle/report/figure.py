@@ -58,7 +58,7 @@ def panels(chart: Callable[..., Any], frame: pd.DataFrame, by: str = "setting") 
 def draw(figure: Figure, identity: str) -> str:
     """`figure` as SVG text that holds shapes and text and nothing else; empty without data.
 
-    The specification is not held against the schema of Vega-Lite, which would take a quarter of the time: tests do that.
+    The specification is not held against the schema of Vega-Lite, which takes a quarter of the time: tests do that.
 
     Args:
         figure: what to draw.
