@@ -152,6 +152,11 @@ MUTATIONS = (
         "doctor/test_left_out.py::test_the_model_is_left_as_it_was",
     ),
     mutation(
+        "what is drawn is what Vega-Lite knows", "report/charts_style.py",
+        "aria=False,", 'aria="none",',
+        "report/test_figure.py::test_every_specification_is_one_of_vega_lite",
+    ),
+    mutation(
         "more effort begins with what less effort did", "measure/nearest/effort.py",
         "names[: names.index(effort) + 1]", "names[names.index(effort) :][:1]",
         "measure/nearest/test_effort.py::test_a_little_more_effort_loses_nothing",
