@@ -102,8 +102,7 @@ MUTATIONS = (
     ),
     mutation(
         "a certificate is about the margins of its decision", "measure/certified/crown.py",
-        "    return MarginBounds(lower.T + constants, walk.functions + len(functions))\n",
-        "    return MarginBounds(lower.T, walk.functions + len(functions))\n",
+        "levels = levels + constants.gather(1, chosen).T", "levels = levels + 0 * constants.gather(1, chosen).T",
         "measure/certified/test_decisions.py::test_no_input_inside_the_radius_decides_otherwise",
     ),
     mutation(
@@ -170,6 +169,16 @@ MUTATIONS = (
         "disagreement of attacks is told", "scores/input_margin.py",
         "tuple(said if one else None for one in disagreeing) if any(disagreeing) else None", "None",
         "scores/test_input_margin.py::test_attacks_that_disagree_are_told_in_the_detail",
+    ),
+    mutation(
+        "a proof holds inside its ball alone", "measure/certified/search.py",
+        "radii.where(good, radii.minimum(reach))", "reach",
+        "measure/certified/test_exact_distances.py::test_the_radius_is_at_most_the_exact_distance",
+    ),
+    mutation(
+        "a proof is less than what it lies above", "measure/certified/region.py",
+        "-self.room.lower, self.room.upper", "self.room.upper, -self.room.lower",
+        "measure/certified/test_crown.py::test_bounds_hold_all_logits_and_relaxation_is_the_tighter",
     ),
     mutation(
         "a product lies between planes beside it", "measure/certified/steps.py",

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.measure.certified import Certified
 from brittle.measure.certified.graph import Network
-from brittle.measure.certified.radius import ACCURACY
+from brittle.measure.certified.proof import ACCURACY
 
 
 def attacked(network: Network, points: Tensor, radii: Tensor, norm: str, bounded: bool, steps: int = 15) -> Tensor:
