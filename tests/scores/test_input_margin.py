@@ -157,7 +157,6 @@ def test_a_missing_head_leaves_no_run_behind(tmp_path: Path) -> None:
         (["--scores", "logit_margin", "--norm", "linf"], "--norm changes none of these scores"),
         (["--scores", "logit_margin", "--sigma", "0.1"], "--sigma, --radius and --noise are for scores under noise"),
         (["--scores", "logit_margin", "--head", "fc"], "--head is for scores that need features"),
-        (["--scores", "input_margin", "--proof", "fast"], "a fast proof is one of a certificate"),
         (
             ["--scores", "input_margin", "--certify", "--proof", "slow"],
             "no proof is called 'slow'; there are full, fast",
@@ -182,6 +181,8 @@ def test_a_fast_proof_costs_less_and_holds() -> None:
     assert bool((fast.low > 0).all() & (fast.low <= full.low * (1 + 1e-2)).all())
     assert torch.as_tensor(fast.passes).sum() < torch.as_tensor(full.passes).sum()
     assert "proof" not in InputMargin(certify=True).parameters
+    with pytest.raises(brittle.errors.ParameterError, match="a fast proof is one of a certificate: ask for it, too"):
+        InputMargin(proof="fast")
 
 
 def _clean(classifier: brittle.Classifier, x: torch.Tensor):

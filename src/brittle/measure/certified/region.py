@@ -75,8 +75,8 @@ class Region:
         """The largest distance within which each function `c + a . d` is positive, `[S, B]`; whatever the radii are.
 
         In the box of radius `r` it falls by at most `g(r) = sum |a_i| min(r, m_i)`, `m_i` the room in the direction in
-        which it falls. `g` is concave, so that Newton's steps from 0 towards `g(r) = c` never go beyond it. In a ball it
-        falls by at most `r ||a||`, too, and the farther of both counts.
+        which it falls. `g` is concave, so that Newton's steps from 0 towards `g(r) = c` never go beyond it. In a ball
+        it falls by at most `r ||a||`, too, and the farther of both counts.
 
         Args:
             constants: `c`, `[S, B]`.

@@ -38,13 +38,15 @@ Trial = Callable[[Tensor, Tensor, Tensor], Proved]
 
 @dataclass
 class Brackets:
-    """The search for the radius up to which each margin of each point is proved, each `[K, C]` or, for two trials, double.
+    """The search for the radius up to which each margin of each point is proved.
 
     A proof for a ball of radius `R` bounds a margin by a linear function. It is positive within `reach`, so that the
     margin is positive within `min(R, reach)`, even where its bound over the whole ball is negative. With `m` the margin
     at the point and `s(R)` the bound, `(m - s(R)) / R` is close to a straight line: the next radius is where `s` would
     be 0 on the line through the two trials nearest to that. Margins that are proved at a radius already are not asked
     for there. Each radius was proved, whatever `s` does.
+
+    Each attribute is `[K, C]`, those of two trials `[2, K, C]`.
 
     Attributes:
         margin: at the points.
