@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from brittle.measure.certified.enclosure import Bounded, Enclosure
 from brittle.measure.certified.graph import Layer, Network, run_layer
 from brittle.measure.certified.intervals import propagate
-from brittle.measure.certified.operators import ACTIVATIONS, BILINEAR, MAXIMA, MOVES
+from brittle.measure.certified.operators import ACTIVATIONS, BILINEAR, EACH, MAXIMA, MOVES
 from brittle.measure.certified.region import Region
 from brittle.measure.certified.relaxations import NARROW, Lines, relax, relaxed
 from brittle.measure.certified.steps import largest, product, shares
@@ -145,7 +145,9 @@ class Walk:
     def logits(self, network: Network) -> Bounded:
         """The class scores of the relaxed network."""
         box = Enclosure(self.region.points + self.region.box.lower, self.region.points + self.region.box.upper)
-        return network.interpret(Bounded(self.inputs, box), self._layer)
+        # In the maximum norm the ball is a box, of which one affine layer makes an interval that is exact.
+        whole = self.region.norm == "linf"
+        return network.interpret(Bounded(self.inputs, box, settled=whole, free=whole), self._layer)
 
     def lower(self, value: Tensor, functions: Tensor) -> Tensor:
         """Lower bounds of `c . h`, `[S, B]`, for the linear functions `c`, `[S, B, n]`, of a value `h`, `[B, n]`."""
@@ -178,7 +180,11 @@ class Walk:
         box = propagate(layer, tree_map(lambda one: one.interval if isinstance(one, Bounded) else one, args))
         self.widest = max(self.widest, value.numel() // len(self.inputs))
         entering = [one for one in tree_leaves(args) if isinstance(one, Bounded)]
-        return Bounded(value, box, layer.operator in MOVES and all(one.settled for one in entering))
+        kept = layer.operator in MOVES or (layer.operator in EACH and len(entering) == 1)
+        moved = kept and all(one.settled for one in entering)
+        one_free = len(entering) == 1 and entering[0].free
+        free = one_free and layer.operator in EACH and value.numel() <= entering[0].value.numel()
+        return Bounded(value, box, moved or one_free, free)
 
     def activation(self, layer: Layer, entering: Bounded, constants: tuple[Any, ...] = ()) -> Bounded:
         """An elementwise function between its two lines."""
@@ -186,9 +192,9 @@ class Walk:
             entering.interval,
             lambda: self._tightened(entering, relaxed(layer.operator, entering.interval, constants)),
         )
-        lines = relax(layer.operator, interval, constants)
+        lines = relax(layer.operator, interval, constants).where_finite(interval)
         values = run_layer(layer, (entering.value.detach(), *constants))
-        between = self.between(entering.value, values, lines.where_finite(interval))
+        between = self.around((layer.operator, *constants), entering.value, values, interval, lines)
         return Bounded(between, propagate(layer, (interval, *constants)), settled=True)
 
     def narrowed(self, entering: Bounded) -> Enclosure:
@@ -219,6 +225,12 @@ class Walk:
         found = self._tightened(Bounded(entering.value, found), rest.view_as(entering.value))
         self._cut[id(entering)] = entering, chosen.view_as(entering.value), found
         return found
+
+    def around(
+        self, function: tuple[Any, ...], entering: Tensor, values: Tensor, interval: Enclosure, lines: Lines
+    ) -> Tensor:
+        """`values` of a function, an operator with its constants, of what enters in `interval`, between two lines."""
+        return self.between(entering, values, lines)
 
     def between(self, entering: Tensor, values: Tensor, lines: Lines) -> Tensor:
         """`values` of a function of what enters, with two lines around it as the way back."""

@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from brittle.measure.certified.branching import Margins, branched
 from brittle.measure.certified.crown import MarginBounds, margin_bounds
 from brittle.measure.certified.graph import Network
+from brittle.measure.certified.operators import KINKED, MAXIMA
 from brittle.measure.certified.region import Region
 from brittle.measure.certified.search import Brackets, Proved
 from brittle.model.bounds import NONE, Bounds
@@ -30,11 +32,33 @@ FAST_STEPS = 12
 FULL_STEPS = 12
 """Most radii that are tried with bounds from linear relaxation."""
 
+COARSE, COARSE_STEPS = 1e-1, 2
+"""The same of both before branch and bound."""
+
 FAST_ACCURACY = {"fast": 1e-2, "full": 1e-1}
 """The same with bounds from intervals, by proof."""
 
 AHEAD = 1.3
 """The first radius of the full search, in what was proved with bounds from intervals."""
+
+
+PASSES = 1950
+"""Passes for a point beyond which no further radius is tried by branch and bound, and no part is split."""
+
+RADIUS_PASSES = 800
+"""Passes of a point at one radius beyond which no part is split."""
+
+ROUNDS = 8
+"""Most radii that are tried by branch and bound."""
+
+STRETCH = 1.13
+"""Each of them, in what was proved before, while that succeeds."""
+
+NARROW = 1.02
+"""The same where it ends."""
+
+BRANCHED = 16
+"""Points that are tried together by branch and bound."""
 
 
 class Proof:
@@ -83,9 +107,53 @@ class Proof:
         first = quick.run(self.by_intervals, *scale, FAST_ACCURACY[proof], FAST_STEPS)
         if proof == "fast":
             return first
-        return Brackets.around(self.margin, quick.low).run(
-            self.by_relaxation, *scale, ACCURACY, FULL_STEPS, AHEAD * first
-        )
+        full = Brackets.around(self.margin, quick.low)
+        branching = not self.network.alone and any(one.operator in KINKED | MAXIMA for one in self.network.layers)
+        if branching:
+            full.run(self.by_relaxation, *scale, COARSE, COARSE_STEPS, AHEAD * first)
+        dear = self.passes >= (PASSES / 2 if branching else 0)
+        full.run(self.by_relaxation, *scale, ACCURACY, FULL_STEPS, AHEAD * first, dear)
+        if branching:
+            self._branch(full.low)
+        return full.proved
+
+    def _branch(self, low: Tensor) -> None:
+        """Raise the radii that were proved of each margin, `[K, C]`, by branch and bound at one radius after another.
+
+        The first is `STRETCH` times what was proved, and so is the next where that succeeds; where it fails, the next
+        is half-way between both. It ends within `NARROW`, or where a point has had `PASSES`.
+        """
+        limit = self.diameter if self.bounded else torch.full_like(self.diameter, math.inf)
+        failed = torch.full_like(limit, math.inf)
+        for _ in range(ROUNDS):
+            proved = low.min(dim=1).values
+            radii = (STRETCH * proved).minimum((proved * failed).sqrt()).minimum(limit)
+            rows = ((proved > 0) & (radii > NARROW * proved) & (self.passes < PASSES)).nonzero()[:, 0]
+            if not len(rows):
+                break
+            for some in rows.split(BRANCHED):
+                self._branch_at(some, radii[some], low)
+            good = low.min(dim=1).values[rows] >= radii[rows]
+            failed[rows] = failed[rows].where(good, radii[rows])
+
+    def _branch_at(self, rows: Tensor, radii: Tensor, low: Tensor) -> None:
+        wanted = low[rows] < radii[:, None]
+        bounds = self._bounds(rows, radii, wanted, tighten=True)
+        found = self._found(bounds)
+        low[rows] = low[rows].maximum(found.reach.minimum(radii[:, None]).where(wanted, 0.0))
+        at, kind = (low[rows] < radii[:, None]).nonzero(as_tuple=True)
+        if not len(at):
+            return
+        region = Region.around(self.points[rows], radii, self.norm, self.bounds).at(at)
+        kept = [one.map(lambda end: end[at]) for one in bounds.kept]
+        weights, constants = self.weights[rows][at, kind], self.constants[rows][at, kind]
+        margins = Margins(self.network, region, kept, weights, constants, at)
+
+        def count(points: Tensor, passes: Tensor) -> None:
+            self._count(rows[points], passes // 2, passes // 2)
+
+        better = branched(margins, (PASSES - self.passes[rows]).clamp(max=RADIUS_PASSES), count)
+        low[rows[at], kind] = low[rows[at], kind].maximum(better)
 
     def by_intervals(self, rows: Tensor, radii: Tensor, wanted: Tensor) -> Proved:
         """Proofs for balls of `radii` around `rows`, where intervals bound what enters each layer."""

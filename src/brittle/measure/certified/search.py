@@ -79,9 +79,18 @@ class Brackets:
         return self.low.min(dim=1).values
 
     def run(
-        self, trial: Trial, scale: Tensor, bounded: bool, accuracy: float, steps: int, first: Tensor | None = None
+        self,
+        trial: Trial,
+        scale: Tensor,
+        bounded: bool,
+        accuracy: float,
+        steps: int,
+        first: Tensor | None = None,
+        among: Tensor | None = None,
     ) -> Tensor:
         """The largest radius found within which all margins are proved, `[K]`; 0 where there is none.
+
+        A later run goes on where the one before it ended.
 
         Args:
             trial: the proofs.
@@ -90,11 +99,14 @@ class Brackets:
             accuracy: relative distance of the ends of the bracket, where the search ends.
             steps: most radii that are tried.
             first: the radii to begin with, `[K]`, where they are positive.
+            among: the points that are tried, `[K]`; all by default.
         """
         limit = scale if bounded else FAR * scale
-        known = torch.zeros_like(scale, dtype=torch.bool) if first is None else first > 0
-        radii = (FIRST * scale if first is None else first.where(known, FIRST * scale)).minimum(limit)
-        positive = (self.margin > 0).all(dim=1)
+        tried = (self.radius[0] > 0).any(dim=1)
+        begin = self._next(accuracy).where(tried, 0.0 if first is None else first)
+        known = begin > 0
+        radii = begin.where(known, FIRST * scale).minimum(limit)
+        positive = (self.margin > 0).all(dim=1) & (True if among is None else among)
         for step in range(steps):
             proved = self.proved
             wide = positive & (self.high.min(dim=1).values > proved * (1 + accuracy)) & (proved < limit)
