@@ -181,6 +181,26 @@ MUTATIONS = (
         "measure/certified/test_crown.py::test_bounds_hold_all_logits_and_relaxation_is_the_tighter",
     ),
     mutation(
+        "the parts of a ball are all of it", "measure/certified/branching.py",
+        "both.signs[count:].scatter_(1, parts.next[:, None], -1)", "both.signs[count:].scatter_(1, parts.next[:, None], 1)",
+        "measure/certified/test_branching.py::test_no_radius_is_beyond_what_a_grid_finds",
+    ),
+    mutation(
+        "what is added for an assumed sign lowers a bound alone", "measure/certified/slopes.py",
+        "one.clamp_(min=0)", "one.clamp_(min=-1)",
+        "measure/certified/test_branching.py::test_no_radius_is_beyond_what_a_grid_finds",
+    ),
+    mutation(
+        "a line below a rectifier is between its pieces", "measure/certified/slopes.py",
+        "one.clamp_(0, 1)", "one.clamp_(0.5, 2)",
+        "measure/certified/test_branching.py::test_no_radius_is_beyond_what_a_grid_finds",
+    ),
+    mutation(
+        "all parts of a ball have to be proved", "measure/certified/branching.py",
+        'parts.root, parts.reach, "amin")', 'parts.root, parts.reach, "amax", include_self=False)',
+        "measure/certified/test_branching.py::test_no_radius_is_beyond_what_a_grid_finds",
+    ),
+    mutation(
         "a product lies between planes beside it", "measure/certified/steps.py",
         "Lines(Line(straight, -radius), Line(", "Lines(Line(straight, 0 * radius), Line(",
         "measure/certified/test_operators.py::test_no_value_leaves_the_bounds",

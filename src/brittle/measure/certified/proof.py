@@ -23,7 +23,7 @@ ROUNDING = 1e-6
 SLACK = 4.0
 """How many times the rounding error found at the point is allowed for anywhere in the ball."""
 
-ACCURACY = 1e-2
+ACCURACY = 4e-3
 """Relative distance between the largest radius that was proved and the smallest that was not, where the search ends."""
 
 FAST_STEPS = 12
