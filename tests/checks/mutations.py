@@ -178,7 +178,7 @@ MUTATIONS = (
     mutation(
         "a proof is less than what it lies above", "measure/certified/region.py",
         "-self.room.lower, self.room.upper", "self.room.upper, -self.room.lower",
-        "measure/certified/test_crown.py::test_bounds_hold_all_logits_and_relaxation_is_the_tighter",
+        "measure/certified/test_region.py::test_a_linear_function_is_positive_up_to_its_reach_and_no_farther",
     ),
     mutation(
         "the parts of a ball are all of it", "measure/certified/branching.py",

@@ -40,6 +40,7 @@ class CertifiedRadius:
         radius: `[B]`, float64, in the classifier's units; 0 where nothing could be proved.
         passes: passes per point, `[B]`, int64: the clean pass, and for each radius that was tried one forward pass and
             one backward pass per linear function that was bounded. One of a neuron inside goes back from there only.
+            A gradient step of a choice is one of each.
         unsupported: what the bounds could not be sent through, such as `softmax`; the radius is 0 everywhere then.
     """
 
@@ -55,8 +56,10 @@ class Certified(Measurement):
     `t` is the predicted class. With another decision it is the same for its margins, where these are linear in what the
     model returns (`Decision.linear`; of `custom` nothing is proved). The minima are bounded from below by linear
     relaxation (CROWN), so the true margin is at least `radius`; it is equal for a network without nonlinear layers and
-    not `bounded`. First what enters each layer is bounded by intervals (`fast` ends here), then by linear relaxation.
-    Each radius tried is a proof of its own, which may end before it, and the largest is kept.
+    not `bounded`. First what enters each layer is bounded by intervals (`fast` ends here), then by linear relaxation;
+    last, in networks with rectifiers or maxima that this leaves passes for, the lines below rectifiers are chosen and
+    the ball is proved in parts (`branching`). Each radius tried is a proof of its own, which may end before it, and the
+    largest is kept.
 
     Bounds are computed in double precision for the layers in exact arithmetic. A margin counts as positive above
     `ROUNDING (|z_t| + |z_j|)` plus `SLACK` times the difference between the classifier's scores and the exact ones at
@@ -67,7 +70,7 @@ class Certified(Measurement):
     values, softmax, attention, normalisation over each row, and maxima. `unsupported` names the first other one.
 
     Source: Zhang, Weng, Chen, Hsieh, Daniel, Efficient neural network robustness certification with general activation
-    functions (NeurIPS 2018), section 3.
+    functions (NeurIPS 2018), section 3; Wang et al., Beta-CROWN (NeurIPS 2021), section 3, for the parts.
 
     Attributes:
         norm: `linf`, the largest change of one input number, or `l2`, the Euclidean distance.
