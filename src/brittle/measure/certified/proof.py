@@ -43,10 +43,16 @@ AHEAD = 1.3
 
 
 PASSES = 1950
-"""Passes for a point beyond which no further radius is tried by branch and bound, and no part is split."""
+"""Passes for a point beyond which no further radius is tried by branch and bound, and no part is split, at least."""
 
-RADIUS_PASSES = 800
-"""Passes of a point at one radius beyond which no part is split."""
+TRIALS = 8
+"""The same at least, in what one radius takes by linear relaxation."""
+
+MOST_TRIAL = 600
+"""Passes of one radius by linear relaxation beyond which nothing is done by branch and bound."""
+
+SHARE = 0.4
+"""Of these passes, what may go to the parts of a ball of one radius."""
 
 ROUNDS = 8
 """Most radii that are tried by branch and bound."""
@@ -70,6 +76,7 @@ class Proof:
             `[K]`.
         margin: each margin at the points, less the allowance for rounding, `[K, C]`.
         passes: what was spent so far, `[K]`; the classifier counts it, too.
+        trial: what the last radius by linear relaxation took, `[K]`.
     """
 
     def __init__(
@@ -99,6 +106,7 @@ class Proof:
         self.constants = constants - allowance
         self.margin = found + self.constants
         self.passes = torch.zeros(len(points), dtype=torch.int64, device=points.device)
+        self.trial = torch.zeros_like(self.passes)
 
     def largest(self, proof: str) -> Tensor:
         """The largest radius proved around each point, `[K]`."""
@@ -111,32 +119,32 @@ class Proof:
         branching = not self.network.alone and any(one.operator in KINKED | MAXIMA for one in self.network.layers)
         if branching:
             full.run(self.by_relaxation, *scale, COARSE, COARSE_STEPS, AHEAD * first)
-        dear = self.passes >= (PASSES / 2 if branching else 0)
+        dear = self.trial > (MOST_TRIAL if branching else -1)
         full.run(self.by_relaxation, *scale, ACCURACY, FULL_STEPS, AHEAD * first, dear)
         if branching:
-            self._branch(full.low)
+            self._branch(full.low, (TRIALS * self.trial).clamp(min=PASSES).where(~dear, 0))
         return full.proved
 
-    def _branch(self, low: Tensor) -> None:
+    def _branch(self, low: Tensor, budget: Tensor) -> None:
         """Raise the radii that were proved of each margin, `[K, C]`, by branch and bound at one radius after another.
 
         The first is `STRETCH` times what was proved, and so is the next where that succeeds; where it fails, the next
-        is half-way between both. It ends within `NARROW`, or where a point has had `PASSES`.
+        is half-way between both. It ends within `NARROW`, or where a point has had the passes of its `budget`, `[K]`.
         """
         limit = self.diameter if self.bounded else torch.full_like(self.diameter, math.inf)
         failed = torch.full_like(limit, math.inf)
         for _ in range(ROUNDS):
             proved = low.min(dim=1).values
             radii = (STRETCH * proved).minimum((proved * failed).sqrt()).minimum(limit)
-            rows = ((proved > 0) & (radii > NARROW * proved) & (self.passes < PASSES)).nonzero()[:, 0]
+            rows = ((proved > 0) & (radii > NARROW * proved) & (self.passes < budget)).nonzero()[:, 0]
             if not len(rows):
                 break
             for some in rows.split(BRANCHED):
-                self._branch_at(some, radii[some], low)
+                self._branch_at(some, radii[some], low, budget[some])
             good = low.min(dim=1).values[rows] >= radii[rows]
             failed[rows] = failed[rows].where(good, radii[rows])
 
-    def _branch_at(self, rows: Tensor, radii: Tensor, low: Tensor) -> None:
+    def _branch_at(self, rows: Tensor, radii: Tensor, low: Tensor, budget: Tensor) -> None:
         wanted = low[rows] < radii[:, None]
         bounds = self._bounds(rows, radii, wanted, tighten=True)
         found = self._found(bounds)
@@ -152,7 +160,7 @@ class Proof:
         def count(points: Tensor, passes: Tensor) -> None:
             self._count(rows[points], passes // 2, passes // 2)
 
-        better = branched(margins, (PASSES - self.passes[rows]).clamp(max=RADIUS_PASSES), count)
+        better = branched(margins, (budget - self.passes[rows]).minimum((SHARE * budget).long()), count)
         low[rows[at], kind] = low[rows[at], kind].maximum(better)
 
     def by_intervals(self, rows: Tensor, radii: Tensor, wanted: Tensor) -> Proved:
@@ -161,7 +169,9 @@ class Proof:
 
     def by_relaxation(self, rows: Tensor, radii: Tensor, wanted: Tensor) -> Proved:
         """The same where linear relaxation bounds that, too."""
-        return self._found(self._bounds(rows, radii, wanted, tighten=True))
+        bounds = self._bounds(rows, radii, wanted, tighten=True)
+        self.trial[rows] = bounds.functions + 1
+        return self._found(bounds)
 
     def _bounds(self, rows: Tensor, radii: Tensor, wanted: Tensor, tighten: bool) -> MarginBounds:
         region = Region.around(self.points[rows], radii, self.norm, self.bounds)
