@@ -94,7 +94,7 @@ def balanced(network: nn.Module) -> nn.Module:
     network(torch.rand(500, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64))
     handle.remove()
     with torch.no_grad():
-        last.bias -= seen[0].mean(0)
+        last.bias.sub_(seen[0].mean(0))
     return network
 
 

@@ -84,9 +84,10 @@ def optimised(
     outputs = walk.logits(network).value
     level, best, gradients = constants, torch.full_like(constants, -torch.inf), torch.zeros_like(region.points)
     moved = [*walk.slopes.values(), *walk.multipliers.values()]
-    adam = torch.optim.Adam(moved, lr=RATE, betas=(0.7, 0.9), maximize=True) if moved and steps else None
+    steps = steps if moved else 0
+    adam = torch.optim.Adam(moved or [torch.zeros(1)], lr=RATE, betas=(0.7, 0.9), maximize=True)
     for step in range(steps + 1):
-        last = adam is None or step == steps
+        last = step == steps
         slopes, beside = torch.autograd.grad(
             outputs, (walk.inputs, walk.beside), functions, retain_graph=True, create_graph=not last,
             materialize_grads=True,
