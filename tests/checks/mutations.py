@@ -182,7 +182,8 @@ MUTATIONS = (
     ),
     mutation(
         "the parts of a ball are all of it", "measure/certified/branching.py",
-        "both.signs[count:].scatter_(1, parts.next[:, None], -1)", "both.signs[count:].scatter_(1, parts.next[:, None], 1)",
+        "both.signs[count:].scatter_(1, parts.next[:, None], -1)",
+        "both.signs[count:].scatter_(1, parts.next[:, None], 1)",
         "measure/certified/test_branching.py::test_no_radius_is_beyond_what_a_grid_finds",
     ),
     mutation(
