@@ -30,7 +30,7 @@ NUMBERS = 2**21
 
 
 @dataclass(frozen=True)
-class Margins:
+class Roots:
     """Some margins around some points, `M` of them, as the roots of trees of parts.
 
     Attributes:
@@ -81,7 +81,7 @@ class _Parts:
         return _Parts.joined((self, other))
 
 
-def branched(margins: Margins, budget: Tensor, count: Callable[[Tensor, Tensor], None]) -> Tensor:
+def branched(margins: Roots, budget: Tensor, count: Callable[[Tensor, Tensor], None]) -> Tensor:
     """How far from its point each margin is proved positive, at most as far as its ball goes, `[M]`.
 
     A margin that no linear function proves positive over the whole ball is proved in parts, in each of which the sign
@@ -135,7 +135,7 @@ def _worst(parts: _Parts, points: Tensor, usable: Tensor) -> Tensor:
 class _Tree:
     """Bounds of the parts of some balls."""
 
-    def __init__(self, margins: Margins) -> None:
+    def __init__(self, margins: Roots) -> None:
         self.margins = margins
         widest = max(margins.region.points[0].numel(), *(one.lower[0].numel() for one in margins.kept))
         self.together = max(1, NUMBERS // widest)

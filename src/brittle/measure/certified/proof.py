@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from brittle.measure.certified.branching import Margins, branched
+from brittle.measure.certified.branching import Roots, branched
 from brittle.measure.certified.crown import MarginBounds, margin_bounds
 from brittle.measure.certified.graph import Network
 from brittle.measure.certified.operators import KINKED, MAXIMA
@@ -155,7 +155,7 @@ class Proof:
         region = Region.around(self.points[rows], radii, self.norm, self.bounds).at(at)
         kept = [one.map(lambda end: end[at]) for one in bounds.kept]
         weights, constants = self.weights[rows][at, kind], self.constants[rows][at, kind]
-        margins = Margins(self.network, region, kept, weights, constants, at)
+        margins = Roots(self.network, region, kept, weights, constants, at)
 
         def count(points: Tensor, passes: Tensor) -> None:
             self._count(rows[points], passes // 2, passes // 2)
