@@ -116,7 +116,8 @@ class Proof:
         if proof == "fast":
             return first
         full = Brackets.around(self.margin, quick.low)
-        branching = not self.network.alone and any(one.operator in KINKED | MAXIMA for one in self.network.layers)
+        operators = {layer.operator for layer in self.network.layers}
+        branching = not self.network.alone and bool(operators & KINKED) and not operators & MAXIMA
         if branching:
             full.run(self.by_relaxation, *scale, COARSE, COARSE_STEPS, AHEAD * first)
         dear = self.trial > (MOST_TRIAL if branching else -1)
