@@ -58,8 +58,8 @@ class Certified(Measurement):
     relaxation (CROWN), so the true margin is at least `radius`; it is equal for a network without nonlinear layers and
     not `bounded`. First what enters each layer is bounded by intervals (`fast` ends here), then by linear relaxation;
     last, in networks with rectifiers and no maxima where a radius takes few passes, the lines below rectifiers are
-    chosen and the ball is proved in parts (`branching`). Each radius tried is a proof of its own, which may end before it, and the
-    largest is kept.
+    chosen and the ball is proved in parts (`branching`). Each radius tried is a proof of its own, which may end before
+    it, and the largest is kept.
 
     Bounds are computed in double precision for the layers in exact arithmetic. A margin counts as positive above
     `ROUNDING (|z_t| + |z_j|)` plus `SLACK` times the difference between the classifier's scores and the exact ones at
