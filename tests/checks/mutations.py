@@ -107,8 +107,7 @@ MUTATIONS = (
     ),
     mutation(
         "a certificate is about the margins of its decision", "measure/certified/crown.py",
-        "    return MarginBounds(lower.T + constants, walk.functions + len(functions))\n",
-        "    return MarginBounds(lower.T, walk.functions + len(functions))\n",
+        "levels = levels + constants.gather(1, chosen).T", "levels = levels + 0 * constants.gather(1, chosen).T",
         "measure/certified/test_decisions.py::test_no_input_inside_the_radius_decides_otherwise",
     ),
     mutation(
@@ -180,6 +179,37 @@ MUTATIONS = (
         "disagreement of attacks is told", "scores/input_margin.py",
         "tuple(said if one else None for one in disagreeing) if any(disagreeing) else None", "None",
         "scores/test_input_margin.py::test_attacks_that_disagree_are_told_in_the_detail",
+    ),
+    mutation(
+        "a proof holds inside its ball alone", "measure/certified/search.py",
+        "radii.where(good, radii.minimum(reach))", "reach",
+        "measure/certified/test_exact_distances.py::test_the_radius_is_at_most_the_exact_distance",
+    ),
+    mutation(
+        "a proof is less than what it lies above", "measure/certified/region.py",
+        "-self.room.lower, self.room.upper", "self.room.upper, -self.room.lower",
+        "measure/certified/test_region.py::test_a_linear_function_is_positive_up_to_its_reach_and_no_farther",
+    ),
+    mutation(
+        "the parts of a ball are all of it", "measure/certified/branching.py",
+        "both.signs[count:].scatter_(1, parts.next[:, None], -1)",
+        "both.signs[count:].scatter_(1, parts.next[:, None], 1)",
+        "measure/certified/test_branching.py::test_no_radius_is_beyond_what_a_grid_finds",
+    ),
+    mutation(
+        "what is added for an assumed sign lowers a bound alone", "measure/certified/slopes.py",
+        "one.clamp_(min=0)", "one.clamp_(min=-1)",
+        "measure/certified/test_branching.py::test_no_radius_is_beyond_what_a_grid_finds",
+    ),
+    mutation(
+        "a line below a rectifier is between its pieces", "measure/certified/slopes.py",
+        "one.clamp_(0, 1)", "one.clamp_(0.5, 2)",
+        "measure/certified/test_branching.py::test_no_radius_is_beyond_what_a_grid_finds",
+    ),
+    mutation(
+        "all parts of a ball have to be proved", "measure/certified/branching.py",
+        'parts.root, parts.reach, "amin")', 'parts.root, parts.reach, "amax", include_self=False)',
+        "measure/certified/test_branching.py::test_no_radius_is_beyond_what_a_grid_finds",
     ),
     mutation(
         "a product lies between planes beside it", "measure/certified/steps.py",
