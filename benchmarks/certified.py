@@ -1,6 +1,6 @@
 """Certified radii against published proofs and counter-examples.
 
-    python benchmarks/certified.py FOLDER [NORM [ROWS [MODEL ...]]]
+    python benchmarks/certified.py FOLDER [NORM [ROWS [PROOF [MODEL ...]]]]
 
 Each model in FOLDER is a folder with `model.pt2`, and where verdicts were published `verdicts.csv` with the exact
 inputs in `centres.npy`. Prints for each model how many points got a radius above zero, how many published proofs
@@ -39,13 +39,13 @@ def verdicts_of(folder: Path, rows: int) -> tuple[torch.Tensor, list[dict[str, s
     return centres[order][:rows], verdicts[:rows]
 
 
-def measured(folder: Path, norm: str, rows: int) -> list[object]:
+def measured(folder: Path, norm: str, rows: int, proof: str) -> list[object]:
     """One row of the table."""
     classifier = brittle.Classifier(torch.export.load(folder / "model.pt2").module(), bounds=(0, 1))
     inputs, verdicts = verdicts_of(folder, rows)
     clean = look(classifier, inputs, [str(number) for number in range(len(inputs))], 0)
     start = time.perf_counter()
-    found = Certified(norm)(classifier, clean)
+    found = Certified(norm, proof=proof)(classifier, clean)
     seconds = (time.perf_counter() - start) / len(inputs)
     radii = found.radius.tolist()
     attacked = brittle.nearest(classifier, inputs, norm=norm, effort="fast").distance.tolist()
@@ -89,9 +89,9 @@ HEADER = [
 def main(arguments: list[str]) -> None:
     """The table of all models, or of those named."""
     set_threads()
-    root, norm, rows, *names = [*arguments, *("linf", "1000")[len(arguments) - 1 :]]
+    root, norm, rows, proof, *names = [*arguments, *("linf", "1000", "full")[len(arguments) - 1 :]]
     folders = [Path(root) / name for name in names] or sorted(path.parent for path in Path(root).glob("*/model.pt2"))
-    print_table(HEADER, [measured(folder, norm, int(rows)) for folder in folders])
+    print_table(HEADER, [measured(folder, norm, int(rows), proof) for folder in folders])
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ MOST_ENTRIES = 21
 WITHOUT_TORCH = ("brittle.analysis", "brittle.report")
 """Rooms that read tables and import no torch, not even for typing."""
 
-STORE = {"brittle.store.columns", "brittle.store.inputs", "brittle.store.record"}
+STORE = {f"brittle.store.{name}" for name in ("columns", "inputs", "keys", "record", "settings")}
 """What these rooms may import of the storage."""
 
 PAGE = {"brittle.store.table", "brittle.store.files.writing"}

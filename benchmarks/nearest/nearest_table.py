@@ -27,9 +27,9 @@ Groups = dict[tuple[str, ...], Any]
 def read_rows(out: Path) -> pd.DataFrame:
     """All rows that were kept, with the nearest distance known by any of them, `known`."""
     frame = pd.concat([pd.read_parquet(path) for path in sorted(out.glob("*.parquet"))], ignore_index=True)
-    counts = frame.groupby(KEYS).size()
+    counts: Any = frame.groupby(KEYS).size()
     for (network, norm), several in counts.groupby(level=["network", "norm"]):
-        if several.nunique() > 1:
+        if several.min() < several.max():
             raise SystemExit(
                 f"{network} in {norm} has rows for {several.min()} and for {several.max()} points, which cannot be "
                 f"compared: run all with one --points, into an empty folder"

@@ -21,7 +21,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-COPIED = ("src", "tests", "docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile", "pyproject.toml")
+COPIED = (
+    "src",
+    "tests",
+    "docs",
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "Makefile",
+    "pyproject.toml",
+    "benchmarks",
+)
 """What tests need of the tree."""
 
 PASSED, FAILED, OTHER_COPY = 0, 1, 70
@@ -88,6 +98,11 @@ DEAD = "doctor/test_vanished.py::test_dead_points_are_counted_and_no_gradient_is
 PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is_scored"
 
 MUTATIONS = (
+    mutation(
+        "what was compiled runs as PyTorch alone", "model/classifier.py",
+        "standard_modes(self.device), uncompiled():", "standard_modes(self.device):",
+        "model/test_uncompiled.py::test_what_was_compiled_is_measured_as_the_network_itself",
+    ),
     # What is decided.
     mutation(
         "a label has its own block of the Gram", "measure/linearization.py",
@@ -102,8 +117,7 @@ MUTATIONS = (
     ),
     mutation(
         "a certificate is about the margins of its decision", "measure/certified/crown.py",
-        "    return MarginBounds(lower.T + constants, walk.functions + len(functions))\n",
-        "    return MarginBounds(lower.T, walk.functions + len(functions))\n",
+        "levels = levels + constants.gather(1, chosen).T", "levels = levels + 0 * constants.gather(1, chosen).T",
         "measure/certified/test_decisions.py::test_no_input_inside_the_radius_decides_otherwise",
     ),
     mutation(
@@ -167,14 +181,19 @@ MUTATIONS = (
         "measure/nearest/test_search.py::test_what_is_found_anew_counts_afterwards_and_not_before",
     ),
     mutation(
+        "what is drawn is what Vega-Lite knows", "report/charts_style.py",
+        "aria=False,", 'aria="none",',
+        "report/test_figure.py::test_every_specification_is_one_of_vega_lite",
+    ),
+    mutation(
         "more effort begins with what less effort did", "measure/nearest/effort.py",
         "names[: names.index(effort) + 1]", "names[names.index(effort) :][:1]",
-        "measure/nearest/test_effort.py::test_more_effort_never_ends_farther_away",
+        "measure/nearest/test_effort.py::test_a_little_more_effort_loses_nothing",
     ),
     mutation(
         "what was settled once is kept", "measure/nearest/search.py",
         "            self.best.merge(best)\n", "",
-        "measure/nearest/test_effort.py::test_more_effort_never_ends_farther_away",
+        "measure/nearest/test_effort.py::test_a_little_more_effort_loses_nothing",
     ),
     mutation(
         "gradients have to explain the fall of the margin", "measure/nearest/nearest.py",
@@ -190,6 +209,37 @@ MUTATIONS = (
         "disagreement of attacks is told", "scores/input_margin.py",
         "tuple(said if one else None for one in disagreeing) if any(disagreeing) else None", "None",
         "scores/test_input_margin.py::test_attacks_that_disagree_are_told_in_the_detail",
+    ),
+    mutation(
+        "a proof holds inside its ball alone", "measure/certified/search.py",
+        "radii.where(good, radii.minimum(reach))", "reach",
+        "measure/certified/test_exact_distances.py::test_the_radius_is_at_most_the_exact_distance",
+    ),
+    mutation(
+        "a proof is less than what it lies above", "measure/certified/region.py",
+        "-self.room.lower, self.room.upper", "self.room.upper, -self.room.lower",
+        "measure/certified/test_region.py::test_a_linear_function_is_positive_up_to_its_reach_and_no_farther",
+    ),
+    mutation(
+        "the parts of a ball are all of it", "measure/certified/branching.py",
+        "both.signs[count:].scatter_(1, parts.next[:, None], -1)",
+        "both.signs[count:].scatter_(1, parts.next[:, None], 1)",
+        "measure/certified/test_branching.py::test_no_radius_is_beyond_what_a_grid_finds",
+    ),
+    mutation(
+        "what is added for an assumed sign lowers a bound alone", "measure/certified/slopes.py",
+        "one.clamp_(min=0)", "one.clamp_(min=-1)",
+        "measure/certified/test_branching.py::test_no_radius_is_beyond_what_a_grid_finds",
+    ),
+    mutation(
+        "a line below a rectifier is between its pieces", "measure/certified/slopes.py",
+        "one.clamp_(0, 1)", "one.clamp_(0.5, 2)",
+        "measure/certified/test_branching.py::test_no_radius_is_beyond_what_a_grid_finds",
+    ),
+    mutation(
+        "all parts of a ball have to be proved", "measure/certified/branching.py",
+        'parts.root, parts.reach, "amin")', 'parts.root, parts.reach, "amax", include_self=False)',
+        "measure/certified/test_branching.py::test_no_radius_is_beyond_what_a_grid_finds",
     ),
     mutation(
         "a product lies between planes beside it", "measure/certified/steps.py",
@@ -374,7 +424,7 @@ MUTATIONS = (
         "cli/test_noise_options.py::test_what_does_not_fit_together_is_said",
     ),
     mutation(
-        "a level in another unit is not said to be in pixels", "store/columns.py",
+        "a level in another unit is not said to be in pixels", "store/settings.py",
         "UNIT not in family and not", "not",
         "cli/test_noise_options.py::test_rotations_by_command_with_the_report",
     ),
@@ -583,7 +633,7 @@ MUTATIONS = (
     mutation(
         "digest of a shard that is read", "store/shards.py",
         "    if hashlib.sha256(content).hexdigest() != shard.sha256:\n", "    if False:\n",
-        "store/test_shards.py::test_two_hundred_flipped_bits_are_all_named",
+        "store/test_shards.py::test_flipped_bits_are_all_named",
     ),
     mutation(
         "digest of a shard that is kept on resume", "store/folder.py",

@@ -111,9 +111,11 @@ def classifier_of(family: str, seed: int, dtype: torch.dtype = torch.float32) ->
 
 
 def certified(
-    classifier: brittle.Classifier, points: Tensor, norm: str = "linf", bounded: bool = True
+    classifier: brittle.Classifier, points: Tensor, norm: str = "linf", bounded: bool = True, proof: str = "full"
 ) -> CertifiedRadius:
-    return Certified(norm, bounded)(classifier, look(classifier, points, [str(row) for row in range(len(points))], 0))
+    return Certified(norm, bounded, proof)(
+        classifier, look(classifier, points, [str(row) for row in range(len(points))], 0)
+    )
 
 
 def traced(classifier: brittle.Classifier, points: Tensor) -> Network:

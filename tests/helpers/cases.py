@@ -282,7 +282,7 @@ STORAGE = (
           "run/test_identity.py::test_every_field_of_the_identity_is_compared",
           "run/test_identity.py::test_a_field_that_is_of_no_kind_cannot_be_made")),
     Case(73, "a damaged shard", (stops("run_damaged", STORAGE_FAILED), result("by resuming, that shard alone")),
-         ("test_shards.py::test_two_hundred_flipped_bits_are_all_named",
+         ("test_shards.py::test_flipped_bits_are_all_named",
           "test_shards.py::test_verify_says_what_is_wrong",
           "test_resume.py::test_only_what_is_missing_is_computed")),
     Case(74, "two processes for one folder", (stops("locked", STORAGE_FAILED),),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -95,6 +96,9 @@ _PASSES = {
     "taylor": 11, "taylor_mvs": 11, "softmax": 1, "logit_margin": 1, "first_order_margin": 11, "feature_margin": 1,
     "input_margin": 600, "max_probability": 1, "probability_margin": 1, "entropy": 1,
 }  # fmt: skip
+PICTURES = 256
+"""How many pictures there are of each class."""
+
 _UNIT = {"linf": 0.2, "l2": 4.0}
 _PASSES_PER_DRAW = {"monte_carlo": 1, "shrinkage": 1, "moments": 1, "mmse": 11, "mmse_mvs": 11, "mmse_margin": 2}
 _BIAS = {
@@ -181,7 +185,10 @@ def _make(recipe: Recipe) -> Table:
         "status": slugs,
         "detail": [None if slug == "ok" else "1 NaN of 3072" for slug in slugs],
         "passes": [sum(part["passes"][row] for part in scores) for row in range(recipe.points)],
-        "image": [thumbnail(int(c), rng) if recipe.images and not recipe.features else None for c in truth],
+        "image": [
+            picture(int(c), row % PICTURES) if recipe.images and not recipe.features else None
+            for row, c in enumerate(truth)
+        ],
         "input": _inputs(recipe, 2),
     }
     return Table(
@@ -295,14 +302,16 @@ def _spoil(part: dict[str, list[Any]], recipe: Recipe) -> None:
 
 def _counterexamples(scores: list[dict[str, list[Any]]], points: dict[str, list[Any]], recipe: Recipe) -> pa.Table:
     """For every finite input margin the next class, its image and the difference from that of the point."""
-    rng, near = np.random.default_rng([recipe.seed, 1]), _inputs(recipe, 3)
+    near = _inputs(recipe, 3)
     rows = [
         {
             "point": point,
             "score": "input_margin",
             "parameters": parameters,
             "predicted": (points["predicted"][row] + 1) % recipe.classes,
-            "image": thumbnail(points["predicted"][row], rng) if recipe.images and not recipe.features else None,
+            "image": picture(points["predicted"][row], PICTURES + row % PICTURES)
+            if recipe.images and not recipe.features
+            else None,
             "difference": None,
             "input": near[row],
         }
@@ -319,6 +328,7 @@ def _counterexamples(scores: list[dict[str, list[Any]]], points: dict[str, list[
     return pa.Table.from_pylist(rows, schema=COUNTEREXAMPLES)
 
 
+@cache
 def difference(here: bytes, there: bytes) -> bytes:
     """The difference of two PNGs as a run stores it: around grey, its largest change as far as it can go."""
     first, second = (np.asarray(Image.open(io.BytesIO(png)), dtype=np.float64) / 255.0 for png in (here, there))
@@ -339,6 +349,12 @@ def _inputs(recipe: Recipe, stream: int) -> list[bytes | None]:
 def reach(distance: np.ndarray, sigma: float) -> np.ndarray:
     """How many deviations of the noise the boundary is away; with much noise, on the far side."""
     return distance / sigma - 3.0 * sigma
+
+
+@cache
+def picture(number: int, which: int) -> bytes:
+    """One of the pictures of a class, drawn once in a process."""
+    return thumbnail(number, np.random.default_rng([number, which]))
 
 
 def thumbnail(number: int, rng: np.random.Generator) -> bytes:

@@ -1,4 +1,4 @@
-"""The declared range of an input: two finite, increasing numbers, a pair for each feature, or none."""
+"""The declared range of an input: two increasing numbers, perhaps one infinite, a pair for each feature, or none."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ KINDS = {
     "per feature": (LOWER, UPPER),
     "of channels": (np.zeros((3, 1, 1)), np.array([1.0, 2.0, 3.0])[:, None, None]),
     "of one side": (np.zeros(4), np.full(4, math.inf)),
+    "one pair of one side": (-math.inf, 9.0),
     "none": "none",
 }
 
@@ -75,6 +76,7 @@ def test_arrays_that_are_all_alike_are_one_pair() -> None:
     assert Bounds.of((-1, 2)) == (-1, 2)
     assert Bounds.of((np.full(3, -math.inf), np.full(3, math.inf))) == "none"
     assert Bounds.of((-math.inf, math.inf)) == "none"
+    assert Bounds.of((np.zeros(3), np.full(3, math.inf))) == Bounds.of((0, math.inf)) != "none"
     assert tuple(Bounds.of((0, 255))) == (0.0, 255.0)
 
 

@@ -9,8 +9,8 @@ from helpers.tables import make_table, with_value
 
 from brittle.report import open_contents
 from brittle.report.contents import MAX_PANELS, extreme_classes, spread
-from brittle.store.columns import Setting
 from brittle.store.schemas import POINTS
+from brittle.store.settings import Setting
 
 
 def test_at_most_so_many_panels_with_the_ends_and_the_chosen() -> None:

@@ -13,7 +13,7 @@ from helpers.colours import DARK, LIGHT, contrast, turned
 from helpers.tables import make_table
 
 from brittle.report import CHAPTERS, open_contents
-from brittle.report.charts_style import ACCENT
+from brittle.report.charts_style import ACCENT, styled
 from brittle.report.figure import FITS, NARROW_ONLY, NATURAL, WIDE_ONLY, Figure, draw, panels
 from brittle.report.palette import PALETTE
 
@@ -60,8 +60,8 @@ def test_a_drawing_that_is_too_wide_for_a_phone_is_scrolled() -> None:
 
 
 @pytest.fixture(scope="module")
-def drawn() -> dict[str, str]:
-    """Every figure of the chapters that these runs give, by its name."""
+def figures() -> dict[str, Figure]:
+    """Every figure of the chapters that these runs give, by its number, chapter and name."""
     names = ("monte_carlo", "moments", "softmax", "max_probability", "entropy", "logit_margin", "input_margin")
     runs = [
         (change_run(points=40, scores=names), {"other": other_run(points=40), "more": other_run(2, 40)}),
@@ -73,8 +73,24 @@ def drawn() -> dict[str, str]:
         for chapter in CHAPTERS:
             result = chapter.summarize(contents)
             for name, figure in chapter.figures(result).items() if result is not None else ():
-                found[f"{number} {chapter.name} {name}"] = draw(figure, f"{chapter.name}-{name}")
-    return {name: text for name, text in found.items() if text}
+                found[f"{number} {chapter.name} {name}"] = figure
+    return found
+
+
+@pytest.fixture(scope="module")
+def drawn(figures: dict[str, Figure]) -> dict[str, str]:
+    texts = {name: draw(figure, "-".join(name.split()[1:])) for name, figure in figures.items()}
+    return {name: text for name, text in texts.items() if text}
+
+
+def test_every_specification_is_one_of_vega_lite(figures: dict[str, Figure]) -> None:
+    """Altair holds it against the schema, which `draw` does not."""
+    for figure in figures.values():
+        if not figure.frame.empty:
+            frame = figure.frame
+            if figure.by:
+                frame = frame.loc[frame[figure.by] == frame[figure.by].iloc[0]].reset_index(drop=True)
+            styled(figure.chart(frame)).to_dict()
 
 
 def test_a_phone_shows_every_drawing_whole(drawn: dict[str, str]) -> None:

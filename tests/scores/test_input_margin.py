@@ -157,6 +157,10 @@ def test_a_missing_head_leaves_no_run_behind(tmp_path: Path) -> None:
         (["--scores", "logit_margin", "--norm", "linf"], "--norm changes none of these scores"),
         (["--scores", "logit_margin", "--sigma", "0.1"], "--sigma, --radius and --noise are for scores under noise"),
         (["--scores", "logit_margin", "--head", "fc"], "--head is for scores that need features"),
+        (
+            ["--scores", "input_margin", "--certify", "--proof", "slow"],
+            "no proof is called 'slow'; there are full, fast",
+        ),
         (["--scores", "input_margin", "--effort", "hard"], "no effort is called 'hard'"),
         (["--scores", "input_margin", "--norm", "l1"], "no norm is called 'l1'"),
         (["--scores", "input_margin", "--attack", "pgd"], "no attack is called 'pgd'; did you mean apgd?"),
@@ -167,6 +171,18 @@ def test_options_that_change_nothing_are_refused(
 ) -> None:
     assert main(["score", "./net.py:make", "data.npz", "--out", "run", *arguments]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_a_fast_proof_costs_less_and_holds() -> None:
+    classifier, x = small_classifier(), inputs(3)
+    full, fast = (
+        estimate(classifier, x, InputMargin(effort="fast", certify=True, proof=one)) for one in ("full", "fast")
+    )
+    assert bool((fast.low > 0).all() & (fast.low <= full.low * (1 + 1e-2)).all())
+    assert torch.as_tensor(fast.passes).sum() < torch.as_tensor(full.passes).sum()
+    assert "proof" not in InputMargin(certify=True).parameters
+    with pytest.raises(brittle.errors.ParameterError, match="a fast proof is one of a certificate: ask for it, too"):
+        InputMargin(proof="fast")
 
 
 def _clean(classifier: brittle.Classifier, x: torch.Tensor):

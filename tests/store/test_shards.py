@@ -35,13 +35,13 @@ def test_a_run_that_has_not_finished_is_told_from_one_that_has(run: Path, capsys
     assert "what was written; the run has not finished, score --resume goes on with it\n" in capsys.readouterr().err
 
 
-def test_two_hundred_flipped_bits_are_all_named(run: Path) -> None:
+def test_flipped_bits_are_all_named(run: Path) -> None:
     """A bit of any shard file, drawn by its size; the file that holds it is named, and no other."""
     rng = np.random.default_rng(0)
     files = sorted(run.glob("*.parquet"))
     sizes = np.array([path.stat().st_size for path in files])
     assert len(files) == 9
-    for which in rng.choice(len(files), 200, p=sizes / sizes.sum()):
+    for which in rng.choice(len(files), 60, p=sizes / sizes.sum()):
         path, place = files[which], rng.integers(sizes[which])
         content = path.read_bytes()
         damaged = bytearray(content)

@@ -46,7 +46,8 @@ from brittle.analysis.robust_accuracy import (
 )
 from brittle.analysis.sample_points import sample_points
 from brittle.analysis.worst_case import format_worst_case, margin_columns, worst_case_table
-from brittle.store.columns import Column, Setting
+from brittle.store.columns import Column
+from brittle.store.settings import Setting
 
 __all__ = [
     "ClassBias",

@@ -10,7 +10,8 @@ import pandas as pd
 
 from brittle.analysis.columns import probability_columns
 from brittle.analysis.kendall import kendall_tau
-from brittle.store.columns import Column, Row, Scored, Setting
+from brittle.store.columns import Column, Row, Scored
+from brittle.store.settings import Setting
 
 REFERENCE = "monte_carlo"
 """The estimator that the others are compared with: unbiased, and exact as its draws grow."""

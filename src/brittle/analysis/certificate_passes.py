@@ -10,7 +10,7 @@ from brittle.store.columns import Column
 _SPENT = re.compile(r"([\d,]+) of the passes for the certificate")
 """How the detail of a point says what its certificate took; `brittle.scores.input_margin` writes it."""
 
-_DECIDING = ("norm", "bounded", "certify", "label")
+_DECIDING = ("norm", "bounded", "certify", "proof", "label")
 """Parameters of a score on which its certificate depends: scores that agree in them share it."""
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from brittle.store.columns import Column, Setting
+from brittle.store.columns import Column
+from brittle.store.settings import Setting
 
 LAPLACIAN = "laplacian"
 """The score that predicts the change of the predicted probability."""

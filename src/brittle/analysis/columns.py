@@ -9,7 +9,9 @@ import pandas as pd
 
 from brittle.errors import ParameterError
 from brittle.estimate import INPUT_MARGIN
-from brittle.store.columns import Column, Scored, Setting, column_of
+from brittle.store.columns import Column, Scored
+from brittle.store.keys import column_of
+from brittle.store.settings import Setting
 
 TYPICAL_P_ROBUST = 0.7
 """The noise level whose mean robustness is nearest to this tells points apart best: few at 1, few at chance."""

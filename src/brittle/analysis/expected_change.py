@@ -17,7 +17,8 @@ from brittle.analysis.text import aligned, named_interval, setting_name, with_in
 from brittle.errors import ParameterError
 from brittle.estimate import Status
 from brittle.intervals import clopper_pearson, jackknife
-from brittle.store.columns import Column, Row, Scored, Setting
+from brittle.store.columns import Column, Row, Scored
+from brittle.store.settings import Setting
 
 CHANGE = "probability_change"
 """The score that samples the change; its mean is what the Laplacian predicts."""

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from brittle.errors import printable
-from brittle.store.columns import Row, Setting
+from brittle.store.columns import Row
+from brittle.store.settings import Setting
 
 
 def number(value: float) -> str:

@@ -30,8 +30,8 @@ def bounds_of(words: Sequence[str]) -> Bounds:
     except ValueError as error:
         raise UsageError(
             "bounds",
-            f"--bounds takes two numbers (--bounds 0 255), none, or a file of those per feature (FILE.npy); found "
-            f"{' '.join(dict.fromkeys(words))!r:.60}",
+            "--bounds takes two numbers (--bounds 0 255, --bounds 0 inf), none, or a file of those per feature "
+            f"(FILE.npy); found {' '.join(dict.fromkeys(words))!r:.60}",
         ) from error
     return Bounds.of((low, high))
 

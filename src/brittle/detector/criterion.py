@@ -7,7 +7,7 @@ from typing import Protocol
 
 from brittle.analysis.decisions import MORE_DRAWS
 from brittle.estimate import MOST_DRAWS, Parameter, Scalar, score_label
-from brittle.store.columns import setting_of
+from brittle.store.settings import setting_of
 
 
 class Criterion(Protocol):

@@ -28,7 +28,7 @@ from brittle.estimate import Scalar
 from brittle.intervals import check_share
 from brittle.norms import check_norm, parse_epsilon
 from brittle.scores import LogitMargin
-from brittle.store.columns import column_of
+from brittle.store.keys import column_of
 from brittle.store.record import ScoreRecord
 from brittle.store.table import Table
 

@@ -9,7 +9,7 @@ from brittle.doctor.subject import Subject
 from brittle.errors import ParameterError
 from brittle.noise import Noise, Stream
 from brittle.scores import NoiseScore
-from brittle.store.columns import setting_of
+from brittle.store.settings import setting_of
 
 ABSORBED_SHARE = 0.01
 """Share of input numbers that noise may leave unchanged because of rounding."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor, nn
 
 from brittle.errors import ModelError, ParameterError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ARRAYS = ("torch", "numpy")
 """What a function takes and returns: tensors of PyTorch, or NumPy arrays."""
@@ -28,7 +30,7 @@ CLEAR = 1e-9
 """By how much, as a share, the largest score must be larger than the second for `predict` to be held to it."""
 
 
-Rows = np.ndarray | pd.DataFrame
+Rows: TypeAlias = "np.ndarray | pd.DataFrame"
 """Inputs as an estimator takes them, with the names of the columns where it was fitted with names."""
 
 
@@ -139,7 +141,11 @@ class Estimator(ArrayModel):
     def _named(self, rows: np.ndarray) -> Rows:
         """The rows under the names that it was fitted with, where it was fitted on a frame with as many columns."""
         names = getattr(self._estimator, "feature_names_in_", None)
-        return rows if names is None or len(names) != rows.shape[1] else pd.DataFrame(rows, columns=names)
+        if names is None or len(names) != rows.shape[1]:
+            return rows
+        import pandas as pd  # here alone: every command and every worker would take a sixth longer to start
+
+        return pd.DataFrame(rows, columns=names)
 
     def _decision(self, scores: np.ndarray) -> np.ndarray:
         if scores.ndim == 1 and len(self.class_names) == 2:

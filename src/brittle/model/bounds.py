@@ -41,7 +41,7 @@ class Bounds:
 
     @classmethod
     def of(cls, bounds: BoundsLike) -> Bounds:
-        """The bounds that `(0, 1)`, `(lower_array, upper_array)`, `"none"` or `(-inf, inf)` stand for.
+        """The bounds that `(0, 1)`, `(0, inf)`, `(lower_array, upper_array)`, `"none"` or `(-inf, inf)` stand for.
 
         Raises:
             ParameterError: they are none of these; a lower bound lies above the upper one, or is no number.
@@ -52,9 +52,10 @@ class Bounds:
             return NONE
         if _is_pair_of_arrays(bounds):
             return _per_feature(bounds)
-        if _is_whole_line(bounds):
+        ends = _line(bounds)
+        if ends == (-math.inf, math.inf):
             return NONE
-        low, high = check_bounds(bounds)  # type: ignore[arg-type]
+        low, high = ends or check_bounds(bounds)  # type: ignore[arg-type]
         return cls(torch.tensor(low, dtype=torch.float64), torch.tensor(high, dtype=torch.float64))
 
     def __eq__(self, other: object) -> bool:
@@ -316,11 +317,13 @@ def _is_pair_of_arrays(bounds: object) -> bool:
     return any(getattr(end, "ndim", 0) > 0 or isinstance(end, list | tuple) for end in bounds)  # type: ignore[attr-defined]
 
 
-def _is_whole_line(bounds: BoundsLike) -> bool:
+def _line(bounds: BoundsLike) -> tuple[float, float] | None:
+    """Two numbers with a bound on one side or none, or None."""
     try:
-        return tuple(map(float, bounds)) == (-math.inf, math.inf)
-    except (TypeError, ValueError):
-        return False
+        low, high = map(float, bounds)
+    except (TypeError, ValueError, ParameterError):
+        return None
+    return (low, high) if low < high and (low == -math.inf or high == math.inf) else None
 
 
 def _per_feature(bounds: BoundsLike) -> Bounds:

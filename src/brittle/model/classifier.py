@@ -29,6 +29,7 @@ from brittle.model.pass_memory import PassMemory
 from brittle.model.placement import place
 from brittle.model.preprocessing import channel_numbers, normalise
 from brittle.model.turns import PASSES
+from brittle.model.uncompiled import uncompiled
 
 Watcher = Callable[["Classifier", Tensor, Tensor, Aside | None], None]
 """Called with the classifier, the inputs of a pass, what `Classifier.read` makes of its output, and what the rows have
@@ -384,7 +385,7 @@ class Classifier:
         """
         if self.class_names is not None:
             self.look_up()
-        with in_use(self), standard_modes(self.device):
+        with in_use(self), standard_modes(self.device), uncompiled():
             if not isinstance(self.model, nn.Module):
                 yield
                 return

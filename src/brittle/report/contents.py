@@ -22,8 +22,9 @@ from brittle.analysis.worst_case import margin_columns
 from brittle.norms import DUAL_ORDER
 from brittle.report import palette
 from brittle.report.wording import MISSING, show
-from brittle.store.columns import Column, Setting
+from brittle.store.columns import Column
 from brittle.store.record import NoiseRecord, RunRecord
+from brittle.store.settings import Setting
 
 T = TypeVar("T")
 

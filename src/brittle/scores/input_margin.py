@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from brittle.errors import ParameterError
 from brittle.estimate import INPUT_MARGIN, Estimate, Parameters, Status
 from brittle.measure import Certified, CertifiedRadius, Clean, Forward, Measurement, Nearest, NearestPoint
+from brittle.measure.certified import PROOFS
 from brittle.measure.nearest import ATTACKS, EFFORTS
 from brittle.measure.nearest.nearest import check_search
 from brittle.norms import DUAL_ORDER
@@ -40,11 +42,13 @@ class InputMargin(Score):
         attack: what looks for the nearest other decision: `best` for the nearest of all attacks, or one by name.
         effort: budget of passes per point for it: `fast`, `standard` or `thorough`.
         bounded: stay inside the classifier's bounds.
-        certify: look for a certified lower bound of the distance as well; it takes many times the passes and the
-            seconds of the search, which `brittle doctor` tells before a run.
+        certify: look for a certified lower bound of the distance as well; what it costs beside the search `brittle
+            doctor` tells before a run.
+        proof: of that bound: `full` takes hundreds to thousands of passes per point, more than the search with little
+            effort; `fast` some tens, fewer than it, and proves less, above all in deep networks.
 
     Raises:
-        ParameterError: an unknown norm, attack or effort.
+        ParameterError: an unknown norm, attack, effort or proof, or a proof where no certificate is asked for.
     """
 
     norm: str = field(default="l2", metadata=option(choices=tuple(DUAL_ORDER), several=True))
@@ -52,6 +56,7 @@ class InputMargin(Score):
     effort: str = field(default="standard", metadata=option(choices=tuple(EFFORTS)))
     bounded: bool = field(default=True, metadata=option("unbounded", text="look for it outside the bounds, too"))
     certify: bool = False
+    proof: str = field(default="full", metadata=option(choices=PROOFS))
 
     name: ClassVar[str] = INPUT_MARGIN
     title: ClassVar[str] = "Input margin"
@@ -67,12 +72,18 @@ class InputMargin(Score):
 
     def __post_init__(self) -> None:
         check_search(self.norm, self.attack, self.effort)
+        Certified(self.norm, self.bounded, self.proof)
+        if self.proof != "full" and not self.certify:
+            raise ParameterError(
+                "proof", f"a {self.proof} proof is one of a certificate: ask for it, too (--certify, certify=True)"
+            )
 
     @property
     def needs(self) -> tuple[Measurement, ...]:
         """The nearest inputs found and, where that is asked for, a certified radius."""
         nearest = Nearest(self.norm, self.attack, self.effort, self.bounded)
-        return (Forward(), nearest, Certified(self.norm, self.bounded)) if self.certify else (Forward(), nearest)
+        certified = Certified(self.norm, self.bounded, self.proof)
+        return (Forward(), nearest, certified) if self.certify else (Forward(), nearest)
 
     @property
     def parameters(self) -> Parameters:

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
 
-from brittle.errors import DataError, ParameterError, listed
+from brittle.errors import DataError
 from brittle.estimate import FLIP_PROBABILITY, Evidence, Parameter, Status, parameters_json, score_label, short_labels
 from brittle.store.record import NoiseRecord, RunRecord, ScoreRecord
+from brittle.store.settings import Setting, setting_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-GAUSSIAN = "gaussian"
-"""The noise family of a column whose parameters name none."""
-
-DECIBELS = "dB"
-"""The unit of a level that is a ratio of the noise to the point: `-20 log10(sigma)` of them."""
 
 WITHOUT_VALUE = frozenset(status.slug for status in Status if not status.has_value)
 """Statuses, as tables write them, that no number comes with."""
@@ -31,92 +25,11 @@ WITHOUT_VALUE = frozenset(status.slug for status in Status if not status.has_val
 BULKY = ("image", "input")
 """Columns of points that no frame for people holds."""
 
-NEAREST = 5
-"""Labels that a message about a column that is not there names at most."""
-
 HOLDS, BREAKS, UNDECIDED = "holds", "breaks", "undecided"
 """What an interval says of whether a prediction survives the noise with at least some probability."""
 
 _NUMBERS = ["value", "low", "high"]
 _COMMON_KEYS = ("sigma", "noise", "action", "unit", "code", "draws", "label")
-
-
-UNIT, FUNCTION, LABEL = "\u2009in\u2009", "\u2009(function)", "\u2009label\u2009"
-"""What stands behind a family of noise whose level is not in pixel units, behind a function of the user's, and before
-the one label that is asked for."""
-
-
-class Setting(NamedTuple):
-    """The noise that a robustness refers to: its level in pixel units and its family.
-
-    A level in another unit has that behind the family, `rotation in degrees`, with thin spaces, which no family's own
-    name has by chance; a function of the user's has its parameters in brackets behind it, and no level. Where a run
-    asks for each label by itself, the label of a score stands behind all that.
-    """
-
-    sigma: float | None
-    noise: str
-
-    def __str__(self) -> str:
-        family, _, label = self.noise.partition(LABEL)
-        if label:
-            return f"{Setting(self.sigma, family)}, label {label}"
-        if self.sigma is None or self.in_pixels:
-            sigma = "no noise level" if self.sigma is None else f"sigma {self.sigma:g}"
-            return sigma if self.noise == GAUSSIAN else f"{sigma}, {self.noise}"
-        if self.noise.endswith(FUNCTION):
-            return self.noise.removesuffix(FUNCTION)
-        level = f"{self.level} {self.unit}"
-        alone = self.unit == DECIBELS or self.family.replace("_", " ") in self.unit
-        return level if alone else f"{self.family} {level}"
-
-    @property
-    def family(self) -> str:
-        """The noise family, or the function with its parameters."""
-        return self.noise.removesuffix(FUNCTION).partition(UNIT)[0]
-
-    @property
-    def unit(self) -> str:
-        """The unit of the level, such as `degrees`; empty where that is in pixel units."""
-        return self.noise.partition(UNIT)[2]
-
-    @property
-    def level(self) -> str:
-        """The level in its unit; empty where there is none."""
-        if self.sigma is None:
-            return ""
-        return f"{-20.0 * math.log10(self.sigma):.4g}" if self.unit == DECIBELS else f"{self.sigma:g}"
-
-    @property
-    def in_pixels(self) -> bool:
-        """Whether its level is one in pixel units."""
-        family = self.noise.partition(LABEL)[0]
-        return self.sigma is not None and UNIT not in family and not family.endswith(FUNCTION)
-
-    @property
-    def of_label(self) -> bool:
-        """Whether it is of one of several labels."""
-        return LABEL in self.noise
-
-    @property
-    def without_noise(self) -> Setting:
-        """The setting of a score of the same that knows no noise."""
-        return Setting(None, "".join((GAUSSIAN, *self.noise.partition(LABEL)[1:])))
-
-
-def setting_of(parameters: Mapping[str, Parameter]) -> Setting:
-    """The noise among the parameters of a score."""
-    sigma = parameters.get("sigma")
-    family = [str(parameters.get("noise", GAUSSIAN))]
-    family += [str(parameters["action"])] if "action" in parameters else []
-    said = " ".join(family)
-    if "unit" in parameters:
-        said += f"{UNIT}{parameters['unit']}"
-    elif "code" in parameters:
-        said += FUNCTION
-    if "label" in parameters:
-        said += f"{LABEL}{parameters['label']}"
-    return Setting(float(sigma) if isinstance(sigma, int | float) else None, said)
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,27 +261,6 @@ class Scored(Protocol):
         ...
 
 
-class Named(Protocol):
-    """What names a column, as a `brittle.scores.Score` does: a score's name, its parameters and both in one text."""
-
-    name: ClassVar[str]
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Its parameters, as the table writes them."""
-        ...
-
-    @property
-    def label(self) -> str:
-        """Both in one text; raises where they do not tell it from another."""
-        ...
-
-
-Key = Named | str | tuple[str, Parameter]
-"""What a column is asked for by: a score; a label or a name; a name and its sigma, or where it has none the value of
-another parameter."""
-
-
 def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord]) -> tuple[Column, ...]:
     """The columns of the tables of a run, in the order of its record."""
     rows = _valued(scores)
@@ -388,34 +280,6 @@ def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord
     )
 
 
-def column_of(columns: Sequence[Column], key: Key) -> Column:
-    """The one column that `key` asks for.
-
-    Args:
-        columns: of a run.
-        key: a score, such as `Moments(sigma=0.1)`; a label, such as `moments(draws=100, sigma=0.1)`; a name that one
-            column alone has; or a name and the value of a parameter, such as `("moments", 0.1)`. Where a run asks for
-            each label by itself, the column of all labels together goes first; `("moments", "calm")` names one label.
-
-    Raises:
-        DataError: no column fits, or several do; the nearest labels are named.
-        ParameterError: the key is nothing that asks for a column.
-    """
-    _check_key(key)
-    asked = _describe_key(key)
-    fitting = [column for column in columns if _fits(column, key)]
-    if len(fitting) == 1:
-        return fitting[0]
-    together = [column for column in fitting if not column.setting.of_label]
-    if len(together) == 1:
-        return together[0]
-    if fitting:
-        labels = listed([column.label for column in fitting], NEAREST)
-        raise DataError("several_scores", f"{asked} is one of {len(fitting)} columns: {labels}; say which by its label")
-    near = listed(_nearest(columns, key), NEAREST) or "none"
-    raise DataError("no_such_score", f"expected a score of this run, found {asked}; the nearest of its scores: {near}")
-
-
 def storable(text: object) -> str:
     """`text` without the halves of characters that JSON can hold and a frame cannot."""
     return str(text).encode("utf-8", "replace").decode("utf-8")
@@ -425,47 +289,6 @@ def rests_on(rows: pd.DataFrame) -> pd.Series:
     """What the interval of each row rests on: its evidence, or `counted` where it holds what counting says."""
     held = (rows["low"] <= rows["counted_low"]) & (rows["high"] >= rows["counted_high"])
     return cast("pd.Series", rows["evidence"]).mask(held, Evidence.COUNTED.slug)
-
-
-def _fits(column: Column, key: Key) -> bool:
-    if isinstance(key, str):
-        return key in (column.label, column.shown, column.score)
-    if isinstance(key, tuple):
-        score, value = key
-        own = column.parameters
-        asked = [one for one in own.values() if not isinstance(one, bool)]
-        if "sigma" in own:
-            asked = [own["sigma"], *([own["label"]] if isinstance(own.get("label"), str) else [])]
-        return column.score == score and value in asked
-    same = parameters_json(column.parameters) == parameters_json(key.parameters)
-    return same and column.score == key.name
-
-
-def _check_key(key: object) -> None:
-    named = hasattr(key, "name") and hasattr(key, "parameters") and not isinstance(key, type)
-    if not (isinstance(key, str) or named or (isinstance(key, tuple) and _is_pair(key))):
-        expected = "expected a score such as Moments(sigma=0.1), a label, a name, or a name and its sigma"
-        raise ParameterError("column", f"{expected}; found {key!r:.80}")
-
-
-def _is_pair(key: tuple[object, ...]) -> bool:
-    """Whether a tuple is a name and the value of a parameter."""
-    whole = len(key) == 2 and isinstance(key[0], str)
-    return whole and isinstance(key[1], int | float | str) and not isinstance(key[1], bool)
-
-
-def _describe_key(key: Key) -> str:
-    if isinstance(key, tuple):
-        return ", ".join(map(str, key))
-    return key if isinstance(key, str) else key.label
-
-
-def _nearest(columns: Sequence[Column], key: Key) -> list[str]:
-    """Labels like the one asked for: those of the score first."""
-    name = key if isinstance(key, str) else key[0] if isinstance(key, tuple) else key.name
-    same = [column.label for column in columns if column.score == name.partition("(")[0]]
-    near = difflib.get_close_matches(_describe_key(key), [column.label for column in columns], NEAREST, cutoff=0.3)
-    return list(dict.fromkeys([*same, *near, *(column.label for column in columns)]))
 
 
 def _storable(record: ScoreRecord) -> ScoreRecord:

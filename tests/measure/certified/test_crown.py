@@ -7,9 +7,11 @@ import torch
 from helpers.bounded_networks import CASES, classifier_of, on_sphere, traced
 from helpers.problems import inputs
 
-from brittle.measure.certified.crown import Region, logit_bounds, margin_bounds
+from brittle.measure.certified.crown import logit_bounds, margin_bounds
 from brittle.measure.certified.enclosure import Enclosure
 from brittle.measure.certified.intervals import interval_bounds
+from brittle.measure.certified.proof import leads
+from brittle.measure.certified.region import Region
 from brittle.model.bounds import Bounds
 
 
@@ -26,12 +28,16 @@ def test_bounds_hold_all_logits_and_relaxation_is_the_tighter(family: str, seed:
     assert (crown.upper <= boxes.upper + 1e-12 * boxes.upper.abs()).all()
     share = 1.0 if family == "pooled" else 0.9
     assert (crown.upper - crown.lower).mean() < share * (boxes.upper - boxes.lower).mean()
-    margins = margin_bounds(network, ball, network(points).argmax(dim=1)).lower
+    weights, constants = leads(network(points).argmax(dim=1), 4)
+    margins = [margin_bounds(network, ball, weights, constants, tighten=tighten) for tighten in (True, False)]
+    assert (margins[0].functions >= margins[1].functions).all()
     generator = torch.Generator().manual_seed(seed)
     for _ in range(50):
         directions = torch.randn(points.shape, generator=generator, dtype=torch.float64)
         logits = network((points + on_sphere(directions, radii, norm)).clamp(0, 1))
         assert (logits >= crown.lower - 1e-9).all()
         assert (logits <= crown.upper + 1e-9).all()
-        own = logits.gather(1, network(points).argmax(dim=1, keepdim=True))
-        assert ((own - logits >= margins - 1e-9) | margins.isinf()).all()
+        given = torch.einsum("bkl,bl->bk", weights, logits)
+        for found in margins:
+            assert (given >= found.lower - 1e-9).all()
+            assert (found.reach < radii[:, None]).equal(found.lower <= 0)

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import brittle
-from brittle.measure.certified.crown import Region, logit_bounds
+from brittle.measure.certified.crown import logit_bounds
 from brittle.measure.certified.intervals import interval_bounds
+from brittle.measure.certified.region import Region
 from brittle.model.bounds import NONE
 
 SEEN = torch.eye(6, dtype=torch.bool) | (torch.arange(6) > 3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 import torch
@@ -13,7 +13,10 @@ from torch import nn
 
 import brittle
 from brittle.measure.nearest import EFFORTS
+from brittle.measure.nearest.effort import Effort
 from brittle.measure.nearest.norms import NORMS
+
+pytestmark = pytest.mark.usefixtures("few_queries")
 
 
 def wide(*hidden: int) -> brittle.Classifier:
@@ -31,15 +34,45 @@ NETWORKS: dict[str, Callable[[], brittle.Classifier]] = {
 }
 
 
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("name", NETWORKS)
-def test_more_effort_never_ends_farther_away(name: str, norm: str) -> None:
-    efforts = list(EFFORTS) if name == "small" else list(EFFORTS)[:2]
+LITTLE = Effort(
+    patterns=1,
+    halvings=1,
+    scouts=1,
+    scout_steps=1,
+    targets=1,
+    fab_steps=1,
+    starts=(0,),
+    refine_steps=1,
+    refine_targets=1,
+    ddn_steps=1,
+    smooth_rounds=1,
+    smooth_steps=1,
+    smooth_targets=1,
+    queries=1,
+    passes=EFFORTS["fast"].passes,
+)
+"""An effort that alone would end farther away than any other."""
+
+
+def check_order(name: str, norm: str, efforts: Iterable[str]) -> None:
     results = [run(NETWORKS[name](), problems.inputs(5), norm=norm, effort=effort) for effort in efforts]
     for cheap, dear in itertools.pairwise(results):
         assert (dear.distance <= cheap.distance).all()
         assert (dear.passes > cheap.passes).all()
         assert all((dear.by_attack[attack] <= cheap.by_attack[attack]).all() for attack in cheap.by_attack)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("name", ["small", "deep"])
+def test_more_effort_never_ends_farther_away(name: str, norm: str) -> None:
+    check_order(name, norm, list(EFFORTS) if name == "small" else list(EFFORTS)[:2])
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_little_more_effort_loses_nothing(name: str, norm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EFFORTS, "standard", LITTLE)
+    check_order(name, norm, ["fast", "standard"])
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -64,6 +64,7 @@ def test_true_gradients_are_not_masked(name: str, norm: str) -> None:
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("name", MASKED)
+@pytest.mark.usefixtures("few_queries")
 def test_gradients_that_are_not_those_of_the_network_are_masked(name: str, norm: str) -> None:
     found = run(brittle.Classifier(MASKED[name], bounds=(0, 1)), problems.inputs(20), norm=norm, effort="fast")
     known = found.distance.isfinite()

@@ -51,6 +51,7 @@ def test_linear_models_are_exact(attack: str, norm: str, classes: int) -> None:
 
 
 @pytest.mark.parametrize(("attack", "norm"), PAIRS)
+@pytest.mark.usefixtures("few_queries")
 def test_a_box_in_the_way_is_respected_and_counted(attack: str, norm: str) -> None:
     """`z_1 - z_0 = 4 x_1 + x_2 - 3`; at (0.9, 0.1, 0.5) the box stops `x_1` before the boundary in no norm."""
     network = nn.Linear(3, 2)

@@ -52,6 +52,7 @@ def constant(x: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("bounded", [True, False])
 @pytest.mark.parametrize(("attack", "norm"), PAIRS)
+@pytest.mark.usefixtures("few_queries")
 def test_the_result_is_what_it_says(attack: str, norm: str, bounded: bool) -> None:
     classifier, points = problems.small_classifier(), problems.inputs(9)
     clean = clean_pass(classifier, points)
@@ -71,6 +72,7 @@ def test_the_result_is_what_it_says(attack: str, norm: str, bounded: bool) -> No
 
 
 @pytest.mark.parametrize(("attack", "norm"), PAIRS)
+@pytest.mark.usefixtures("few_queries")
 def test_a_point_does_not_depend_on_its_batch(attack: str, norm: str) -> None:
     """But for the points where rounding decides which way a step goes."""
     classifier = brittle.Classifier(problems.small_network(dtype=torch.float64))
@@ -83,6 +85,7 @@ def test_a_point_does_not_depend_on_its_batch(attack: str, norm: str) -> None:
 
 
 @pytest.mark.parametrize(("attack", "norm"), PAIRS)
+@pytest.mark.usefixtures("few_queries")
 def test_every_pass_is_counted_on_its_point(attack: str, norm: str) -> None:
     network = Counting(problems.small_network())
     classifier = brittle.Classifier(network, bounds=(0, 1))
@@ -105,6 +108,7 @@ def test_not_found_is_infinite(attack: str, norm: str, bounded: bool) -> None:
 
 
 @pytest.mark.parametrize(("attack", "norm"), PAIRS)
+@pytest.mark.usefixtures("few_queries")
 def test_broken_rows_leave_the_others_alone(attack: str, norm: str) -> None:
     def broken(x: Tensor, logits: Tensor) -> Tensor:
         marked = x[:, 0, 0, :1]
@@ -123,6 +127,7 @@ def test_broken_rows_leave_the_others_alone(attack: str, norm: str) -> None:
 
 
 @pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.usefixtures("few_queries")
 def test_networks_without_gradients_are_masked(norm: str) -> None:
     points = problems.inputs(6)
     found = run(brittle.Classifier(Signs()), points, norm=norm, effort="fast")
@@ -133,6 +138,7 @@ def test_networks_without_gradients_are_masked(norm: str) -> None:
     assert not run(problems.small_classifier(), points, norm=norm).masked.any()
 
 
+@pytest.mark.usefixtures("few_queries")
 def test_a_model_that_cannot_be_differentiated_is_masked() -> None:
     network = problems.small_network()
     classifier = brittle.Classifier(lambda x: network(x.detach()).detach(), bounds=(0, 1))

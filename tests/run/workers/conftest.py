@@ -15,8 +15,8 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run of one worker."""
+    """The run of this process alone."""
     place = prepare(tmp_path_factory.mktemp("alone"))
     with pytest.MonkeyPatch.context() as patch:
-        assert run(place, "run", patch, "--workers", "1") == 0
+        assert run(place, "run", patch) == 0
     return place / "run"

@@ -16,7 +16,7 @@ from helpers.processes import started
 
 from brittle.errors import BrittleError
 from brittle.run.workers.crew import Crew
-from brittle.run.workers.worker import Worker
+from brittle.run.workers.worker import Worker, command_of
 from brittle.store.account import Account
 
 
@@ -71,15 +71,16 @@ def test_a_worker_ends_with_its_parent(project: Path) -> None:
     )
     code = (
         "import json, subprocess, sys, time\n"
-        "from brittle.run.workers.worker import command_of\n"
-        "child = subprocess.Popen(command_of(sys.argv[1:]), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)\n"
+        "child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)\n"
         "child.stdin.write(json.dumps({'shard': 0, 'lost': {}, 'only': None}) + chr(10))\n"
         "child.stdin.flush()\n"
         "hello, begun = child.stdout.readline(), child.stdout.readline()\n"
         "print(child.pid, flush=True)\n"
         "time.sleep(60)\n"
     )
-    with started([sys.executable, "-c", code, *line(project, "run")], stdout=PIPE, stdin=DEVNULL) as parent:
+    with started(
+        [sys.executable, "-S", "-c", code, *command_of(line(project, "run"))], stdout=PIPE, stdin=DEVNULL
+    ) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
         assert Path(f"/proc/{child}").exists()

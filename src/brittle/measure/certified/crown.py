@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot, pad
+from torch.nn.functional import pad
 from torch.utils._pytree import tree_leaves, tree_map
 
 from brittle.measure.certified.enclosure import Bounded, Enclosure
 from brittle.measure.certified.graph import Layer, Network, run_layer
 from brittle.measure.certified.intervals import propagate
-from brittle.measure.certified.operators import ACTIVATIONS, BILINEAR, MAXIMA, MOVES
+from brittle.measure.certified.operators import ACTIVATIONS, BILINEAR, EACH, MAXIMA, MOVES
+from brittle.measure.certified.region import Region
 from brittle.measure.certified.relaxations import NARROW, Lines, relax, relaxed
 from brittle.measure.certified.steps import largest, product, shares
-from brittle.model.bounds import Bounds
 
 NUMBERS = 2**18
 """Numbers in the widest layer, of all linear functions that are sent backwards together (2 MiB, which caches hold)."""
@@ -33,71 +33,41 @@ GAIN = 0.25
 
 
 @dataclass(frozen=True)
-class Region:
-    """All inputs within a distance of each point, and in a box.
-
-    Attributes:
-        points: `[B, *shape]`, float64.
-        radii: `[B]`, float64, in the classifier's units.
-        box: the smallest box around these inputs, relative to the points, `[B, *shape]`.
-        norm: `linf` or `l2`.
-    """
-
-    points: Tensor
-    radii: Tensor
-    box: Enclosure
-    norm: str
-
-    @classmethod
-    def around(cls, points: Tensor, radii: Tensor, norm: str, bounds: Bounds) -> Region:
-        """The inputs within `radii` of `points`, and within `bounds`."""
-        reach = radii.view(-1, *[1] * (points.dim() - 1)).expand_as(points)
-        box = Enclosure(-reach, reach)
-        if not bounds.none:
-            # A point outside the bounds counts as inside, which only makes the box larger.
-            low, high = bounds.ends(points)
-            box = box & Enclosure((low - points).clamp(max=0), (high - points).clamp(min=0))
-        return cls(points, radii, box, norm)
-
-    def rows(self) -> Iterator[Region]:
-        """The inputs around each point."""
-        for row in range(len(self.points)):
-            own = slice(row, row + 1)
-            yield Region(self.points[own], self.radii[own], self.box.map(lambda end, own=own: end[own]), self.norm)
-
-    def least(self, gradients: Tensor) -> Tensor:
-        """A lower bound of `min_d a . d` over the displacements `d`, `[S, B]`, for `gradients` `a`, `[S, B, *shape]`.
-
-        Exact for `linf`, and for `l2` without bounds: `-r ||a||_q` with the dual norm. For `l2` with bounds the larger
-        of the minima over the whole ball and over its clipped box.
-        """
-        flat, centre, radius = gradients.flatten(2), self.box.centre.flatten(1), self.box.radius.flatten(1)
-        in_box = torch.einsum("sbn,bn->sb", flat, centre) - torch.einsum("sbn,bn->sb", flat.abs(), radius)
-        if self.norm == "linf":
-            return in_box
-        return in_box.maximum(-self.radii * torch.linalg.vector_norm(flat, dim=2))
-
-
-@dataclass(frozen=True)
 class MarginBounds:
-    """Lower bounds over a region.
+    """What is proved of some margins over a region.
 
     Attributes:
-        lower: of `z_t - z_j` for each class `j`, `[B, C]`, float64, infinite for `j = t`; or of each margin, `[B, K]`.
+        lower: a lower bound of each margin, `[B, K]`, float64; infinite where none was asked for.
+        reach: the distance within which the linear function behind it is positive, `[B, K]`; it lies below the margin
+            inside the region alone. Infinite where none was asked for.
+        kept: the bounds over the region of what enters each nonlinear step, in the order of the walk; nothing where
+            points were bounded one by one.
         functions: linear functions that were sent backwards through the network, `[B]`, int64.
     """
 
     lower: Tensor
+    reach: Tensor
+    kept: tuple[Enclosure, ...]
     functions: Tensor
 
     @classmethod
     def beside(cls, parts: Sequence[MarginBounds]) -> MarginBounds:
         """Those of all rows of `parts`."""
-        return cls(torch.cat([part.lower for part in parts]), torch.cat([part.functions for part in parts]))
+        lower, reach, functions = (
+            torch.cat([getattr(part, name) for part in parts]) for name in ("lower", "reach", "functions")
+        )
+        return cls(lower, reach, (), functions)
 
 
-def margin_bounds(network: Network, region: Region, predicted: Tensor) -> MarginBounds:
-    """Lower bounds of the margins `z_t - z_j`, `t` the predicted class, for all inputs of a region.
+def margin_bounds(
+    network: Network,
+    region: Region,
+    weights: Tensor,
+    constants: Tensor,
+    wanted: Tensor | None = None,
+    tighten: bool = True,
+) -> MarginBounds:
+    """Lower bounds of margins `W z + b` of what the network returns, for all inputs of a region.
 
     Every nonlinear layer is replaced by two linear functions, one below and one above it within the bounds of what
     enters it; these bounds come from the same procedure, cut with intervals. Then a linear function `c . h` of any
@@ -107,44 +77,35 @@ def margin_bounds(network: Network, region: Region, predicted: Tensor) -> Margin
     adjoints are vector-Jacobian products.
 
     Source: Zhang, Weng, Chen, Hsieh, Daniel, Efficient neural network robustness certification with general
-    activation functions (NeurIPS 2018), section 3.
-
-    Args:
-        network: the layers.
-        region: the inputs.
-        predicted: `t`, `[B]`.
-    """
-    if network.alone and len(predicted) > 1:
-        return MarginBounds.beside(
-            [margin_bounds(network, one, own) for one, own in zip(region.rows(), predicted.split(1), strict=True)]
-        )
-    walk = Walk(region)
-    logits = walk.logits(network)
-    classes = logits.value.shape[1]
-    own = one_hot(predicted, classes).double()
-    functions = own - torch.eye(classes, dtype=torch.float64, device=own.device)[:, None]
-    lower = walk.lower(logits.value, functions).T
-    return MarginBounds(lower.masked_fill(own.bool(), torch.inf), walk.functions + classes - 1)
-
-
-def linear_bounds(network: Network, region: Region, weights: Tensor, constants: Tensor) -> MarginBounds:
-    """Lower bounds of margins `W z + b` of what the network returns, for all inputs of a region; see `margin_bounds`.
+    activation functions (NeurIPS 2018), section 3. Without `tighten`: Zhang et al., Towards stable and efficient
+    training of verifiably robust neural networks (ICLR 2020), section 3.2 (CROWN-IBP).
 
     Args:
         network: the layers.
         region: the inputs.
         weights: `W`, `[B, K, L]`, float64.
         constants: `b`, `[B, K]`, float64.
+        wanted: the margins that are asked for, `[B, K]`; all of them by default.
+        tighten: whether linear relaxation bounds what enters a nonlinear layer, too, and not intervals alone.
     """
+    wanted = torch.ones_like(constants, dtype=torch.bool) if wanted is None else wanted
     if network.alone and len(weights) > 1:
-        parts = zip(region.rows(), weights.split(1), constants.split(1), strict=True)
-        return MarginBounds.beside([linear_bounds(network, *part) for part in parts])
-    walk = Walk(region)
-    outputs = walk.logits(network)
-    functions = weights.transpose(0, 1)
-    together = max(1, NUMBERS // (len(constants) * walk.widest))
-    lower = torch.cat([walk.lower(outputs.value, some) for some in functions.split(together)])
-    return MarginBounds(lower.T + constants, walk.functions + len(functions))
+        parts = zip(region.rows(), weights.split(1), constants.split(1), wanted.split(1), strict=True)
+        return MarginBounds.beside([margin_bounds(network, *part, tighten) for part in parts])
+    walk = Walk(region, tighten)
+    outputs = walk.logits(network).value
+    lower, reach = torch.full_like(constants, torch.inf), torch.full_like(constants, torch.inf)
+    places, counts = _places(wanted)
+    for some in places.split(max(1, NUMBERS // (len(constants) * walk.widest)), dim=1):
+        chosen = some.clamp(max=wanted.shape[1] - 1)
+        functions = weights.gather(1, chosen[..., None].expand(-1, -1, weights.shape[2])).transpose(0, 1)
+        levels, gradients = walk.planes(outputs, functions)
+        levels = levels + constants.gather(1, chosen).T
+        rows, columns = (some < wanted.shape[1]).nonzero(as_tuple=True)
+        kinds = chosen[rows, columns]
+        lower[rows, kinds] = (levels + region.least(gradients)).T[rows, columns]
+        reach[rows, kinds] = region.reach(levels, gradients).T[rows, columns]
+    return MarginBounds(lower, reach, tuple(walk.kept), walk.functions + counts)
 
 
 def logit_bounds(network: Network, region: Region) -> Enclosure:
@@ -164,11 +125,13 @@ class Walk:
     """One forward walk through the network that bounds and relaxes each nonlinear layer as it comes to it.
 
     Attributes:
+        kept: the bounds of what entered each nonlinear step so far.
         functions: linear functions that were sent backwards so far, `[B]`.
     """
 
-    def __init__(self, region: Region) -> None:
-        self.region = region
+    def __init__(self, region: Region, tighten: bool = True) -> None:
+        self.region, self.tighten = region, tighten
+        self.kept: list[Enclosure] = []
         self.inputs = region.points.clone().requires_grad_(True)
         # Its gradient collects what the relaxations lie beside the network, `e`.
         self.beside = torch.zeros(
@@ -182,12 +145,19 @@ class Walk:
     def logits(self, network: Network) -> Bounded:
         """The class scores of the relaxed network."""
         box = Enclosure(self.region.points + self.region.box.lower, self.region.points + self.region.box.upper)
-        return network.interpret(Bounded(self.inputs, box), self._layer)
+        # In the maximum norm the ball is a box, of which one affine layer makes an interval that is exact.
+        whole = self.region.norm == "linf"
+        return network.interpret(Bounded(self.inputs, box, settled=whole, free=whole), self._layer)
 
     def lower(self, value: Tensor, functions: Tensor) -> Tensor:
         """Lower bounds of `c . h`, `[S, B]`, for the linear functions `c`, `[S, B, n]`, of a value `h`, `[B, n]`."""
         if not value.requires_grad:
             return torch.einsum("sbn,bn->sb", functions, value)
+        levels, gradients = self.planes(value, functions)
+        return levels + self.region.least(gradients)
+
+    def planes(self, value: Tensor, functions: Tensor) -> tuple[Tensor, Tensor]:
+        """Linear functions of the displacement below `c . h`: their values at the points, `[S, B]`, and gradients."""
 
         def back(function: Tensor) -> tuple[Tensor, ...]:
             return torch.autograd.grad(
@@ -195,7 +165,7 @@ class Walk:
             )
 
         gradients, beside = torch.func.vmap(back)(functions)
-        return torch.einsum("sbn,bn->sb", functions, value.detach()) + self.region.least(gradients) + beside
+        return torch.einsum("sbn,bn->sb", functions, value.detach()) + beside, gradients
 
     def _layer(self, layer: Layer, args: tuple[Any, ...]) -> Bounded:
         if layer.operator in MAXIMA:
@@ -210,18 +180,34 @@ class Walk:
         box = propagate(layer, tree_map(lambda one: one.interval if isinstance(one, Bounded) else one, args))
         self.widest = max(self.widest, value.numel() // len(self.inputs))
         entering = [one for one in tree_leaves(args) if isinstance(one, Bounded)]
-        return Bounded(value, box, layer.operator in MOVES and all(one.settled for one in entering))
+        kept = layer.operator in MOVES or (layer.operator in EACH and len(entering) == 1)
+        moved = kept and all(one.settled for one in entering)
+        one_free = len(entering) == 1 and entering[0].free
+        free = one_free and layer.operator in EACH and value.numel() <= entering[0].value.numel()
+        return Bounded(value, box, moved or one_free, free)
 
     def activation(self, layer: Layer, entering: Bounded, constants: tuple[Any, ...] = ()) -> Bounded:
         """An elementwise function between its two lines."""
-        interval = self._tightened(entering, relaxed(layer.operator, entering.interval, constants))
-        lines = relax(layer.operator, interval, constants)
+        interval = self.keep(
+            entering.interval,
+            lambda: self._tightened(entering, relaxed(layer.operator, entering.interval, constants)),
+        )
+        lines = relax(layer.operator, interval, constants).where_finite(interval)
         values = run_layer(layer, (entering.value.detach(), *constants))
-        between = self.between(entering.value, values, lines.where_finite(interval))
+        between = self.around((layer.operator, *constants), entering.value, values, interval, lines)
         return Bounded(between, propagate(layer, (interval, *constants)), settled=True)
 
     def narrowed(self, entering: Bounded) -> Enclosure:
         """The interval, cut with bounds by linear relaxation: of some numbers, and if that helps of all."""
+        return self.keep(entering.interval, lambda: self._probed(entering))
+
+    def keep(self, interval: Enclosure, cut: Callable[[], Enclosure]) -> Enclosure:
+        """The bounds of what enters a nonlinear step: its interval, or one that is cut."""
+        found = cut() if self.tighten else interval
+        self.kept.append(found)
+        return found
+
+    def _probed(self, entering: Bounded) -> Enclosure:
         if entering.settled:
             return entering.interval
         rows = len(self.inputs)
@@ -239,6 +225,12 @@ class Walk:
         found = self._tightened(Bounded(entering.value, found), rest.view_as(entering.value))
         self._cut[id(entering)] = entering, chosen.view_as(entering.value), found
         return found
+
+    def around(
+        self, function: tuple[Any, ...], entering: Tensor, values: Tensor, interval: Enclosure, lines: Lines
+    ) -> Tensor:
+        """`values` of a function, an operator with its constants, of what enters in `interval`, between two lines."""
+        return self.between(entering, values, lines)
 
     def between(self, entering: Tensor, values: Tensor, lines: Lines) -> Tensor:
         """`values` of a function of what enters, with two lines around it as the way back."""
@@ -258,11 +250,8 @@ class Walk:
     def _cut_at(self, entering: Bounded, chosen: Tensor) -> Enclosure:
         rows = len(self.inputs)
         chosen = chosen.reshape(rows, -1)
-        counts = chosen.sum(dim=1)
-        chosen, counts = chosen & (counts <= MOST_FUNCTIONS)[:, None], counts.where(counts <= MOST_FUNCTIONS, 0)
         numbers = chosen.shape[1]
-        places = torch.arange(numbers, device=chosen.device).where(chosen, numbers)
-        places = places.sort(dim=1).values[:, : int(counts.max())]
+        places, counts = _places(chosen & (chosen.sum(dim=1, keepdim=True) <= MOST_FUNCTIONS))
         self.functions += 2 * counts
         value = entering.value.reshape(rows, -1)
         # One more place, for rows with fewer chosen numbers than others.
@@ -278,6 +267,13 @@ class Walk:
             upper.scatter_(1, some, -self.lower(value, -functions).T)
         found = Enclosure(lower[:, :-1].view_as(entering.value), upper[:, :-1].view_as(entering.value))
         return entering.interval & found
+
+
+def _places(chosen: Tensor) -> tuple[Tensor, Tensor]:
+    """The places that are `chosen`, `[B, n]`, in each row: `[B, S]`, with `n` behind the last; and their counts."""
+    counts, numbers = chosen.sum(dim=1), chosen.shape[1]
+    places = torch.arange(numbers, device=chosen.device).where(chosen, numbers)
+    return places.sort(dim=1).values[:, : int(counts.max())], counts
 
 
 class _Between(torch.autograd.Function):

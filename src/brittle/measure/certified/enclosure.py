@@ -46,9 +46,12 @@ class Bounded:
     Attributes:
         value: `[B, *shape]`, float64.
         interval: `[B, *shape]`, float64.
-        settled: whether linear relaxation makes the interval no smaller, because it is the image of one that it cut.
+        settled: whether linear relaxation makes the interval no smaller, because it is the image of one that it cut, or
+            because it is exact.
+        free: whether each number is another one of the input's, scaled and shifted, so that all of a box is reached.
     """
 
     value: Tensor
     interval: Enclosure
     settled: bool = False
+    free: bool = False

@@ -63,6 +63,9 @@ AFFINE = frozenset({"linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", 
 }  # fmt: skip
 """Affine in one argument when all others are constants, the factors among which are tensors, or listed as numbers."""
 
+EACH = (VIEWS - {"expand", "expand_as"}) | SAME | {"add", "sub", "rsub", "mul", "div", "neg", "batch_norm"}
+"""Affine in each number of their one argument alone, where their value has no more numbers than it."""
+
 PAIRS = {
     "max.dim": "amax", "min.dim": "amin", "max_pool2d_with_indices": "max_pool2d", "native_layer_norm": "layer_norm",
     "max_pool1d_with_indices": "max_pool1d", "adaptive_max_pool1d": "adaptive_max_pool1d",

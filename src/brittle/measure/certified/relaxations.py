@@ -54,7 +54,7 @@ class Lines:
 
 def relax(operator: str, interval: Enclosure, constants: tuple[Any, ...]) -> Lines:
     """Lines around the function of `operator` with its `constants` on `interval`."""
-    if _plain(operator, constants):
+    if plain(operator, constants):
         return _kinked(interval, *constants[:1])
     if operator in S_SHAPED:
         return _s_shaped(interval, *S_SHAPED[operator])
@@ -63,14 +63,14 @@ def relax(operator: str, interval: Enclosure, constants: tuple[Any, ...]) -> Lin
 
 def relaxed(operator: str, interval: Enclosure, constants: tuple[Any, ...] = ()) -> Tensor:
     """Where the lines differ, so that a smaller interval brings them together, `[B, *shape]`."""
-    if _plain(operator, constants):
+    if plain(operator, constants):
         return (interval.lower < 0) & (interval.upper > 0)
     if operator in S_SHAPED:
         return interval.upper - interval.lower > NARROW
     return CURVES[operator](*constants).curved(interval.lower, interval.upper)
 
 
-def _plain(operator: str, constants: tuple[Any, ...]) -> bool:
+def plain(operator: str, constants: tuple[Any, ...] = ()) -> bool:
     """Whether it is the larger of the identity and a multiple of it."""
     return operator in KINKED and (not constants or 0 <= constants[0] <= 1)
 

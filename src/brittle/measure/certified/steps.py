@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
@@ -29,6 +30,10 @@ class Relaxing(Protocol):
 
     def narrowed(self, entering: Bounded) -> Enclosure:
         """The interval, cut where that helps."""
+        ...
+
+    def keep(self, interval: Enclosure, cut: Callable[[], Enclosure]) -> Enclosure:
+        """What is fixed once and for all walks over the same region: an interval, or one that is cut."""
         ...
 
     def between(self, entering: Tensor, values: Tensor, lines: Lines) -> Tensor:
@@ -76,7 +81,8 @@ def largest(walk: Relaxing, layer: Layer, args: tuple[Any, ...]) -> Bounded:
         return _larger(walk, layer, *(one if isinstance(one, Bounded) else _fixed(one) for one in args))
     entering, rows = args[0], len(walk.inputs)
     shape = run_layer(layer, (entering.value.detach(), *args[1:])).shape
-    least = entering.interval.lower.reshape(rows, -1).min(dim=1).values
+    fill = Enclosure(*[entering.interval.lower.reshape(rows, -1).min(dim=1).values] * 2)
+    least = walk.keep(fill, lambda: fill).lower
     parts = entering.value, entering.interval.lower, entering.interval.upper
     value, lower, upper = (candidates(layer, part, args[1:], shape, least) for part in parts)
     best = Bounded(value, Enclosure(lower, upper))

@@ -49,6 +49,9 @@ BELOW = 0.0005
 OUTSIDE = 4.0
 """How many times as far as the nearest input found a fixed start is."""
 
+WIDER = 16
+"""How often at most a ball is doubled."""
+
 CELLS = (10**9, 7, 4)
 """Cells along an axis of the signs of fixed starts, in turn; the first has a sign for every value."""
 
@@ -86,11 +89,15 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
 
 
 def _set_out(search: Search, rounds: Rounds, rows: Tensor, start: int) -> None:
-    """A descent from a start, for which nothing counts that was found from another."""
+    """A descent from a start, for which nothing counts that was found from another.
+
+    Where nothing was found, each start begins with a ball twice as wide.
+    """
     targeted, rivals, radius = search.rivals(rows, rounds[0][0])
     points, known = _start(search, targeted, start), search.best.distance[targeted]
     if start:
-        radius = torch.where(known.isfinite(), radius.clamp(known / FAR, known), radius)
+        wider = 2.0 ** min(start, WIDER) * radius
+        radius = torch.where(known.isfinite(), radius.clamp(known / FAR, known), wider)
     with search.anew() as found:
         _descend(search, found, EXPLORE[start % len(EXPLORE)], rounds, targeted, rivals, points, radius)
 

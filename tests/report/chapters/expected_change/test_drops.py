@@ -10,7 +10,7 @@ from brittle.analysis import (
 )
 from brittle.report.chapters.expected_change.drops import DROPS_LISTED, DROPS_SHOWN
 from brittle.report.wording import signed
-from brittle.store.columns import Setting
+from brittle.store.settings import Setting
 from brittle.store.table import Table
 
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")

@@ -18,7 +18,7 @@ from brittle.analysis import (
 from brittle.report.chapters.expected_change.charts import KINDS
 from brittle.report.chapters.expected_change.prediction import KINK, OPEN, OTHER, SAME
 from brittle.report.wording import reach, signed, small_percent
-from brittle.store.columns import Setting
+from brittle.store.settings import Setting
 from brittle.store.table import Table
 
 pytestmark = pytest.mark.usefixtures("figures_drawn_once")

@@ -15,7 +15,7 @@ from brittle.report.contents import Contents
 from brittle.report.figure import Figure, panels
 from brittle.report.parts import Grid
 from brittle.report.wording import MISSING, fixed, show
-from brittle.store.columns import Setting
+from brittle.store.settings import Setting
 
 FILES = files_beside(__name__)
 

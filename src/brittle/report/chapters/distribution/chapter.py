@@ -19,7 +19,8 @@ from brittle.report.contents import Contents
 from brittle.report.figure import Figure, panels
 from brittle.report.parts import Number
 from brittle.report.wording import draws_text, fixed, interval, percent, plural, show
-from brittle.store.columns import Column, Setting
+from brittle.store.columns import Column
+from brittle.store.settings import Setting
 
 FILES = files_beside(__name__)
 

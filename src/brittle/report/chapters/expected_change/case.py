@@ -12,7 +12,8 @@ from brittle.analysis.location import skewed_mean
 from brittle.analysis.mean_interval import MeanInterval
 from brittle.report.contents import Contents
 from brittle.report.wording import plural
-from brittle.store.columns import Column, Setting
+from brittle.store.columns import Column
+from brittle.store.settings import Setting
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,8 @@ from brittle.report.chapters.expected_change.result import LabelFlips
 from brittle.report.contents import Contents, spread
 from brittle.report.parts import Grid, Number
 from brittle.report.wording import MISSING, p_value, percent_interval, plural, reach, signed, small_percent
-from brittle.store.columns import Row, Setting
+from brittle.store.columns import Row
+from brittle.store.settings import Setting
 
 CONFIDENT, GROUP = 0.8, 50
 """The smallest probability of a confident prediction, and the points in each of the two groups at most."""

@@ -23,7 +23,8 @@ from brittle.report.wording import (
     signed,
     small_percent,
 )
-from brittle.store.columns import Row, Setting
+from brittle.store.columns import Row
+from brittle.store.settings import Setting
 
 MAX_DOTS = 1200
 """Points drawn at one noise setting."""

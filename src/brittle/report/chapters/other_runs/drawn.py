@@ -16,7 +16,8 @@ from brittle.report.chapters.other_runs.names import THIS, distinct
 from brittle.report.chapters.other_runs.result import Panel
 from brittle.report.contents import Contents
 from brittle.report.wording import short
-from brittle.store.columns import Column, Row, Setting
+from brittle.store.columns import Column, Row
+from brittle.store.settings import Setting
 
 MAX_DIFFERENCES = 24
 """Scores in the figure of differences."""

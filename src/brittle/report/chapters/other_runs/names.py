@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from brittle.analysis.change_columns import sampled_columns
 from brittle.analysis.label_flips import FLIPS
 from brittle.report.contents import Contents
-from brittle.store.columns import Setting
+from brittle.store.settings import Setting
 
 THIS = "this run"
 

@@ -34,7 +34,8 @@ from brittle.report.wording import (
     signed,
     small_percent,
 )
-from brittle.store.columns import Column, Row, Setting
+from brittle.store.columns import Column, Row
+from brittle.store.settings import Setting
 
 _ENDS = (("", ""), ("_low", "_high"), ("_high", "_low"))
 

@@ -17,7 +17,8 @@ from brittle.report.chapters.other_runs.result import OtherRun, Panel
 from brittle.report.contents import Contents
 from brittle.report.parts import Grid
 from brittle.report.wording import MISSING, reach, signed
-from brittle.store.columns import Row, Setting
+from brittle.store.columns import Row
+from brittle.store.settings import Setting
 
 
 def summarize_series(contents: Contents, others: Mapping[str, Contents], flips: Setting | None) -> tuple[Panel, ...]:

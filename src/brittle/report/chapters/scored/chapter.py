@@ -20,8 +20,9 @@ from brittle.report.chapter import Chapter, Text, files_beside
 from brittle.report.contents import Contents
 from brittle.report.parts import Entry, Grid
 from brittle.report.wording import MISSING, percent, plural, range_text, show
-from brittle.store.columns import Column, Row, Setting
+from brittle.store.columns import Column, Row
 from brittle.store.record import DataRecord, ModelRecord
+from brittle.store.settings import Setting
 
 FILES = files_beside(__name__)
 

@@ -1,0 +1,210 @@
+"""How far margins are proved positive around some points."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from brittle.measure.certified.branching import Roots, branched
+from brittle.measure.certified.crown import MarginBounds, margin_bounds
+from brittle.measure.certified.graph import Network
+from brittle.measure.certified.operators import KINKED, MAXIMA
+from brittle.measure.certified.region import Region
+from brittle.measure.certified.search import Brackets, Proved
+from brittle.model.bounds import NONE, Bounds
+from brittle.model.classifier import Classifier
+
+ROUNDING = 1e-6
+"""Relative error of a class score in single precision that a proof allows for: 16 units in the last place."""
+
+SLACK = 4.0
+"""How many times the rounding error found at the point is allowed for anywhere in the ball."""
+
+ACCURACY = 4e-3
+"""Relative distance between the largest radius that was proved and the smallest that was not, where the search ends."""
+
+FAST_STEPS = 12
+"""Most radii that are tried with bounds from intervals."""
+
+FULL_STEPS = 12
+"""Most radii that are tried with bounds from linear relaxation."""
+
+COARSE, COARSE_STEPS = 1e-1, 2
+"""The same of both before branch and bound."""
+
+FAST_ACCURACY = {"fast": 1e-2, "full": 1e-1}
+"""The same with bounds from intervals, by proof."""
+
+AHEAD = 1.3
+"""The first radius of the full search, in what was proved with bounds from intervals."""
+
+
+PASSES = 1950
+"""Passes for a point beyond which no further radius is tried by branch and bound, and no part is split, at least."""
+
+TRIALS = 8
+"""The same at least, in what one radius takes by linear relaxation."""
+
+MOST_TRIAL = 600
+"""Passes of one radius by linear relaxation beyond which nothing is done by branch and bound."""
+
+SHARE = 0.4
+"""Of these passes, what may go to the parts of a ball of one radius."""
+
+ROUNDS = 8
+"""Most radii that are tried by branch and bound."""
+
+STRETCH = 1.13
+"""Each of them, in what was proved before, while that succeeds."""
+
+NARROW = 1.02
+"""The same where it ends."""
+
+BRANCHED = 16
+"""Points that are tried together by branch and bound."""
+
+
+class Proof:
+    """Linear lower bounds of margins in balls around some points, beyond what rounding may take.
+
+    Attributes:
+        bounded: whether no input farther away than the diameter counts.
+        diameter: largest distance of two inputs within the classifier's bounds; without bounds a scale of each point,
+            `[K]`.
+        margin: each margin at the points, less the allowance for rounding, `[K, C]`.
+        passes: what was spent so far, `[K]`; the classifier counts it, too.
+        trial: what the last radius by linear relaxation took, `[K]`.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        classifier: Classifier,
+        points: Tensor,
+        logits: Tensor,
+        decided: Tensor | None,
+        norm: str,
+        bounded: bool,
+    ) -> None:
+        self.network, self.classifier, self.points, self.norm = network, classifier, points, norm
+        self.bounds = classifier.bounds if bounded else NONE
+        self.bounded = self.bounds.finite
+        self.diameter = _diameter(classifier.bounds, points, norm)
+        exact = network(points)
+        if decided is None:
+            self.weights, constants = leads(logits.argmax(dim=1), exact.shape[1])
+            given = torch.einsum("bkl,bl->bk", self.weights, logits)
+        else:
+            self.weights, constants = classifier.decision.linear_margins(decided, exact.shape[1])
+            given = -logits[:, 1:] - constants
+        found = torch.einsum("bkl,bl->bk", self.weights, exact)
+        size = torch.einsum("bkl,bl->bk", self.weights.abs(), exact.abs())
+        allowance = ROUNDING * size + SLACK * (given - found).abs().max(dim=1, keepdim=True).values
+        self.constants = constants - allowance
+        self.margin = found + self.constants
+        self.passes = torch.zeros(len(points), dtype=torch.int64, device=points.device)
+        self.trial = torch.zeros_like(self.passes)
+
+    def largest(self, proof: str) -> Tensor:
+        """The largest radius proved around each point, `[K]`."""
+        quick = Brackets.around(self.margin)
+        scale = self.diameter, self.bounded
+        first = quick.run(self.by_intervals, *scale, FAST_ACCURACY[proof], FAST_STEPS)
+        if proof == "fast":
+            return first
+        full = Brackets.around(self.margin, quick.low)
+        operators = {layer.operator for layer in self.network.layers}
+        branching = not self.network.alone and bool(operators & KINKED) and not operators & MAXIMA
+        if branching:
+            full.run(self.by_relaxation, *scale, COARSE, COARSE_STEPS, AHEAD * first)
+        dear = self.trial > (MOST_TRIAL if branching else -1)
+        full.run(self.by_relaxation, *scale, ACCURACY, FULL_STEPS, AHEAD * first, dear)
+        if branching:
+            self._branch(full.low, (TRIALS * self.trial).clamp(min=PASSES).where(~dear, 0))
+        return full.proved
+
+    def _branch(self, low: Tensor, budget: Tensor) -> None:
+        """Raise the radii that were proved of each margin, `[K, C]`, by branch and bound at one radius after another.
+
+        The first is `STRETCH` times what was proved, and so is the next where that succeeds; where it fails, the next
+        is half-way between both. It ends within `NARROW`, or where a point has had the passes of its `budget`, `[K]`.
+        """
+        limit = self.diameter if self.bounded else torch.full_like(self.diameter, math.inf)
+        failed = torch.full_like(limit, math.inf)
+        for _ in range(ROUNDS):
+            proved = low.min(dim=1).values
+            radii = (STRETCH * proved).minimum((proved * failed).sqrt()).minimum(limit)
+            rows = ((proved > 0) & (radii > NARROW * proved) & (self.passes < budget)).nonzero()[:, 0]
+            if not len(rows):
+                break
+            for some in rows.split(BRANCHED):
+                self._branch_at(some, radii[some], low, budget[some])
+            good = low.min(dim=1).values[rows] >= radii[rows]
+            failed[rows] = failed[rows].where(good, radii[rows])
+
+    def _branch_at(self, rows: Tensor, radii: Tensor, low: Tensor, budget: Tensor) -> None:
+        wanted = low[rows] < radii[:, None]
+        bounds = self._bounds(rows, radii, wanted, tighten=True)
+        found = self._found(bounds)
+        low[rows] = low[rows].maximum(found.reach.minimum(radii[:, None]).where(wanted, 0.0))
+        at, kind = (low[rows] < radii[:, None]).nonzero(as_tuple=True)
+        if not len(at):
+            return
+        region = Region.around(self.points[rows], radii, self.norm, self.bounds).at(at)
+        kept = [one.map(lambda end: end[at]) for one in bounds.kept]
+        weights, constants = self.weights[rows][at, kind], self.constants[rows][at, kind]
+        margins = Roots(self.network, region, kept, weights, constants, at)
+
+        def count(points: Tensor, passes: Tensor) -> None:
+            self._count(rows[points], passes // 2, passes // 2)
+
+        better = branched(margins, (budget - self.passes[rows]).minimum((SHARE * budget).long()), count)
+        low[rows[at], kind] = low[rows[at], kind].maximum(better)
+
+    def by_intervals(self, rows: Tensor, radii: Tensor, wanted: Tensor) -> Proved:
+        """Proofs for balls of `radii` around `rows`, where intervals bound what enters each layer."""
+        return self._found(self._bounds(rows, radii, wanted, tighten=False))
+
+    def by_relaxation(self, rows: Tensor, radii: Tensor, wanted: Tensor) -> Proved:
+        """The same where linear relaxation bounds that, too."""
+        bounds = self._bounds(rows, radii, wanted, tighten=True)
+        self.trial[rows] = bounds.functions + 1
+        return self._found(bounds)
+
+    def _bounds(self, rows: Tensor, radii: Tensor, wanted: Tensor, tighten: bool) -> MarginBounds:
+        region = Region.around(self.points[rows], radii, self.norm, self.bounds)
+        found = margin_bounds(self.network, region, self.weights[rows], self.constants[rows], wanted, tighten)
+        self._count(rows, torch.ones_like(rows), found.functions)
+        return found
+
+    def _found(self, bounds: MarginBounds) -> Proved:
+        return Proved(
+            bounds.lower.nan_to_num(-torch.inf, torch.inf, -torch.inf), bounds.reach.nan_to_num(0.0, torch.inf)
+        )
+
+    def _count(self, rows: Tensor, forward: Tensor, backward: Tensor) -> None:
+        self.passes.index_add_(0, rows, forward + backward)
+        self.classifier.forward_passes += int(forward.sum())
+        self.classifier.backward_passes += int(backward.sum())
+
+
+def leads(predicted: Tensor, classes: int) -> tuple[Tensor, Tensor]:
+    """Weights and constants of `z_t - z_j` for each class `j` but `t`, `[B, C - 1, C]` and `[B, C - 1]`."""
+    identity = torch.eye(classes, dtype=torch.float64, device=predicted.device)
+    own = one_hot(predicted, classes).double()
+    others = identity.expand(len(predicted), -1, -1)[(1 - own).bool()].view(len(predicted), classes - 1, classes)
+    weights = own[:, None] - others
+    return weights, weights.new_zeros(weights.shape[:2])
+
+
+def _diameter(bounds: Bounds, points: Tensor, norm: str) -> Tensor:
+    """Largest distance of two inputs within the bounds; where these are not finite a scale of each point, `[K]`."""
+    if bounds.pair is not None:
+        width = bounds.pair[1] - bounds.pair[0]
+        size = width if norm == "linf" else width * math.sqrt(points[0].numel())
+        return torch.full((len(points),), size, dtype=torch.float64, device=points.device)
+    low, high = bounds.reach(points)
+    return torch.linalg.vector_norm((high - low).expand_as(points).flatten(1), 2 if norm == "l2" else math.inf, dim=1)

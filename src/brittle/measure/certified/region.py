@@ -1,0 +1,97 @@
+"""The inputs around a point, and what a linear function reaches on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from brittle.measure.certified.enclosure import Enclosure
+from brittle.model.bounds import Bounds
+
+NEWTON_STEPS = 16
+"""Towards the distance in which a linear function becomes negative; each ends at or before it."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """All inputs within a distance of each point, and in a box.
+
+    Attributes:
+        points: `[B, *shape]`, float64.
+        radii: `[B]`, float64, in the classifier's units.
+        room: how far the bounds let each number go down and up, relative to the points, `[B, *shape]`.
+        norm: `linf` or `l2`.
+    """
+
+    points: Tensor
+    radii: Tensor
+    room: Enclosure
+    norm: str
+
+    @classmethod
+    def around(cls, points: Tensor, radii: Tensor, norm: str, bounds: Bounds) -> Region:
+        """The inputs within `radii` of `points`, and within `bounds`."""
+        infinite = torch.full_like(points, math.inf)
+        room = Enclosure(-infinite, infinite)
+        if not bounds.none:
+            # A point outside the bounds counts as inside, which only makes the box larger.
+            low, high = bounds.ends(points)
+            room = room & Enclosure((low - points).clamp(max=0), (high - points).clamp(min=0))
+        return cls(points, radii, room, norm)
+
+    @property
+    def box(self) -> Enclosure:
+        """The smallest box around these inputs, relative to the points."""
+        reach = self.radii.view(-1, *[1] * (self.points.dim() - 1)).expand_as(self.points)
+        return self.room & Enclosure(-reach, reach)
+
+    def rows(self) -> Iterator[Region]:
+        """The inputs around each point."""
+        for row in range(len(self.points)):
+            yield self.at(slice(row, row + 1))
+
+    def at(self, places: Tensor | slice) -> Region:
+        """The inputs around the points at some places, each as often as it stands there."""
+        return Region(self.points[places], self.radii[places], self.room.map(lambda end: end[places]), self.norm)
+
+    def least(self, gradients: Tensor) -> Tensor:
+        """A lower bound of `min_d a . d` over the displacements `d`, `[S, B]`, for `gradients` `a`, `[S, B, *shape]`.
+
+        Exact for `linf`, and for `l2` without bounds: `-r ||a||_q` with the dual norm. For `l2` with bounds the larger
+        of the minima over the whole ball and over its clipped box.
+        """
+        flat, box = gradients.flatten(2), self.box
+        centre, radius = box.centre.flatten(1), box.radius.flatten(1)
+        in_box = torch.einsum("sbn,bn->sb", flat, centre) - torch.einsum("sbn,bn->sb", flat.abs(), radius)
+        if self.norm == "linf":
+            return in_box
+        return in_box.maximum(-self.radii * torch.linalg.vector_norm(flat, dim=2))
+
+    def reach(self, constants: Tensor, gradients: Tensor) -> Tensor:
+        """The largest distance within which each function `c + a . d` is positive, `[S, B]`; whatever the radii are.
+
+        In the box of radius `r` it falls by at most `g(r) = sum |a_i| min(r, m_i)`, `m_i` the room in the direction in
+        which it falls. `g` is concave, so that Newton's steps from 0 towards `g(r) = c` never go beyond it. In a ball
+        it falls by at most `r ||a||`, too, and the farther of both counts.
+
+        Args:
+            constants: `c`, `[S, B]`.
+            gradients: `a`, `[S, B, *shape]`.
+        """
+        sizes = gradients.flatten(2).abs()
+        room = torch.where(gradients > 0, -self.room.lower, self.room.upper).flatten(2)
+        found = torch.zeros_like(constants)
+        for _ in range(NEWTON_STEPS):
+            free = torch.einsum("sbn,sbn->sb", sizes, (found[..., None] < room).to(sizes.dtype))
+            left = constants - torch.einsum("sbn,sbn->sb", sizes, room.minimum(found[..., None]))
+            step = torch.where(free > 0, left / free, torch.where(left > 0, math.inf, 0.0)).clamp(min=0)
+            found = found + step
+            if not (step > 1e-12 * found).any():
+                break
+        if self.norm == "l2":
+            found = found.maximum((constants / torch.linalg.vector_norm(sizes, dim=2)).nan_to_num(0.0))
+        return torch.where(constants > 0, found, 0.0)

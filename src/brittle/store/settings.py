@@ -1,0 +1,92 @@
+"""The noise that a robustness refers to, as tables and reports name it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from brittle.estimate import Parameter
+
+GAUSSIAN = "gaussian"
+"""The noise family of a column whose parameters name none."""
+
+DECIBELS = "dB"
+"""The unit of a level that is a ratio of the noise to the point: `-20 log10(sigma)` of them."""
+
+UNIT, FUNCTION, LABEL = "\u2009in\u2009", "\u2009(function)", "\u2009label\u2009"
+"""What stands behind a family of noise whose level is not in pixel units, behind a function of the user's, and before
+the one label that is asked for."""
+
+
+class Setting(NamedTuple):
+    """The noise that a robustness refers to: its level in pixel units and its family.
+
+    A level in another unit has that behind the family, `rotation in degrees`, with thin spaces, which no family's own
+    name has by chance; a function of the user's has its parameters in brackets behind it, and no level. Where a run
+    asks for each label by itself, the label of a score stands behind all that.
+    """
+
+    sigma: float | None
+    noise: str
+
+    def __str__(self) -> str:
+        family, _, label = self.noise.partition(LABEL)
+        if label:
+            return f"{Setting(self.sigma, family)}, label {label}"
+        if self.sigma is None or self.in_pixels:
+            sigma = "no noise level" if self.sigma is None else f"sigma {self.sigma:g}"
+            return sigma if self.noise == GAUSSIAN else f"{sigma}, {self.noise}"
+        if self.noise.endswith(FUNCTION):
+            return self.noise.removesuffix(FUNCTION)
+        level = f"{self.level} {self.unit}"
+        alone = self.unit == DECIBELS or self.family.replace("_", " ") in self.unit
+        return level if alone else f"{self.family} {level}"
+
+    @property
+    def family(self) -> str:
+        """The noise family, or the function with its parameters."""
+        return self.noise.removesuffix(FUNCTION).partition(UNIT)[0]
+
+    @property
+    def unit(self) -> str:
+        """The unit of the level, such as `degrees`; empty where that is in pixel units."""
+        return self.noise.partition(UNIT)[2]
+
+    @property
+    def level(self) -> str:
+        """The level in its unit; empty where there is none."""
+        if self.sigma is None:
+            return ""
+        return f"{-20.0 * math.log10(self.sigma):.4g}" if self.unit == DECIBELS else f"{self.sigma:g}"
+
+    @property
+    def in_pixels(self) -> bool:
+        """Whether its level is one in pixel units."""
+        family = self.noise.partition(LABEL)[0]
+        return self.sigma is not None and UNIT not in family and not family.endswith(FUNCTION)
+
+    @property
+    def of_label(self) -> bool:
+        """Whether it is of one of several labels."""
+        return LABEL in self.noise
+
+    @property
+    def without_noise(self) -> Setting:
+        """The setting of a score of the same that knows no noise."""
+        return Setting(None, "".join((GAUSSIAN, *self.noise.partition(LABEL)[1:])))
+
+
+def setting_of(parameters: Mapping[str, Parameter]) -> Setting:
+    """The noise among the parameters of a score."""
+    sigma = parameters.get("sigma")
+    family = [str(parameters.get("noise", GAUSSIAN))]
+    family += [str(parameters["action"])] if "action" in parameters else []
+    said = " ".join(family)
+    if "unit" in parameters:
+        said += f"{UNIT}{parameters['unit']}"
+    elif "code" in parameters:
+        said += FUNCTION
+    if "label" in parameters:
+        said += f"{LABEL}{parameters['label']}"
+    return Setting(float(sigma) if isinstance(sigma, int | float) else None, said)
