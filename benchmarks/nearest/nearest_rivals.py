@@ -1,6 +1,6 @@
 """Minimal-norm attacks of others, written from their papers; they share no code with the library's.
 
-Each takes a network, images in [0, 1] `[B, *shape]`, their predicted classes `[B]`, a norm (`linf` or `l2`) and a
+Each takes a network, images in [0, 1] `[B, *shape]`, their predicted classes `[B]`, a norm (`linf`, `l2` or `l1`) and a
 budget of passes for each image, forward and backward counted alike, and gives `[B, *shape]`: the nearest input that it
 saw classified otherwise, or the image itself.
 """
@@ -18,8 +18,8 @@ Network = Callable[[Tensor], Tensor]
 Loss = Callable[[Tensor], Tensor]
 Rival = Callable[[Network, Tensor, Tensor, str, int], Tensor]
 
-ORDER = {"linf": math.inf, "l2": 2.0}
-DUAL = {"linf": 1.0, "l2": 2.0}
+ORDER = {"linf": math.inf, "l2": 2.0, "l1": 1.0}
+DUAL = {"linf": 1.0, "l2": 2.0, "l1": math.inf}
 TINY = 1e-12
 
 
@@ -143,7 +143,21 @@ def into_ball(delta: Tensor, epsilon: Tensor, norm: str) -> Tensor:
     radius = tall(epsilon, delta)
     if norm == "linf":
         return torch.minimum(torch.maximum(delta, -radius), radius)
+    if norm == "l1":
+        return into_l1_ball(delta.flatten(1), epsilon).view_as(delta)
     return delta * (radius / tall(length(delta, 2).clamp_min(TINY), delta)).clamp_max(1)
+
+
+def into_l1_ball(delta: Tensor, epsilon: Tensor) -> Tensor:
+    """Soft thresholding at the level, found by halving, at which the sum of the sizes is `epsilon`, `[B, n]`."""
+    sizes = delta.abs()
+    lower, upper = torch.zeros(len(delta), 1), sizes.amax(dim=1, keepdim=True)
+    for _ in range(40):
+        middle = (lower + upper) / 2
+        outside = (sizes - middle).clamp_min(0).sum(dim=1, keepdim=True) > epsilon[:, None]
+        lower, upper = torch.where(outside, middle, lower), torch.where(outside, upper, middle)
+    inside = sizes.sum(dim=1, keepdim=True) <= epsilon[:, None]
+    return torch.where(inside, delta, delta.sign() * (sizes - upper).clamp_min(0))
 
 
 def ddn(network: Network, x: Tensor, labels: Tensor, norm: str, passes: int) -> Tensor:

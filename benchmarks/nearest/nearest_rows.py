@@ -14,21 +14,21 @@ import pandas as pd
 import torch
 from nearest_apgd import apgd
 from nearest_data import read
-from nearest_rivals import Network, Rival, ddn, fmn, fmn_targets, fmn_wide
+from nearest_rivals import ORDER, Network, Rival, ddn, fmn, fmn_targets, fmn_wide
 from torch import Tensor
 
 import brittle
 from brittle.model.loading.load import load_model
 
 OURS = "brittle"
-OUR_ATTACKS = {"apgd": ("linf", "l2"), "fab": ("linf", "l2"), "ddn": ("l2",)}
-NORMS = ("linf", "l2")
+NORMS = ("linf", "l2", "l1")
+OUR_ATTACKS = {"apgd": ("linf", "l2"), "fab": NORMS, "ddn": ("l2",), "sparse_descent": ("l1",)}
 EFFORTS = ("fast", "standard", "thorough")
 RIVALS: dict[str, tuple[Rival, tuple[str, ...]]] = {
     "fmn": (fmn, NORMS),
     "fmn_wide": (fmn_wide, NORMS),
     "fmn_targets": (fmn_targets, NORMS),
-    "apgd": (apgd, NORMS),
+    "apgd": (apgd, ("linf", "l2")),
     "ddn": (ddn, ("l2",)),
     **{name: (nearest_foolbox.rival(name), tuple(norms)) for name, norms in nearest_foolbox.ATTACKS.items()},
 }
@@ -153,5 +153,5 @@ def _judge_one(subject: Subject, row: int, point: Tensor, norm: str) -> float:
             logits = subject.network(there[None])[0]
         if bool(logits.isfinite().all()) and int(logits.argmax()) != int(subject.labels[row]):
             delta = (there.double() - x.double()).flatten()
-            return float(delta.abs().max() if norm == "linf" else delta.norm())
+            return float(delta.norm(p=ORDER[norm]))
     return math.inf

@@ -7,8 +7,11 @@ from difflib import get_close_matches
 
 from brittle.errors import ParameterError, UnknownNameError
 
-DUAL_ORDER = {"linf": 1, "l2": 2}
+DUAL_ORDER = {"linf": 1.0, "l2": 2.0, "l1": math.inf}
 """The only list of norms: each by name, with the order of its dual, `|<a, b>| <= ||a||_p ||b||_q`, `1/p + 1/q = 1`."""
+
+ORDER = {"linf": math.inf, "l2": 2.0, "l1": 1.0}
+"""The order of each norm itself."""
 
 
 def check_norm(norm: str) -> str:

@@ -48,7 +48,7 @@ def worst_case_table(table: Scored, epsilon: float, norm: str | None = None) -> 
     Args:
         table: a run.
         epsilon: perturbation size, in the unit of the input margin.
-        norm: of the input margin, `l2` or `linf`; by default that of the run's first.
+        norm: of the input margin, `l2`, `linf` or `l1`; by default that of the run's first.
 
     Returns:
         One row per score, the most consistent first: `norm` and `epsilon`; `score` (its label), `title`; `points`,

@@ -28,7 +28,7 @@ class FeatureDistance(Score):
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 3.2, figure 6.
 
     Attributes:
-        norm: of both distances, `l2` or `linf`.
+        norm: of both distances, `l2`, `linf` or `l1`.
         attack: as for `InputMargin`.
         effort: as for `InputMargin`.
         bounded: as for `InputMargin`.

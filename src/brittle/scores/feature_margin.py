@@ -28,7 +28,7 @@ class FeatureMargin(OnePassScore):
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.3.
 
     Attributes:
-        norm: of the distance between features, `l2` or `linf`.
+        norm: of the distance between features, `l2`, `linf` or `l1`.
 
     Raises:
         ParameterError: an unknown norm.

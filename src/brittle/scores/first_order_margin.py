@@ -21,7 +21,7 @@ from brittle.scores.serving import Serves
 class FirstOrderMargin(Score):
     """Distance to the nearest boundary of the first-order Taylor model, `min_i g_i / ||grad g_i||_q`.
 
-    `q` is the dual of the norm: 2 for L2, 1 for Linf. In pixel units. A margin without a gradient is no boundary,
+    `q` is the dual of the norm: 2 for L2, 1 for Linf, infinity for L1. In pixel units. A margin without a gradient is no boundary,
     unless it is 0: then the distance is 0.
 
     Validity: exact for linear models; elsewhere neither an upper nor a lower bound. The interval has no width, unless
@@ -30,7 +30,7 @@ class FirstOrderMargin(Score):
     Source: Moosavi-Dezfooli, Fawzi, Frossard, DeepFool (CVPR 2016), one step.
 
     Attributes:
-        norm: of the distance, `l2` or `linf`.
+        norm: of the distance, `l2`, `linf` or `l1`.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
 
     Raises:
@@ -56,15 +56,15 @@ class FirstOrderMargin(Score):
     @property
     def needs(self) -> tuple[Linearize]:
         """One Jacobian at the point."""
-        return (Linearize(classes=self.classes, taxicab=self.norm == "linf"),)
+        return (Linearize(classes=self.classes, order=None if self.norm == "l2" else DUAL_ORDER[self.norm]),)
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The smallest margin of the linear model over the dual norm of its gradient."""
         linear: Linearization = measured[self.needs[0]]
         found = margins(linear)
         norms = found.covariance.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt()
-        if linear.taxicab is not None:
-            norms = torch.where(norms > 0, linear.taxicab, 0.0)
+        if linear.lengths is not None:
+            norms = torch.where(norms > 0, linear.lengths, 0.0)
         flat = torch.where(found.mean > 0, torch.inf, 0.0)
         distance = torch.where(norms > 0, found.mean / norms, flat).amin(dim=1)
         farther = found.left_out.amin(dim=1) / norms.amax(dim=1)

@@ -36,7 +36,7 @@ class InputMargin(Score):
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.1.
 
     Attributes:
-        norm: norm of the distance, `l2` or `linf`.
+        norm: norm of the distance, `l2`, `linf` or `l1`.
         attack: what looks for the nearest other decision: `best` for the nearest of all attacks, or one by name.
         effort: budget of passes per point for it: `fast`, `standard` or `thorough`.
         bounded: stay inside the classifier's bounds.

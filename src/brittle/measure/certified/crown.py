@@ -18,6 +18,7 @@ from brittle.measure.certified.operators import ACTIVATIONS, BILINEAR, MAXIMA, M
 from brittle.measure.certified.relaxations import NARROW, Lines, relax, relaxed
 from brittle.measure.certified.steps import largest, product, shares
 from brittle.model.bounds import Bounds
+from brittle.norms import DUAL_ORDER
 
 NUMBERS = 2**18
 """Numbers in the widest layer, of all linear functions that are sent backwards together (2 MiB, which caches hold)."""
@@ -40,7 +41,7 @@ class Region:
         points: `[B, *shape]`, float64.
         radii: `[B]`, float64, in the classifier's units.
         box: the smallest box around these inputs, relative to the points, `[B, *shape]`.
-        norm: `linf` or `l2`.
+        norm: `linf`, `l2` or `l1`.
     """
 
     points: Tensor
@@ -68,14 +69,14 @@ class Region:
     def least(self, gradients: Tensor) -> Tensor:
         """A lower bound of `min_d a . d` over the displacements `d`, `[S, B]`, for `gradients` `a`, `[S, B, *shape]`.
 
-        Exact for `linf`, and for `l2` without bounds: `-r ||a||_q` with the dual norm. For `l2` with bounds the larger
-        of the minima over the whole ball and over its clipped box.
+        Exact for `linf`, and without bounds for the others: `-r ||a||_q` with the dual norm. With bounds the larger of
+        the minima over the whole ball and over its clipped box.
         """
         flat, centre, radius = gradients.flatten(2), self.box.centre.flatten(1), self.box.radius.flatten(1)
         in_box = torch.einsum("sbn,bn->sb", flat, centre) - torch.einsum("sbn,bn->sb", flat.abs(), radius)
         if self.norm == "linf":
             return in_box
-        return in_box.maximum(-self.radii * torch.linalg.vector_norm(flat, dim=2))
+        return in_box.maximum(-self.radii * torch.linalg.vector_norm(flat, DUAL_ORDER[self.norm], dim=2))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from brittle.measure.certified.tracing import build_network
 from brittle.measure.forward import Clean
 from brittle.model.bounds import NONE, Bounds
 from brittle.model.classifier import Classifier
-from brittle.norms import check_norm
+from brittle.norms import ORDER, check_norm
 
 ACCURACY = 2e-3
 """Relative distance between the largest radius that was proved and the smallest that was not, where the search ends."""
@@ -89,7 +89,8 @@ class Certified(Measurement):
     functions (NeurIPS 2018), section 3.
 
     Attributes:
-        norm: `linf`, the largest change of one input number, or `l2`, the Euclidean distance.
+        norm: `linf`, the largest change of one input number, `l2`, the Euclidean distance, or `l1`, the sum of the
+            changes.
         bounded: only inputs inside the classifier's bounds count.
     """
 
@@ -217,11 +218,12 @@ class _Proof:
 
 def _diameter(bounds: Bounds, points: Tensor, norm: str) -> float | Tensor:
     """Largest distance of two inputs within the bounds; where these are not finite a scale of each point, `[K]`."""
+    order = ORDER[norm]
     if bounds.pair is not None:
         width = bounds.pair[1] - bounds.pair[0]
-        return width if norm == "linf" else width * math.sqrt(points[0].numel())
+        return width * points[0].numel() ** (1 / order)
     low, high = bounds.reach(points)
-    return torch.linalg.vector_norm((high - low).expand_as(points).flatten(1), 2 if norm == "l2" else math.inf, dim=1)
+    return torch.linalg.vector_norm((high - low).expand_as(points).flatten(1), order, dim=1)
 
 
 def largest(score: Score, rows: Tensor, diameter: float | Tensor, bounded: bool) -> Tensor:

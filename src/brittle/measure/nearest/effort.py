@@ -38,6 +38,9 @@ class Effort:
     refine_steps: int
     refine_targets: int
     ddn_steps: int
+    sparse_starts: int
+    sparse_steps: int
+    sparse_fine: int
     smooth_rounds: int
     smooth_steps: int
     smooth_targets: int
@@ -57,11 +60,14 @@ EFFORTS = {
         refine_steps=8,
         refine_targets=1,
         ddn_steps=10,
+        sparse_starts=1,
+        sparse_steps=12,
+        sparse_fine=12,
         smooth_rounds=4,
         smooth_steps=12,
         smooth_targets=1,
         queries=200,
-        passes={"linf": 180, "l2": 210},
+        passes={"linf": 180, "l2": 210, "l1": 180},
     ),
     "standard": Effort(
         patterns=8,
@@ -74,11 +80,14 @@ EFFORTS = {
         refine_steps=40,
         refine_targets=2,
         ddn_steps=50,
+        sparse_starts=3,
+        sparse_steps=25,
+        sparse_fine=60,
         smooth_rounds=8,
         smooth_steps=60,
         smooth_targets=3,
         queries=2_000,
-        passes={"linf": 1070, "l2": 1320},
+        passes={"linf": 1070, "l2": 1320, "l1": 1070},
     ),
     "thorough": Effort(
         patterns=8,
@@ -91,11 +100,14 @@ EFFORTS = {
         refine_steps=200,
         refine_targets=3,
         ddn_steps=300,
+        sparse_starts=12,
+        sparse_steps=40,
+        sparse_fine=200,
         smooth_rounds=16,
         smooth_steps=100,
         smooth_targets=5,
         queries=10_000,
-        passes={"linf": 5920, "l2": 8000},
+        passes={"linf": 5920, "l2": 8000, "l1": 5920},
     ),
 }
 """The presets; what they cost in passes per point is measured in docs/attacks.md."""

@@ -25,6 +25,7 @@ from brittle.measure.nearest.norms import NORMS, Norm
 from brittle.measure.nearest.rays import rays
 from brittle.measure.nearest.search import Found, Search
 from brittle.measure.nearest.segments import segments
+from brittle.measure.nearest.sparse_descent import sparse_descent
 from brittle.measure.nearest.straight_through import straight_through
 from brittle.model.aside import Aside
 from brittle.model.bounds import Bounds
@@ -35,12 +36,15 @@ ATTACKS: dict[str, Callable[[Search, Found, Effort, Tensor], None]] = {
     "apgd": apgd,
     "fab": fab,
     "ddn": ddn,
+    "sparse_descent": sparse_descent,
     "straight_through": straight_through,
     "rays": rays,
 }
 """Every attack, in the order in which `best` runs them."""
 
-L2_ONLY = ("ddn",)
+ONLY = {"apgd": ("linf", "l2"), "ddn": ("l2",), "sparse_descent": ("l1",)}
+"""The norms of the attacks that do not know all."""
+
 WITHOUT_GRADIENTS = ("segments", "straight_through", "rays")
 
 MISLED = 1.5
@@ -132,7 +136,7 @@ class Nearest(Measurement):
     @property
     def attacks(self) -> list[str]:
         """The attacks that run, in their order."""
-        suited = [name for name in ATTACKS if self.norm == "l2" or name not in L2_ONLY]
+        suited = [name for name in ATTACKS if self.norm in ONLY.get(name, NORMS)]
         return suited if self.attack == "best" else [self.attack]
 
     def cost(self, network: NetworkTraits) -> Passes:
@@ -173,7 +177,7 @@ def nearest(
         classifier: what to search.
         inputs: `[B, *shape]`, in the declared units; `B` at least 1. Or points, such as `brittle.data.array_points`
             gives, all of which can be read.
-        norm: `l2` or `linf`.
+        norm: `l2`, `linf` or `l1`.
         attack: `best` for the nearest of all attacks, or one of `ATTACKS` by name.
         effort: `fast`, `standard` or `thorough`, a budget of passes per point.
         bounded: stay inside the classifier's bounds.
@@ -247,8 +251,9 @@ def check_search(norm: str, attack: str, effort: str) -> None:
     ):
         if found not in known:
             raise ParameterError(name, f"{name} must be one of {', '.join(known)}; found {found!r}")
-    if attack in L2_ONLY and norm != "l2":
-        raise ParameterError("attack", f"{attack} knows norm='l2' only; found norm={norm!r}")
+    if norm not in ONLY.get(attack, NORMS):
+        known = " and ".join(f"norm={one!r}" for one in ONLY[attack])
+        raise ParameterError("attack", f"{attack} knows {known} only; found norm={norm!r}")
 
 
 def _check_inputs(inputs: Tensor, bounds: Bounds) -> None:
