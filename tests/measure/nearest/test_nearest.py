@@ -24,7 +24,8 @@ def linear_margin(network: nn.Linear, points: Tensor, norm: str) -> Tensor:
     logits = network(points).detach()
     predicted = logits.argmax(dim=1)
     gaps = logits.gather(1, predicted[:, None]) - logits
-    slopes = (network.weight[predicted][:, None] - network.weight).detach().norm(p=1 if norm == "linf" else 2, dim=2)
+    dual = {"linf": 1, "l2": 2, "l1": torch.inf}[norm]
+    slopes = (network.weight[predicted][:, None] - network.weight).detach().norm(p=dual, dim=2)
     return (gaps / slopes).scatter(1, predicted[:, None], torch.inf).amin(dim=1)
 
 

@@ -21,6 +21,10 @@ class Effort:
         refine_steps: small steps of APGD from the nearest input found so far.
         refine_targets: competitors that these and DDN aim at.
         ddn_steps: steps of DDN towards each.
+        sparse_scouts: competitors that sparse descent aims at from the point itself.
+        sparse_starts: where it sets out, the point itself first.
+        sparse_steps: its wide steps from each of these.
+        sparse_fine_steps: its small steps, from the nearest input found so far.
         smooth_rounds: descents along straight-through gradients.
         smooth_steps: steps of each of them, towards each of `smooth_targets` competitors.
         smooth_targets: competitors that they aim at.
@@ -38,9 +42,10 @@ class Effort:
     refine_steps: int
     refine_targets: int
     ddn_steps: int
+    sparse_scouts: int
     sparse_starts: int
     sparse_steps: int
-    sparse_fine: int
+    sparse_fine_steps: int
     smooth_rounds: int
     smooth_steps: int
     smooth_targets: int
@@ -60,9 +65,10 @@ EFFORTS = {
         refine_steps=8,
         refine_targets=1,
         ddn_steps=10,
+        sparse_scouts=3,
         sparse_starts=1,
-        sparse_steps=12,
-        sparse_fine=12,
+        sparse_steps=10,
+        sparse_fine_steps=20,
         smooth_rounds=4,
         smooth_steps=12,
         smooth_targets=1,
@@ -80,9 +86,10 @@ EFFORTS = {
         refine_steps=40,
         refine_targets=2,
         ddn_steps=50,
-        sparse_starts=3,
-        sparse_steps=25,
-        sparse_fine=60,
+        sparse_scouts=4,
+        sparse_starts=8,
+        sparse_steps=15,
+        sparse_fine_steps=60,
         smooth_rounds=8,
         smooth_steps=60,
         smooth_targets=3,
@@ -100,9 +107,10 @@ EFFORTS = {
         refine_steps=200,
         refine_targets=3,
         ddn_steps=300,
-        sparse_starts=12,
-        sparse_steps=40,
-        sparse_fine=200,
+        sparse_scouts=9,
+        sparse_starts=20,
+        sparse_steps=20,
+        sparse_fine_steps=200,
         smooth_rounds=16,
         smooth_steps=100,
         smooth_targets=5,
