@@ -10,8 +10,9 @@ from helpers.laws import RESOLVED, check_alike
 from torch import Tensor, nn
 
 import brittle
-from brittle.measure.nearest import Nearest
+from brittle.measure.nearest import ATTACKS, EFFORTS, Nearest
 from brittle.measure.nearest.norms import NORMS
+from brittle.measure.nearest.search import Search
 
 
 class Counting(nn.Module):
@@ -144,3 +145,16 @@ def test_a_model_that_cannot_be_differentiated_is_masked() -> None:
     found = run(classifier, problems.inputs(3), effort="fast")
     assert found.masked.all()
     assert found.distance.isfinite().any()
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_what_is_settled_stays_while_gradients_are_judged(norm: str) -> None:
+    """An input that failed alone is looked at again in a batch, where rounding may let it pass."""
+    classifier = problems.small_classifier()
+    search = Search(classifier, clean_pass(classifier, problems.inputs(4)), NORMS[norm], True)
+    ATTACKS["segments"](search, search.best, EFFORTS["fast"], search.open)
+    settled = search.settle()
+    before = settled.points.clone()
+    ATTACKS["fab"](search, search.best, EFFORTS["fast"], search.open)
+    assert (search.best.distance < settled.distance).any()
+    assert torch.equal(settled.points, before)

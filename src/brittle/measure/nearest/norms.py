@@ -94,7 +94,11 @@ class Norm:
         return (points - step[:, None] * direction).clamp(low, high)  # type: ignore[arg-type]
 
 
-_STEEPEST: dict[str, Callable[[Tensor], Tensor]] = {"linf": torch.sign, "l2": lambda gradient: gradient, "l1": lambda gradient: gradient}
+_STEEPEST: dict[str, Callable[[Tensor], Tensor]] = {
+    "linf": torch.sign,
+    "l2": lambda gradient: gradient,
+    "l1": lambda gradient: gradient,
+}
 
 NORMS = {name: Norm(name, ORDER[name], dual, _STEEPEST[name]) for name, dual in DUAL_ORDER.items()}
 """The norms of `brittle.norms` by name."""
