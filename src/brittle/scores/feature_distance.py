@@ -10,7 +10,7 @@ from brittle.estimate import Estimate, Parameters
 from brittle.measure import Clean, Forward, Measurement, Nearest, NearestPoint
 from brittle.measure.nearest import ATTACKS, EFFORTS
 from brittle.measure.nearest.nearest import check_search
-from brittle.norms import DUAL_ORDER
+from brittle.norms import DUAL_ORDER, check_norm
 from brittle.scores.base import Score, finish
 from brittle.scores.input_margin import InputMargin, nearest_status
 from brittle.scores.options import option
@@ -53,7 +53,8 @@ class FeatureDistance(Score):
     )
 
     def __post_init__(self) -> None:
-        check_search(self.norm, self.attack, self.effort)
+        check_norm(self.norm)
+        check_search(self.norm, self.attack, self.effort, self.bounded)
 
     @property
     def needs(self) -> tuple[Forward, Nearest]:

@@ -21,8 +21,8 @@ from brittle.scores.serving import Serves
 class FirstOrderMargin(Score):
     """Distance to the nearest boundary of the first-order Taylor model, `min_i g_i / ||grad g_i||_q`.
 
-    `q` is the dual of the norm: 2 for L2, 1 for Linf, infinity for L1. In pixel units. A margin without a gradient is no boundary,
-    unless it is 0: then the distance is 0.
+    `q` is the dual of the norm: 2 for L2, 1 for Linf, infinity for L1. In pixel units. A margin without a gradient
+    is no boundary, unless it is 0: then the distance is 0.
 
     Validity: exact for linear models; elsewhere neither an upper nor a lower bound. The interval has no width, unless
     competitors were left out: then its lower end gives them the largest kept gradient norm.

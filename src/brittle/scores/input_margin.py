@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from brittle.errors import ParameterError
 from brittle.estimate import INPUT_MARGIN, Estimate, Parameters, Status
 from brittle.measure import Certified, CertifiedRadius, Clean, Forward, Measurement, Nearest, NearestPoint
 from brittle.measure.nearest import ATTACKS, EFFORTS
 from brittle.measure.nearest.nearest import check_search
-from brittle.norms import DUAL_ORDER
+from brittle.norms import COUNT, DISTANCES
 from brittle.scores.base import Score, clean_status, finish, mark
 from brittle.scores.options import option
 from brittle.scores.serving import Serves
@@ -36,7 +37,8 @@ class InputMargin(Score):
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.1.
 
     Attributes:
-        norm: norm of the distance, `l2`, `linf` or `l1`.
+        norm: norm of the distance, `l2`, `linf` or `l1`; or `l0`, the number of values that change, inside finite
+            bounds.
         attack: what looks for the nearest other decision: `best` for the nearest of all attacks, or one by name.
         effort: budget of passes per point for it: `fast`, `standard` or `thorough`.
         bounded: stay inside the classifier's bounds.
@@ -44,10 +46,10 @@ class InputMargin(Score):
             seconds of the search, which `brittle doctor` tells before a run.
 
     Raises:
-        ParameterError: an unknown norm, attack or effort.
+        ParameterError: an unknown norm, attack or effort; or `l0` without bounds or with `certify`.
     """
 
-    norm: str = field(default="l2", metadata=option(choices=tuple(DUAL_ORDER), several=True))
+    norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
     attack: str = field(default="best", metadata=option(choices=("best", *ATTACKS)))
     effort: str = field(default="standard", metadata=option(choices=tuple(EFFORTS)))
     bounded: bool = field(default=True, metadata=option("unbounded", text="look for it outside the bounds, too"))
@@ -66,7 +68,9 @@ class InputMargin(Score):
     colour: ClassVar[int | None] = 11
 
     def __post_init__(self) -> None:
-        check_search(self.norm, self.attack, self.effort)
+        check_search(self.norm, self.attack, self.effort, self.bounded)
+        if self.certify and self.norm == COUNT:
+            raise ParameterError("certify", f"nothing can be certified in {COUNT}; leave certify out, or the norm {COUNT}")
 
     @property
     def needs(self) -> tuple[Measurement, ...]:

@@ -88,7 +88,7 @@ def test_no_counterexample_lies_outside_the_bounds_of_its_features(norm: str, at
     assert (there >= LOWER.astype(np.float32)).all()
     assert (there <= UPPER.astype(np.float32)).all()
     assert (found.predicted >= 0).sum() >= 4
-    measured = NORMS[norm].length((found.points.double() - x.double())).numpy()
+    measured = NORMS[norm].length(found.points.double() - x.double()).numpy()
     reached = (found.predicted >= 0).numpy()
     assert found.distance.numpy()[reached] == pytest.approx(measured[reached], rel=1e-6)
 

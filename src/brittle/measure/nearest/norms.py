@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from brittle.measure.nearest import taxicab
-from brittle.norms import DUAL_ORDER, ORDER
+from brittle.norms import COUNT, DUAL_ORDER, ORDER
 
 NEWTON_STEPS = 100
 """More than the projections need: each step fixes further coordinates at the box, about ten steps in practice."""
@@ -20,8 +20,8 @@ class Norm:
     """A norm of perturbations `[R, n]`.
 
     Attributes:
-        name: `linf`, `l2` or `l1`.
-        order: order `p`.
+        name: `linf`, `l2`, `l1` or `l0`.
+        order: order `p`; 0 counts the coordinates that are not 0.
         dual_order: order `q` of the dual norm, that of gradients.
         steepest: the direction along which a linear function with the given gradient rises fastest at bounded norm,
             up to a factor, `[R, n] -> [R, n]`.
@@ -102,3 +102,9 @@ _STEEPEST: dict[str, Callable[[Tensor], Tensor]] = {
 
 NORMS = {name: Norm(name, ORDER[name], dual, _STEEPEST[name]) for name, dual in DUAL_ORDER.items()}
 """The norms of `brittle.norms` by name."""
+
+DISTANCES = NORMS | {COUNT: Norm(COUNT, 0.0, torch.inf, torch.sign)}
+"""What perturbations are measured by: the norms, and how many features change.
+
+The slope of a margin is measured in Linf for the latter, which puts competitors in order.
+"""
