@@ -14,15 +14,21 @@ import pandas as pd
 import torch
 from nearest_apgd import apgd
 from nearest_data import read
-from nearest_rivals import ORDER, Network, Rival, ddn, fmn, fmn_targets, fmn_wide
+from nearest_rivals import ORDER, Network, Rival, ddn, fmn, fmn_targets, fmn_wide, sigma_zero
 from torch import Tensor
 
 import brittle
 from brittle.model.loading.load import load_model
 
 OURS = "brittle"
-NORMS = ("linf", "l2", "l1")
-OUR_ATTACKS = {"apgd": ("linf", "l2"), "fab": NORMS, "ddn": ("l2",), "sparse_descent": ("l1",)}
+NORMS = ("linf", "l2", "l1", "l0")
+OUR_ATTACKS = {
+    "apgd": ("linf", "l2"),
+    "fab": ("linf", "l2", "l1"),
+    "ddn": ("l2",),
+    "sparse_descent": ("l1",),
+    "sigma_zero": ("l0",),
+}
 EFFORTS = ("fast", "standard", "thorough")
 RIVALS: dict[str, tuple[Rival, tuple[str, ...]]] = {
     "fmn": (fmn, NORMS),
@@ -30,6 +36,7 @@ RIVALS: dict[str, tuple[Rival, tuple[str, ...]]] = {
     "fmn_targets": (fmn_targets, NORMS),
     "apgd": (apgd, ("linf", "l2")),
     "ddn": (ddn, ("l2",)),
+    "sigma_zero": (sigma_zero, ("l0",)),
     **{name: (nearest_foolbox.rival(name), tuple(norms)) for name, norms in nearest_foolbox.ATTACKS.items()},
 }
 """Each rival, and the norms that it knows."""
@@ -42,9 +49,9 @@ KNOWN = {
 """Each method, ours, rivals and the parts of ours alone, and the norms that it knows."""
 
 USUAL = {
-    "fast": (OURS, "fmn", "fmn_wide", "fmn_targets", "apgd", "ddn"),
-    "standard": (OURS, "fmn", "fmn_wide", "fmn_targets", "apgd", "ddn"),
-    "thorough": (OURS, "fmn_targets", "apgd", "ddn"),
+    "fast": (OURS, "fmn", "fmn_wide", "fmn_targets", "apgd", "ddn", "sigma_zero"),
+    "standard": (OURS, "fmn", "fmn_wide", "fmn_targets", "apgd", "ddn", "sigma_zero"),
+    "thorough": (OURS, "fmn_targets", "apgd", "ddn", "sigma_zero"),
 }
 """What runs unless methods are named. One run of FMN gains nothing from thousands of steps; one for each class does."""
 

@@ -70,7 +70,9 @@ class InputMargin(Score):
     def __post_init__(self) -> None:
         check_search(self.norm, self.attack, self.effort, self.bounded)
         if self.certify and self.norm == COUNT:
-            raise ParameterError("certify", f"nothing can be certified in {COUNT}; leave certify out, or the norm {COUNT}")
+            raise ParameterError(
+                "certify", f"nothing can be certified in {COUNT}; leave certify out, or the norm {COUNT}"
+            )
 
     @property
     def needs(self) -> tuple[Measurement, ...]:

@@ -49,6 +49,7 @@ LITTLE = Effort(
     sparse_starts=1,
     sparse_steps=1,
     sparse_fine_steps=1,
+    count_steps=1,
     zero_steps=1,
     smooth_rounds=1,
     smooth_steps=1,

@@ -7,13 +7,16 @@ from torch import Tensor
 
 from brittle.measure.nearest.effort import Effort
 from brittle.measure.nearest.search import Found, Search
+from brittle.measure.nearest.segments import segments
 
 
 def blocks(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     """Put back features of the nearest input known, in blocks: without gradients, for networks that have none.
 
-    The features stand in the order of the size of their change. See `put_back`.
+    The features stand in the order of the size of their change. See `put_back`. Where nothing is known, fixed far inputs
+    are tried first (`segments`).
     """
+    segments(search, found, effort, rows[search.best.distance[rows].isinf()])
     known = rows[search.best.distance[rows].isfinite()]
     points = search.best.points[known]
     _put_back(search, known, points, (points - search.origin[known]).abs(), effort.queries)
@@ -40,7 +43,9 @@ def _put_back(search: Search, rows: Tensor, points: Tensor, weight: Tensor, pass
     origin = search.origin[rows]
     changed = points != origin
     order = torch.where(changed, weight, torch.inf).argsort(dim=1, stable=True)
-    places = torch.empty_like(order).scatter_(1, order, torch.arange(order.shape[1], device=rows.device).expand_as(order))
+    places = torch.empty_like(order).scatter_(
+        1, order, torch.arange(order.shape[1], device=rows.device).expand_as(order)
+    )
     count = changed.sum(dim=1)
     first, size = torch.zeros_like(count), (count // 2).clamp_min(1)
     for _ in range(passes):

@@ -22,6 +22,7 @@ from brittle.measure.nearest.effort import EFFORTS, Effort, stages
 from brittle.measure.nearest.fab import fab
 from brittle.measure.nearest.features import blocks
 from brittle.measure.nearest.fall import UNEXPLAINED, unexplained
+from brittle.measure.nearest.fmn_count import fmn_count
 from brittle.measure.nearest.norms import DISTANCES, NORMS, Norm
 from brittle.measure.nearest.rays import rays
 from brittle.measure.nearest.search import Found, Search
@@ -42,6 +43,7 @@ ATTACKS: dict[str, Callable[[Search, Found, Effort, Tensor], None]] = {
     "sparse_descent": sparse_descent,
     "straight_through": straight_through,
     "rays": rays,
+    "fmn_count": fmn_count,
     "sigma_zero": sigma_zero,
     "blocks": blocks,
 }
@@ -54,6 +56,7 @@ ONLY = {
     "sparse_descent": ("l1",),
     "straight_through": tuple(NORMS),
     "rays": tuple(NORMS),
+    "fmn_count": (COUNT,),
     "sigma_zero": (COUNT,),
     "blocks": (COUNT,),
 }

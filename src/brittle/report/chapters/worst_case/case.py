@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from brittle.report.contents import Contents
 from brittle.store.columns import Column
 
-MAX_CASES = 3
+MAX_CASES = 4
 """Norms that get a chapter."""
 
-USUAL = {"linf": (8.0 / 255.0, "8/255"), "l2": (0.5, "0.5"), "l1": (12.0, "12")}
+USUAL = {"linf": (8.0 / 255.0, "8/255"), "l2": (0.5, "0.5"), "l1": (12.0, "12"), "l0": (24.0, "24")}
 """The perturbation sizes that most benchmarks judge at, for inputs from 0 to 1, and how one writes them."""
 
 MIDDLE = (0.05, 0.95)
