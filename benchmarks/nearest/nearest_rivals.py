@@ -1,8 +1,8 @@
 """Minimal-norm attacks of others, written from their papers; they share no code with the library's.
 
-Each takes a network, images in [0, 1] `[B, *shape]`, their predicted classes `[B]`, a norm (`linf`, `l2`, `l1` or `l0`) and a
-budget of passes for each image, forward and backward counted alike, and gives `[B, *shape]`: the nearest input that it
-saw classified otherwise, or the image itself.
+Each takes a network, images in [0, 1] `[B, *shape]`, their predicted classes `[B]`, a norm (`linf`, `l2`, `l1` or `l0`)
+and a budget of passes for each image, forward and backward counted alike, and gives `[B, *shape]`: the nearest input
+that it saw classified otherwise, or the image itself.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def into_l1_ball(delta: Tensor, epsilon: Tensor) -> Tensor:
 
 
 def sigma_zero(network: Network, x: Tensor, labels: Tensor, norm: str, passes: int) -> Tensor:
-    """Sigma-zero (Cina et al., ICLR 2025, algorithm 1) with its parameters: L0 only, with Adam as the authors have it."""
+    """Sigma-zero (Cina et al., ICLR 2025, algorithm 1) with its parameters and Adam: L0 only."""
     if norm != "l0":
         raise ValueError(f"sigma-zero knows l0 only; found {norm!r}")
     best, steps = Nearest(x, norm), math.ceil(passes / 2)

@@ -177,6 +177,16 @@ MUTATIONS = (
         "measure/nearest/test_norms.py::test_projection_on_the_l1_ball_is_the_nearest_point",
     ),
     mutation(
+        "in L0 features that need not change are put back", "measure/nearest/features.py",
+        "        points[live[good]] = tried[good]\n", "",
+        "measure/nearest/test_features_changed.py::test_small_networks_are_exact",
+    ),
+    mutation(
+        "L0 without finite bounds is refused", "measure/nearest/nearest.py",
+        "if need.norm == COUNT and not classifier.bounds.finite:", "if False:",
+        "measure/nearest/test_features_changed.py::test_without_finite_bounds_it_is_refused",
+    ),
+    mutation(
         "certificates in L1 divide by the largest slope", "measure/certified/crown.py",
         "torch.linalg.vector_norm(flat, DUAL_ORDER[self.norm], dim=2)", "torch.linalg.vector_norm(flat, dim=2) / 2",
         "measure/nearest/test_bounds_of_attacks.py::test_no_certificate_reaches_beyond_a_counterexample",

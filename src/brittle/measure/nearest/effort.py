@@ -25,7 +25,7 @@ class Effort:
         sparse_starts: where it sets out, the point itself first.
         sparse_steps: its wide steps from each of these.
         sparse_fine_steps: its small steps, from the nearest input found so far.
-        count_steps: steps of FMN in L0 towards each of `scouts` competitors, and features that are tried to be put back.
+        count_steps: steps of FMN in L0 towards each of `scouts` competitors, and features then tried to be put back.
         zero_steps: steps of sigma-zero towards each competitor, and features that are tried to be put back.
         smooth_rounds: descents along straight-through gradients.
         smooth_steps: steps of each of them, towards each of `smooth_targets` competitors.

@@ -13,8 +13,8 @@ from brittle.measure.nearest.segments import segments
 def blocks(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     """Put back features of the nearest input known, in blocks: without gradients, for networks that have none.
 
-    The features stand in the order of the size of their change. See `put_back`. Where nothing is known, fixed far inputs
-    are tried first (`segments`).
+    The features stand in the order of the size of their change. See `put_back`. Where nothing is known, fixed far
+    inputs are tried first (`segments`).
     """
     segments(search, found, effort, rows[search.best.distance[rows].isinf()])
     known = rows[search.best.distance[rows].isfinite()]
@@ -26,8 +26,8 @@ def put_back(search: Search, found: Found, rows: Tensor, passes: int) -> None:
     """Put features of what was `found` back as they were, as long as another class wins.
 
     The features stand in the order of what their change does to first order, `|g_i d_i|`, the least first. A block of
-    them is put back at once; twice as many are tried after a success, half as many after a failure; a feature that fails
-    alone stays changed.
+    them is put back at once; twice as many are tried after a success, half as many after a failure; a feature that
+    fails alone stays changed.
 
     Args:
         rows: indices of points, `[R]`.

@@ -20,8 +20,8 @@ from brittle.measure.nearest.apgd import apgd
 from brittle.measure.nearest.ddn import ddn
 from brittle.measure.nearest.effort import EFFORTS, Effort, stages
 from brittle.measure.nearest.fab import fab
-from brittle.measure.nearest.features import blocks
 from brittle.measure.nearest.fall import UNEXPLAINED, unexplained
+from brittle.measure.nearest.features import blocks
 from brittle.measure.nearest.fmn_count import fmn_count
 from brittle.measure.nearest.norms import DISTANCES, NORMS, Norm
 from brittle.measure.nearest.rays import rays
