@@ -179,7 +179,7 @@ MUTATIONS = (
     mutation(
         "in L0 features that need not change are put back", "measure/nearest/features.py",
         "        points[live[good]] = tried[good]\n", "",
-        "measure/nearest/test_features_changed.py::test_small_networks_are_exact",
+        "measure/nearest/test_features_changed.py::test_without_gradients_features_are_put_back_in_blocks",
     ),
     mutation(
         "L0 without finite bounds is refused", "measure/nearest/nearest.py",
