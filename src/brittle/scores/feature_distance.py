@@ -10,7 +10,7 @@ from brittle.estimate import Estimate, Parameters
 from brittle.measure import Clean, Forward, Measurement, Nearest, NearestPoint
 from brittle.measure.nearest import ATTACKS, EFFORTS
 from brittle.measure.nearest.nearest import check_search
-from brittle.norms import DUAL_ORDER, check_norm
+from brittle.norms import DISTANCES, check_norm
 from brittle.scores.base import Score, finish
 from brittle.scores.input_margin import InputMargin, nearest_status
 from brittle.scores.options import option
@@ -37,7 +37,7 @@ class FeatureDistance(Score):
         ParameterError: an unknown norm, attack or effort.
     """
 
-    norm: str = field(default="l2", metadata=option(choices=tuple(DUAL_ORDER), several=True))
+    norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
     attack: str = field(default="best", metadata=option(choices=("best", *ATTACKS)))
     effort: str = field(default="standard", metadata=option(choices=tuple(EFFORTS)))
     bounded: bool = field(default=True, metadata=option("unbounded", text="look for it outside the bounds, too"))

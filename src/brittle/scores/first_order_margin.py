@@ -10,7 +10,7 @@ import torch
 
 from brittle.estimate import Direction, Estimate
 from brittle.measure import Linearization, Linearize, Measurement
-from brittle.norms import DUAL_ORDER, check_norm
+from brittle.norms import DISTANCES, DUAL_ORDER, check_norm
 from brittle.scores.base import Score, finish
 from brittle.scores.linear import linear_detail, linear_status, margins
 from brittle.scores.options import option
@@ -37,7 +37,7 @@ class FirstOrderMargin(Score):
         ParameterError: an unknown norm.
     """
 
-    norm: str = field(default="l2", metadata=option(choices=tuple(DUAL_ORDER), several=True))
+    norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
     classes: int | None = None
 
     name: ClassVar[str] = "first_order_margin"

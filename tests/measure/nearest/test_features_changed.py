@@ -17,6 +17,7 @@ from brittle.errors import ParameterError, UnknownNameError
 from brittle.measure.nearest import EFFORTS
 from brittle.measure.nearest.nearest import ONLY
 from brittle.scores import FeatureMargin, FirstOrderMargin, InputMargin
+from brittle.scores.options import options_of
 
 SUITED = ("best", "segments", *(name for name, norms in ONLY.items() if "l0" in norms))
 SIZE, UNITS, CLASSES = 4, 4, 3
@@ -126,3 +127,9 @@ def test_what_has_no_l0_says_so() -> None:
     for score in (FeatureMargin, FirstOrderMargin):
         with pytest.raises(UnknownNameError, match="only input_margin is measured in l0"):
             score("l0")
+
+
+def test_every_score_with_a_norm_takes_the_one_option() -> None:
+    """Options are shared where their choices are the same: with others of its own a score would keep its default."""
+    choices = [options_of(score)["norm"].choices for score in (InputMargin, FeatureMargin, FirstOrderMargin)]
+    assert choices[1:] == choices[:-1]
