@@ -1,8 +1,8 @@
 """Minimal-norm attacks of others, written from their papers; they share no code with the library's.
 
-Each takes a network, images in [0, 1] `[B, *shape]`, their predicted classes `[B]`, a norm (`linf` or `l2`) and a
-budget of passes for each image, forward and backward counted alike, and gives `[B, *shape]`: the nearest input that it
-saw classified otherwise, or the image itself.
+Each takes a network, images in [0, 1] `[B, *shape]`, their predicted classes `[B]`, a norm (`linf`, `l2`, `l1` or `l0`)
+and a budget of passes for each image, forward and backward counted alike, and gives `[B, *shape]`: the nearest input
+that it saw classified otherwise, or the image itself.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Network = Callable[[Tensor], Tensor]
 Loss = Callable[[Tensor], Tensor]
 Rival = Callable[[Network, Tensor, Tensor, str, int], Tensor]
 
-ORDER = {"linf": math.inf, "l2": 2.0}
-DUAL = {"linf": 1.0, "l2": 2.0}
+ORDER = {"linf": math.inf, "l2": 2.0, "l1": 1.0, "l0": 0.0}
+DUAL = {"linf": 1.0, "l2": 2.0, "l1": math.inf, "l0": math.inf}
 TINY = 1e-12
 
 
@@ -131,6 +131,11 @@ def fmn_run(
         grown = torch.where(epsilon.isfinite(), epsilon * (1 + share), 0)
         outside = torch.where(best.distance.isfinite(), grown, torch.maximum(boundary, grown))
         inside = torch.minimum(epsilon * (1 - share), best.distance)
+        if norm == "l0":
+            inside = torch.minimum(inside, torch.minimum(epsilon, best.distance) - 1).floor()
+            outside = torch.where(
+                best.distance.isfinite(), torch.minimum(grown.ceil(), best.distance - 1), outside.ceil()
+            )
         epsilon = torch.minimum(torch.where(flipped, inside, outside), widest)
         size = cosine(rate, rate / 100, step, steps)
         delta = delta - size * gradient / tall(length(gradient, 2).clamp_min(TINY), x)
@@ -143,7 +148,51 @@ def into_ball(delta: Tensor, epsilon: Tensor, norm: str) -> Tensor:
     radius = tall(epsilon, delta)
     if norm == "linf":
         return torch.minimum(torch.maximum(delta, -radius), radius)
+    if norm == "l1":
+        return into_l1_ball(delta.flatten(1), epsilon).view_as(delta)
+    if norm == "l0":
+        ranks = delta.flatten(1).abs().argsort(dim=1, descending=True).argsort(dim=1).view_as(delta)
+        return torch.where(ranks < radius, delta, 0)
     return delta * (radius / tall(length(delta, 2).clamp_min(TINY), delta)).clamp_max(1)
+
+
+def into_l1_ball(delta: Tensor, epsilon: Tensor) -> Tensor:
+    """Soft thresholding at the level, found by halving, at which the sum of the sizes is `epsilon`, `[B, n]`."""
+    sizes = delta.abs()
+    lower, upper = torch.zeros(len(delta), 1), sizes.amax(dim=1, keepdim=True)
+    for _ in range(40):
+        middle = (lower + upper) / 2
+        outside = (sizes - middle).clamp_min(0).sum(dim=1, keepdim=True) > epsilon[:, None]
+        lower, upper = torch.where(outside, middle, lower), torch.where(outside, upper, middle)
+    inside = sizes.sum(dim=1, keepdim=True) <= epsilon[:, None]
+    return torch.where(inside, delta, delta.sign() * (sizes - upper).clamp_min(0))
+
+
+def sigma_zero(network: Network, x: Tensor, labels: Tensor, norm: str, passes: int) -> Tensor:
+    """Sigma-zero (Cina et al., ICLR 2025, algorithm 1) with its parameters and Adam: L0 only."""
+    if norm != "l0":
+        raise ValueError(f"sigma-zero knows l0 only; found {norm!r}")
+    best, steps = Nearest(x, norm), math.ceil(passes / 2)
+    delta = torch.zeros_like(x, requires_grad=True)
+    adam = torch.optim.Adam([delta], lr=1.0)
+    falling = torch.optim.lr_scheduler.CosineAnnealingLR(adam, steps, eta_min=0.1)
+    threshold = torch.full_like(tall(best.distance, x), 0.3)
+    for _ in range(steps):
+        values, gradient, logits = slope(margin(labels), network, x + delta.detach())
+        flipped = tall(logits.argmax(dim=1) != labels, x)
+        best.keep(x + delta.detach(), flipped.flatten())
+        now = delta.detach()
+        count = 2e-3 * now / (now.square() + 1e-3).square() / x[0].numel()
+        total = torch.where(tall(values > 0, x), gradient, 0) + count
+        delta.grad = total / tall(length(total, math.inf).clamp_min(TINY), x)
+        adam.step()
+        falling.step()
+        moving = 0.01 * falling.get_last_lr()[0]
+        with torch.no_grad():
+            delta.copy_((x + delta).clamp(0, 1) - x)
+            threshold = (threshold + torch.where(flipped, moving, -moving)).clamp(0, 1)
+            delta[delta.abs() < threshold] = 0
+    return best.points
 
 
 def ddn(network: Network, x: Tensor, labels: Tensor, norm: str, passes: int) -> Tensor:

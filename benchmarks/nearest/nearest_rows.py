@@ -14,22 +14,29 @@ import pandas as pd
 import torch
 from nearest_apgd import apgd
 from nearest_data import read
-from nearest_rivals import Network, Rival, ddn, fmn, fmn_targets, fmn_wide
+from nearest_rivals import ORDER, Network, Rival, ddn, fmn, fmn_targets, fmn_wide, sigma_zero
 from torch import Tensor
 
 import brittle
 from brittle.model.loading.load import load_model
 
 OURS = "brittle"
-OUR_ATTACKS = {"apgd": ("linf", "l2"), "fab": ("linf", "l2"), "ddn": ("l2",)}
-NORMS = ("linf", "l2")
+NORMS = ("linf", "l2", "l1", "l0")
+OUR_ATTACKS = {
+    "apgd": ("linf", "l2"),
+    "fab": ("linf", "l2", "l1"),
+    "ddn": ("l2",),
+    "sparse_descent": ("l1",),
+    "sigma_zero": ("l0",),
+}
 EFFORTS = ("fast", "standard", "thorough")
 RIVALS: dict[str, tuple[Rival, tuple[str, ...]]] = {
     "fmn": (fmn, NORMS),
     "fmn_wide": (fmn_wide, NORMS),
     "fmn_targets": (fmn_targets, NORMS),
-    "apgd": (apgd, NORMS),
+    "apgd": (apgd, ("linf", "l2")),
     "ddn": (ddn, ("l2",)),
+    "sigma_zero": (sigma_zero, ("l0",)),
     **{name: (nearest_foolbox.rival(name), tuple(norms)) for name, norms in nearest_foolbox.ATTACKS.items()},
 }
 """Each rival, and the norms that it knows."""
@@ -42,9 +49,9 @@ KNOWN = {
 """Each method, ours, rivals and the parts of ours alone, and the norms that it knows."""
 
 USUAL = {
-    "fast": (OURS, "fmn", "fmn_wide", "fmn_targets", "apgd", "ddn"),
-    "standard": (OURS, "fmn", "fmn_wide", "fmn_targets", "apgd", "ddn"),
-    "thorough": (OURS, "fmn_targets", "apgd", "ddn"),
+    "fast": (OURS, "fmn", "fmn_wide", "fmn_targets", "apgd", "ddn", "sigma_zero"),
+    "standard": (OURS, "fmn", "fmn_wide", "fmn_targets", "apgd", "ddn", "sigma_zero"),
+    "thorough": (OURS, "fmn_targets", "apgd", "ddn", "sigma_zero"),
 }
 """What runs unless methods are named. One run of FMN gains nothing from thousands of steps; one for each class does."""
 
@@ -153,5 +160,5 @@ def _judge_one(subject: Subject, row: int, point: Tensor, norm: str) -> float:
             logits = subject.network(there[None])[0]
         if bool(logits.isfinite().all()) and int(logits.argmax()) != int(subject.labels[row]):
             delta = (there.double() - x.double()).flatten()
-            return float(delta.abs().max() if norm == "linf" else delta.norm())
+            return float(delta.norm(p=ORDER[norm]))
     return math.inf

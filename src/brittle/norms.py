@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from difflib import get_close_matches
 
 from brittle.errors import ParameterError, UnknownNameError
 
-DUAL_ORDER = {"linf": 1, "l2": 2}
+DUAL_ORDER = {"linf": 1.0, "l2": 2.0, "l1": math.inf}
 """The only list of norms: each by name, with the order of its dual, `|<a, b>| <= ||a||_p ||b||_q`, `1/p + 1/q = 1`."""
 
+ORDER = {"linf": math.inf, "l2": 2.0, "l1": 1.0}
+"""The order of each norm itself."""
 
-def check_norm(norm: str) -> str:
+COUNT = "l0"
+"""The number of features that change: a distance that no norm gives, without a dual."""
+
+DISTANCES = (*DUAL_ORDER, COUNT)
+"""In what the distance between two inputs is measured."""
+
+
+def check_norm(norm: str, known: Collection[str] = tuple(DUAL_ORDER)) -> str:
     """`norm` itself.
 
     Raises:
-        UnknownNameError: it is not one of `DUAL_ORDER`.
+        UnknownNameError: it is not one of `known`.
     """
-    if not isinstance(norm, str) or norm not in DUAL_ORDER:
-        near = get_close_matches(str(norm), DUAL_ORDER, 1)
-        hint = f"did you mean {near[0]}? " if near else ""
+    if norm == COUNT and COUNT not in known:
         raise UnknownNameError(
-            "unknown_name", f"no norm is called {norm!r:.60}; {hint}there are {', '.join(DUAL_ORDER)}"
+            "unknown_name", f"only input_margin is measured in {COUNT}; here there are {', '.join(known)}"
         )
+    if not isinstance(norm, str) or norm not in known:
+        near = get_close_matches(str(norm), known, 1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UnknownNameError("unknown_name", f"no norm is called {norm!r:.60}; {hint}there are {', '.join(known)}")
     return norm
 
 

@@ -154,6 +154,6 @@ def test_the_text_holds_every_row_and_the_reason() -> None:
 
 def test_misuse() -> None:
     with pytest.raises(ParameterError, match="norm"):
-        worst_case_table(worst_case_run()[0], EPSILON, norm="l1")
+        worst_case_table(worst_case_run()[0], EPSILON, norm="l3")
     with pytest.raises(ParameterError, match="epsilon"):
         worst_case_table(worst_case_run()[0], -1.0)

@@ -196,6 +196,36 @@ MUTATIONS = (
         "measure/nearest/test_effort.py::test_a_little_more_effort_loses_nothing",
     ),
     mutation(
+        "what was settled is not written over", "measure/nearest/search.py",
+        "        self._watching = [self.best]\n        return self._settled", "        return self._settled",
+        "measure/nearest/test_search.py::test_what_is_settled_stays_while_gradients_are_judged",
+    ),
+    mutation(
+        "the plane is reached in L1 by the steepest coordinates first", "measure/nearest/taxicab.py",
+        "downhill.abs().sort(dim=1, descending=True, stable=True)", "downhill.abs().sort(dim=1, stable=True)",
+        "measure/nearest/test_norms.py::test_projection_inside_the_box_is_the_nearest_point",
+    ),
+    mutation(
+        "the ball in L1 is cut by the box", "measure/nearest/taxicab.py",
+        "torch.where(vectors > 0, high, -low).clamp_min(0)", "torch.full_like(sizes, torch.inf)",
+        "measure/nearest/test_norms.py::test_projection_on_the_l1_ball_is_the_nearest_point",
+    ),
+    mutation(
+        "in L0 features that need not change are put back", "measure/nearest/features.py",
+        "        points[live[good]] = tried[good]\n", "",
+        "measure/nearest/test_features_changed.py::test_without_gradients_features_are_put_back_in_blocks",
+    ),
+    mutation(
+        "L0 without finite bounds is refused", "measure/nearest/nearest.py",
+        "if need.norm == COUNT and not classifier.bounds.finite:", "if False:",
+        "measure/nearest/test_features_changed.py::test_without_finite_bounds_it_is_refused",
+    ),
+    mutation(
+        "certificates in L1 divide by the largest slope", "measure/certified/crown.py",
+        "torch.linalg.vector_norm(flat, DUAL_ORDER[self.norm], dim=2)", "torch.linalg.vector_norm(flat, dim=2) / 2",
+        "measure/nearest/test_bounds_of_attacks.py::test_no_certificate_reaches_beyond_a_counterexample",
+    ),
+    mutation(
         "gradients have to explain the fall of the margin", "measure/nearest/nearest.py",
         "misled[rows] = unexplained(search, rows) > UNEXPLAINED", "misled[rows] = False",
         "measure/nearest/test_fall.py::test_gradients_that_are_not_those_of_the_network_are_masked",

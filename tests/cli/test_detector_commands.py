@@ -261,7 +261,7 @@ def test_an_unknown_norm_is_the_same_error_everywhere(capsys: pytest.CaptureFixt
     ):
         assert main([*command, "--norm", "linff"]) == 2
         said = capsys.readouterr().err
-        assert "unknown_name: no norm is called 'linff'; did you mean linf? there are linf, l2" in said
+        assert "unknown_name: no norm is called 'linff'; did you mean linf? there are linf, l2, l1" in said
 
 
 def test_what_cannot_be_is_refused_before_the_run(capsys: pytest.CaptureFixture[str]) -> None:

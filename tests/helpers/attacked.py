@@ -7,9 +7,10 @@ from torch import Tensor
 import brittle
 from brittle.measure.forward import Clean, look
 from brittle.measure.nearest import ATTACKS, Nearest, NearestPoint
+from brittle.measure.nearest.nearest import ONLY
 from brittle.measure.nearest.norms import NORMS
 
-PAIRS = [(attack, norm) for attack in ("best", *ATTACKS) for norm in NORMS if norm == "l2" or attack != "ddn"]
+PAIRS = [(attack, norm) for attack in ("best", *ATTACKS) for norm in NORMS if norm in ONLY.get(attack, NORMS)]
 
 
 def run(classifier: brittle.Classifier, points: Tensor, **options) -> NearestPoint:

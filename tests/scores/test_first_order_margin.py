@@ -13,7 +13,7 @@ from brittle.noise import Gaussian
 from brittle.scores import FirstOrderMargin, Taylor
 
 
-@pytest.mark.parametrize(("norm", "dual"), [("l2", 2), ("linf", 1)])
+@pytest.mark.parametrize(("norm", "dual"), [("l2", 2), ("linf", 1), ("l1", float("inf"))])
 def test_first_order_margin_is_the_distance(norm: str, dual: int) -> None:
     network = linear_network(4, SIZE)
     x = inputs(6, (SIZE,), dtype=torch.float64)

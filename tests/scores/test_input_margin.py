@@ -162,7 +162,7 @@ def test_a_missing_head_leaves_no_run_behind(tmp_path: Path) -> None:
             "no proof is called 'slow'; there are full, fast",
         ),
         (["--scores", "input_margin", "--effort", "hard"], "no effort is called 'hard'"),
-        (["--scores", "input_margin", "--norm", "l1"], "no norm is called 'l1'"),
+        (["--scores", "input_margin", "--norm", "l3"], "no norm is called 'l3'"),
         (["--scores", "input_margin", "--attack", "pgd"], "no attack is called 'pgd'; did you mean apgd?"),
     ],
 )

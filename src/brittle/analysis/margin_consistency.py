@@ -146,7 +146,7 @@ def equidistance(weight: ArrayLike, norm: str) -> Equidistance:
 
     Args:
         weight: rows of the last linear layer, `[C, d]`, `C >= 2`.
-        norm: of the distance between features, `l2` or `linf`.
+        norm: of the distance between features, `l2`, `linf` or `l1`.
 
     Raises:
         ParameterError: an unknown norm, or a weight that is not a matrix of at least two rows.

@@ -15,7 +15,7 @@ from brittle.analysis.paired import check_epsilon
 from brittle.analysis.robust_accuracy import direct_robust_accuracy
 from brittle.analysis.text import named_interval
 from brittle.estimate import INPUT_MARGIN, Status, short_labels
-from brittle.norms import check_norm
+from brittle.norms import DISTANCES, check_norm
 from brittle.store.columns import Column, Row, Scored
 
 _FIELDS = (
@@ -48,7 +48,7 @@ def worst_case_table(table: Scored, epsilon: float, norm: str | None = None) -> 
     Args:
         table: a run.
         epsilon: perturbation size, in the unit of the input margin.
-        norm: of the input margin, `l2` or `linf`; by default that of the run's first.
+        norm: of the input margin, `l2`, `linf`, `l1` or `l0`; by default that of the run's first.
 
     Returns:
         One row per score, the most consistent first: `norm` and `epsilon`; `score` (its label), `title`; `points`,
@@ -62,7 +62,7 @@ def worst_case_table(table: Scored, epsilon: float, norm: str | None = None) -> 
     """
     check_epsilon(epsilon)
     if norm is not None:
-        check_norm(norm)
+        check_norm(norm, DISTANCES)
     margin = next((one for one in margin_columns(table) if norm in (None, one.parameters.get("norm"))), None)
     if margin is None:
         return pd.DataFrame(columns=_FIELDS)

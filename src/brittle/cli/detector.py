@@ -55,7 +55,7 @@ def fit(
     limit
         Predictions that survive the noise of RUN with a probability below this are brittle, such as 0.9.
     norm
-        Of the margins, l2 or linf; by default the one that RUN holds them in. With --limit, of the score.
+        Of the margins, l2, linf or l1; by default the one that RUN holds them in. With --limit, of the score.
     tpr
         Share of the brittle predictions that must be flagged, on average over calibrations.
     score
@@ -192,7 +192,7 @@ def fit_pseudo_margin(
     data
         The data of the run.
     norm
-        Of the margins, l2 or linf; by default the one that RUN holds them in.
+        Of the margins, l2, linf or l1; by default the one that RUN holds them in.
     seed
         Seed of the training.
     head

@@ -34,7 +34,7 @@ class MarginCriterion:
 
     Attributes:
         epsilon: margins up to this are brittle, in the declared pixel units.
-        norm: of the margins, `l2` or `linf`.
+        norm: of the margins, `l2`, `linf` or `l1`.
         margin: parameters of the margins: the norm, and how the nearest other decision was looked for.
     """
 

@@ -97,8 +97,8 @@ class Detector(DetectorFields):
         Args:
             table: a run with `input_margin` or a flip probability, and with the score unless `scores` holds it.
             epsilon: margins up to this are brittle, in the declared pixel units; a number, or a fraction as `8/255`.
-            norm: of the margins, `l2` or `linf`; by default the one that the run holds them in. With `limit`, of the
-                score where it has one.
+            norm: of the margins, `l2`, `linf` or `l1`; by default the one that the run holds them in. With `limit`,
+                of the score where it has one.
             tpr: true positive rate to hold, between 0 and 1.
             score: name of the score, one of `READINGS`, or of a score that an installed package offers. By default
                 `logit_margin` with `epsilon`; with `limit` the one with the largest AUROC among those of the run that

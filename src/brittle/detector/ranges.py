@@ -11,7 +11,8 @@ SMALLEST = 2.0**-149
 """The smallest positive one: no two different inputs lie nearer to one another."""
 
 MOST_AXES = 2.0**40
-"""More numbers than any input has; a box has at most `sqrt(MOST_AXES)` times its edge from corner to corner."""
+"""More numbers than any input has; a box has at most `MOST_AXES` times its edge from corner to
+corner in L1, `sqrt(MOST_AXES)` times in L2."""
 
 
 def check_share(name: str, value: float) -> None:
@@ -68,4 +69,4 @@ def largest_margin(width: float, norm: str, bounded: bool) -> float:
     """No margin between inputs within bounds `width` apart is larger; outside, none that single precision has."""
     if not bounded or width == math.inf:
         return LARGEST
-    return width if norm == "linf" else width * math.sqrt(MOST_AXES)
+    return width * {"linf": 1.0, "l2": math.sqrt(MOST_AXES), "l1": MOST_AXES}[norm]

@@ -20,7 +20,7 @@ from brittle.measure import Clean, take
 from brittle.measure.forward import look
 from brittle.model.bounds import Bounds
 from brittle.model.classifier import Classifier
-from brittle.norms import DUAL_ORDER
+from brittle.norms import COUNT, DUAL_ORDER
 from brittle.scores import (
     MMSE,
     FirstOrderMargin,
@@ -98,7 +98,7 @@ class PlantResult:
 
 def can_be_planted(score: Score) -> bool:
     """Whether what a score must say of a planted boundary is known."""
-    if any(need.uses_features or need.reads_layers for need in score.needs):
+    if any(need.uses_features or need.reads_layers for need in score.needs) or getattr(score, "norm", None) == COUNT:
         return False
     normal = not isinstance(score, NoiseScore) or (score.noise.name == "gaussian" and not getattr(score, "clip", False))
     return type(score) in {*DISTANCES, *PROBABILITIES} and normal

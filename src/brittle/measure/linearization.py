@@ -34,7 +34,7 @@ class Linearization:
         draws: noisy copies that were averaged; None at the point.
         nonfinite: how many of these copies, or of the points themselves, had NaN or infinite logits, `[B]`.
         dimension: number of coordinates of an input, `n`.
-        taxicab: L1 norm of the gradient of each competitor's margin, `[B, M - 1]`, in class order, where that was
+        lengths: norm of the gradient of each competitor's margin, `[B, M - 1]`, in class order, where that was
             asked for; or None.
         without_group: the same linearisation without one group of draws each: `(logits [B, G, C],
             gram [B, G, M, M])`; None at the point, and where there is one group only.
@@ -57,7 +57,7 @@ class Linearization:
     draws: int | None
     nonfinite: Tensor
     dimension: int
-    taxicab: Tensor | None = None
+    lengths: Tensor | None = None
     without_group: tuple[Tensor, Tensor] | None = None
     quadratic_gram: Tensor | None = None
     quadratic_without_group: Tensor | None = None
@@ -92,7 +92,7 @@ class Linearization:
             draws=self.draws,
             nonfinite=(~logits.isfinite().all(dim=1)).long() if votes is None else votes.nonfinite,
             dimension=self.dimension,
-            taxicab=None if self.taxicab is None else self.taxicab[:, one],
+            lengths=None if self.lengths is None else self.lengths[:, one],
             without_group=None if rest is None else (rest[0][:, :, pair], _block(rest[1], pair)),
             quadratic_gram=None if self.quadratic_gram is None else _block(self.quadratic_gram, pair),
             quadratic_without_group=None if quadratic is None else _block(quadratic, pair),

@@ -43,7 +43,7 @@ class Linearize(Measurement):
         draws: number of noisy copies.
         antithetic: draw pairs `(e, -e)`; False is the paper's own form.
         classes: how many competitors to keep; by default all up to 100 classes, the 20 nearest by logit above.
-        taxicab: at the point, measure the L1 norm of the margins' gradients as well.
+        order: at the point, measure the norm of this order of the margins' gradients as well.
     """
 
     shape: Noise | None = None
@@ -51,7 +51,7 @@ class Linearize(Measurement):
     draws: int | None = None
     antithetic: bool = True
     classes: int | None = None
-    taxicab: bool = False
+    order: float | None = None
 
     def __post_init__(self) -> None:
         if (self.noise is None) != (self.draws is None):
@@ -63,7 +63,7 @@ class Linearize(Measurement):
     @property
     def stream(self) -> Hashable:
         """All budgets of one noise share their passes; at the point all shapes share one Jacobian."""
-        return replace(self, shape=None, taxicab=False) if self.draws is None else replace(self, draws=2)
+        return replace(self, shape=None, order=None) if self.draws is None else replace(self, draws=2)
 
     @property
     def kept_competitors(self) -> int | None:
@@ -173,23 +173,24 @@ def _at_point(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, 
     jacobian = _jacobian(classifier, logits.gather(1, kept), inputs).flatten(2)
     exact, passes = logits.detach().double(), clean.passes + own + kept.shape[1]
     broken = (~exact.isfinite().all(dim=1)).long()
-    lengths = _taxicab(jacobian, kept, clean.predicted) if any(need.taxicab for need in needs) else None
+    orders = {need.order for need in needs if need.order is not None}
+    lengths = {order: _lengths(jacobian, kept, clean.predicted, order) for order in orders}
     common = (kept, clean.predicted, clean.tied, passes, None, broken, clean.inputs[0].numel())
     grams = [contract(jacobian, shape_at(need.shape, clean)) for need in needs]
     return [
-        Linearization(exact, gram, *common, lengths if need.taxicab else None)
+        Linearization(exact, gram, *common, None if need.order is None else lengths[need.order])
         for need, gram in zip(needs, grams, strict=True)
     ]
 
 
-def _taxicab(jacobian: Tensor, kept: Tensor, predicted: Tensor) -> Tensor:
-    """`||grad z_t - grad z_j||_1` of every competitor, `[B, M - 1]`, for `jacobian` `[B, M, n]`."""
-    order = last(kept, predicted)
-    lengths = jacobian.new_zeros(len(kept), kept.shape[1] - 1, dtype=torch.float64)
+def _lengths(jacobian: Tensor, kept: Tensor, predicted: Tensor, order: float) -> Tensor:
+    """`||grad z_t - grad z_j||` of every competitor in a norm, `[B, M - 1]`, for `jacobian` `[B, M, n]`."""
+    ranks = last(kept, predicted)
+    parts = []
     for columns in jacobian.split(COLUMNS, dim=2):
-        sorted_columns = columns.take_along_dim(order[:, :, None], dim=1).double()
-        lengths += (sorted_columns[:, -1:] - sorted_columns[:, :-1]).abs().sum(dim=2)
-    return lengths
+        sorted_columns = columns.take_along_dim(ranks[:, :, None], dim=1).double()
+        parts.append(torch.linalg.vector_norm(sorted_columns[:, -1:] - sorted_columns[:, :-1], order, dim=2))
+    return torch.linalg.vector_norm(torch.stack(parts, dim=2), order, dim=2)
 
 
 def _differentiable(classifier: Classifier, clean: Clean) -> tuple[Tensor, Tensor]:

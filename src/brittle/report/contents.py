@@ -19,7 +19,7 @@ from brittle.analysis.expected_change import CHANGE
 from brittle.analysis.extremes import tie_breaker
 from brittle.analysis.overview import Overview, overview
 from brittle.analysis.worst_case import margin_columns
-from brittle.norms import DUAL_ORDER
+from brittle.norms import DISTANCES
 from brittle.report import palette
 from brittle.report.wording import MISSING, show
 from brittle.store.columns import Column
@@ -80,7 +80,7 @@ class Contents:
         found: dict[str, Column] = {}
         for column in margin_columns(self):
             norm = column.parameters.get("norm")
-            if norm in DUAL_ORDER:
+            if norm in DISTANCES:
                 found.setdefault(str(norm), column)
         return {norm: column for norm, column in found.items() if column.value.notna().any()}
 

@@ -10,7 +10,7 @@ from brittle.estimate import Estimate, Parameters
 from brittle.measure import Clean, Forward, Measurement, Nearest, NearestPoint
 from brittle.measure.nearest import ATTACKS, EFFORTS
 from brittle.measure.nearest.nearest import check_search
-from brittle.norms import DUAL_ORDER
+from brittle.norms import DISTANCES, check_norm
 from brittle.scores.base import Score, finish
 from brittle.scores.input_margin import InputMargin, nearest_status
 from brittle.scores.options import option
@@ -28,7 +28,7 @@ class FeatureDistance(Score):
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 3.2, figure 6.
 
     Attributes:
-        norm: of both distances, `l2` or `linf`.
+        norm: of both distances, `l2`, `linf` or `l1`.
         attack: as for `InputMargin`.
         effort: as for `InputMargin`.
         bounded: as for `InputMargin`.
@@ -37,7 +37,7 @@ class FeatureDistance(Score):
         ParameterError: an unknown norm, attack or effort.
     """
 
-    norm: str = field(default="l2", metadata=option(choices=tuple(DUAL_ORDER), several=True))
+    norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
     attack: str = field(default="best", metadata=option(choices=("best", *ATTACKS)))
     effort: str = field(default="standard", metadata=option(choices=tuple(EFFORTS)))
     bounded: bool = field(default=True, metadata=option("unbounded", text="look for it outside the bounds, too"))
@@ -53,7 +53,8 @@ class FeatureDistance(Score):
     )
 
     def __post_init__(self) -> None:
-        check_search(self.norm, self.attack, self.effort)
+        check_norm(self.norm)
+        check_search(self.norm, self.attack, self.effort, self.bounded)
 
     @property
     def needs(self) -> tuple[Forward, Nearest]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from brittle.estimate import Status
-from brittle.norms import DUAL_ORDER, check_norm
+from brittle.norms import DISTANCES, DUAL_ORDER, check_norm
 from brittle.scores.base import mark
 from brittle.scores.one_pass import OnePass, OnePassScore
 from brittle.scores.options import option
@@ -28,13 +28,13 @@ class FeatureMargin(OnePassScore):
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.3.
 
     Attributes:
-        norm: of the distance between features, `l2` or `linf`.
+        norm: of the distance between features, `l2`, `linf` or `l1`.
 
     Raises:
         ParameterError: an unknown norm.
     """
 
-    norm: str = field(default="l2", metadata=option(choices=tuple(DUAL_ORDER), several=True))
+    norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
 
     name: ClassVar[str] = "feature_margin"
     title: ClassVar[str] = "Feature margin"

@@ -10,7 +10,7 @@ import torch
 
 from brittle.estimate import Direction, Estimate
 from brittle.measure import Linearization, Linearize, Measurement
-from brittle.norms import DUAL_ORDER, check_norm
+from brittle.norms import DISTANCES, DUAL_ORDER, check_norm
 from brittle.scores.base import Score, finish
 from brittle.scores.linear import linear_detail, linear_status, margins
 from brittle.scores.options import option
@@ -21,8 +21,8 @@ from brittle.scores.serving import Serves
 class FirstOrderMargin(Score):
     """Distance to the nearest boundary of the first-order Taylor model, `min_i g_i / ||grad g_i||_q`.
 
-    `q` is the dual of the norm: 2 for L2, 1 for Linf. In pixel units. A margin without a gradient is no boundary,
-    unless it is 0: then the distance is 0.
+    `q` is the dual of the norm: 2 for L2, 1 for Linf, infinity for L1. In pixel units. A margin without a gradient
+    is no boundary, unless it is 0: then the distance is 0.
 
     Validity: exact for linear models; elsewhere neither an upper nor a lower bound. The interval has no width, unless
     competitors were left out: then its lower end gives them the largest kept gradient norm.
@@ -30,14 +30,14 @@ class FirstOrderMargin(Score):
     Source: Moosavi-Dezfooli, Fawzi, Frossard, DeepFool (CVPR 2016), one step.
 
     Attributes:
-        norm: of the distance, `l2` or `linf`.
+        norm: of the distance, `l2`, `linf` or `l1`.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
 
     Raises:
         ParameterError: an unknown norm.
     """
 
-    norm: str = field(default="l2", metadata=option(choices=tuple(DUAL_ORDER), several=True))
+    norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
     classes: int | None = None
 
     name: ClassVar[str] = "first_order_margin"
@@ -56,15 +56,15 @@ class FirstOrderMargin(Score):
     @property
     def needs(self) -> tuple[Linearize]:
         """One Jacobian at the point."""
-        return (Linearize(classes=self.classes, taxicab=self.norm == "linf"),)
+        return (Linearize(classes=self.classes, order=None if self.norm == "l2" else DUAL_ORDER[self.norm]),)
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The smallest margin of the linear model over the dual norm of its gradient."""
         linear: Linearization = measured[self.needs[0]]
         found = margins(linear)
         norms = found.covariance.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt()
-        if linear.taxicab is not None:
-            norms = torch.where(norms > 0, linear.taxicab, 0.0)
+        if linear.lengths is not None:
+            norms = torch.where(norms > 0, linear.lengths, 0.0)
         flat = torch.where(found.mean > 0, torch.inf, 0.0)
         distance = torch.where(norms > 0, found.mean / norms, flat).amin(dim=1)
         farther = found.left_out.amin(dim=1) / norms.amax(dim=1)

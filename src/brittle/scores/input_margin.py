@@ -15,7 +15,7 @@ from brittle.measure import Certified, CertifiedRadius, Clean, Forward, Measurem
 from brittle.measure.certified import PROOFS
 from brittle.measure.nearest import ATTACKS, EFFORTS
 from brittle.measure.nearest.nearest import check_search
-from brittle.norms import DUAL_ORDER
+from brittle.norms import COUNT, DISTANCES
 from brittle.scores.base import Score, clean_status, finish, mark
 from brittle.scores.options import option
 from brittle.scores.serving import Serves
@@ -38,7 +38,8 @@ class InputMargin(Score):
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.1.
 
     Attributes:
-        norm: norm of the distance, `l2` or `linf`.
+        norm: norm of the distance, `l2`, `linf` or `l1`; or `l0`, the number of values that change, inside finite
+            bounds.
         attack: what looks for the nearest other decision: `best` for the nearest of all attacks, or one by name.
         effort: budget of passes per point for it: `fast`, `standard` or `thorough`.
         bounded: stay inside the classifier's bounds.
@@ -48,10 +49,11 @@ class InputMargin(Score):
             effort; `fast` some tens, fewer than it, and proves less, above all in deep networks.
 
     Raises:
-        ParameterError: an unknown norm, attack, effort or proof, or a proof where no certificate is asked for.
+        ParameterError: an unknown norm, attack, effort or proof; a proof where no certificate is asked for; or `l0`
+            without bounds or with `certify`.
     """
 
-    norm: str = field(default="l2", metadata=option(choices=tuple(DUAL_ORDER), several=True))
+    norm: str = field(default="l2", metadata=option(choices=DISTANCES, several=True))
     attack: str = field(default="best", metadata=option(choices=("best", *ATTACKS)))
     effort: str = field(default="standard", metadata=option(choices=tuple(EFFORTS)))
     bounded: bool = field(default=True, metadata=option("unbounded", text="look for it outside the bounds, too"))
@@ -71,8 +73,13 @@ class InputMargin(Score):
     colour: ClassVar[int | None] = 11
 
     def __post_init__(self) -> None:
-        check_search(self.norm, self.attack, self.effort)
-        Certified(self.norm, self.bounded, self.proof)
+        check_search(self.norm, self.attack, self.effort, self.bounded)
+        if self.certify and self.norm == COUNT:
+            raise ParameterError(
+                "certify", f"nothing can be certified in {COUNT}; leave certify out, or the norm {COUNT}"
+            )
+        if self.norm != COUNT:
+            Certified(self.norm, self.bounded, self.proof)
         if self.proof != "full" and not self.certify:
             raise ParameterError(
                 "proof", f"a {self.proof} proof is one of a certificate: ask for it, too (--certify, certify=True)"
@@ -82,8 +89,8 @@ class InputMargin(Score):
     def needs(self) -> tuple[Measurement, ...]:
         """The nearest inputs found and, where that is asked for, a certified radius."""
         nearest = Nearest(self.norm, self.attack, self.effort, self.bounded)
-        certified = Certified(self.norm, self.bounded, self.proof)
-        return (Forward(), nearest, certified) if self.certify else (Forward(), nearest)
+        found = (Forward(), nearest)
+        return (*found, Certified(self.norm, self.bounded, self.proof)) if self.certify else found
 
     @property
     def parameters(self) -> Parameters:

@@ -151,5 +151,5 @@ def test_one_logit_has_the_margin_of_two() -> None:
 
 
 def test_an_unknown_norm_is_refused() -> None:
-    with pytest.raises(brittle.errors.ParameterError, match="no norm is called 'l1'; there are linf, l2"):
-        Certified("l1")
+    with pytest.raises(brittle.errors.ParameterError, match="no norm is called 'l3'; there are linf, l2, l1"):
+        Certified("l3")

@@ -8,6 +8,7 @@ from scipy.optimize import linprog
 from torch import Tensor
 
 from brittle.measure.nearest.norms import NORMS
+from brittle.measure.nearest.taxicab import into_box_and_ball
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -22,7 +23,7 @@ def test_projection_inside_the_box_is_the_nearest_point(norm: str) -> None:
     torch.testing.assert_close(((points - projected) * gradient).sum(dim=1), drop)
     length = NORMS[norm].length(projected - points)
     for row in range(50):
-        oracle = {"linf": _oracle_linf, "l2": _oracle_l2}[norm](points[row], gradient[row], drop[row])
+        oracle = {"linf": _oracle_linf, "l2": _oracle_l2, "l1": _oracle_l1}[norm](points[row], gradient[row], drop[row])
         assert float(length[row]) == pytest.approx(oracle, rel=1e-6)
 
 
@@ -36,6 +37,13 @@ def _oracle_linf(point: Tensor, gradient: Tensor, drop: Tensor) -> float:
     cost = [0.0] * size + [1.0]
     found = linprog(cost, below.numpy(), [0.0] * 2 * size, equal.numpy(), [-float(drop)], [*limits, (0, None)])
     return float(found.fun)
+
+
+def _oracle_l1(point: Tensor, gradient: Tensor, drop: Tensor) -> float:
+    """Minimise `sum(u + v)` over `u, v >= 0`, `d = u - v`, with `gradient . d = -drop`, `0 <= point + d <= 1`."""
+    limits = [(0, 1 - float(value)) for value in point] + [(0, float(value)) for value in point]
+    equal = torch.cat((gradient, -gradient))[None].numpy()
+    return float(linprog([1.0] * 2 * len(point), A_eq=equal, b_eq=[-float(drop)], bounds=limits).fun)
 
 
 def _oracle_l2(point: Tensor, gradient: Tensor, drop: Tensor) -> float:
@@ -55,3 +63,20 @@ def test_projection_out_of_reach_is_the_corner(norm: str) -> None:
     assert projected.tolist() == [[0.0, 1.0]]
     still = NORMS[norm].onto_plane(points, 0 * gradient, torch.tensor([9.0]), 0.0, 1.0)
     assert still.tolist() == points.tolist()
+
+
+@pytest.mark.parametrize("boxed", [True, False])
+def test_projection_on_the_l1_ball_is_the_nearest_point(boxed: bool) -> None:
+    """No point of the ball and the box is nearer: `(v - p) . (q - p) <= 0` for its farthest `q` along `v - p`."""
+    generator = torch.Generator().manual_seed(0)
+    vectors = 2 * torch.randn(40, 6, generator=generator, dtype=torch.float64)
+    radius = 4 * torch.rand(40, generator=generator, dtype=torch.float64)
+    ends = torch.rand(2, 40, 6, generator=generator, dtype=torch.float64) if boxed else torch.full((2, 40, 6), 1e9)
+    project = into_box_and_ball(vectors, radius, -ends[0], ends[1]) if boxed else NORMS["l1"].into_ball(vectors, radius)
+    assert (project.abs().sum(dim=1) <= radius * (1 + 1e-9)).all()
+    assert ((project >= -ends[0]) & (project <= ends[1])).all()
+    for row in range(40):
+        away = (vectors[row] - project[row]).numpy()
+        limits = [(0, float(one)) for one in ends[1, row]] + [(0, float(one)) for one in ends[0, row]]
+        farthest = linprog([*-away, *away], [[1.0] * 12], [float(radius[row])], bounds=limits)
+        assert -farthest.fun <= float(away @ project[row].numpy()) + 1e-6

@@ -10,7 +10,7 @@ from helpers.laws import RESOLVED, check_alike
 from torch import Tensor, nn
 
 import brittle
-from brittle.measure.nearest import Nearest
+from brittle.measure.nearest import ATTACKS, EFFORTS, Nearest
 from brittle.measure.nearest.norms import NORMS
 from brittle.measure.nearest.search import Search
 
@@ -169,3 +169,16 @@ def test_what_is_found_anew_counts_afterwards_and_not_before() -> None:
         search.look(row, torch.tensor([[1.25]]))
     assert (search.best.distance.tolist(), own.distance.tolist()) == ([1.25], [1.25])
     assert search.by_class.tolist() == [[torch.inf, 1.25, 3.0]]
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_what_is_settled_stays_while_gradients_are_judged(norm: str) -> None:
+    """An input that failed alone is looked at again in a batch, where rounding may let it pass."""
+    classifier = problems.small_classifier()
+    search = Search(classifier, clean_pass(classifier, problems.inputs(4)), NORMS[norm], True)
+    ATTACKS["segments"](search, search.best, EFFORTS["fast"], search.open)
+    settled = search.settle()
+    before = settled.points.clone()
+    ATTACKS["fab"](search, search.best, EFFORTS["fast"], search.open)
+    assert (search.best.distance < settled.distance).any()
+    assert torch.equal(settled.points, before)

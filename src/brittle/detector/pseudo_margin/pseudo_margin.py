@@ -132,7 +132,7 @@ class PseudoMargin(LearnedMargin):
             table: a run with one `input_margin` in `norm`.
             classifier: the model of the run.
             points: the data of the run, as `brittle.score` takes them; points that the run does not hold are left out.
-            norm: of the margins, `l2` or `linf`; by default the one that the run holds them in.
+            norm: of the margins, `l2`, `linf` or `l1`; by default the one that the run holds them in.
             seed: as `fit`.
             settings: the other arguments of `fit`.
 

@@ -16,6 +16,7 @@ from brittle.measure.certified.region import Region
 from brittle.measure.certified.search import Brackets, Proved
 from brittle.model.bounds import NONE, Bounds
 from brittle.model.classifier import Classifier
+from brittle.norms import ORDER
 
 ROUNDING = 1e-6
 """Relative error of a class score in single precision that a proof allows for: 16 units in the last place."""
@@ -202,9 +203,9 @@ def leads(predicted: Tensor, classes: int) -> tuple[Tensor, Tensor]:
 
 def _diameter(bounds: Bounds, points: Tensor, norm: str) -> Tensor:
     """Largest distance of two inputs within the bounds; where these are not finite a scale of each point, `[K]`."""
+    order = ORDER[norm]
     if bounds.pair is not None:
-        width = bounds.pair[1] - bounds.pair[0]
-        size = width if norm == "linf" else width * math.sqrt(points[0].numel())
+        size = (bounds.pair[1] - bounds.pair[0]) * points[0].numel() ** (1 / order)
         return torch.full((len(points),), size, dtype=torch.float64, device=points.device)
     low, high = bounds.reach(points)
-    return torch.linalg.vector_norm((high - low).expand_as(points).flatten(1), 2 if norm == "l2" else math.inf, dim=1)
+    return torch.linalg.vector_norm((high - low).expand_as(points).flatten(1), order, dim=1)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from brittle.measure.certified.enclosure import Enclosure
 from brittle.model.bounds import Bounds
+from brittle.norms import DUAL_ORDER
 
 NEWTON_STEPS = 16
 """Towards the distance in which a linear function becomes negative; each ends at or before it."""
@@ -24,7 +25,7 @@ class Region:
         points: `[B, *shape]`, float64.
         radii: `[B]`, float64, in the classifier's units.
         room: how far the bounds let each number go down and up, relative to the points, `[B, *shape]`.
-        norm: `linf` or `l2`.
+        norm: `linf`, `l2` or `l1`.
     """
 
     points: Tensor
@@ -61,22 +62,22 @@ class Region:
     def least(self, gradients: Tensor) -> Tensor:
         """A lower bound of `min_d a . d` over the displacements `d`, `[S, B]`, for `gradients` `a`, `[S, B, *shape]`.
 
-        Exact for `linf`, and for `l2` without bounds: `-r ||a||_q` with the dual norm. For `l2` with bounds the larger
-        of the minima over the whole ball and over its clipped box.
+        Exact for `linf`, and without bounds for the others: `-r ||a||_q` with the dual norm. With bounds the larger of
+        the minima over the whole ball and over its clipped box.
         """
         flat, box = gradients.flatten(2), self.box
         centre, radius = box.centre.flatten(1), box.radius.flatten(1)
         in_box = torch.einsum("sbn,bn->sb", flat, centre) - torch.einsum("sbn,bn->sb", flat.abs(), radius)
         if self.norm == "linf":
             return in_box
-        return in_box.maximum(-self.radii * torch.linalg.vector_norm(flat, dim=2))
+        return in_box.maximum(-self.radii * torch.linalg.vector_norm(flat, DUAL_ORDER[self.norm], dim=2))
 
     def reach(self, constants: Tensor, gradients: Tensor) -> Tensor:
         """The largest distance within which each function `c + a . d` is positive, `[S, B]`; whatever the radii are.
 
         In the box of radius `r` it falls by at most `g(r) = sum |a_i| min(r, m_i)`, `m_i` the room in the direction in
         which it falls. `g` is concave, so that Newton's steps from 0 towards `g(r) = c` never go beyond it. In a ball
-        it falls by at most `r ||a||`, too, and the farther of both counts.
+        it falls by at most `r ||a||_q`, too, and the farther of both counts.
 
         Args:
             constants: `c`, `[S, B]`.
@@ -92,6 +93,7 @@ class Region:
             found = found + step
             if not (step > 1e-12 * found).any():
                 break
-        if self.norm == "l2":
-            found = found.maximum((constants / torch.linalg.vector_norm(sizes, dim=2)).nan_to_num(0.0))
+        if self.norm != "linf":
+            dual = torch.linalg.vector_norm(sizes, DUAL_ORDER[self.norm], dim=2)
+            found = found.maximum((constants / dual).nan_to_num(0.0))
         return torch.where(constants > 0, found, 0.0)

@@ -25,6 +25,13 @@ class Effort:
         refine_steps: steps of APGD with momentum, from the nearest input found so far.
         refine_targets: competitors that these, FAB and DDN aim at.
         ddn_steps: steps of DDN towards each.
+        sparse_scouts: competitors that sparse descent aims at from the point itself.
+        sparse_starts: where it sets out, the point itself first.
+        sparse_steps: its wide steps from each of these.
+        sparse_fine_steps: its small steps, from the nearest input found so far.
+        count_targets: competitors that FMN in L0 aims at.
+        count_steps: its steps towards each of them, and features then tried to be put back.
+        zero_steps: steps of sigma-zero towards each competitor, and features that are tried to be put back.
         smooth_rounds: descents along straight-through gradients.
         smooth_steps: steps of each of them, towards each of `smooth_targets` competitors.
         smooth_targets: competitors that they aim at.
@@ -41,6 +48,13 @@ class Effort:
     refine_steps: int
     refine_targets: int
     ddn_steps: int
+    sparse_scouts: int
+    sparse_starts: int
+    sparse_steps: int
+    sparse_fine_steps: int
+    count_targets: int
+    count_steps: int
+    zero_steps: int
     smooth_rounds: int
     smooth_steps: int
     smooth_targets: int
@@ -59,11 +73,18 @@ EFFORTS = {
         refine_steps=0,
         refine_targets=1,
         ddn_steps=10,
+        sparse_scouts=3,
+        sparse_starts=1,
+        sparse_steps=10,
+        sparse_fine_steps=20,
+        count_targets=3,
+        count_steps=8,
+        zero_steps=40,
         smooth_rounds=4,
         smooth_steps=12,
         smooth_targets=1,
         queries=200,
-        passes={"linf": 180, "l2": 210},
+        passes={"linf": 180, "l2": 210, "l1": 190, "l0": 200},
     ),
     "standard": Effort(
         patterns=2,
@@ -75,11 +96,18 @@ EFFORTS = {
         refine_steps=15,
         refine_targets=1,
         ddn_steps=100,
+        sparse_scouts=4,
+        sparse_starts=8,
+        sparse_steps=15,
+        sparse_fine_steps=60,
+        count_targets=9,
+        count_steps=25,
+        zero_steps=85,
         smooth_rounds=8,
         smooth_steps=60,
         smooth_targets=3,
         queries=2_000,
-        passes={"linf": 1070, "l2": 1320},
+        passes={"linf": 1070, "l2": 1320, "l1": 1110, "l0": 1080},
     ),
     "thorough": Effort(
         patterns=8,
@@ -91,11 +119,18 @@ EFFORTS = {
         refine_steps=150,
         refine_targets=2,
         ddn_steps=200,
+        sparse_scouts=9,
+        sparse_starts=20,
+        sparse_steps=20,
+        sparse_fine_steps=200,
+        count_targets=9,
+        count_steps=120,
+        zero_steps=500,
         smooth_rounds=16,
         smooth_steps=100,
         smooth_targets=5,
         queries=10_000,
-        passes={"linf": 5920, "l2": 8000},
+        passes={"linf": 5920, "l2": 8000, "l1": 5900, "l0": 6330},
     ),
 }
 """The presets; what they cost in passes per point is measured in docs/attacks.md."""

@@ -21,27 +21,48 @@ from brittle.measure.nearest.ddn import ddn
 from brittle.measure.nearest.effort import EFFORTS, Effort, stages
 from brittle.measure.nearest.fab import fab
 from brittle.measure.nearest.fall import UNEXPLAINED, unexplained
-from brittle.measure.nearest.norms import NORMS, Norm
+from brittle.measure.nearest.features import blocks
+from brittle.measure.nearest.fmn_count import fmn_count
+from brittle.measure.nearest.norms import DISTANCES, NORMS, Norm
 from brittle.measure.nearest.rays import rays
 from brittle.measure.nearest.search import Found, Search
 from brittle.measure.nearest.segments import segments
+from brittle.measure.nearest.sigma_zero import sigma_zero
+from brittle.measure.nearest.sparse_descent import sparse_descent
 from brittle.measure.nearest.straight_through import straight_through
 from brittle.model.aside import Aside
 from brittle.model.bounds import Bounds
 from brittle.model.classifier import Classifier
+from brittle.norms import COUNT
 
 ATTACKS: dict[str, Callable[[Search, Found, Effort, Tensor], None]] = {
     "segments": segments,
     "apgd": apgd,
     "fab": fab,
     "ddn": ddn,
+    "sparse_descent": sparse_descent,
     "straight_through": straight_through,
     "rays": rays,
+    "fmn_count": fmn_count,
+    "sigma_zero": sigma_zero,
+    "blocks": blocks,
 }
 """Every attack, in the order in which `best` runs them."""
 
-L2_ONLY = ("ddn",)
-WITHOUT_GRADIENTS = ("segments", "straight_through", "rays")
+ONLY = {
+    "apgd": ("linf", "l2"),
+    "fab": tuple(NORMS),
+    "ddn": ("l2",),
+    "sparse_descent": ("l1",),
+    "straight_through": tuple(NORMS),
+    "rays": tuple(NORMS),
+    "fmn_count": (COUNT,),
+    "sigma_zero": (COUNT,),
+    "blocks": (COUNT,),
+}
+"""The norms of the attacks that do not know all."""
+
+WITHOUT_GRADIENTS = ("segments", "straight_through", "rays", "blocks")
 
 MISLED = 1.5
 """Attacks with gradients are misled where all of them end this many times farther away than those without."""
@@ -97,14 +118,14 @@ class Nearest(Measurement):
     is classified alone. The result is an upper bound on the input margin, exact for linear models.
 
     Attributes:
-        norm: a key of `NORMS`.
+        norm: a key of `DISTANCES`.
         attack: a key of `ATTACKS`, or `best` for the nearest over all that suit the norm.
         effort: a key of `EFFORTS`.
         bounded: stay inside the classifier's bounds.
         observe: look at the features of what was found, too, by one pass more.
 
     Raises:
-        ParameterError: an unknown name, or an attack that does not know the norm.
+        ParameterError: an unknown name, or an attack that does not know the norm; or `l0` without bounds.
     """
 
     norm: str = "linf"
@@ -117,7 +138,7 @@ class Nearest(Measurement):
     cost_varies: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_search(self.norm, self.attack, self.effort)
+        check_search(self.norm, self.attack, self.effort, self.bounded)
 
     @property
     def stream(self) -> Hashable:
@@ -132,7 +153,7 @@ class Nearest(Measurement):
     @property
     def attacks(self) -> list[str]:
         """The attacks that run, in their order."""
-        suited = [name for name in ATTACKS if self.norm == "l2" or name not in L2_ONLY]
+        suited = [name for name in ATTACKS if self.norm in ONLY.get(name, DISTANCES)]
         return suited if self.attack == "best" else [self.attack]
 
     def cost(self, network: NetworkTraits) -> Passes:
@@ -146,7 +167,7 @@ class Nearest(Measurement):
         found = _measure(needs[0], classifier, clean)
         if not any(need.observe for need in needs):
             return [found for _ in needs]
-        observed = _observe(found, NORMS[needs[0].norm], classifier, clean)
+        observed = _observe(found, DISTANCES[needs[0].norm], classifier, clean)
         return [observed if need.observe else found for need in needs]
 
 
@@ -173,7 +194,7 @@ def nearest(
         classifier: what to search.
         inputs: `[B, *shape]`, in the declared units; `B` at least 1. Or points, such as `brittle.data.array_points`
             gives, all of which can be read.
-        norm: `l2` or `linf`.
+        norm: `l2`, `linf`, `l1` or `l0`, the number of values that change; this needs finite bounds.
         attack: `best` for the nearest of all attacks, or one of `ATTACKS` by name.
         effort: `fast`, `standard` or `thorough`, a budget of passes per point.
         bounded: stay inside the classifier's bounds.
@@ -234,21 +255,24 @@ def _points_of(
     return torch.cat([batch.inputs for batch in batches]), reduce(Aside.joined, asides) if asides else None
 
 
-def check_search(norm: str, attack: str, effort: str) -> None:
+def check_search(norm: str, attack: str, effort: str, bounded: bool) -> None:
     """Raise unless there is such a search.
 
     Raises:
-        ParameterError: a name is unknown, or the attack is for another norm.
+        ParameterError: a name is unknown, or the attack is for another norm; or `l0` without bounds.
     """
     for name, found, known in (
-        ("norm", norm, NORMS),
+        ("norm", norm, DISTANCES),
         ("attack", attack, ("best", *ATTACKS)),
         ("effort", effort, EFFORTS),
     ):
         if found not in known:
             raise ParameterError(name, f"{name} must be one of {', '.join(known)}; found {found!r}")
-    if attack in L2_ONLY and norm != "l2":
-        raise ParameterError("attack", f"{attack} knows norm='l2' only; found norm={norm!r}")
+    if norm not in ONLY.get(attack, DISTANCES):
+        known = " and ".join(f"norm={one!r}" for one in ONLY[attack])
+        raise ParameterError("attack", f"{attack} knows {known} only; found norm={norm!r}")
+    if norm == COUNT and not bounded:
+        raise ParameterError("bounded", f"distances in {COUNT} need bounds, as one feature may change without end else")
 
 
 def _check_inputs(inputs: Tensor, bounds: Bounds) -> None:
@@ -279,7 +303,13 @@ def _concatenate(parts: Sequence[NearestPoint]) -> NearestPoint:
 
 def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint:
     """Every effort begins with all that the smaller ones do, so it never ends farther away."""
-    search = Search(classifier, clean, NORMS[need.norm], need.bounded)
+    if need.norm == COUNT and not classifier.bounds.finite:
+        raise ParameterError(
+            "bounds",
+            f"distances in {COUNT} need finite bounds, as one feature may change without end otherwise; the bounds are "
+            f"{classifier.bounds}: declare the range of the inputs",
+        )
+    search = Search(classifier, clean, DISTANCES[need.norm], need.bounded)
     vanishing = search.vanishing
     settled = [_spend(search, need, vanishing, effort) for effort in stages(need.effort)][-1]
     return NearestPoint(

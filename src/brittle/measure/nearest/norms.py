@@ -1,4 +1,4 @@
-"""The two norms of a perturbation, and projections in them."""
+"""The norms of a perturbation, and projections in them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.norms import DUAL_ORDER
+from brittle.measure.nearest import taxicab
+from brittle.norms import COUNT, DUAL_ORDER, ORDER
 
 NEWTON_STEPS = 100
 """More than the projections need: each step fixes further coordinates at the box, about ten steps in practice."""
@@ -19,20 +20,17 @@ class Norm:
     """A norm of perturbations `[R, n]`.
 
     Attributes:
-        name: `linf` or `l2`.
+        name: `linf`, `l2`, `l1` or `l0`.
+        order: order `p`; 0 counts the coordinates that are not 0.
         dual_order: order `q` of the dual norm, that of gradients.
         steepest: the direction along which a linear function with the given gradient rises fastest at bounded norm,
             up to a factor, `[R, n] -> [R, n]`.
     """
 
     name: str
+    order: float
     dual_order: float
     steepest: Callable[[Tensor], Tensor]
-
-    @property
-    def order(self) -> float:
-        """Order `p` of the norm, `1/p + 1/q = 1`."""
-        return torch.inf if self.dual_order == 1 else self.dual_order / (self.dual_order - 1)
 
     def length(self, vectors: Tensor) -> Tensor:
         """Norm of each row, `[R]`, float64."""
@@ -44,6 +42,8 @@ class Norm:
 
     def into_ball(self, vectors: Tensor, radius: Tensor) -> Tensor:
         """The nearest vector of at most norm `radius`, `[R]`, to each row: `[R, n]`."""
+        if self.name == "l1":
+            return taxicab.into_ball(vectors, radius)
         bound = radius.to(vectors.dtype)[:, None]
         if self.name == "linf":
             return vectors.clamp(-bound, bound)
@@ -73,6 +73,8 @@ class Norm:
         Returns:
             `[R, n]`.
         """
+        if self.name == "l1":
+            return taxicab.onto_plane(points, gradient, drop, low, high)
         downhill = gradient * drop.sign().to(gradient.dtype)[:, None]
         direction = self.steepest(downhill)
         gain = downhill * direction
@@ -92,7 +94,17 @@ class Norm:
         return (points - step[:, None] * direction).clamp(low, high)  # type: ignore[arg-type]
 
 
-_STEEPEST: dict[str, Callable[[Tensor], Tensor]] = {"linf": torch.sign, "l2": lambda gradient: gradient}
+_STEEPEST: dict[str, Callable[[Tensor], Tensor]] = {
+    "linf": torch.sign,
+    "l2": lambda gradient: gradient,
+    "l1": lambda gradient: gradient,
+}
 
-NORMS = {name: Norm(name, float(dual), _STEEPEST[name]) for name, dual in DUAL_ORDER.items()}
+NORMS = {name: Norm(name, ORDER[name], dual, _STEEPEST[name]) for name, dual in DUAL_ORDER.items()}
 """The norms of `brittle.norms` by name."""
+
+DISTANCES = NORMS | {COUNT: Norm(COUNT, 0.0, torch.inf, torch.sign)}
+"""What perturbations are measured by: the norms, and how many features change.
+
+The slope of a margin is measured in Linf for the latter, which puts competitors in order.
+"""

@@ -273,6 +273,7 @@ class Search:
         """The nearest inputs that hold in a batch of one, of this and all earlier calls."""
         for row in self.best.distance.isfinite().nonzero():
             self._settle_one(row)
+        self._watching = [self.best]
         return self._settled
 
     def _settle_one(self, row: Tensor) -> None:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from brittle.report.contents import Contents
 from brittle.store.columns import Column
 
-MAX_CASES = 2
+MAX_CASES = 4
 """Norms that get a chapter."""
 
-USUAL = {"linf": (8.0 / 255.0, "8/255"), "l2": (0.5, "0.5")}
+USUAL = {"linf": (8.0 / 255.0, "8/255"), "l2": (0.5, "0.5"), "l1": (12.0, "12"), "l0": (24.0, "24")}
 """The perturbation sizes that most benchmarks judge at, for inputs from 0 to 1, and how one writes them."""
 
 MIDDLE = (0.05, 0.95)
@@ -37,7 +37,7 @@ class MarginCase:
     Attributes:
         contents: the run.
         margin: the column that holds them.
-        norm: `l2` or `linf`.
+        norm: `l2`, `linf` or `l1`.
         epsilon: a point is fragile when its margin is at most this.
     """
 
@@ -89,7 +89,7 @@ def choose_epsilon(
 
     Args:
         margin: distance of each point; may be infinite or missing.
-        norm: `l2` or `linf`.
+        norm: `l2`, `linf` or `l1`.
         bounds: the declared range of the inputs, where all features have the same.
         asked: the size that the caller wants.
         typed: how the caller writes it; empty for the number.

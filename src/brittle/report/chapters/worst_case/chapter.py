@@ -19,6 +19,8 @@ from brittle.report.figure import Figure
 TITLES = {
     "linf": "Linf: the largest change of any one input value",
     "l2": "L2: the Euclidean length of the change",
+    "l1": "L1: the sum of the changes of all input values",
+    "l0": "L0: how many input values change",
 }
 
 FILES = files_beside(__name__)

@@ -13,7 +13,7 @@ from brittle.report.chapters.worst_case.result import Distances
 from brittle.report.parts import Number
 from brittle.report.wording import percent, percent_interval, plural, short, show
 
-NAMES = {"linf": "Linf", "l2": "L2"}
+NAMES = {"linf": "Linf", "l2": "L2", "l1": "L1", "l0": "L0"}
 """Norms as the page writes them."""
 
 STEPS = 200

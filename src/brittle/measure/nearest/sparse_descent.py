@@ -1,0 +1,122 @@
+"""Sparse descent (L1): projected gradient descent whose steps move few coordinates, from several starts."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from brittle.measure.nearest.effort import Effort
+from brittle.measure.nearest.search import FAR, Found, Response, Search
+from brittle.measure.nearest.taxicab import into_box_and_ball
+
+POWERS = (2.0, 6.0)
+"""A coordinate of a step is the gradient's raised to a power, from the first to the last: ever fewer ones move."""
+
+WIDE, FINE = (20.0, 0.1), (2.5, 0.025)
+"""First and last length of a step, as a share of the radius: from a start, and from the nearest input found."""
+
+WIDE_CHANGE, FINE_CHANGE = (0.4, 0.0005), (0.1, 0.0005)
+"""First and last relative change of the radius."""
+
+OUTSIDE = 4.0
+"""How many times as far as the nearest input found a fixed start is."""
+
+TINY = 1e-30
+
+
+def sparse_descent(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
+    """Targeted projected gradient descent on `z_t - z_j` in L1, with the radius searched for by each row on its way.
+
+    `d <- P(d - s r u)`, `P` the projection on the ball of radius `r` inside the box and `u` of length one along
+    `sign(g) |g|^p`, `g` the gradient without the coordinates that the box holds back. The steepest direction in L1 is
+    one coordinate, that of FMN all of them; `p` rises from 2 to 6 between both. First from the point itself towards a
+    few near competitors; then from the reflection of what was found and from fixed patterns of signs; then, with small
+    steps, from the nearest input that any attack has found unless that is far. The radius is that of FMN.
+
+    Sources: Pintor et al., Fast minimum-norm adversarial attacks through adaptive norm constraints (NeurIPS 2021),
+    algorithm 1; Tramer and Boneh, Adversarial training and robustness for multiple perturbations (NeurIPS 2019),
+    section 4 (sparse steps); Croce and Hein, Mind the box: l1-APGD for sparse adversarial attacks on image classifiers
+    (ICML 2021), section 2 (projection on both).
+    """
+    for number in range(effort.sparse_starts):
+        near = search.rivals(rows, effort.refine_targets) if number else _by_slope(search, rows, effort.sparse_scouts)
+        targeted, rivals, linear = near
+        start = _start(search, targeted, number)
+        _descend(search, WIDE, WIDE_CHANGE, effort.sparse_steps, targeted, rivals, start, linear)
+    search.bisect(found, effort.halvings)
+    targeted, rivals, linear = search.rivals(rows, effort.refine_targets)
+    known = search.best.distance[targeted]
+    near = known <= FAR * linear
+    radius = torch.where(near, known, linear)
+    start = torch.where(near[:, None], search.best.points[targeted], search.origin[targeted])
+    _descend(search, FINE, FINE_CHANGE, effort.sparse_fine_steps, targeted, rivals, start, radius)
+    search.bisect(found, effort.halvings)
+
+
+def _by_slope(search: Search, rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """As `Search.rivals`, by the linearised distance alone."""
+    classes, linear = (of_point[rows, :count] for of_point in search.competitors)
+    useful = linear.isfinite()
+    return rows[:, None].expand(useful.shape)[useful], classes[useful], linear[useful]
+
+
+def _start(search: Search, rows: Tensor, number: int) -> Tensor:
+    """Where the descents of a number begin: the point, the reflection of what was found, fixed signs, `[R, n]`."""
+    origin = search.origin[rows]
+    if number == 0:
+        return origin
+    offset = search.best.points[rows] - origin
+    if number == 1:
+        return origin - offset
+    size = origin.shape[1]
+    signs = torch.randint(0, 2, (size,), generator=torch.Generator().manual_seed(number)).to(origin) * 2 - 1
+    return origin + (OUTSIDE / size * search.norm.length(offset)).to(origin)[:, None] * signs
+
+
+def _descend(
+    search: Search,
+    lengths: tuple[float, float],
+    changes: tuple[float, float],
+    steps: int,
+    rows: Tensor,
+    targets: Tensor,
+    points: Tensor,
+    radius: Tensor,
+) -> None:
+    """`steps` steps of each row of `rows` from `points`, `[R, n]`, and `radius`, `[R]`; no row knows of another."""
+    origin = search.origin[rows]
+    low, high = search.bounds.ends(origin)
+    best = torch.full_like(radius, torch.inf)
+    for number in range(steps):
+        share = number / max(1, steps - 1)
+        step, change = (first * (last / first) ** share for first, last in (lengths, changes))
+        response = search.differentiate(rows, points, targets)
+        length = search.norm.length(response.points - origin)
+        best = torch.where(response.flipped, torch.minimum(best, length), best)
+        radius = _next_radius(search, best, length, response, radius, change)
+        direction = _direction(response, low, high, POWERS[0] + share * (POWERS[1] - POWERS[0]))
+        moved = response.points - origin - (step * radius).to(points)[:, None] * direction
+        points = origin + into_box_and_ball(moved, radius, low - origin, high - origin)
+    search.look(rows, points)
+
+
+def _next_radius(
+    search: Search, best: Tensor, length: Tensor, response: Response, radius: Tensor, change: float
+) -> Tensor:
+    """The radius of the next step, `[R]`; `best` and `length` are distances, the row's nearest and that of now."""
+    boundary = length + response.margin / search.norm.dual(response.gradient).clamp_min(TINY)
+    shrunk = torch.minimum(torch.minimum(radius, length) * (1 - change), boundary.clamp_min(0.5 * length))
+    grown = torch.minimum(radius * (1 + change), best * (1 - WIDE_CHANGE[1]))
+    towards = boundary.clamp(1.05 * radius, 1.5 * radius)
+    outside = torch.where(best > FAR * radius, towards, grown)
+    return torch.where(response.flipped, shrunk, outside).nan_to_num(posinf=1 / TINY)
+
+
+def _direction(response: Response, low: float | Tensor, high: float | Tensor, power: float) -> Tensor:
+    """`sign(g) |g|^power` of length one, `g` the gradient without what leads out of the box, `[R, n]`."""
+    gradient, points = response.gradient, response.points
+    stuck = ((gradient > 0) & (points <= low)) | ((gradient < 0) & (points >= high))
+    free = torch.where(stuck, 0, gradient)
+    shares = free.abs() / free.abs().amax(dim=1, keepdim=True).clamp_min(TINY)
+    direction = free.sign() * shares**power
+    return direction / direction.abs().sum(dim=1, keepdim=True).clamp_min(TINY)

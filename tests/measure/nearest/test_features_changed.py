@@ -1,0 +1,135 @@
+"""L0, the number of features that change: exact where that can be computed, whole, and never without bounds."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from helpers import problems
+from helpers.attacked import run
+from scipy.optimize import linprog
+from torch import Tensor, nn
+
+import brittle
+from brittle.errors import ParameterError, UnknownNameError
+from brittle.measure.nearest import EFFORTS
+from brittle.measure.nearest.nearest import ONLY
+from brittle.scores import FeatureMargin, FirstOrderMargin, InputMargin
+from brittle.scores.options import options_of
+
+SUITED = ("best", "segments", *(name for name, norms in ONLY.items() if "l0" in norms))
+SIZE, UNITS, CLASSES = 4, 4, 3
+
+
+def fewest(network: nn.Linear, point: Tensor) -> float:
+    """How many coordinates of a linear network have to move to their bounds, those that gain most first."""
+    weight, logits = network.weight.detach().double(), network(point[None])[0].detach().double()
+    own, best = int(logits.argmax()), np.inf
+    for other in set(range(len(logits))) - {own}:
+        slope = weight[own] - weight[other]
+        gains = slope.abs() * torch.where(slope > 0, point, 1 - point)
+        fallen = gains.sort(descending=True).values.cumsum(0) > logits[own] - logits[other]
+        best = min(best, float(fallen.int().argmax()) + 1 if bool(fallen.any()) else np.inf)
+    return best
+
+
+@pytest.mark.parametrize("attack", ["best", "sigma_zero", "fmn_count"])
+def test_linear_models_need_as_many_as_the_greatest_gains(attack: str) -> None:
+    network = problems.linear_network(3, 30, dtype=torch.float64)
+    points = problems.inputs(40, (30,), dtype=torch.float64)
+    found = run(brittle.Classifier(network, bounds=(0, 1)), points, norm="l0", attack=attack).distance.numpy()
+    truth = np.array([fewest(network, point) for point in points])
+    assert (np.isinf(found) == np.isinf(truth)).all()
+    assert (found >= truth).all()
+    assert np.mean(found == truth) >= 0.9
+
+
+def needed(layers: nn.Sequential, point: np.ndarray) -> float:
+    """The smallest support that reaches another class, by linear programs over all pieces of the network."""
+    first, last = layers[0], layers[2]
+    weight, bias = first.weight.detach().numpy(), first.bias.detach().numpy()
+    out, shift = last.weight.detach().numpy(), last.bias.detach().numpy()
+    own = int(layers(torch.from_numpy(point)[None]).argmax())
+    pieces = list(itertools.product((0.0, 1.0), repeat=UNITS))
+    for count in range(1, SIZE + 1):
+        for chosen in itertools.combinations(range(SIZE), count):
+            limits = [(-v, 1 - v) if place in chosen else (0, 0) for place, v in enumerate(point)]
+            for on, other in itertools.product(pieces, set(range(CLASSES)) - {own}):
+                signs = 2 * np.array(on) - 1
+                lead = (out[own] - out[other]) * np.array(on)
+                ends = signs * (weight @ point + bias)
+                margin = lead @ (weight @ point + bias) + shift[own] - shift[other]
+                found = linprog(lead @ weight, -signs[:, None] * weight, ends, bounds=limits)
+                if found.success and found.fun + margin < -1e-6:
+                    return count
+    return np.inf
+
+
+def test_small_networks_are_exact() -> None:
+    found, truth = [], []
+    for seed in (2, 3):
+        torch.manual_seed(seed)
+        layers = nn.Sequential(nn.Linear(SIZE, UNITS), nn.ReLU(), nn.Linear(UNITS, CLASSES)).double().eval()
+        for parameter in layers.parameters():
+            nn.init.normal_(parameter)
+        points = torch.rand(2, SIZE, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        found += run(brittle.Classifier(layers, bounds=(0, 1)), points, norm="l0").distance.tolist()
+        truth += [needed(layers, point) for point in points.numpy()]
+    assert np.isfinite(truth).sum() >= 2
+    assert (np.array(found) >= truth).all()
+    assert np.mean(np.array(found) == truth) >= 0.75
+
+
+@pytest.mark.parametrize("attack", SUITED)
+def test_the_distance_counts_what_differs_and_holds_alone(attack: str) -> None:
+    classifier, points = problems.small_classifier(), problems.inputs(6)
+    found = run(classifier, points, norm="l0", attack=attack, effort="fast")
+    known = found.distance.isfinite()
+    assert known.any()
+    assert found.distance[known].tolist() == (found.points != points).flatten(1).sum(dim=1)[known].tolist()
+    assert ((found.points >= 0) & (found.points <= 1)).all()
+    alone = torch.cat([classifier(point[None]).argmax(dim=1) for point in found.points])
+    assert torch.equal(alone[known], found.predicted[known])
+    assert (alone[known] != classifier(points).argmax(dim=1)[known]).all()
+
+
+def test_more_effort_never_needs_more_features() -> None:
+    distances = [
+        run(problems.small_classifier(), problems.inputs(5), norm="l0", effort=effort).distance
+        for effort in list(EFFORTS)[:2]
+    ]
+    assert (distances[1] <= distances[0]).all()
+
+
+def test_without_gradients_features_are_put_back_in_blocks() -> None:
+    network = problems.small_network()
+    classifier = brittle.Classifier(lambda x: network(x.detach()).detach(), bounds=(0, 1))
+    found = run(classifier, problems.inputs(4), norm="l0", effort="fast")
+    assert found.masked.all()
+    known = found.distance.isfinite()
+    assert known.sum() >= 2
+    assert (found.distance[known] < 0.5 * found.by_attack["segments"][known]).all()
+
+
+@pytest.mark.parametrize("bounds", ["none", (0, float("inf"))])
+def test_without_finite_bounds_it_is_refused(bounds: object) -> None:
+    with pytest.raises(ParameterError, match="distances in l0 need finite bounds"):
+        run(brittle.Classifier(problems.small_network(), bounds=bounds), problems.inputs(2), norm="l0")
+    with pytest.raises(ParameterError, match="distances in l0 need bounds"):
+        InputMargin("l0", bounded=False)
+
+
+def test_what_has_no_l0_says_so() -> None:
+    with pytest.raises(ParameterError, match="nothing can be certified in l0"):
+        InputMargin("l0", certify=True)
+    for score in (FeatureMargin, FirstOrderMargin):
+        with pytest.raises(UnknownNameError, match="only input_margin is measured in l0"):
+            score("l0")
+
+
+def test_every_score_with_a_norm_takes_the_one_option() -> None:
+    """Options are shared where their choices are the same: with others of its own a score would keep its default."""
+    choices = [options_of(score)["norm"].choices for score in (InputMargin, FeatureMargin, FirstOrderMargin)]
+    assert choices[1:] == choices[:-1]
