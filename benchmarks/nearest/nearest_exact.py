@@ -219,7 +219,10 @@ class _Program:
             for block, values in terms:
                 matrix[start : start + len(low), block] += values
             start += len(low)
-        ends = (np.concatenate([part[number] for part in self.parts]) for number in (1, 2))
+        ends = [
+            np.concatenate(several)
+            for several in ([low for _, low, _ in self.parts], [high for *_, high in self.parts])
+        ]
         found = milp(
             np.eye(1, width)[0],
             integrality=np.concatenate(self.whole),

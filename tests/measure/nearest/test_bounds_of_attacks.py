@@ -71,9 +71,9 @@ def _knapsack(slope: np.ndarray, room: np.ndarray, height: float) -> float:
     spent = 0.0
     for place in np.argsort(-slope):
         if slope[place] * room[place] >= height:
-            return spent + height / slope[place]
-        height -= slope[place] * room[place]
-        spent += room[place]
+            return spent + height / float(slope[place])
+        height -= float(slope[place] * room[place])
+        spent += float(room[place])
     return np.inf
 
 

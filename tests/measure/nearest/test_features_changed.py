@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,7 +49,8 @@ def test_linear_models_need_as_many_as_the_greatest_gains(attack: str) -> None:
 
 def needed(layers: nn.Sequential, point: np.ndarray) -> float:
     """The smallest support that reaches another class, by linear programs over all pieces of the network."""
-    first, last = layers[0], layers[2]
+    first: Any = layers[0]
+    last: Any = layers[2]
     weight, bias = first.weight.detach().numpy(), first.bias.detach().numpy()
     out, shift = last.weight.detach().numpy(), last.bias.detach().numpy()
     own = int(layers(torch.from_numpy(point)[None]).argmax())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +27,8 @@ def network(seed: int) -> nn.Sequential:
 
 def exact(layers: nn.Sequential, point: np.ndarray) -> float:
     """The least `sum |d|` with `point + d` in [0, 1] and another class ahead, over all signs of the hidden units."""
-    first, last = layers[0], layers[2]
+    first: Any = layers[0]
+    last: Any = layers[2]
     weight, bias = first.weight.detach().numpy(), first.bias.detach().numpy()
     out, shift = last.weight.detach().numpy(), last.bias.detach().numpy()
     logits = layers(torch.from_numpy(point)[None])[0].detach().numpy()
