@@ -133,7 +133,7 @@ def test_equal_rows_have_no_variation() -> None:
     assert math.isnan(equidistance(np.ones((3, 2)), "l2").variation)
 
 
-@pytest.mark.parametrize(("weight", "norm"), [([1.0, 2.0], "l2"), ([[1.0, 2.0]], "l2"), (np.eye(3), "l1")])
+@pytest.mark.parametrize(("weight", "norm"), [([1.0, 2.0], "l2"), ([[1.0, 2.0]], "l2"), (np.eye(3), "l3")])
 def test_equidistance_misuse(weight: Any, norm: str) -> None:
     with pytest.raises(ParameterError, match=r"found|no norm is called"):
         equidistance(weight, norm)

@@ -99,6 +99,10 @@ PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is
 
 MUTATIONS = (
     mutation(
+        "bounds go through what was compiled", "measure/certified/tracing.py", "export(plain(model),", "export(model,",
+        "model/test_uncompiled.py::test_what_was_compiled_is_measured_as_the_network_itself",
+    ),
+    mutation(
         "what was compiled runs as PyTorch alone", "model/classifier.py",
         "standard_modes(self.device), uncompiled():", "standard_modes(self.device):",
         "model/test_uncompiled.py::test_what_was_compiled_is_measured_as_the_network_itself",
@@ -221,7 +225,7 @@ MUTATIONS = (
         "measure/nearest/test_features_changed.py::test_without_finite_bounds_it_is_refused",
     ),
     mutation(
-        "certificates in L1 divide by the largest slope", "measure/certified/crown.py",
+        "certificates in L1 divide by the largest slope", "measure/certified/region.py",
         "torch.linalg.vector_norm(flat, DUAL_ORDER[self.norm], dim=2)", "torch.linalg.vector_norm(flat, dim=2) / 2",
         "measure/nearest/test_bounds_of_attacks.py::test_no_certificate_reaches_beyond_a_counterexample",
     ),

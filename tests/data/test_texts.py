@@ -99,7 +99,7 @@ def test_dropped_tokens_flip_as_often_as_all_ways_to_drop_them(replacement: str)
 
 
 def test_padding_changes_nothing() -> None:
-    """Each text alone, without the padding that the longest asks for."""
+    """Each text alone, without the padding that the longest asks for; a search amplifies what is rounded."""
     scores = [MonteCarlo(noise=TokenDropout(0.4), draws=40), Shrinkage(noise=Relative(0.5)), InputMargin(effort="fast")]
     for score in scores:
         whole = scored(score)[score].value.tolist()
@@ -109,7 +109,8 @@ def test_padding_changes_nothing() -> None:
             bounds = brittle.data.text_points(TEXTS, tokenizer=tokenizer, model=model).bounds
             classifier = brittle.Classifier(model, bounds=bounds, perturb="inputs_embeds")
             (value,) = brittle.score(classifier, alone, [score], skip_doctor=True)[score].value
-            assert value == pytest.approx(whole[row], rel=1e-5, abs=1e-9)
+            rounding = 1e-3 if isinstance(score, InputMargin) else 1e-5
+            assert value == pytest.approx(whole[row], rel=rounding, abs=1e-9)
 
 
 def test_long_texts_are_cut() -> None:

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 import torch
+from torch import nn
 
 
 @dataclass
@@ -49,3 +50,8 @@ def uncompiled() -> Iterator[None]:
             _held.holders -= 1
             if not _held.holders:
                 _held.stance.close()
+
+
+def plain(model: nn.Module) -> nn.Module:
+    """The module that `torch.compile` was given, where `model` is what it made; else `model`."""
+    return getattr(model, "_orig_mod", model)

@@ -20,6 +20,7 @@ from brittle.measure.certified.rules import check
 from brittle.model.classifier import Classifier
 from brittle.model.quiet import without_last_words, without_warnings
 from brittle.model.turns import PASSES
+from brittle.model.uncompiled import plain
 
 
 def build_network(classifier: Classifier, inputs: Tensor) -> Network:
@@ -145,7 +146,7 @@ def _exported(classifier: Classifier, inputs: Tensor, alone: bool) -> torch.expo
     dynamic = None if alone else ({0: torch.export.Dim.AUTO},)
     try:
         with PASSES.alone(), _quiet():  # tracing puts other parameters into the model
-            return torch.export.export(model, (example,), dynamic_shapes=dynamic, strict=False)
+            return torch.export.export(plain(model), (example,), dynamic_shapes=dynamic, strict=False)
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise UnsupportedLayer(f"a model that torch.export cannot trace ({type(error).__name__}: {reason})") from error
