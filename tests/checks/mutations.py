@@ -165,13 +165,18 @@ MUTATIONS = (
         "doctor/test_left_out.py::test_the_model_is_left_as_it_was",
     ),
     mutation(
+        "descents go on towards what they reach nearest", "measure/nearest/apgd.py",
+        "return order[rank < count].sort().values", "return order[rank >= rank.max() - count].sort().values",
+        "measure/nearest/test_apgd.py::test_the_nearest_of_each_point_go_on",
+    ),
+    mutation(
         "descents set out from many starts", "measure/nearest/apgd.py",
         "for start in effort.starts:", "for start in effort.starts[:1]:",
         "test_nearest_exact.py::test_the_search_ends_at_the_exact_distance",
     ),
     mutation(
-        "refining steps have momentum", "measure/nearest/apgd.py",
-        "momentum=0.75)", "momentum=0.0)",
+        "steps have momentum", "measure/nearest/apgd.py",
+        "heading = schedule.momentum * heading + response", "heading = response",
         "test_nearest_exact.py::test_the_search_ends_at_the_exact_distance",
     ),
     mutation(

@@ -132,7 +132,7 @@ def _descend(
     for several, (count, steps) in enumerate(rounds):
         if several:
             reached = search.by_class[rows, targets]
-            kept = _nearest(rows, torch.where(reached.isfinite(), reached, boundary), count)
+            kept = nearest_of_each(rows, torch.where(reached.isfinite(), reached, boundary), count)
             rows, targets, points, radius, heading = (one[kept] for one in (rows, targets, points, radius, heading))
         origin = search.origin[rows]
         for _ in range(steps):
@@ -149,7 +149,7 @@ def _descend(
     search.look(rows, points)
 
 
-def _nearest(rows: Tensor, distance: Tensor, count: int) -> Tensor:
+def nearest_of_each(rows: Tensor, distance: Tensor, count: int) -> Tensor:
     """Which of `rows`, `[R]`, are among the `count` of their point with the smallest `distance`, `[R]`, in order."""
     order = distance.argsort(stable=True)
     order = order[rows[order].argsort(stable=True)]
