@@ -45,6 +45,7 @@ LITTLE = Effort(
     refine_targets=1,
     ddn_steps=1,
     sparse_scouts=1,
+    sparse_targets=1,
     sparse_starts=1,
     sparse_steps=1,
     sparse_fine_steps=1,

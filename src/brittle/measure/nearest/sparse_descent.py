@@ -39,12 +39,12 @@ def sparse_descent(search: Search, found: Found, effort: Effort, rows: Tensor) -
     (ICML 2021), section 2 (projection on both).
     """
     for number in range(effort.sparse_starts):
-        near = search.rivals(rows, effort.refine_targets) if number else _by_slope(search, rows, effort.sparse_scouts)
+        near = search.rivals(rows, effort.sparse_targets) if number else _by_slope(search, rows, effort.sparse_scouts)
         targeted, rivals, linear = near
         start = _start(search, targeted, number)
         _descend(search, WIDE, WIDE_CHANGE, effort.sparse_steps, targeted, rivals, start, linear)
     search.bisect(found, effort.halvings)
-    targeted, rivals, linear = search.rivals(rows, effort.refine_targets)
+    targeted, rivals, linear = search.rivals(rows, effort.sparse_targets)
     known = search.best.distance[targeted]
     near = known <= FAR * linear
     radius = torch.where(near, known, linear)
