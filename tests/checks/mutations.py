@@ -99,6 +99,11 @@ PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is
 
 MUTATIONS = (
     mutation(
+        "no certificate for half precision", "measure/certified/tracing.py",
+        "classifier.dtype in (torch.float16, torch.bfloat16)", "classifier.dtype in ()",
+        "measure/certified/test_graph.py::test_half_precision_has_no_certificate",
+    ),
+    mutation(
         "bounds go through what was compiled", "measure/certified/tracing.py", "export(plain(model),", "export(model,",
         "model/test_uncompiled.py::test_what_was_compiled_is_measured_as_the_network_itself",
     ),

@@ -66,3 +66,17 @@ def test_what_cannot_be_bounded_is_named(model: nn.Module, words: str) -> None:
     assert found.unsupported is not None
     assert words in found.unsupported
     assert found.radius.tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_has_no_certificate(dtype: torch.dtype) -> None:
+    """`z_1 - z_0 = (x + 1000) - 1000 - 0.3`: exact at 0, where nothing is rounded, and flipped at 0.25 by rounding."""
+    network = nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 2))
+    with torch.no_grad():
+        for layer, weight, bias in zip(network, ([[1.0]], [[0.0], [1.0]]), ([1000.0], [0.3, -1000.0]), strict=True):
+            layer.weight.copy_(torch.tensor(weight))  # type: ignore[union-attr, operator]
+            layer.bias.copy_(torch.tensor(bias))  # type: ignore[union-attr, operator]
+    found = certified(brittle.Classifier(network.to(dtype)), torch.zeros(1, 1))
+    assert found.unsupported is not None
+    assert "half precision" in found.unsupported
+    assert found.radius.tolist() == [0.0]

@@ -107,6 +107,9 @@ def _known_layers(classifier: Classifier, inputs: Tensor, first: Edge, alone: bo
     model = classifier.model
     if not isinstance(model, nn.Module):
         raise UnsupportedLayer("a model that is no torch.nn.Module")
+    if classifier.dtype in (torch.float16, torch.bfloat16):
+        # Its rounding anywhere else is not bounded by what is seen at the point.
+        raise UnsupportedLayer(f"a model that computes in half precision ({str(classifier.dtype).partition('.')[2]})")
     if not alone and isinstance(model, fx.GraphModule) and _is_exported(model):
         graph = model
     else:
