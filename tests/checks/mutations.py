@@ -99,6 +99,16 @@ PLANTED = "doctor/test_planted_defects.py::test_a_defect_is_named_and_nothing_is
 
 MUTATIONS = (
     mutation(
+        "rounding is looked at away from the point", "measure/certified/proof.py",
+        ".abs().maximum(self._rounding())", ".abs()",
+        "measure/certified/test_graph.py::test_rounding_away_from_the_point_is_allowed_for",
+    ),
+    mutation(
+        "what is outside the bounds by rounding is no change", "measure/nearest/search.py",
+        "torch.where(points == self.origin[rows], points, self.bounds.clip(points))", "self.bounds.clip(points)",
+        "measure/nearest/test_features_changed.py::test_values_outside_the_bounds_by_rounding_are_no_change",
+    ),
+    mutation(
         "no certificate for half precision", "measure/certified/tracing.py",
         "classifier.dtype in (torch.float16, torch.bfloat16)", "classifier.dtype in ()",
         "measure/certified/test_graph.py::test_half_precision_has_no_certificate",

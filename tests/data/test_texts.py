@@ -99,7 +99,7 @@ def test_dropped_tokens_flip_as_often_as_all_ways_to_drop_them(replacement: str)
 
 
 def test_padding_changes_nothing() -> None:
-    """Each text alone, without the padding that the longest asks for; a search amplifies what is rounded."""
+    """Each text alone, without the padding that the longest asks for; `fast` searches end within 0.1%."""
     scores = [MonteCarlo(noise=TokenDropout(0.4), draws=40), Shrinkage(noise=Relative(0.5)), InputMargin(effort="fast")]
     for score in scores:
         whole = scored(score)[score].value.tolist()

@@ -68,15 +68,27 @@ def test_what_cannot_be_bounded_is_named(model: nn.Module, words: str) -> None:
     assert found.radius.tolist() == [0.0] * 3
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_has_no_certificate(dtype: torch.dtype) -> None:
-    """`z_1 - z_0 = (x + 1000) - 1000 - 0.3`: exact at 0, where nothing is rounded, and flipped at 0.25 by rounding."""
+def cancelling(bias: float, lead: float) -> nn.Sequential:
+    """`z_0 - z_1 = lead - ((x + bias) - bias)`: exact at 0, and flipped by rounding elsewhere."""
     network = nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 2))
     with torch.no_grad():
-        for layer, weight, bias in zip(network, ([[1.0]], [[0.0], [1.0]]), ([1000.0], [0.3, -1000.0]), strict=True):
+        for layer, weight, biases in zip(network, ([[1.0]], [[0.0], [1.0]]), ([bias], [lead, -bias]), strict=True):
             layer.weight.copy_(torch.tensor(weight))  # type: ignore[union-attr, operator]
-            layer.bias.copy_(torch.tensor(bias))  # type: ignore[union-attr, operator]
-    found = certified(brittle.Classifier(network.to(dtype)), torch.zeros(1, 1))
+            layer.bias.copy_(torch.tensor(biases))  # type: ignore[union-attr, operator]
+    return network
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_has_no_certificate(dtype: torch.dtype) -> None:
+    found = certified(brittle.Classifier(cancelling(1000.0, 0.3).to(dtype)), torch.zeros(1, 1))
     assert found.unsupported is not None
     assert "half precision" in found.unsupported
     assert found.radius.tolist() == [0.0]
+
+
+@pytest.mark.parametrize(("bias", "lead"), [(1e7, 0.8), (3e6, 0.2)])
+def test_rounding_away_from_the_point_is_allowed_for(bias: float, lead: float) -> None:
+    """Every input of a fine grid alone through the network, as single precision rounds it."""
+    network, points = cancelling(bias, lead), torch.zeros(1, 1)
+    flips = [x for x in torch.linspace(0, 1, 2001).tolist() if int(network(torch.tensor([[x]])).argmax()) == 1]
+    assert certified(brittle.Classifier(network), points).radius.item() < min(flips) < lead

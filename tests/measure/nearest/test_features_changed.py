@@ -135,3 +135,16 @@ def test_every_score_with_a_norm_takes_the_one_option() -> None:
     """Options are shared where their choices are the same: with others of its own a score would keep its default."""
     choices = [options_of(score)["norm"].choices for score in (InputMargin, FeatureMargin, FirstOrderMargin)]
     assert choices[1:] == choices[:-1]
+
+
+def test_values_outside_the_bounds_by_rounding_are_no_change() -> None:
+    """`z_1 - z_0 = x_59 - 0.5`: one value has to change, whatever the others are."""
+    layer = nn.Linear(60, 2)
+    with torch.no_grad():
+        layer.weight.zero_()[1, 59] = 1
+        layer.bias.copy_(torch.tensor([0.5, 0.0]))
+    points = torch.zeros(1, 60)
+    points[0, :50] = 1 + 2**-22
+    found = brittle.nearest(brittle.Classifier(layer, bounds=(0, 1)), points, norm="l0", effort="fast")
+    assert found.distance.tolist() == [1.0]
+    assert int((found.points != points).sum()) == 1

@@ -22,7 +22,10 @@ ROUNDING = 1e-6
 """Relative error of a class score in single precision that a proof allows for: 16 units in the last place."""
 
 SLACK = 4.0
-"""How many times the rounding error found at the point is allowed for anywhere in the ball."""
+"""How many times the largest rounding error found is allowed for anywhere in the ball."""
+
+SHARES = (0.03, 0.3, 1.0)
+"""Where rounding is looked at besides the point: shares of the way to inputs drawn from the bounds."""
 
 ACCURACY = 4e-3
 """Relative distance between the largest radius that was proved and the smallest that was not, where the search ends."""
@@ -94,6 +97,7 @@ class Proof:
         self.bounds = classifier.bounds if bounded else NONE
         self.bounded = self.bounds.finite
         self.diameter = _diameter(classifier.bounds, points, norm)
+        self.passes = torch.zeros(len(points), dtype=torch.int64, device=points.device)
         exact = network(points)
         if decided is None:
             self.weights, constants = leads(logits.argmax(dim=1), exact.shape[1])
@@ -103,11 +107,33 @@ class Proof:
             given = -logits[:, 1:] - constants
         found = torch.einsum("bkl,bl->bk", self.weights, exact)
         size = torch.einsum("bkl,bl->bk", self.weights.abs(), exact.abs())
-        allowance = ROUNDING * size + SLACK * (given - found).abs().max(dim=1, keepdim=True).values
+        error = (given - found).abs().maximum(self._rounding()).max(dim=1, keepdim=True).values
+        allowance = ROUNDING * size + SLACK * error
         self.constants = constants - allowance
         self.margin = found + self.constants
-        self.passes = torch.zeros(len(points), dtype=torch.int64, device=points.device)
         self.trial = torch.zeros_like(self.passes)
+
+    def _rounding(self) -> Tensor:
+        """The largest rounding error of each margin at inputs around the points, `[K, C]`; one forward pass for each.
+
+        At the point itself there may be none by chance, as at zeros.
+        """
+        classifier, points = self.classifier.undecided, self.points
+        low, high = self.classifier.bounds.reach(points)
+        generator = torch.Generator().manual_seed(0)
+        worst = torch.zeros(self.weights.shape[:2], dtype=torch.float64, device=points.device)
+        for share in SHARES:
+            uniform = torch.rand(points.shape[1:], generator=generator, dtype=torch.float64).to(points)
+            around = points + share * (low + uniform * (high - low) - points)
+            around = around.to(classifier.dtype or torch.float32)
+            exact = self.network(around)
+            with torch.no_grad():
+                error = classifier.read(around).double().reshape(exact.shape) - exact
+            worst = worst.maximum(torch.einsum("bkl,bl->bk", self.weights, error.nan_to_num(0.0)).abs())
+        if classifier is not self.classifier:
+            self.classifier.forward_passes += len(SHARES) * len(points)
+        self.passes += len(SHARES)
+        return worst
 
     def largest(self, proof: str) -> Tensor:
         """The largest radius proved around each point, `[K]`."""

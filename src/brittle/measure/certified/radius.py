@@ -38,9 +38,9 @@ class CertifiedRadius:
 
     Attributes:
         radius: `[B]`, float64, in the classifier's units; 0 where nothing could be proved.
-        passes: passes per point, `[B]`, int64: the clean pass, and for each radius that was tried one forward pass and
-            one backward pass per linear function that was bounded. One of a neuron inside goes back from there only.
-            A gradient step of a choice is one of each.
+        passes: passes per point, `[B]`, int64: the clean pass, three to see how the network rounds, and for each radius
+            that was tried one forward pass and one backward pass per linear function that was bounded. One of a neuron
+            inside goes back from there only. A gradient step of a choice is one of each.
         unsupported: what the bounds could not be sent through, such as `softmax`; the radius is 0 everywhere then.
     """
 
@@ -62,9 +62,9 @@ class Certified(Measurement):
     it, and the largest is kept.
 
     Bounds are computed in double precision for the layers in exact arithmetic. A margin counts as positive above
-    `ROUNDING (|z_t| + |z_j|)` plus `SLACK` times the difference between the classifier's scores and the exact ones at
-    the point. This allows for the rounding of a network that runs in single precision by its size at the point; it is
-    no bound on the rounding elsewhere.
+    `ROUNDING (|z_t| + |z_j|)` plus `SLACK` times the largest difference between the classifier's scores and the exact
+    ones at the point and at three inputs drawn around it. This allows for the rounding of a network that runs in single
+    precision as far as these show it; it is no bound on the rounding elsewhere.
 
     Supported are the layers of `operators` and `composites`: affine ones, activations of one number, products of two
     values, softmax, attention, normalisation over each row, and maxima. `unsupported` names the first other one.

@@ -140,7 +140,7 @@ def _descend(
             response = search.differentiate(rows, points, targets)
             length = search.norm.length(response.points - origin)
             boundary = length + response.margin / search.norm.dual(response.gradient).clamp_min(TINY)
-            radius = _next_radius(response.flipped, length, boundary, found.distance[rows], radius, change)
+            radius = next_radius(response.flipped, length, boundary, found.distance[rows], radius, change)
             steepness = search.norm.dual(response.gradient).clamp_min(TINY).to(points)[:, None]
             heading = schedule.momentum * heading + response.gradient / steepness
             moved = response.points - (step * radius).to(points)[:, None] * _unit(search, heading)
@@ -160,7 +160,7 @@ def nearest_of_each(rows: Tensor, distance: Tensor, count: int) -> Tensor:
     return order[rank < count].sort().values
 
 
-def _next_radius(
+def next_radius(
     flipped: Tensor, length: Tensor, boundary: Tensor, best: Tensor, radius: Tensor, change: float
 ) -> Tensor:
     """The radius of the next step, from the length of this one, the linearised boundary and what is known, `[R]`."""

@@ -187,8 +187,8 @@ def nearest(
     `min ||d||` subject to `argmax z(x + d) != argmax z(x)`: what `brittle.scores.InputMargin` measures, with the inputs
     themselves.
 
-    Validity: an upper bound on the input margin, exact for linear models; how near it comes is measured in
-    `docs/attacks.md`.
+    Validity: an upper bound on the input margin, exact for linear models, up to a part in a thousand at `fast`; how
+    near it comes is measured in `docs/attacks.md`.
 
     Args:
         classifier: what to search.

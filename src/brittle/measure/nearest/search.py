@@ -289,14 +289,18 @@ class Search:
                 if bool(self._look(row, points) < 0):
                     return
 
+    def _clipped(self, rows: Tensor, points: Tensor) -> Tensor:
+        """Inside the bounds; a value that is that of the point stays, which may lie outside them by rounding."""
+        return torch.where(points == self.origin[rows], points, self.bounds.clip(points))
+
     def _look(self, rows: Tensor, points: Tensor) -> Tensor:
-        points = self._kept(rows, self.bounds.clip(points))
+        points = self._kept(rows, self._clipped(rows, points))
         with torch.no_grad():
             logits = self._forward(rows, points)
         return self._record(rows, points, logits)
 
     def _differentiate(self, rows: Tensor, points: Tensor, targets: Tensor) -> Response:
-        points = self._kept(rows, self.bounds.clip(points.detach())).requires_grad_(True)
+        points = self._kept(rows, self._clipped(rows, points.detach())).requires_grad_(True)
         with torch.enable_grad(), self._mode():
             logits = self._forward(rows, points)
             own = logits.gather(1, self.own[rows, None])

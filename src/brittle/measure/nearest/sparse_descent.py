@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from brittle.measure.nearest.apgd import next_radius
 from brittle.measure.nearest.effort import Effort
 from brittle.measure.nearest.search import FAR, Found, Response, Search
 from brittle.measure.nearest.taxicab import into_box_and_ball
@@ -93,23 +94,12 @@ def _descend(
         response = search.differentiate(rows, points, targets)
         length = search.norm.length(response.points - origin)
         best = torch.where(response.flipped, torch.minimum(best, length), best)
-        radius = _next_radius(search, best, length, response, radius, change)
+        boundary = length + response.margin / search.norm.dual(response.gradient).clamp_min(TINY)
+        radius = next_radius(response.flipped, length, boundary, best, radius, change)
         direction = _direction(response, low, high, POWERS[0] + share * (POWERS[1] - POWERS[0]))
         moved = response.points - origin - (step * radius).to(points)[:, None] * direction
         points = origin + into_box_and_ball(moved, radius, low - origin, high - origin)
     search.look(rows, points)
-
-
-def _next_radius(
-    search: Search, best: Tensor, length: Tensor, response: Response, radius: Tensor, change: float
-) -> Tensor:
-    """The radius of the next step, `[R]`; `best` and `length` are distances, the row's nearest and that of now."""
-    boundary = length + response.margin / search.norm.dual(response.gradient).clamp_min(TINY)
-    shrunk = torch.minimum(torch.minimum(radius, length) * (1 - change), boundary.clamp_min(0.5 * length))
-    grown = torch.minimum(radius * (1 + change), best * (1 - WIDE_CHANGE[1]))
-    towards = boundary.clamp(1.05 * radius, 1.5 * radius)
-    outside = torch.where(best > FAR * radius, towards, grown)
-    return torch.where(response.flipped, shrunk, outside).nan_to_num(posinf=1 / TINY)
 
 
 def _direction(response: Response, low: float | Tensor, high: float | Tensor, power: float) -> Tensor:
