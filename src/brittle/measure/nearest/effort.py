@@ -26,13 +26,17 @@ class Effort:
         refine_targets: competitors that these, FAB and DDN aim at.
         ddn_steps: steps of DDN towards each.
         sparse_scouts: competitors that sparse descent aims at from the point itself.
-        sparse_targets: competitors that it aims at from other starts and with small steps, and that sigma-zero aims at.
+        sparse_targets: competitors that it aims at from other starts and with small steps.
         sparse_starts: where it sets out, the point itself first.
         sparse_steps: its wide steps from each of these.
         sparse_fine_steps: its small steps, from the nearest input found so far.
-        count_targets: competitors that FMN in L0 aims at.
-        count_steps: its steps towards each of them, and features then tried to be put back.
-        zero_steps: steps of sigma-zero towards each competitor, and features that are tried to be put back.
+        zero_targets: competitors that sigma-zero aims at.
+        zero_steps: its steps towards each of them.
+        grow_targets: competitors that the exchange aims at from the point itself.
+        grow_steps: its steps towards each of them.
+        swap_targets: competitors that it aims at from the nearest input found so far.
+        swap_steps: its steps towards each of them.
+        back_passes: forward passes that try to put features back, at the end of each of these two attacks.
         smooth_rounds: descents along straight-through gradients.
         smooth_steps: steps of each of them, towards each of `smooth_targets` competitors.
         smooth_targets: competitors that they aim at.
@@ -54,9 +58,13 @@ class Effort:
     sparse_starts: int
     sparse_steps: int
     sparse_fine_steps: int
-    count_targets: int
-    count_steps: int
+    zero_targets: int
     zero_steps: int
+    grow_targets: int
+    grow_steps: int
+    swap_targets: int
+    swap_steps: int
+    back_passes: int
     smooth_rounds: int
     smooth_steps: int
     smooth_targets: int
@@ -80,9 +88,13 @@ EFFORTS = {
         sparse_starts=1,
         sparse_steps=10,
         sparse_fine_steps=20,
-        count_targets=3,
-        count_steps=8,
-        zero_steps=40,
+        zero_targets=1,
+        zero_steps=12,
+        grow_targets=3,
+        grow_steps=10,
+        swap_targets=1,
+        swap_steps=25,
+        back_passes=8,
         smooth_rounds=4,
         smooth_steps=12,
         smooth_targets=1,
@@ -104,9 +116,13 @@ EFFORTS = {
         sparse_starts=8,
         sparse_steps=15,
         sparse_fine_steps=60,
-        count_targets=9,
-        count_steps=25,
-        zero_steps=85,
+        zero_targets=1,
+        zero_steps=40,
+        grow_targets=5,
+        grow_steps=25,
+        swap_targets=4,
+        swap_steps=60,
+        back_passes=20,
         smooth_rounds=8,
         smooth_steps=60,
         smooth_targets=3,
@@ -128,9 +144,13 @@ EFFORTS = {
         sparse_starts=20,
         sparse_steps=20,
         sparse_fine_steps=200,
-        count_targets=9,
-        count_steps=120,
-        zero_steps=500,
+        zero_targets=3,
+        zero_steps=100,
+        grow_targets=9,
+        grow_steps=60,
+        swap_targets=9,
+        swap_steps=160,
+        back_passes=60,
         smooth_rounds=16,
         smooth_steps=100,
         smooth_targets=5,

@@ -19,10 +19,10 @@ from brittle.measure.forward import Clean, default_rows, look
 from brittle.measure.nearest.apgd import apgd
 from brittle.measure.nearest.ddn import ddn
 from brittle.measure.nearest.effort import EFFORTS, Effort, stages
+from brittle.measure.nearest.exchange import exchange
 from brittle.measure.nearest.fab import fab
 from brittle.measure.nearest.fall import UNEXPLAINED, unexplained
 from brittle.measure.nearest.features import blocks
-from brittle.measure.nearest.fmn_count import fmn_count
 from brittle.measure.nearest.norms import DISTANCES, NORMS, Norm
 from brittle.measure.nearest.rays import rays
 from brittle.measure.nearest.search import Found, Search
@@ -43,8 +43,8 @@ ATTACKS: dict[str, Callable[[Search, Found, Effort, Tensor], None]] = {
     "sparse_descent": sparse_descent,
     "straight_through": straight_through,
     "rays": rays,
-    "fmn_count": fmn_count,
     "sigma_zero": sigma_zero,
+    "exchange": exchange,
     "blocks": blocks,
 }
 """Every attack, in the order in which `best` runs them."""
@@ -56,8 +56,8 @@ ONLY = {
     "sparse_descent": ("l1",),
     "straight_through": tuple(NORMS),
     "rays": tuple(NORMS),
-    "fmn_count": (COUNT,),
     "sigma_zero": (COUNT,),
+    "exchange": (COUNT,),
     "blocks": (COUNT,),
 }
 """The norms of the attacks that do not know all."""

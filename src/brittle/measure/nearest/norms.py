@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from brittle.measure.nearest import taxicab
+from brittle.measure.nearest.counting import ends_downhill, fewest
 from brittle.norms import COUNT, DUAL_ORDER, ORDER
 
 NEWTON_STEPS = 100
@@ -39,6 +40,20 @@ class Norm:
     def dual(self, gradients: Tensor) -> Tensor:
         """Dual norm of each row, `[R]`, float64: how fast a linear function changes per unit of the norm."""
         return torch.linalg.vector_norm(gradients.double(), self.dual_order, dim=1)
+
+    def to_plane(
+        self, points: Tensor, gradient: Tensor, drop: Tensor, low: float | Tensor, high: float | Tensor
+    ) -> Tensor:
+        """Distance to where the linear function has fallen by `drop`, `[R]`: `drop / dual(gradient)`, without a box.
+
+        In L0 the number of coordinates that it takes inside the box, `n + 1` where all do not suffice. Infinity where
+        the gradient vanishes. `[R]`, float64.
+        """
+        slope = self.dual(gradient)
+        if self.order == 0:
+            gains = gradient * (points - ends_downhill(points, gradient, low, high))
+            return torch.where(slope > 0, fewest(gains, drop).double(), torch.inf)
+        return torch.where(slope > 0, drop / slope, torch.inf)
 
     def into_ball(self, vectors: Tensor, radius: Tensor) -> Tensor:
         """The nearest vector of at most norm `radius`, `[R]`, to each row: `[R, n]`."""
@@ -104,7 +119,4 @@ NORMS = {name: Norm(name, ORDER[name], dual, _STEEPEST[name]) for name, dual in 
 """The norms of `brittle.norms` by name."""
 
 DISTANCES = NORMS | {COUNT: Norm(COUNT, 0.0, torch.inf, torch.sign)}
-"""What perturbations are measured by: the norms, and how many features change.
-
-The slope of a margin is measured in Linf for the latter, which puts competitors in order.
-"""
+"""What perturbations are measured by: the norms, and how many features change."""

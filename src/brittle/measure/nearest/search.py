@@ -200,7 +200,7 @@ class Search:
 
     @cached_property
     def competitors(self) -> tuple[Tensor, Tensor]:
-        """Competitors in the order of their linearised distance `h_j / norm(grad h_j)`, and that distance: `[B, M]`.
+        """Competitors in the order of their linearised distance, and that distance (`Norm.to_plane`): `[B, M]`.
 
         The distance is infinite where the gradient vanishes or is not finite; such competitors come last, by logit.
         """
@@ -311,25 +311,30 @@ class Search:
         return Response(given, flipped, margin.detach().double(), gradient)
 
     def _linearised_distances(self, rows: Tensor, classes: Tensor) -> Tensor:
-        """`h_j / norm(grad h_j)` for the classes `j`, `[R, M]`, from one forward pass."""
+        """How far the boundary to each of the classes `j`, linearised, lies, `[R, M]`, from one forward pass."""
         points = self.origin[rows].detach().requires_grad_(True)
         with torch.enable_grad():
             logits = self._forward(rows, points)
             margins = logits.gather(1, self.own[rows, None]) - logits.gather(1, classes)
             columns = [margins[:, number] for number in range(classes.shape[1])]
-            slopes = [
-                self.norm.dual(self._gradient(rows, column, points, keep=number + 1 < len(columns)))
+            gradients = [
+                self._gradient(rows, column, points, keep=number + 1 < len(columns))
                 for number, column in enumerate(columns)
             ]
-        slope = torch.stack(slopes, dim=1)
-        return torch.where(slope > 0, margins.detach().double() / slope, torch.inf)
+        given, ends = points.detach(), self.bounds.ends(self.origin[rows])
+        pairs = zip(margins.detach().double().unbind(1), gradients, strict=True)
+        return torch.stack([self.norm.to_plane(given, gradient, margin, *ends) for margin, gradient in pairs], dim=1)
 
     def _kept(self, rows: Tensor, points: Tensor) -> Tensor:
         """Candidates `[R, n]` with the coordinates that do not vary as they are at the points."""
+        return self._varying(rows, points, self.origin[rows])
+
+    def _varying(self, rows: Tensor, values: Tensor, otherwise: Tensor | float) -> Tensor:
+        """`values`, `[R, n]`, at the coordinates that vary, `otherwise` at the others."""
         if self._clean.varies is None:
-            return points
+            return values
         varies = self._clean.varies[rows].expand(len(rows), *self.shape).flatten(1)
-        return torch.where(varies, points, self.origin[rows])
+        return torch.where(varies, values, otherwise)
 
     def _forward(self, rows: Tensor, points: Tensor) -> Tensor:
         self._count(rows)
@@ -344,7 +349,7 @@ class Search:
             if error.code != "not_differentiable":
                 raise
             return torch.zeros_like(points)
-        return torch.where(gradient.isfinite().all(dim=1, keepdim=True), gradient, 0)
+        return self._varying(rows, torch.where(gradient.isfinite().all(dim=1, keepdim=True), gradient, 0), 0)
 
     def _count(self, rows: Tensor) -> None:
         self.passes.index_add_(0, rows, torch.ones_like(rows))

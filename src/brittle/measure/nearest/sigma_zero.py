@@ -37,9 +37,9 @@ def sigma_zero(search: Search, found: Found, effort: Effort, rows: Tensor) -> No
     Source: Cina et al., Sigma-zero: gradient-based optimization of l0-norm adversarial examples (ICLR 2025), algorithm
     1.
     """
-    rows_of, targets, _ = search.rivals(rows, effort.sparse_targets)
+    rows_of, targets, _ = search.rivals(rows, effort.zero_targets)
     _descend(search, effort.zero_steps, rows_of, targets)
-    put_back(search, found, rows, effort.zero_steps)
+    put_back(search, found, rows, effort.back_passes)
 
 
 def _descend(search: Search, steps: int, rows: Tensor, targets: Tensor) -> None:
