@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
+
+Decay = Literal["cosine", "geometric"]
+"""Half a cosine, or by the same factor at each step."""
 
 Rounds = tuple[tuple[int, int], ...]
 """Competitors and steps of each round of a descent."""
@@ -18,6 +22,7 @@ class Effort:
         halvings: cuts of each bisection.
         starts: where APGD sets out: 0 for the point itself, 1 for the reflection in it of the nearest input found,
             others for fixed patterns of signs.
+        decay: how its steps shrink.
         scout_steps: its steps from the point towards whichever competitor is nearest at each.
         rounds: competitors that it aims at from the point, and its steps towards each, one round after another; those
             that were reached nearest go on.
@@ -44,6 +49,7 @@ class Effort:
     patterns: int
     halvings: int
     starts: tuple[int, ...]
+    decay: Decay
     scout_steps: int
     rounds: Rounds
     restart_rounds: Rounds
@@ -71,6 +77,7 @@ EFFORTS = {
         patterns=2,
         halvings=7,
         starts=(0, 2, 3),
+        decay="cosine",
         scout_steps=18,
         rounds=((4, 5), (2, 8), (1, 16)),
         restart_rounds=((1, 20),),
@@ -95,10 +102,11 @@ EFFORTS = {
     "standard": Effort(
         patterns=2,
         halvings=10,
-        starts=tuple(range(11)),
+        starts=tuple(range(9)),
+        decay="geometric",
         scout_steps=0,
         rounds=((9, 4), (4, 6), (1, 14)),
-        restart_rounds=((3, 5), (1, 16)),
+        restart_rounds=((4, 4), (2, 6), (1, 16)),
         fab_steps=6,
         refine_steps=34,
         refine_targets=1,
@@ -121,6 +129,7 @@ EFFORTS = {
         patterns=8,
         halvings=16,
         starts=(0, *range(8, 36)),
+        decay="geometric",
         scout_steps=0,
         rounds=((9, 8), (5, 12), (3, 30), (1, 80)),
         restart_rounds=((5, 5), (3, 8), (1, 16)),
