@@ -190,6 +190,21 @@ MUTATIONS = (
         "measure/nearest/test_apgd.py::test_the_greatest_competitor_is_differentiated_where_none_is_named",
     ),
     mutation(
+        "a point is left once descents agree", "measure/nearest/apgd.py",
+        ".sum(dim=0) >= agreeing", ".sum(dim=0) >= 2 * agreeing",
+        "measure/nearest/test_apgd.py::test_a_point_is_left_once_enough_descents_agree",
+    ),
+    mutation(
+        "a point is searched on where descents disagree", "measure/nearest/apgd.py",
+        "(ends <= (1 + AGREE) * best)", "(ends > 0)",
+        "measure/nearest/test_apgd.py::test_a_point_is_left_once_enough_descents_agree",
+    ),
+    mutation(
+        "descents that find nothing do not agree", "measure/nearest/apgd.py",
+        "ends.isfinite() & (ends", "(ends == ends) & (ends",
+        "measure/nearest/test_apgd.py::test_where_nothing_is_found_all_starts_are_tried",
+    ),
+    mutation(
         "a scout goes first", "measure/nearest/apgd.py",
         "if effort.scout_steps:", "if not effort.scout_steps:",
         "measure/nearest/test_apgd.py::test_a_step_of_the_scout_costs_a_pass_forward_and_one_back",

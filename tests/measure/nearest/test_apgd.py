@@ -9,11 +9,21 @@ import pytest
 import torch
 from helpers import problems
 from helpers.attacked import clean_pass, run
+from torch import nn
 
+import brittle
 from brittle.measure.nearest import EFFORTS
 from brittle.measure.nearest.apgd import nearest_of_each
 from brittle.measure.nearest.norms import NORMS
 from brittle.measure.nearest.search import ANY, Search
+
+
+class NeverFlips(nn.Module):
+    """The first class wins everywhere in [0, 1], by a margin that depends on the input."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        mean = x.flatten(1).mean(dim=1)
+        return torch.stack([2 + mean, 1 - mean, mean], dim=1)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -59,3 +69,35 @@ def test_a_step_of_the_scout_costs_a_pass_forward_and_one_back(monkeypatch: pyte
         monkeypatch.setitem(EFFORTS, "fast", effort)
         passes.append(run(problems.small_classifier(), problems.inputs(4), attack="apgd", effort="fast").passes)
     assert ((passes[1] - passes[0] - 200).abs() <= 3).all()
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_a_point_is_left_once_enough_descents_agree(monkeypatch: pytest.MonkeyPatch, norm: str) -> None:
+    """The descents of a linear model end in the same place from every start, so that more starts cost nothing.
+
+    A network in which they end elsewhere is searched from all.
+    """
+    linear = brittle.Classifier(problems.linear_network(4, 36), bounds=(-100, 100))
+    points = {"linear": problems.inputs(8, (36,), dtype=torch.float64), "kinked": problems.inputs(8)}
+    passes = {}
+    for starts in (range(3), range(9)):
+        effort = dataclasses.replace(EFFORTS["fast"], starts=tuple(starts), agreeing=3, scout_steps=0)
+        monkeypatch.setitem(EFFORTS, "fast", effort)
+        for name, classifier in (("linear", linear), ("kinked", problems.small_classifier())):
+            found = run(classifier, points[name], norm=norm, attack="apgd", effort="fast")
+            passes[name, len(starts)] = found.passes
+    assert torch.equal(passes["linear", 3], passes["linear", 9])
+    assert (passes["kinked", 9] > passes["kinked", 3]).any()
+
+
+def test_where_nothing_is_found_all_starts_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each begins with a ball twice as wide: descents that all end nowhere do not agree."""
+    passes = []
+    classifier = brittle.Classifier(NeverFlips(), bounds=(0, 1))
+    for starts in (range(2), range(6)):
+        effort = dataclasses.replace(EFFORTS["fast"], starts=tuple(starts), agreeing=1, scout_steps=0)
+        monkeypatch.setitem(EFFORTS, "fast", effort)
+        found = run(classifier, problems.inputs(3), norm="l2", attack="apgd", effort="fast")
+        assert found.distance.isinf().all()
+        passes.append(found.passes)
+    assert (passes[1] > passes[0]).all()

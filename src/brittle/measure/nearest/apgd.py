@@ -65,6 +65,9 @@ meet, each gradient alone leads across the kink and back."""
 BELOW = 0.0005
 """How far below the nearest input found a radius is at least, as a share of its distance."""
 
+AGREE = 0.005
+"""By what share of the distance descents that ended in the same place may differ."""
+
 OUTSIDE = 4.0
 """How many times as far as the nearest input found a fixed start is."""
 
@@ -84,7 +87,8 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
 
     A descent begins towards several competitors; after each round only those that it reached nearest go on, so that
     most steps are spent on the right one. There is one from the point itself, and shorter ones from other starts, each
-    as if nothing had been found before: short descents from many starts find nearer inputs than long ones from few.
+    as if nothing had been found before: short descents from many starts find nearer inputs than long ones from few. A
+    point is left once several descents have ended as near as the best, so that more are spent where they disagree.
     Then come steps with more momentum from the nearest input that any attack has found, unless that is far. Where
     descents are few, a scout goes before them, towards whichever competitor is nearest at each step: it tells which
     ones are worth aiming at.
@@ -98,8 +102,10 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     """
     if effort.scout_steps:
         _scout(search, effort, rows)
+    ends = torch.empty(0, len(search.own), dtype=torch.float64, device=rows.device)
     for start in effort.starts:
-        _set_out(search, effort, rows, start)
+        doubtful = rows[~_agreed(ends, search.best.distance, effort.agreeing)[rows]]
+        ends = torch.cat([ends, _set_out(search, effort, doubtful, start)[None]])
     search.bisect(found, effort.halvings)
     if effort.refine_steps:
         targeted, rivals, linear = search.rivals(rows, effort.refine_targets)
@@ -119,8 +125,13 @@ def _scout(search: Search, effort: Effort, rows: Tensor) -> None:
         _descend(search, found, schedule, ((1, effort.scout_steps),), rows, anyone, search.origin[rows], radius)
 
 
-def _set_out(search: Search, effort: Effort, rows: Tensor, start: int) -> None:
-    """A descent from a start, for which nothing counts that was found from another.
+def _agreed(ends: Tensor, best: Tensor, agreeing: int) -> Tensor:
+    """Whether so many descents ended as near as the `best`, `[B]`, of the distances where each did, `[K, B]`."""
+    return (ends.isfinite() & (ends <= (1 + AGREE) * best)).sum(dim=0) >= agreeing
+
+
+def _set_out(search: Search, effort: Effort, rows: Tensor, start: int) -> Tensor:
+    """A descent from a start, for which nothing counts that was found from another; the distance where it ended, `[B]`.
 
     Where nothing was found, each start begins with a ball twice as wide.
     """
@@ -133,6 +144,7 @@ def _set_out(search: Search, effort: Effort, rows: Tensor, start: int) -> None:
     schedules = EXPLORE[effort.decay][search.norm.name]
     with search.anew() as found:
         _descend(search, found, schedules[start % len(schedules)], rounds, targeted, rivals, points, radius)
+    return found.distance
 
 
 def _start(search: Search, rows: Tensor, number: int) -> Tensor:

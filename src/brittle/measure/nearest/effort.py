@@ -22,6 +22,7 @@ class Effort:
         halvings: cuts of each bisection.
         starts: where APGD sets out: 0 for the point itself, 1 for the reflection in it of the nearest input found,
             others for fixed patterns of signs.
+        agreeing: how many of its descents have to end as near as the best before it sets out no more.
         decay: how its steps shrink.
         scout_steps: its steps from the point towards whichever competitor is nearest at each.
         rounds: competitors that it aims at from the point, and its steps towards each, one round after another; those
@@ -49,6 +50,7 @@ class Effort:
     patterns: int
     halvings: int
     starts: tuple[int, ...]
+    agreeing: int
     decay: Decay
     scout_steps: int
     rounds: Rounds
@@ -76,7 +78,8 @@ EFFORTS = {
     "fast": Effort(
         patterns=2,
         halvings=7,
-        starts=(0, 2, 3),
+        starts=(0, *range(2, 8)),
+        agreeing=2,
         decay="cosine",
         scout_steps=18,
         rounds=((4, 5), (2, 8), (1, 16)),
@@ -102,7 +105,8 @@ EFFORTS = {
     "standard": Effort(
         patterns=2,
         halvings=10,
-        starts=tuple(range(9)),
+        starts=tuple(range(16)),
+        agreeing=4,
         decay="geometric",
         scout_steps=0,
         rounds=((9, 4), (4, 6), (1, 14)),
@@ -128,7 +132,8 @@ EFFORTS = {
     "thorough": Effort(
         patterns=8,
         halvings=16,
-        starts=(0, *range(8, 36)),
+        starts=(0, *range(16, 52)),
+        agreeing=12,
         decay="geometric",
         scout_steps=0,
         rounds=((9, 8), (5, 12), (3, 30), (1, 80)),
