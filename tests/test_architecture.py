@@ -30,6 +30,9 @@ PAGE = {"brittle.store.table", "brittle.store.files.writing"}
 AT_THE_DOOR = {"brittle.estimate", "brittle.store.table"}
 """What is shown by a room above it, which it asks for by the package itself, when it is shown."""
 
+LATE = {f"scipy.{name}" for name in ("interpolate", "ndimage", "optimize", "spatial", "stats")}
+"""What is imported when it is called, as `scipy.stats` of `import scipy` is: a fifth of the time of a short command."""
+
 Graph = Mapping[str, frozenset[str]]
 
 
@@ -120,6 +123,12 @@ def test_readers_of_tables_import_neither_torch_nor_the_insides_of_the_storage(r
         allowed = STORE | (PAGE if module == "brittle.report.page.render" else set())
         assert [place for place, _ in imported(tree) if place.partition(".")[0] == "torch"] == [], module
         assert {one for one in graph()[module] if one.startswith("brittle.store")} <= allowed, module
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_what_takes_long_to_import_is_imported_when_it_is_called(module: str) -> None:
+    for place, name in imported(trees()[module]):
+        assert not {place, f"{place}.{name}"} & LATE, f"import scipy, and write scipy.{name}"
 
 
 @pytest.mark.parametrize("room", WITHOUT_TORCH)

@@ -907,6 +907,20 @@ MUTATIONS = (
         "data/test_tabular.py::test_tables_of_another_form_get_one_sentence",
     ),
     mutation(
+        "thumbnails are drawn when they are asked for", "data/points.py",
+        "    def __len__(self) -> int:\n        return len(self.rows)\n",
+        "    def __post_init__(self) -> None:\n        _ = self.images\n\n"
+        "    def __len__(self) -> int:\n        return len(self.rows)\n",
+        "data/test_points.py::test_nothing_is_drawn_before_it_is_asked_for",
+    ),
+    mutation(
+        "a gradient imports no SymPy", "model/classifier.py",
+        "            total = torch.dot(values, seeds)\n            return torch.autograd.grad(\n"
+        "                total, inputs,",
+        "            return torch.autograd.grad(\n                values, inputs, seeds,",
+        "cli/test_last_words.py::test_a_run_imports_nothing_slow_that_it_does_not_need",
+    ),
+    mutation(
         "ids that are not there are refused", "data/chosen.py",
         "    if missing:\n", "    if False:\n",
         "data/test_chosen.py::test_ids_that_are_not_there_are_counted_and_named",
