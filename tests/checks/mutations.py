@@ -446,27 +446,27 @@ MUTATIONS = (
     mutation(
         "two functions of one name are refused", "scores/outside.py",
         "    if known.setdefault(called, noise).fn is not noise.fn:\n", "    if False:\n",
-        "noise/test_transform.py::test_two_functions_of_one_name_are_refused",
+        "noise/test_transform_code.py::test_two_functions_of_one_name_are_refused",
     ),
     mutation(
         "a run knows the code of its transform", "noise/transform.py",
         '"code": code_digest(fn)}', '"code": called}',
-        "noise/test_transform.py::test_a_run_is_not_resumed_with_another_function",
+        "noise/test_transform_code.py::test_a_run_is_not_resumed_with_another_function",
     ),
     mutation(
         "a run knows classes of noise that stand in no file", "scores/outside.py",
         "return (files or {}) | {", "return files and {",
-        "noise/test_transform.py::test_a_run_is_not_resumed_with_another_class_of_the_same_name",
+        "noise/test_transform_code.py::test_a_run_is_not_resumed_with_another_class_of_the_same_name",
     ),
     mutation(
         "the code of a function holds what is deep inside it", "decisions/function_code.py",
         "DEEPEST = 40\n", "DEEPEST = 6\n",
-        "noise/test_transform.py::test_the_digest_of_a_function_tells_it_from_others",
+        "noise/test_transform_code.py::test_the_digest_of_a_function_tells_it_from_others",
     ),
     mutation(
         "the code of a function holds what a function within it names", "decisions/function_code.py",
         "set(code.co_names).union(*map(_names, inner))", "set(code.co_names)",
-        "noise/test_transform.py::test_the_digest_knows_what_of_its_module_a_function_names",
+        "noise/test_transform_code.py::test_the_digest_knows_what_of_its_module_a_function_names",
     ),
     # Models outside PyTorch.
     mutation(
@@ -1171,12 +1171,12 @@ MUTATIONS = (
     mutation(
         "a cluster without a token is refused", "run/workers/cluster.py",
         "if self.address != LOCAL and not self.insecure and not has_token():", "if False:",
-        "run/workers/test_cluster.py::test_an_address_without_a_token_is_refused",
+        "run/workers/test_cluster_asked.py::test_an_address_without_a_token_is_refused",
     ),
     mutation(
         "a cluster that others reach is refused", "run/workers/cluster.py",
         'if self.address == LOCAL and (host_and_port(address) or ("", 0))[0] != LOOPBACK:', "if False:",
-        "run/workers/test_cluster.py::test_a_cluster_that_others_reach_is_refused",
+        "run/workers/test_cluster_asked.py::test_a_cluster_that_others_reach_is_refused",
     ),
     mutation(
         "a cluster of this machine is told so", "run/workers/cluster.py",
@@ -1791,7 +1791,7 @@ MUTATIONS = (
     mutation(
         "control characters on the terminal", "cli/common.py",
         'print("\\n".join(map(printable, text.split("\\n"))), file=stream)', "print(text, file=stream)",
-        "store/test_untrusted.py::test_no_command_says_what_a_terminal_would_obey",
+        "store/test_hostile_text.py::test_no_command_says_what_a_terminal_would_obey",
     ),
     mutation(
         "the mixture trusts its model", "scores/shrinkage.py",
