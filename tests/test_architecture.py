@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from checks.figures import sources
 
 import brittle
 
@@ -48,11 +49,17 @@ MODULES = {name_of(path): path for path in sorted(SOURCE.rglob("*.py"))}
 @cache
 def trees() -> dict[str, ast.Module]:
     """The syntax of every module by its name."""
-    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+    root = SOURCE.parents[1]
+    return {name_of(root / file.path): file.tree for file in sources(root, "src")}
 
 
-def imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
+@cache
+def imported(tree: ast.Module) -> list[tuple[str, str]]:
     """Every import of a module, lazy and for typing alike: what is imported from, and the name taken from it."""
+    return [*_imported(tree)]
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((one.name, "") for one in node.names)
