@@ -22,7 +22,7 @@ def make():
 def other():
     return small_network(seed=1)
 """
-POINTS = 240
+POINTS = 160
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,7 @@ def same(own: list[dict], other: list[dict]) -> None:
                 assert one[name] == two[name], name
 
 
-@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("place", [0, 2])
 def test_each_column_is_that_of_the_labels_own_run(place: int) -> None:
     alone = scored(f"multilabel:{place}", asked())
     for score in asked():

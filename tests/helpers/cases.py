@@ -332,7 +332,8 @@ ARTEFACTS = (
     Case(89, "extension types and pickles in Parquet", (stops("parquet_refused", UNSAFE),),
          ("test_plain_parquet.py::test_extension_types_and_pickles_in_parquet_are_refused",)),
     Case(90, "the address of a cluster without a token", (stops("insecure_cluster"),),
-         ("test_cluster_asked.py::test_an_address_without_a_token_is_refused", "test_cluster_asked.py::test_where_a_token_may_lie",
+         ("test_cluster_asked.py::test_an_address_without_a_token_is_refused",
+          "test_cluster_asked.py::test_where_a_token_may_lie",
           "test_cluster.py::test_a_cluster_that_asks_nobody_for_a_token")),
 )  # fmt: skip
 
