@@ -15,6 +15,8 @@ from brittle.cli import main
 from brittle.report import write_report
 from brittle.scores import InputMargin, LogitMargin, Score
 
+pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
+
 COUNT = 6
 
 

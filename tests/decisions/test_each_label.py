@@ -18,6 +18,8 @@ from brittle.decisions import MultiLabel
 from brittle.errors import DataError, ParameterError
 from brittle.scores import CATALOGUE, LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax
 
+pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
+
 X = torch.rand(9, 6, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
 NAMES = ("rain", "snow", "fog", "wind")
 SMALL = {"draws": 8, "first": 8, "effort": "fast", "probes": 4}
