@@ -384,6 +384,11 @@ MUTATIONS = (
         "noise/test_relative.py::test_taylor_is_exact_for_linear_models",
     ),
     mutation(
+        "a draw that a function writes over is copied first", "noise/stream.py",
+        " and type(self._noise) in ANEW:", ":",
+        "noise/test_families.py::test_a_function_may_write_each_draw_over_the_one_before",
+    ),
+    mutation(
         "draws are multiplied with the size of their own point", "noise/stream.py",
         "        if scales is not None:\n", "        if False:\n",
         "noise/test_relative.py::test_draws_have_the_size_of_the_point",
