@@ -169,7 +169,7 @@ def eager() -> Graph:
     return whole
 
 
-def at_once(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def at_once(tree: ast.Module) -> list[tuple[str, str]]:
     """The imports at the top of a module, those for typing left out."""
     top = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     return imported(ast.Module(body=list(top), type_ignores=[]))
