@@ -53,8 +53,8 @@ DETECTOR_WORDS = (
 )
 NUMBERLESS_WORDS = "without a number: see why", "without a number: see why"
 UNKNOWN_WORDS = (
-    "without a flip probability: see what another score says of it",
-    "without a flip probability: see what another score says of them",
+    "without a flip probability: look at it by another score",
+    "without a flip probability: list them by another score, the least safe first",
 )
 NOISELESS_WORDS = (
     "that no noise was drawn for: see how sure the network itself is",
@@ -252,7 +252,7 @@ def format_overview(found: Overview, run: str | None = None) -> str:
         found: what `overview` gives.
         run: the folder of the run, for the commands; by default as of `next_steps`.
     """
-    said = (how_brittle(found), decision_text(found.decision), where(found), how_sure(found))
+    said = (how_brittle(found), decision_text(found.decision), where(found), how_sure(found), *found.margins)
     lines = [text for text in said if text]
     kinds = [kind for kind in found.groups.index if found.groups.loc[kind].sum()]
     if kinds:

@@ -176,8 +176,7 @@ def _load_code(spec: str) -> LoadedModel:
     place, _, name = spec.rpartition(":")
     module, source = _run(Path(place)) if place.endswith(".py") else _import(place, name)
     digest = None if source is None else hashlib.sha256(source).hexdigest()
-    where = f"{spec} (file {getattr(module, '__file__', None) or 'none'}, sha256 {digest or 'none'})"
-    network = _build(module, name, where)
+    network = _build(module, name, spec if place.endswith(".py") else f"{spec} (file {getattr(module, '__file__', None) or 'none'})")
     provenance = {
         "spec": spec,
         "format": "python",
