@@ -185,6 +185,16 @@ MUTATIONS = (
         "measure/nearest/test_apgd.py::test_the_nearest_of_each_point_go_on",
     ),
     mutation(
+        "where no competitor is named the greatest is aimed at", "measure/nearest/search.py",
+        "-torch.inf).argmax(dim=1)", "torch.inf).argmin(dim=1)",
+        "measure/nearest/test_apgd.py::test_the_greatest_competitor_is_differentiated_where_none_is_named",
+    ),
+    mutation(
+        "a scout goes first", "measure/nearest/apgd.py",
+        "if effort.scout_steps:", "if not effort.scout_steps:",
+        "measure/nearest/test_apgd.py::test_a_step_of_the_scout_costs_a_pass_forward_and_one_back",
+    ),
+    mutation(
         "descents set out from many starts", "measure/nearest/apgd.py",
         "for start in effort.starts:", "for start in effort.starts[:1]:",
         "test_nearest_exact.py::test_the_search_ends_at_the_exact_distance",

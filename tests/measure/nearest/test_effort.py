@@ -39,6 +39,7 @@ LITTLE = Effort(
     halvings=1,
     fab_steps=1,
     starts=(0,),
+    scout_steps=1,
     rounds=((1, 1),),
     restart_rounds=(),
     refine_steps=1,

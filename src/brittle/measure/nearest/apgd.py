@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -9,18 +10,18 @@ from torch import Tensor
 
 from brittle.measure.nearest.effort import Effort, Rounds
 from brittle.measure.nearest.patterns import coarse_signs
-from brittle.measure.nearest.search import FAR, Found, Search
+from brittle.measure.nearest.search import ANY, FAR, Found, Search
 
 TINY = 1e-30
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How steps and radii shrink, geometrically from the first step to the last.
+    """How steps and radii shrink.
 
     Attributes:
-        step: first and last length of a step, as a share of the radius.
-        change: first and last relative change of the radius.
+        step: first and last length of a step, as a share of the radius; between them half a cosine.
+        change: first and last relative change of the radius; between them geometrically.
         momentum: the share of the direction of a step that goes on in the next.
     """
 
@@ -30,14 +31,17 @@ class Schedule:
 
     def at(self, share: float) -> tuple[float, float]:
         """Step and change after the share `share` of all steps."""
-        return _between(self.step, share), _between(self.change, share)
+        (longest, shortest), (first, last) = self.step, self.change
+        step = shortest + (longest - shortest) * (1 + math.cos(math.pi * share)) / 2
+        return step, first * (last / first) ** share
 
 
-EXPLORE = (
-    Schedule(step=(4.0, 0.02), change=(0.4, 0.0005), momentum=0.5),
-    Schedule(step=(4.0, 0.02), change=(0.4, 0.0005), momentum=0.25),
-)
-"""Wide steps across the ball, which leave poor local minima; by the starts in turn."""
+EXPLORE = {
+    "linf": Schedule(step=(2.0, 0.02), change=(0.4, 0.0005), momentum=0.5),
+    "l2": Schedule(step=(2.0, 0.02), change=(0.4, 0.0005), momentum=0.0),
+}
+"""Wide steps across the ball, which leave poor local minima; by the norm. In Linf a step keeps the signs of gradients
+alone, so that they have to be agreed on by several; in L2 momentum only delays."""
 
 REFINE = Schedule(step=(2.0, 0.01), change=(0.2, 0.0005), momentum=0.75)
 """Steps around the nearest input that is known, along what several gradients agree on: where pieces of the network
@@ -63,7 +67,8 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     near was found the radius follows the linearised distance; later it shrinks below every such input, and grows again,
     up to what the point has already, where the step left none. Steps and changes of the radius shrink geometrically.
 
-    A descent begins towards several competitors; after each round only those that it reached nearest go on, so that
+    First comes a descent towards whichever competitor is nearest at each step, which tells who is worth aiming at. Then
+    a descent begins towards several competitors; after each round only those that it reached nearest go on, so that
     most steps are spent on the right one. There is one from the point itself, and shorter ones from other starts, each
     as if nothing had been found before: short descents from many starts find nearer inputs than long ones from few.
     Then come steps with more momentum from the nearest input that any attack has found, unless that is far.
@@ -75,6 +80,8 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     Non-stochastic best arm identification and hyperparameter optimization (AISTATS 2016), section 3 (successive
     halving).
     """
+    if effort.scout_steps:
+        _scout(search, effort.scout_steps, rows)
     for start in effort.starts:
         _set_out(search, effort.rounds if start == 0 else effort.restart_rounds, rows, start)
     search.bisect(found, effort.halvings)
@@ -88,6 +95,14 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
         search.bisect(found, effort.halvings)
 
 
+def _scout(search: Search, steps: int, rows: Tensor) -> None:
+    """A descent from the point towards whichever competitor is nearest at each step."""
+    rows, rivals, radius = search.rivals(rows, 1)
+    with search.anew() as found:
+        schedule, anyone = EXPLORE[search.norm.name], torch.full_like(rivals, ANY)
+        _descend(search, found, schedule, ((1, steps),), rows, anyone, search.origin[rows], radius)
+
+
 def _set_out(search: Search, rounds: Rounds, rows: Tensor, start: int) -> None:
     """A descent from a start, for which nothing counts that was found from another.
 
@@ -99,7 +114,7 @@ def _set_out(search: Search, rounds: Rounds, rows: Tensor, start: int) -> None:
         wider = 2.0 ** min(start, WIDER) * radius
         radius = torch.where(known.isfinite(), radius.clamp(known / FAR, known), wider)
     with search.anew() as found:
-        _descend(search, found, EXPLORE[start % len(EXPLORE)], rounds, targeted, rivals, points, radius)
+        _descend(search, found, EXPLORE[search.norm.name], rounds, targeted, rivals, points, radius)
 
 
 def _start(search: Search, rows: Tensor, number: int) -> Tensor:
@@ -174,8 +189,3 @@ def _unit(search: Search, gradient: Tensor) -> Tensor:
     """The steepest direction at length one."""
     direction = search.norm.steepest(gradient)
     return direction / search.norm.length(direction).clamp_min(TINY).to(direction)[:, None]
-
-
-def _between(ends: tuple[float, float], share: float) -> float:
-    first, last = ends
-    return first * (last / first) ** share

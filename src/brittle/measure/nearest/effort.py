@@ -18,6 +18,7 @@ class Effort:
         halvings: cuts of each bisection.
         starts: where APGD sets out: 0 for the point itself, 1 for the reflection in it of the nearest input found,
             others for fixed patterns of signs.
+        scout_steps: its steps from the point towards whichever competitor is nearest at each.
         rounds: competitors that it aims at from the point, and its steps towards each, one round after another; those
             that were reached nearest go on.
         restart_rounds: the same from other starts.
@@ -43,6 +44,7 @@ class Effort:
     patterns: int
     halvings: int
     starts: tuple[int, ...]
+    scout_steps: int
     rounds: Rounds
     restart_rounds: Rounds
     fab_steps: int
@@ -68,9 +70,10 @@ EFFORTS = {
     "fast": Effort(
         patterns=2,
         halvings=7,
-        starts=(0,),
-        rounds=((5, 4), (3, 8), (1, 16)),
-        restart_rounds=(),
+        starts=(0, 2, 3),
+        scout_steps=18,
+        rounds=((4, 5), (2, 8), (1, 16)),
+        restart_rounds=((1, 20),),
         fab_steps=4,
         refine_steps=0,
         refine_targets=1,
@@ -92,9 +95,10 @@ EFFORTS = {
     "standard": Effort(
         patterns=2,
         halvings=10,
-        starts=tuple(range(8)),
+        starts=tuple(range(11)),
+        scout_steps=0,
         rounds=((9, 4), (4, 6), (1, 14)),
-        restart_rounds=((4, 4), (2, 6), (1, 16)),
+        restart_rounds=((3, 5), (1, 16)),
         fab_steps=6,
         refine_steps=34,
         refine_targets=1,
@@ -117,6 +121,7 @@ EFFORTS = {
         patterns=8,
         halvings=16,
         starts=(0, *range(8, 36)),
+        scout_steps=0,
         rounds=((9, 8), (5, 12), (3, 30), (1, 80)),
         restart_rounds=((5, 5), (3, 8), (1, 16)),
         fab_steps=40,
