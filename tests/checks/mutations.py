@@ -1673,6 +1673,16 @@ MUTATIONS = (
         "analysis/test_overview.py::test_the_confidence_of_a_network_holds_and_breaks_no_point",
     ),
     mutation(
+        "at least the share of points is as near as is said", "analysis/margin_words.py",
+        "math.ceil(share * len(values)) - 1", "math.floor(share * len(values)) - 1",
+        "analysis/test_margin_words.py::test_at_least_that_share_is_as_near",
+    ),
+    mutation(
+        "there is no detector of a number of changes", "detector/entries.py",
+        "    if COUNT in found:\n", "    if not found:\n",
+        "detector/test_calibration.py::test_a_run_in_l0_alone_has_no_detector",
+    ),
+    mutation(
         "copies that showed one point to hold are enough", "analysis/copies.py",
         " and count not in set(copies[held].tolist())]", "]",
         "analysis/test_copies.py::test_a_point_that_holds_by_a_model_shows_that_its_copies_are_enough",

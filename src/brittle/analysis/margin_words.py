@@ -1,4 +1,4 @@
-"""How near the nearest other predictions of a run are, in a sentence or two for each of its input margins."""
+"""How near the nearest other predictions of a run are, in words for each of its input margins."""
 
 from __future__ import annotations
 
@@ -59,8 +59,11 @@ def _sentences(column: Column, name: str) -> str:
     radii = column.low.to_numpy(dtype=np.float64)[known]
     if column.parameters.get("certify") or (radii > 0.0).any():
         radius = smallest(radii, SHARES["half"])
-        proved = f"half of the points have none within {number(radius)}" if radius > 0.0 else "fewer than half of the points"
-        said.append(f"Certified: {proved}.")
+        said.append(
+            f"Certified: none within {number(radius)} of half of the points."
+            if radius > 0.0
+            else "Fewer than half of the points have a certificate."
+        )
     return " ".join(said)
 
 
