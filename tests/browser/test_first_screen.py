@@ -113,14 +113,16 @@ def test_the_first_screen_says_what_the_analysis_says(
         assert page.said == []
 
 
-def test_a_limit_is_asked_for_where_points_are_judged(browser: Browser, written: Callable[[str], Path]) -> None:
-    table = make_table(points=20, scores=("monte_carlo", "input_margin"), sigmas=(0.1,), budgets=(50,))
+@pytest.mark.parametrize("judged", [True, False])
+def test_a_limit_is_asked_for_where_points_are_judged(
+    browser: Browser, written: Callable[[str], Path], judged: bool
+) -> None:
+    scores = ("monte_carlo", "input_margin") if judged else ("input_margin", "logit_margin")
+    table = make_table(points=20, scores=scores, sigmas=(0.1,), budgets=(50,))
     with opened(browser, written(text_of(table, chapters=ALONE))) as page:
-        judging = [page.page.locator(one) for one in ("#limit", "#histogram-states")]
-        assert [one.is_visible() for one in judging] == [True, True]
-        page.page.locator("#by").select_option(index=[one.score for one in table.columns].index("input_margin"))
-        assert [one.is_visible() for one in judging] == [False, False]
-        assert page.page.locator("#overview .near p").inner_text() == margin_sentences(table)[0]
+        for asked in ("#limit", "#histogram-states"):
+            assert page.page.locator(asked).is_visible() == judged
+        assert page.page.locator("#overview .near p").all_inner_texts() == [*margin_sentences(table)]
         assert page.said == []
 
 
