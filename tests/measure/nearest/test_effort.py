@@ -39,6 +39,7 @@ LITTLE = Effort(
     halvings=1,
     fab_steps=1,
     starts=(0,),
+    decay="geometric",
     scout_steps=1,
     rounds=((1, 1),),
     restart_rounds=(),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.measure.nearest.effort import Effort, Rounds
+from brittle.measure.nearest.effort import Decay, Effort, Rounds
 from brittle.measure.nearest.patterns import coarse_signs
 from brittle.measure.nearest.search import ANY, FAR, Found, Search
 
@@ -20,30 +20,45 @@ class Schedule:
     """How steps and radii shrink.
 
     Attributes:
-        step: first and last length of a step, as a share of the radius; between them half a cosine.
-        change: first and last relative change of the radius; between them geometrically.
+        step: first and last length of a step, as a share of the radius.
+        decay: how steps shrink between them.
+        change: first and last relative change of the radius; between them it shrinks geometrically.
         momentum: the share of the direction of a step that goes on in the next.
     """
 
     step: tuple[float, float]
+    decay: Decay
     change: tuple[float, float]
     momentum: float
 
     def at(self, share: float) -> tuple[float, float]:
         """Step and change after the share `share` of all steps."""
-        (longest, shortest), (first, last) = self.step, self.change
+        longest, shortest = self.step
+        if self.decay == "geometric":
+            return _geometric(self.step, share), _geometric(self.change, share)
         step = shortest + (longest - shortest) * (1 + math.cos(math.pi * share)) / 2
-        return step, first * (last / first) ** share
+        return step, _geometric(self.change, share)
 
 
+CHANGE = (0.4, 0.0005)
 EXPLORE = {
-    "linf": Schedule(step=(2.0, 0.02), change=(0.4, 0.0005), momentum=0.5),
-    "l2": Schedule(step=(2.0, 0.02), change=(0.4, 0.0005), momentum=0.0),
+    "cosine": {
+        "linf": (Schedule(step=(2.0, 0.02), decay="cosine", change=CHANGE, momentum=0.5),),
+        "l2": (Schedule(step=(2.0, 0.02), decay="cosine", change=CHANGE, momentum=0.0),),
+    },
+    "geometric": dict.fromkeys(
+        ("linf", "l2"),
+        (
+            Schedule(step=(4.0, 0.02), decay="geometric", change=CHANGE, momentum=0.5),
+            Schedule(step=(4.0, 0.02), decay="geometric", change=CHANGE, momentum=0.25),
+        ),
+    ),
 }
-"""Wide steps across the ball, which leave poor local minima; by the norm. In Linf a step keeps the signs of gradients
-alone, so that they have to be agreed on by several; in L2 momentum only delays."""
+"""Wide steps across the ball, which leave poor local minima; by the decay, by the norm, and by the starts in turn. Of
+few descents those are best whose steps stay wide for long: in Linf, where a step keeps the signs of gradients alone,
+several have to agree. Of many descents those are best whose steps begin wider and soon get small."""
 
-REFINE = Schedule(step=(2.0, 0.01), change=(0.2, 0.0005), momentum=0.75)
+REFINE = Schedule(step=(2.0, 0.01), decay="geometric", change=(0.2, 0.0005), momentum=0.75)
 """Steps around the nearest input that is known, along what several gradients agree on: where pieces of the network
 meet, each gradient alone leads across the kink and back."""
 
@@ -65,13 +80,14 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
 
     Each step goes along the steepest direction of the norm and is projected on a ball around the point. While nothing
     near was found the radius follows the linearised distance; later it shrinks below every such input, and grows again,
-    up to what the point has already, where the step left none. Steps and changes of the radius shrink geometrically.
+    up to what the point has already, where the step left none. Steps and changes of the radius shrink (`Schedule`).
 
-    First comes a descent towards whichever competitor is nearest at each step, which tells who is worth aiming at. Then
-    a descent begins towards several competitors; after each round only those that it reached nearest go on, so that
+    A descent begins towards several competitors; after each round only those that it reached nearest go on, so that
     most steps are spent on the right one. There is one from the point itself, and shorter ones from other starts, each
     as if nothing had been found before: short descents from many starts find nearer inputs than long ones from few.
-    Then come steps with more momentum from the nearest input that any attack has found, unless that is far.
+    Then come steps with more momentum from the nearest input that any attack has found, unless that is far. Where
+    descents are few, a scout goes before them, towards whichever competitor is nearest at each step: it tells which
+    ones are worth aiming at.
 
     Sources: Croce and Hein, Reliable evaluation of adversarial robustness with an ensemble of diverse parameter-free
     attacks (ICML 2020), section 4 (targeted loss, ball, box); Pintor et al., Fast minimum-norm adversarial attacks
@@ -81,9 +97,9 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     halving).
     """
     if effort.scout_steps:
-        _scout(search, effort.scout_steps, rows)
+        _scout(search, effort, rows)
     for start in effort.starts:
-        _set_out(search, effort.rounds if start == 0 else effort.restart_rounds, rows, start)
+        _set_out(search, effort, rows, start)
     search.bisect(found, effort.halvings)
     if effort.refine_steps:
         targeted, rivals, linear = search.rivals(rows, effort.refine_targets)
@@ -95,26 +111,28 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
         search.bisect(found, effort.halvings)
 
 
-def _scout(search: Search, steps: int, rows: Tensor) -> None:
+def _scout(search: Search, effort: Effort, rows: Tensor) -> None:
     """A descent from the point towards whichever competitor is nearest at each step."""
     rows, rivals, radius = search.rivals(rows, 1)
     with search.anew() as found:
-        schedule, anyone = EXPLORE[search.norm.name], torch.full_like(rivals, ANY)
-        _descend(search, found, schedule, ((1, steps),), rows, anyone, search.origin[rows], radius)
+        schedule, anyone = EXPLORE[effort.decay][search.norm.name][0], torch.full_like(rivals, ANY)
+        _descend(search, found, schedule, ((1, effort.scout_steps),), rows, anyone, search.origin[rows], radius)
 
 
-def _set_out(search: Search, rounds: Rounds, rows: Tensor, start: int) -> None:
+def _set_out(search: Search, effort: Effort, rows: Tensor, start: int) -> None:
     """A descent from a start, for which nothing counts that was found from another.
 
     Where nothing was found, each start begins with a ball twice as wide.
     """
+    rounds = effort.restart_rounds if start else effort.rounds
     targeted, rivals, radius = search.rivals(rows, rounds[0][0])
     points, known = _start(search, targeted, start), search.best.distance[targeted]
     if start:
         wider = 2.0 ** min(start, WIDER) * radius
         radius = torch.where(known.isfinite(), radius.clamp(known / FAR, known), wider)
+    schedules = EXPLORE[effort.decay][search.norm.name]
     with search.anew() as found:
-        _descend(search, found, EXPLORE[search.norm.name], rounds, targeted, rivals, points, radius)
+        _descend(search, found, schedules[start % len(schedules)], rounds, targeted, rivals, points, radius)
 
 
 def _start(search: Search, rows: Tensor, number: int) -> Tensor:
@@ -189,3 +207,8 @@ def _unit(search: Search, gradient: Tensor) -> Tensor:
     """The steepest direction at length one."""
     direction = search.norm.steepest(gradient)
     return direction / search.norm.length(direction).clamp_min(TINY).to(direction)[:, None]
+
+
+def _geometric(ends: tuple[float, float], share: float) -> float:
+    first, last = ends
+    return first * (last / first) ** share
