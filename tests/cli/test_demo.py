@@ -93,13 +93,15 @@ def test_every_suggested_command_of_the_demo_runs_as_it_is_copied(
 
 
 def test_the_demo_names_the_program_as_the_shell_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = tmp_path / "my bin"
-    place.mkdir()
-    (place / "brittle").touch(mode=0o755)
+    place, other = tmp_path / "my bin", tmp_path / "other bin"
+    for folder in (place, other):
+        folder.mkdir()
+        (folder / "brittle").touch(mode=0o755)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr("sys.argv", ["my bin/brittle", "demo"])
-    assert program() == "'my bin/brittle'"
+    for path in ("/nowhere", str(other)):
+        monkeypatch.setenv("PATH", path)
+        assert program() == "'my bin/brittle'"
     monkeypatch.setenv("PATH", str(place))
     assert program() == "brittle"
     monkeypatch.setattr("sys.argv", [str(tmp_path / "__main__.py"), "demo"])
