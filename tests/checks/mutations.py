@@ -1679,7 +1679,10 @@ MUTATIONS = (
     ),
     Mutation(
         "a card judges no point by confidence", "report/page/js/card.js",
-        (("if (!judges || Number.isNaN", "if (Number.isNaN"), ("VERDICTS[states[point]]", "VERDICTS[states[point] % 3]")),
+        (
+            ("if (!judges || Number.isNaN", "if (Number.isNaN"),
+            ("VERDICTS[states[point]]", "VERDICTS[states[point] % 3]"),
+        ),
         "tests/browser/test_first_screen.py::test_the_confidence_of_the_network_holds_and_breaks_no_point",
     ),
     mutation(
