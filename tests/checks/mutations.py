@@ -1633,6 +1633,39 @@ MUTATIONS = (
         "analysis/test_overview.py::test_the_confidence_of_a_network_holds_and_breaks_no_point",
     ),
     mutation(
+        "a limit is asked for where points are judged", "report/page/js/controls.js",
+        "byId(\"judging\").hidden = !judges;", "byId(\"judging\").hidden = false;",
+        "browser/test_first_screen.py::test_a_limit_is_asked_for_where_points_are_judged[False]",
+    ),
+    Mutation(
+        "a card judges no point by confidence", "report/page/js/card.js",
+        (
+            ("if (!judges || Number.isNaN", "if (Number.isNaN"),
+            ("VERDICTS[states[point]]", "VERDICTS[states[point] % 3]"),
+        ),
+        "tests/browser/test_first_screen.py::test_the_confidence_of_the_network_holds_and_breaks_no_point",
+    ),
+    mutation(
+        "a run of margins has a first screen", "report/chapters/overview/chapter.py",
+        "(contents.tells_robustness or found.margins)", "contents.tells_robustness",
+        "report/chapters/overview/test_overview_chapter.py::test_a_run_of_margins_says_how_near_the_next_prediction_is",
+    ),
+    mutation(
+        "the demo names the program as the shell finds it", "cli/demo.py",
+        "found is not None and typed.samefile(found)", "found is not None",
+        "cli/test_demo.py::test_the_demo_names_the_program_as_the_shell_finds_it",
+    ),
+    mutation(
+        "at least the share of points is as near as is said", "analysis/margin_words.py",
+        "math.ceil(share * len(values)) - 1", "math.floor(share * len(values)) - 1",
+        "analysis/test_margin_words.py::test_at_least_that_share_is_as_near",
+    ),
+    mutation(
+        "there is no detector of a number of changes", "detector/entries.py",
+        "    if COUNT in found:\n", "    if not found:\n",
+        "detector/test_calibration.py::test_a_run_in_l0_alone_has_no_detector",
+    ),
+    mutation(
         "copies that showed one point to hold are enough", "analysis/copies.py",
         " and count not in set(copies[held].tolist())]", "]",
         "analysis/test_copies.py::test_a_point_that_holds_by_a_model_shows_that_its_copies_are_enough",

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from brittle.cli.advice import check_order
 from brittle.cli.common import ROW_FAILURES, say, show, whole_rows
 from brittle.cli.opening import Opening
-from brittle.cli.options import DataOptions, ModelOptions, RunOptions, WorkerOptions
+from brittle.cli.options import DataOptions, ModelOptions
+from brittle.cli.run_options import RunOptions, WorkerOptions
 from brittle.cli.score_options import BY_DEFAULT, ScoreOptions
 from brittle.errors import listed, printable
 

@@ -76,13 +76,16 @@ class InputMargin(Score):
         check_search(self.norm, self.attack, self.effort, self.bounded)
         if self.certify and self.norm == COUNT:
             raise ParameterError(
-                "certify", f"nothing can be certified in {COUNT}; leave certify out, or the norm {COUNT}"
+                "certify",
+                f"no distance in {COUNT} can be certified; leave out --certify (certify=False), or choose another norm",
             )
         if self.norm != COUNT:
             Certified(self.norm, self.bounded, self.proof)
         if self.proof != "full" and not self.certify:
             raise ParameterError(
-                "proof", f"a {self.proof} proof is one of a certificate: ask for it, too (--certify, certify=True)"
+                "proof",
+                f"proof {self.proof!r} says how a certificate is computed, and none is asked for; ask for one "
+                f"(--certify, certify=True) or leave the proof out",
             )
 
     @property
