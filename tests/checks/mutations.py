@@ -145,6 +145,16 @@ MUTATIONS = (
         "scores/test_input_margin.py::test_without_a_certificate_the_layer_is_said",
     ),
     mutation(
+        "a refuted certificate certifies nothing", "scores/input_margin.py",
+        "low, passes = certified.radius.where(~refuted, 0.0),", "low, passes = certified.radius,",
+        "scores/test_input_margin.py::test_a_certificate_beyond_a_counterexample_certifies_nothing_at_that_point",
+    ),
+    mutation(
+        "a refuted certificate is told", "scores/input_margin.py",
+        "            status = mark(status, refuted, Status.REFUTED)\n", "",
+        "scores/test_input_margin.py::test_a_network_that_computes_otherwise_than_its_layers_is_told",
+    ),
+    mutation(
         "a layer without bounds is named before the run", "doctor/checks.py",
         '    Check("certificates", certificates.check_certificates, FINITE),\n', "",
         "doctor/test_certificates.py::test_a_run_tells_it_before_it_scores_and_records_it",

@@ -11,10 +11,12 @@ from helpers.problems import Wrapped, inputs, linear_network, small_classifier
 from torch import nn
 
 import brittle
+from brittle.analysis.refuted import refuted_points, refuted_text
 from brittle.cli import main
 from brittle.errors import ModelError
 from brittle.estimate import Status
 from brittle.measure import CertifiedRadius, Forward, Nearest
+from brittle.measure.certified.proof import SHARES
 from brittle.measure.nearest import ATTACKS
 from brittle.scores import FeatureDistance, FeatureMargin, InputMargin, LogitMargin, Taylor
 
@@ -39,15 +41,63 @@ def test_certified_and_found_bracket_the_margin_of_a_linear_model(norm: str) -> 
     assert torch.allclose(found.value, exact, rtol=1e-3)
 
 
-def test_a_certificate_beyond_a_counterexample_is_a_defect() -> None:
-    classifier, x = small_classifier(), inputs(3)
+def test_a_certificate_beyond_a_counterexample_certifies_nothing_at_that_point() -> None:
+    """Whatever a proof says, the low end is no number that a counterexample contradicts, and no other point changes."""
+    classifier, x = small_classifier(), inputs(4)
     score = InputMargin(effort="fast", certify=True)
     measured = {need: need(classifier, _clean(classifier, x)) for need in score.needs}
-    measured[score.needs[2]] = CertifiedRadius(
-        torch.full((3,), 100.0, dtype=torch.float64), torch.ones(3, dtype=torch.int64)
-    )
-    with pytest.raises(AssertionError, match="was certified where another prediction is"):
-        score.estimate(measured, 0.99)
+    distance = measured[score.needs[1]].distance
+    radius = distance * torch.tensor([100.0, 0.5, 1.01, 0.0], dtype=torch.float64)
+    measured[score.needs[2]] = CertifiedRadius(radius, torch.full((4,), 7))
+    found = score.estimate(measured, 0.99)
+    assert [Status(code) for code in found.status.tolist()] == [Status.REFUTED, Status.OK, Status.REFUTED, Status.OK]
+    assert found.low.tolist() == [0.0, radius[1].item(), 0.0, 0.0]
+    assert torch.equal(found.value, distance) and torch.equal(found.high, distance)
+    assert found.detail is not None
+    assert ["contradict each other" in str(one) for one in found.detail] == [True, False, True, False]
+    assert f"another prediction found {float(distance[0]):.6g} away" in str(found.detail[0])
+    assert all("6 of the passes for the certificate" in str(one) for one in found.detail)
+
+
+class ComputesOtherwise(nn.Module):
+    """A linear margin of 1 - x_0 whose layers are another network than what runs: that falls from x_0 = 0.5 on.
+
+    Attributes:
+        coordinate: the number that stands for `x_0`.
+    """
+
+    def __init__(self, coordinate: int) -> None:
+        super().__init__()
+        self.coordinate = coordinate
+        self.eval()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        moved = x.flatten(1)[:, self.coordinate]
+        margin = 1 - moved
+        if not torch.compiler.is_compiling():
+            margin = margin - 20 * torch.relu(moved - 0.5)
+        return torch.stack((margin, -margin), dim=1)
+
+
+def test_a_network_that_computes_otherwise_than_its_layers_is_told(tmp_path: Path) -> None:
+    """Rounding is looked at where uniform draws of a fixed seed lie; the coordinate is one that all of them lower."""
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.stack([torch.rand(8, 8, generator=generator, dtype=torch.float64).flatten() for _ in SHARES])
+    least, coordinate = drawn.amax(dim=0).min(dim=0)
+    assert least < 0.48
+    x = torch.full((3, 8, 8), 0.48) + 0.001 * torch.arange(3).view(3, 1, 1)
+    classifier = brittle.Classifier(ComputesOtherwise(int(coordinate)), bounds=(0, 1))
+    score = InputMargin("linf", effort="fast", certify=True)
+    table = brittle.score(classifier, x, [score], out=tmp_path / "run")
+    column = table[score]
+    assert set(column.status) == {Status.REFUTED.slug}
+    assert set(column.low) == {0.0}
+    assert bool((column.value < 0.1).all())
+    assert refuted_points(table.columns) == 3
+    said = refuted_text(3)
+    assert said.startswith("The certificates of 3 points are contradicted by what the attack found")
+    assert main(["report", str(tmp_path / "run")]) == 0
+    assert said in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
 
 
 def test_attacks_that_disagree_are_told_in_the_detail(monkeypatch: pytest.MonkeyPatch) -> None:
