@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from helpers.laws import estimate
@@ -52,52 +53,41 @@ def test_a_certificate_beyond_a_counterexample_certifies_nothing_at_that_point()
     found = score.estimate(measured, 0.99)
     assert [Status(code) for code in found.status.tolist()] == [Status.REFUTED, Status.OK, Status.REFUTED, Status.OK]
     assert found.low.tolist() == [0.0, radius[1].item(), 0.0, 0.0]
-    assert torch.equal(found.value, distance) and torch.equal(found.high, distance)
+    assert torch.equal(found.value, distance)
+    assert torch.equal(found.high, distance)
     assert found.detail is not None
     assert ["contradict each other" in str(one) for one in found.detail] == [True, False, True, False]
     assert f"another prediction found {float(distance[0]):.6g} away" in str(found.detail[0])
     assert all("6 of the passes for the certificate" in str(one) for one in found.detail)
 
 
-class ComputesOtherwise(nn.Module):
-    """A linear margin of 1 - x_0 whose layers are another network than what runs: that falls from x_0 = 0.5 on.
-
-    Attributes:
-        coordinate: the number that stands for `x_0`.
-    """
-
-    def __init__(self, coordinate: int) -> None:
-        super().__init__()
-        self.coordinate = coordinate
-        self.eval()
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        moved = x.flatten(1)[:, self.coordinate]
-        margin = 1 - moved
-        if not torch.compiler.is_compiling():
-            margin = margin - 20 * torch.relu(moved - 0.5)
-        return torch.stack((margin, -margin), dim=1)
-
-
-def test_a_network_that_computes_otherwise_than_its_layers_is_told(tmp_path: Path) -> None:
+def test_a_network_that_computes_otherwise_than_its_layers_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Rounding is looked at where uniform draws of a fixed seed lie; the coordinate is one that all of them lower."""
     generator = torch.Generator().manual_seed(0)
     drawn = torch.stack([torch.rand(8, 8, generator=generator, dtype=torch.float64).flatten() for _ in SHARES])
     least, coordinate = drawn.amax(dim=0).min(dim=0)
     assert least < 0.48
+    (tmp_path / "net.py").write_text(
+        "from helpers.problems import ComputesOtherwise\n\n\ndef make():\n"
+        f"    return ComputesOtherwise({int(coordinate)})\n"
+    )
     x = torch.full((3, 8, 8), 0.48) + 0.001 * torch.arange(3).view(3, 1, 1)
-    classifier = brittle.Classifier(ComputesOtherwise(int(coordinate)), bounds=(0, 1))
-    score = InputMargin("linf", effort="fast", certify=True)
-    table = brittle.score(classifier, x, [score], out=tmp_path / "run")
-    column = table[score]
-    assert set(column.status) == {Status.REFUTED.slug}
-    assert set(column.low) == {0.0}
+    np.savez(tmp_path / "data.npz", x=x.numpy())
+    command = ["score", f"{tmp_path}/net.py:make", f"{tmp_path}/data.npz", "--effort", "fast", "--norm", "linf"]
+    run = tmp_path / "run"
+    assert main([*command, "--scores", "input_margin", "--certify", "--out", str(run)]) == 0
+    table = brittle.read_table(run)
+    (column,) = table.columns
+    assert set(column.rows["status"]) == {Status.REFUTED.slug}
+    assert set(column.rows["low"]) == {0.0}
     assert bool((column.value < 0.1).all())
-    assert refuted_points(table.columns) == 3
-    said = refuted_text(3)
+    said = refuted_text(refuted_points(table.columns))
     assert said.startswith("The certificates of 3 points are contradicted by what the attack found")
-    assert main(["report", str(tmp_path / "run")]) == 0
-    assert said in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert said in capsys.readouterr().err
+    assert main(["report", str(run)]) == 0
+    assert said in (run / "report.html").read_text(encoding="utf-8")
 
 
 def test_attacks_that_disagree_are_told_in_the_detail(monkeypatch: pytest.MonkeyPatch) -> None:

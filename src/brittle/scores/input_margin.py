@@ -30,9 +30,9 @@ class InputMargin(Score):
     points have margins too. Where nothing was found the value is infinite and the status `not_found`; where gradients
     vanish or mislead, the status is `masked`; where the attacks disagree, the detail says so. Where a certificate was
     asked for and bounds cannot be sent through the network, the low end of 0 is no failed proof: the status is
-    `no_certificate` in place of `ok`, and the detail names the layer. Where another prediction was found nearer than the
-    radius that was certified, the model does not compute what its layers say, or the certificate is wrong: the low end
-    is 0, and the status `refuted`.
+    `no_certificate` in place of `ok`, and the detail names the layer. Where another prediction was found nearer than
+    the radius that was certified, the model does not compute what its layers say, or the proof is wrong: the low end is
+    0, and the status `refuted`.
 
     Validity: the interval holds the margin, up to what single precision rounds (see
     `brittle.measure.certified.Certified`). How near the value comes is measured in `docs/attacks.md`.
