@@ -145,6 +145,16 @@ MUTATIONS = (
         "scores/test_input_margin.py::test_without_a_certificate_the_layer_is_said",
     ),
     mutation(
+        "below a softmax at the end are logits", "measure/certified/probabilities.py",
+        'last.operator == "softmax"', 'last.operator == ""',
+        "measure/certified/test_decisions.py::test_a_softmax_at_the_end_changes_no_certificate",
+    ),
+    mutation(
+        "probabilities of labels are not compared with each other", "measure/certified/probabilities.py",
+        "isinstance(decision, MultiLabel)", "isinstance(decision, str)",
+        "measure/certified/test_decisions.py::test_probabilities_of_labels_have_no_certificate_and_what_to_do_is_said",
+    ),
+    mutation(
         "a refuted certificate certifies nothing", "scores/input_margin.py",
         "low, passes = certified.radius.where(~refuted, 0.0),", "low, passes = certified.radius,",
         "scores/test_input_margin.py::test_a_certificate_beyond_a_counterexample_certifies_nothing_at_that_point",

@@ -14,8 +14,17 @@ from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves, tree_map
 
 from brittle.measure.certified.composites import COMPOSITES
-from brittle.measure.certified.graph import Edge, Layer, Network, UnknownOperator, UnsupportedLayer, run_layer
+from brittle.measure.certified.graph import (
+    Edge,
+    Layer,
+    Network,
+    UnknownOperator,
+    UnsupportedLayer,
+    run_layer,
+    unchanged,
+)
 from brittle.measure.certified.operators import ALIASES, FUNCTIONS, PAIRS, SEVERAL, SUPPORTED, VIEWS
+from brittle.measure.certified.probabilities import below_probabilities
 from brittle.measure.certified.rules import check
 from brittle.model.classifier import Classifier
 from brittle.model.quiet import without_last_words, without_warnings
@@ -57,7 +66,10 @@ def _network(classifier: Classifier, inputs: Tensor, alone: bool) -> Network:
     if classifier.outputs == "binary-logit":
         layers.append(Layer("binary_logit", "binary_logit", FUNCTIONS["binary_logit"], (output,)))
         output = Edge("binary_logit")
-    return Network(_needed(layers, output), units, output, alone)
+    read = unchanged
+    if classifier.outputs == "probs":
+        output, read = below_probabilities(layers, output, classifier.decision, classifier.dtype or torch.float32)
+    return Network(_needed(layers, output), units, output, alone, read)
 
 
 def _needed(layers: list[Layer], output: Edge) -> tuple[Layer, ...]:
@@ -262,10 +274,10 @@ class _Builder:
     def _values_only(self, number: int, operator: str, args: tuple[Any, ...]) -> Any:
         if number:
             raise UnsupportedLayer(f"{operator}, of which the place is used")
-        plain = PAIRS[operator]
-        if plain in COMPOSITES:
-            return COMPOSITES[plain](self, *args)
-        return self.add(plain, FUNCTIONS[plain], args)
+        values = PAIRS[operator]
+        if values in COMPOSITES:
+            return COMPOSITES[values](self, *args)
+        return self.add(values, FUNCTIONS[values], args)
 
 
 def _value(node: fx.Node, values: Mapping[fx.Node, Any], layers: list[Layer]) -> Any:
