@@ -150,9 +150,10 @@ MUTATIONS = (
         "measure/certified/test_decisions.py::test_a_softmax_at_the_end_changes_no_certificate",
     ),
     mutation(
-        "probabilities of labels are not compared with each other", "measure/certified/probabilities.py",
-        "isinstance(decision, MultiLabel)", "isinstance(decision, str)",
-        "measure/certified/test_decisions.py::test_probabilities_of_labels_have_no_certificate_and_what_to_do_is_said",
+        "only the largest probability is certified", "measure/certified/probabilities.py",
+        "if not isinstance(decision, PredictedClass):", "if False:",
+        "measure/certified/test_decisions.py::"
+        "test_other_decisions_from_probabilities_have_no_certificate_and_what_to_do_is_said",
     ),
     mutation(
         "a refuted certificate certifies nothing", "scores/input_margin.py",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from brittle.decisions import Decision, MultiLabel
+from brittle.decisions import Decision, PredictedClass
 from brittle.measure.certified.graph import Edge, Layer, UnsupportedLayer
 
 
@@ -28,11 +28,13 @@ def below_probabilities(
         dtype: their precision, in which the smallest normal number stands for 0.
 
     Raises:
-        UnsupportedLayer: they are probabilities of labels, which a threshold is compared with.
+        UnsupportedLayer: another decision is taken from them than the largest. The others compare small probabilities,
+            which underflow, or ones near 1, whose difference from it is rounded.
     """
-    if isinstance(decision, MultiLabel):
+    if not isinstance(decision, PredictedClass):
         raise UnsupportedLayer(
-            "probabilities of labels: let the model return the logits below them, without outputs=probs"
+            f"probabilities from which {decision.label} is decided: let the model return the logits below them, "
+            "without outputs=probs"
         )
     tiny = torch.finfo(dtype).tiny
     last = next((one for one in layers if Edge(one.name) == output), None)
