@@ -108,13 +108,8 @@ class Proof:
         read = network.read(exact)
         found = torch.einsum("bkl,bl->bk", self.weights, exact)
         size = torch.einsum("bkl,bl->bk", self.weights.abs(), exact.abs().maximum(read.abs()))
-        error = (
-            (given - torch.einsum("bkl,bl->bk", self.weights, read))
-            .abs()
-            .maximum(self._rounding())
-            .max(dim=1, keepdim=True)
-            .values
-        )
+        wrong = given - torch.einsum("bkl,bl->bk", self.weights, read)
+        error = wrong.abs().maximum(self._rounding()).max(dim=1, keepdim=True).values
         allowance = ROUNDING * size + SLACK * error
         self.constants = constants - allowance
         self.margin = found + self.constants
