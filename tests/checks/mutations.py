@@ -156,6 +156,11 @@ MUTATIONS = (
         "test_other_decisions_from_probabilities_have_no_certificate_and_what_to_do_is_said",
     ),
     mutation(
+        "a neighbour's bounds cost a point nothing", "measure/certified/crown.py",
+        "chosen & ~known)", "chosen & (chosen & ~known).any())",
+        "measure/certified/test_radius.py::test_what_several_layers_see_is_bounded_for_each_point_alone",
+    ),
+    mutation(
         "a refuted certificate certifies nothing", "scores/input_margin.py",
         "low, passes = certified.radius.where(~refuted, 0.0),", "low, passes = certified.radius,",
         "scores/test_input_margin.py::test_a_certificate_beyond_a_counterexample_certifies_nothing_at_that_point",
