@@ -156,6 +156,11 @@ MUTATIONS = (
         "test_other_decisions_from_probabilities_have_no_certificate_and_what_to_do_is_said",
     ),
     mutation(
+        "what is changed in place is not lost", "measure/certified/tracing.py",
+        "    check_writes(module.graph, _canonical)\n", "",
+        "measure/certified/test_graph.py::test_what_is_changed_in_place_is_bounded_as_it_runs_or_named",
+    ),
+    mutation(
         "a neighbour's bounds cost a point nothing", "measure/certified/crown.py",
         "chosen & ~known)", "chosen & (chosen & ~known).any())",
         "measure/certified/test_radius.py::test_what_several_layers_see_is_bounded_for_each_point_alone",

@@ -23,7 +23,8 @@ from brittle.measure.certified.graph import (
     run_layer,
     unchanged,
 )
-from brittle.measure.certified.operators import ALIASES, FUNCTIONS, PAIRS, SEVERAL, SUPPORTED, VIEWS
+from brittle.measure.certified.in_place import ChangedInPlace, check_writes
+from brittle.measure.certified.operators import ALIASES, FUNCTIONS, PAIRS, SEVERAL, SUPPORTED
 from brittle.measure.certified.probabilities import below_probabilities
 from brittle.measure.certified.rules import check
 from brittle.model.classifier import Classifier
@@ -131,7 +132,10 @@ def _known_layers(classifier: Classifier, inputs: Tensor, first: Edge, alone: bo
         return _layers(graph, first)
     except UnsupportedLayer as error:
         program = _exported(classifier, inputs, alone)
-        if all(_canonical(node) in _KNOWN for node in program.graph.nodes if node.op == "call_function"):
+        # Decompositions change nothing in place.
+        if not isinstance(error, ChangedInPlace) and all(
+            _canonical(node) in _KNOWN for node in program.graph.nodes if node.op == "call_function"
+        ):
             raise
         try:
             with without_warnings(), without_last_words():
@@ -193,6 +197,7 @@ def _layers(module: fx.GraphModule, inputs: Edge) -> tuple[list[Layer], Edge]:
     """
     layers: list[Layer] = []
     values: dict[fx.Node, Any] = {}
+    check_writes(module.graph, _canonical)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     if len(placeholders) != 1:
         raise UnsupportedLayer(f"a model of {len(placeholders)} inputs")
@@ -290,7 +295,6 @@ def _value(node: fx.Node, values: Mapping[fx.Node, Any], layers: list[Layer]) ->
         return args[0].part(args[1])
     if not any(isinstance(one, Edge) for one in tree_leaves(args)):
         return _folded(node, operator, values)
-    _check_in_place(node, operator)
     return _Builder(node, layers).value(_canonical(node), args)
 
 
@@ -337,15 +341,6 @@ def _positional(node: fx.Node, values: Mapping[fx.Node, Any]) -> tuple[Any, ...]
     if _operator(node) == "einsum":  # the operands first, as everywhere else
         args = [*args[1], args[0]]
     return tuple(args)
-
-
-def _check_in_place(node: fx.Node, operator: str) -> None:
-    """Refuse an operator that changes a tensor which others see, too."""
-    changed = node.args[0] if node.args else None
-    if operator.endswith("_") and isinstance(changed, fx.Node):
-        shared = len(changed.users) > 1 or changed.op != "call_function" or _operator(changed) in VIEWS
-        if shared:
-            raise UnsupportedLayer(f"{operator} in place on a tensor that is used elsewhere")
 
 
 _KNOWN = SUPPORTED | set(COMPOSITES) | set(ALIASES) | set(PAIRS) | {"sym_size", "getitem"}
