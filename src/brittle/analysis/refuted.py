@@ -15,8 +15,14 @@ def refuted_points(columns: Iterable[Column]) -> int:
     Args:
         columns: of a run.
     """
-    refuted = [one.rows.index[one.rows["status"] == Status.REFUTED.slug].tolist() for one in columns]
-    return len({point for points in refuted for point in points})
+    return len(
+        {
+            point
+            for one in columns
+            for point, status in zip(one.rows.index.tolist(), one.rows["status"].tolist(), strict=True)
+            if status == Status.REFUTED.slug
+        }
+    )
 
 
 def refuted_text(points: int) -> str:

@@ -124,7 +124,7 @@ def column(h: Tensor) -> None:
 
 
 def listed(h: Tensor) -> None:
-    torch._foreach_clamp_min_([h.unbind(1)[1]], 0.5)
+    torch.ops.aten._foreach_clamp_min_.Scalar([h.unbind(1)[1]], 0.5)
 
 
 def copied(h: Tensor) -> Tensor:
