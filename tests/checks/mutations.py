@@ -71,6 +71,37 @@ MUTATIONS = (
         "scores/test_input_margin.py::test_without_a_certificate_the_layer_is_said",
     ),
     mutation(
+        "below a softmax at the end are logits", "measure/certified/probabilities.py",
+        'last.operator == "softmax"', 'last.operator == ""',
+        "measure/certified/test_decisions.py::test_a_softmax_at_the_end_changes_no_certificate",
+    ),
+    mutation(
+        "only the largest probability is certified", "measure/certified/probabilities.py",
+        "if not isinstance(decision, PredictedClass):", "if False:",
+        "measure/certified/test_decisions.py::"
+        "test_other_decisions_from_probabilities_have_no_certificate_and_what_to_do_is_said",
+    ),
+    mutation(
+        "what is changed in place is not lost", "measure/certified/tracing.py",
+        "    check_writes(module.graph, _canonical)\n", "",
+        "measure/certified/test_graph.py::test_what_is_changed_in_place_is_bounded_as_it_runs_or_named",
+    ),
+    mutation(
+        "a neighbour's bounds cost a point nothing", "measure/certified/crown.py",
+        "chosen & ~known)", "chosen & (chosen & ~known).any())",
+        "measure/certified/test_radius.py::test_what_several_layers_see_is_bounded_for_each_point_alone",
+    ),
+    mutation(
+        "a refuted certificate certifies nothing", "scores/input_margin.py",
+        "low, passes = certified.radius.where(~refuted, 0.0),", "low, passes = certified.radius,",
+        "scores/test_input_margin.py::test_a_certificate_beyond_a_counterexample_certifies_nothing_at_that_point",
+    ),
+    mutation(
+        "a refuted certificate is told", "scores/input_margin.py",
+        "            status = mark(status, refuted, Status.REFUTED)\n", "",
+        "scores/test_input_margin.py::test_a_network_that_computes_otherwise_than_its_layers_is_told",
+    ),
+    mutation(
         "a layer without bounds is named before the run", "doctor/checks.py",
         '    Check("certificates", certificates.check_certificates, FINITE),\n', "",
         "doctor/test_certificates.py::test_a_run_tells_it_before_it_scores_and_records_it",
