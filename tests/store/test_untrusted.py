@@ -125,11 +125,10 @@ def test_a_function_that_makes_no_network_is_refused_with_its_file(
     np.savez("x.npz", x=np.zeros((3, 4), np.float32))
     assert main(["score", "os:system", "x.npz", "--out", "run", "--quiet"]) == 3
     said = capsys.readouterr().err
-    digest = hashlib.sha256(Path(os.__file__).read_bytes()).hexdigest()
     assert said.startswith(
         "brittle: factory_type: expected a function without arguments that returns a torch.nn.Module, "
     )
-    assert f"(file {os.__file__}, sha256 {digest})" in said
+    assert f"os:system ({os.__file__})" in said
     assert not Path("run").exists()
 
 
