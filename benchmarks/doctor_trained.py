@@ -1,6 +1,6 @@
 """Whether the doctor is silent about healthy networks and names what is wrong with broken ones, on trained networks.
 
-    python benchmarks/doctor_trained.py DATA
+    PYTHONPATH=tests python benchmarks/doctor_trained.py DATA
 
 DATA holds what `SETS` names. Networks of seven kinds are trained on each set; no check was made with one. Each is
 examined healthy with four right ways of preprocessing (112 combinations), and broken in the ways of `DEFECTS`. Prints
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from helpers.masking import MadeUp, without_grad
 from torch import Tensor, nn
 
 import brittle
@@ -184,23 +185,6 @@ HEALTHY: dict[str, Callable[[Trained], Case]] = {
     "before": lambda it: Case(it.changed(False), it.normalised(it.x), it.y, {"bounds": "none"}),
 }
 """Right ways of preprocessing."""
-
-
-class MadeUp(torch.autograd.Function):
-    """A rounded tensor whose gradient is that of the tensor."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return (2 * x).round() / 2
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        return gradients[0]
-
-
-def without_grad(x: Tensor) -> Tensor:
-    with torch.no_grad():
-        return 1.0 * x
 
 
 def half_detached(features: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from checks.figures import sources
 
 import brittle
 
@@ -30,6 +31,9 @@ PAGE = {"brittle.store.table", "brittle.store.files.writing"}
 AT_THE_DOOR = {"brittle.estimate", "brittle.store.table"}
 """What is shown by a room above it, which it asks for by the package itself, when it is shown."""
 
+LATE = {f"scipy.{name}" for name in ("interpolate", "ndimage", "optimize", "spatial", "stats")}
+"""What is imported when it is called, as `scipy.stats` of `import scipy` is: a fifth of the time of a short command."""
+
 Graph = Mapping[str, frozenset[str]]
 
 
@@ -45,11 +49,17 @@ MODULES = {name_of(path): path for path in sorted(SOURCE.rglob("*.py"))}
 @cache
 def trees() -> dict[str, ast.Module]:
     """The syntax of every module by its name."""
-    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+    root = SOURCE.parents[1]
+    return {name_of(root / file.path): file.tree for file in sources(root, "src")}
 
 
-def imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
+@cache
+def imported(tree: ast.Module) -> list[tuple[str, str]]:
     """Every import of a module, lazy and for typing alike: what is imported from, and the name taken from it."""
+    return [*_imported(tree)]
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((one.name, "") for one in node.names)
@@ -122,6 +132,12 @@ def test_readers_of_tables_import_neither_torch_nor_the_insides_of_the_storage(r
         assert {one for one in graph()[module] if one.startswith("brittle.store")} <= allowed, module
 
 
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_what_takes_long_to_import_is_imported_when_it_is_called(module: str) -> None:
+    for place, name in imported(trees()[module]):
+        assert not {place, f"{place}.{name}"} & LATE, f"import scipy, and write scipy.{name}"
+
+
 @pytest.mark.parametrize("room", WITHOUT_TORCH)
 def test_nothing_that_they_import_leads_to_torch(room: str) -> None:
     """What runs when they are imported; a lazy import or one for typing, elsewhere, does not."""
@@ -153,7 +169,7 @@ def eager() -> Graph:
     return whole
 
 
-def at_once(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def at_once(tree: ast.Module) -> list[tuple[str, str]]:
     """The imports at the top of a module, those for typing left out."""
     top = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     return imported(ast.Module(body=list(top), type_ignores=[]))

@@ -67,8 +67,8 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     torch.manual_seed(0)  # with the fixed inputs: enough brittle points for the detector
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10))
     torch.save(network.state_dict(), "mynet.pt")
-    x = np.random.default_rng(0).random((160, 64), dtype=np.float32)
-    np.savez("mydata.npz", x=x, y=np.arange(160) % 10)
+    x = np.random.default_rng(0).random((120, 64), dtype=np.float32)
+    np.savez("mydata.npz", x=x, y=np.arange(120) % 10)
     for command in (*scoring, *showing, *deciding, *flagging, *margins, *detecting, *changing):
         program, *arguments = shlex.split(command)
         assert program == ".venv/bin/brittle"
@@ -77,7 +77,7 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert Path("flags.csv").is_file()
     assert Path("average.json").is_file()
     exec(compile(example, "README.md", "exec"), {})
-    assert len(brittle.read_table("another-run").wide()) == 160
+    assert len(brittle.read_table("another-run").wide()) == 120
 
 
 def rows_of_readme() -> list[str]:

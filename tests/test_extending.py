@@ -4,82 +4,54 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib
 import re
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any, ClassVar
+from types import ModuleType
 
-import numpy as np
 import pytest
 import torch
 from checks.faults import contents
+from helpers.documents import blocks
+from helpers.extending import FILES, PAGE, imported, write_page
 from helpers.laws import check_fields, check_identity, check_interval, check_passes, check_probability
 from helpers.pages import Page, assert_inert
 from helpers.problems import inputs, small_classifier
 
 import brittle
 from brittle.cli import main
-from brittle.data import Batch, Format, Points, ReadingOptions, array_points, open_points
-from brittle.errors import BrittleError, DataError, ParameterError, UsageError
-from brittle.estimate import Estimate, Parameters
-from brittle.measure import Forward, Measurement, Passes
+from brittle.errors import ParameterError, UsageError
 from brittle.model.loading.user_code import digests
 from brittle.noise import Noise
 from brittle.report import Chapter
 from brittle.report.outside import check_chapter, find_chapter
-from brittle.scores import Moments, MonteCarlo, NoiseScore, Score
+from brittle.scores import Moments, MonteCarlo, Score
 from brittle.scores.choose import choose
-from brittle.scores.outside import check_score, find_family, find_score
+from brittle.scores.outside import find_family, find_score
 
-PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
 MOST_LINES = 40
-
-FILES = ("mine.py", "myformat.py", "mychapter.py")
-"""What the first blocks of the page are."""
-
-NETWORK = """
-import torch
-def make():
-    torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 8), torch.nn.Tanh(), torch.nn.Linear(8, 4))
-"""
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the files of the page, `mynet.py`, `mydata.npz` and the same as `mydata.csv`."""
+    """A folder with the files of the page and data, as the current one."""
     monkeypatch.chdir(tmp_path)
-    for name, content in zip(FILES, blocks("python"), strict=False):
-        (tmp_path / name).write_text(content)
-    (tmp_path / "mynet.py").write_text(NETWORK)
-    x, y = inputs(16).numpy(), np.arange(16) % 4
-    np.savez(tmp_path / "mydata.npz", x=x, y=y)
-    np.savetxt(tmp_path / "mydata.csv", np.column_stack([y, x.reshape(16, -1)]), delimiter=",", fmt="%.9g")
-    return tmp_path
+    return write_page(tmp_path)
 
 
 @pytest.fixture
 def mine(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """The module of the page, imported as a user imports it."""
-    monkeypatch.syspath_prepend(place)
-    yield importlib.import_module("mine")
-    for name in FILES:
-        sys.modules.pop(Path(name).stem, None)
+    with imported(place) as module:
+        yield module
 
 
 @pytest.mark.parametrize("number", range(len(FILES)), ids=FILES)
 def test_every_part_is_short(number: int) -> None:
-    block = blocks("python")[number]
+    block = blocks(PAGE, "python")[number]
     tree = ast.parse(block)
     besides = {
         line
@@ -93,9 +65,9 @@ def test_every_part_is_short(number: int) -> None:
 
 
 def test_the_page_is_executed(mine: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(blocks("python")[len(FILES)], str(PAGE), "exec"), {"torch": torch})
+    exec(compile(blocks(PAGE, "python")[len(FILES)], PAGE, "exec"), {"torch": torch})
     assert "Which points cost most?" in Path("report.html").read_text()
-    for command in blocks("console")[0].splitlines():
+    for command in blocks(PAGE, "console")[0].splitlines():
         program, *arguments = shlex.split(command)
         assert program == "brittle"
         assert main(arguments) == 0
@@ -300,68 +272,6 @@ def test_no_file_is_run_that_is_not_named(place: Path) -> None:
     assert main(["score", "./mynet.py:make", "mydata.npz", "--out", "run", "--scores", "softmax", "--quiet"]) == 0
 
 
-def said(**changes: object) -> type[Score]:
-    """A score that says all it must, but for `changes`."""
-    texts = {name: name for name in ("title", "quantity", "cost", "reference", "explanation")}
-    body = {
-        **texts,
-        "name": "mine",
-        "needs": (),
-        "estimate": lambda self, measured, confidence: None,
-        "__annotations__": {},
-    }
-    return dataclass(frozen=True)(type("Mine", (Score,), body | changes))
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"name": "moments"}, "is called 'moments' like a score of brittle"),
-        ({"name": "My score"}, "has the name 'My score'; expected one such as"),
-        ({"name": None}, "has the name None"),
-        ({"title": "", "cost": 3}, "does not say its title, cost"),
-        ({"safer": "up"}, "has safer = 'up'; expected 'higher', 'lower' or None"),
-        ({"colour": "red"}, "has colour = 'red'; expected a whole number or None"),
-        ({"preference": "first"}, "has preference = 'first'; expected a number or None"),
-        ({"model": 1}, "has model = 1; expected a text or None"),
-    ],
-)
-def test_what_a_score_leaves_unsaid_is_named(changes: dict[str, object], sentence: str) -> None:
-    assert check_score(said(), "here").name == "mine"
-    with pytest.raises(ParameterError, match=re.escape(f"here {sentence}")):
-        check_score(said(**changes), "here")
-    with pytest.raises(ParameterError, match=re.escape(sentence)):
-        brittle.score(small_classifier(), inputs(2), [said(**changes)()])
-
-
-def test_a_class_that_is_no_frozen_dataclass_is_refused() -> None:
-    class Loose(said()):  # type: ignore[misc]
-        name: ClassVar[str] = "loose"
-
-    with pytest.raises(ParameterError, match="is no frozen dataclass"):
-        check_score(Loose, "here")
-    with pytest.raises(ParameterError, match="leaves out estimate, needs; write it"):
-        check_score(dataclass(frozen=True)(type("Half", (Score,), {"name": "half"})), "here")
-
-
-def test_two_classes_of_one_name_are_refused() -> None:
-    with pytest.raises(ParameterError, match="is called 'mine' like Mine"):
-        brittle.score(small_classifier(), inputs(2), [said()(), said(title="another")()])
-
-
-def test_a_field_that_no_table_tells_is_refused() -> None:
-    @dataclass(frozen=True)
-    class Hidden(said()):  # type: ignore[misc]
-        depth: int = 3
-
-        @property
-        def parameters(self) -> Parameters:
-            return {}
-
-    with pytest.raises(ParameterError, match="leaves depth out of its parameters"):
-        brittle.score(small_classifier(), inputs(2), [Hidden(depth=4)])  # pyright: ignore[reportAbstractUsage] it is not
-
-
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
@@ -407,101 +317,6 @@ def test_fields_of_a_noise_family_can_be_set(place: Path) -> None:
         find_family("./mine.py:Jeffreys")
 
 
-CSV = Format("mine", "anything", lambda path: True, lambda path, options: array_points(torch.rand(6, 3)))
-
-
-def test_a_format_of_ones_own_is_used_from_python(mine: ModuleType) -> None:
-    own = importlib.import_module("myformat").CSV
-    points = open_points("mydata.csv", format=own, limit=5)
-    assert len(points) == len(points.labels or ()) == 5
-    assert [len(batch) for batch in points.batches(2)] == [2, 2, 1]
-    assert [batch.rows for batch in points.batches(2, 1, 3)] == [(1, 2)]
-    known = points.provenance
-    assert (known["format"], known["path"], known["points"], known["limit"]) == ("csv", "mydata.csv", 5, 5)
-    assert known["code"] == {"myformat.py": hashlib.sha256(Path("myformat.py").read_bytes()).hexdigest()}
-    classifier = brittle.Classifier(torch.nn.Linear(36, 4))
-    table = brittle.score(classifier, open_points("mydata.csv", format=own), [Moments(0.1, draws=4)])
-    assert table.record.data.sha256 == open_points("mydata.csv", format="./myformat.py:CSV").provenance["sha256"]
-
-
-def test_a_format_of_brittles_own_can_be_named(place: Path) -> None:
-    assert open_points("mydata.npz", format="npz").provenance == open_points("mydata.npz").provenance
-    with pytest.raises(DataError, match=r"expected a \.npz file .* \(format npz\), found mydata\.csv"):
-        open_points("mydata.csv", format="npz")
-
-
-class Silent:
-    """Points that say less, or more, of themselves than is needed."""
-
-    labels = class_names = None
-
-    def __init__(self, provenance: dict[str, object]) -> None:
-        self.provenance = provenance
-
-    def __len__(self) -> int:
-        return 3
-
-    def batches(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
-        return iter(())
-
-
-def broken(path: Path, options: ReadingOptions) -> Points:
-    raise KeyError("label")
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"name": "npz"}, "expected a format of another name than brittle's own, found 'npz'"),
-        ({"name": "My format"}, "format has the name 'My format'; expected one such as 'csv'"),
-        ({"form": ""}, "format has the form ''; expected what it looks like, in words"),
-        ({"read": None}, "format expected functions for recognise and read"),
-        ({"recognise": lambda path: False}, "expected anything (format mine), found mydata.csv"),
-        ({"recognise": lambda path: 1 / 0}, "cannot be read by the format mine, which failed at line"),
-        ({"read": broken}, "which failed at line"),
-        ({"read": lambda path, options: 3}, "gave an object of type int; expected points"),
-        ({"read": lambda path, options: Silent({"sha256": "a", "rows": 3})}, "has the unknown key 'rows'"),
-    ],
-)
-def test_a_format_that_cannot_be_used_is_named(place: Path, changes: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(BrittleError, match=re.escape(sentence)):
-        open_points("mydata.csv", format=CSV._replace(**changes))
-
-
-def test_without_a_digest_that_of_the_file_is_taken_and_a_folder_is_refused(place: Path) -> None:
-    silent = CSV._replace(read=lambda path, options: Silent({}))
-    digest = hashlib.sha256(Path("mydata.csv").read_bytes()).hexdigest()
-    assert open_points("mydata.csv", format=silent).provenance["sha256"] == digest
-    with pytest.raises(ParameterError, match="gives no sha256 of what it read from a folder"):
-        open_points(place, format=silent)
-
-
-def test_options_that_a_format_does_not_take_are_refused(place: Path) -> None:
-    options: list[dict[str, Any]] = [{"layout": "nchw"}, {"exif": "apply"}]
-    for option in options:
-        with pytest.raises(ParameterError, match=r"mydata\.csv is anything"):
-            open_points("mydata.csv", format=CSV, **option)
-    taking = CSV._replace(arrays=True, encoded=True)
-    known = open_points("mydata.csv", format=taking, layout="nchw", exif="apply").provenance
-    assert (known["layout"], known["exif"]) == ("nchw", "apply")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "sentence"),
-    [
-        (["--format", "cvs"], 2, "no format is called 'cvs'"),
-        (["--format", "./myformat.py:CVS"], 2, "./myformat.py has no CVS; it has CSV"),
-        (["--format", "./myformat.py:read_csv"], 3, "is an object of type function; expected a brittle.data.Format"),
-    ],
-)
-def test_a_format_that_is_not_there(
-    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, sentence: str
-) -> None:
-    assert main(["score", "./mynet.py:make", "mydata.csv", "--out", "run", *arguments]) == code
-    assert sentence in capsys.readouterr().err
-    assert not Path("run").exists()
-
-
 def test_a_chapter_that_cannot_be_used_is_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match=r"no chapter is called 'slow'; there are no names"):
         find_chapter("slow")
@@ -520,49 +335,6 @@ def test_a_chapter_that_cannot_be_used_is_named(place: Path, capsys: pytest.Capt
         check_chapter(type("Half", (Chapter,), {}), "here")
     assert main(["report", "nowhere", "--chapter", "./mychapter.py:Slow"]) == 2
     assert "./mychapter.py has no Slow; it has Slowest, SlowestChapter" in capsys.readouterr().err
-
-
-def test_a_field_that_is_no_option_is_told_too() -> None:
-    @dataclass(frozen=True)
-    class Weighted(said()):  # type: ignore[misc]
-        weights: tuple[float, ...] = (1.0,)
-
-    table = brittle.score(small_classifier(), inputs(2), [Moments(0.1, draws=4)])
-    heavy: Any = Weighted((2.0,))  # pyright: ignore[reportAbstractUsage] it is not
-    assert Weighted().label == "mine"  # pyright: ignore[reportAbstractUsage] it is not
-    for use in (
-        lambda: brittle.score(small_classifier(), inputs(2), [heavy]),
-        lambda: heavy(small_classifier(), inputs(2)),
-        lambda: table[heavy],
-        lambda: heavy.label,
-    ):
-        with pytest.raises(ParameterError, match="leaves weights out of its parameters"):
-            use()
-
-
-def test_noise_with_a_field_of_the_score_is_refused() -> None:
-    @dataclass(frozen=True)
-    class Block(Noise):
-        draws: int = 3
-        name: ClassVar[str] = "block"
-
-        def draw(self, generator: torch.Generator, size: int) -> torch.Tensor:
-            return torch.randn(size, generator=generator)
-
-    with pytest.raises(ParameterError, match="the noise family block has a field draws, as MonteCarlo has"):
-        MonteCarlo(noise=Block(0.1))
-
-
-@pytest.mark.parametrize("noise", ["uniform", brittle.noise.Gaussian, 0.1])
-def test_what_is_no_noise_is_refused(noise: Any) -> None:
-    expected = r"expected a noise family such as brittle\.noise\.Gaussian\(0\.1\), found "
-    with pytest.raises(ParameterError, match=expected):
-        MonteCarlo(noise=noise)
-
-
-def test_a_plain_function_as_noise_is_told_where_it_belongs() -> None:
-    with pytest.raises(ParameterError, match=r"goes in as brittle\.noise\.Transform\(function\)"):
-        MonteCarlo(noise=lambda x, generator: x)  # type: ignore[arg-type]
 
 
 def test_two_of_one_name_are_not_taken_for_one(place: Path, mine: ModuleType) -> None:
@@ -596,107 +368,6 @@ def test_an_option_reaches_no_field_of_another_kind(place: Path) -> None:
     assert only.parameters["effort"] == 3
     with pytest.raises(UsageError, match="--effort changes none of these scores; it is for input_margin"):
         choose(["./other.py:Other"], [0.1], options={"effort": "fast"})
-
-
-def numbers(*values: float) -> torch.Tensor:
-    return torch.tensor(values, dtype=torch.float64)
-
-
-HALF, WHOLE = numbers(0.5, 0.5), torch.tensor([0, 0])
-
-
-@pytest.mark.parametrize(
-    ("returned", "sentence"),
-    [
-        (HALF, "returned an object of type Tensor; expected an Estimate"),
-        (Estimate(HALF[:1], HALF, HALF, WHOLE, WHOLE), "returned value of shape [1]; expected [2]"),
-        (Estimate(HALF, HALF, HALF, WHOLE + 77, WHOLE), "returned the status 77; expected a member of"),
-        (Estimate(HALF, HALF, HALF, WHOLE, HALF), "returned passes of torch.float64; expected whole numbers"),
-        (Estimate(HALF, HALF, HALF, WHOLE, WHOLE - 1), "returned -1 passes; expected 0 or more"),
-        (Estimate(numbers(0.5, torch.nan), HALF, HALF, WHOLE, WHOLE), "returned nan with the interval [0.5, 0.5]"),
-        (Estimate(HALF, HALF + 0.1, HALF, WHOLE, WHOLE), "expected low <= value <= high"),
-        (Estimate(HALF + 1, HALF, HALF + 1, WHOLE, WHOLE), "expected a flip probability within [0, 1]"),
-        (Estimate(HALF, HALF, HALF, WHOLE, WHOLE, evidence=WHOLE + 9), "returned the evidence 9"),
-    ],
-)
-def test_an_estimate_that_is_none_is_refused(returned: object, sentence: str) -> None:
-    kind = said(quantity="flip_probability", estimate=lambda self, measured, confidence: returned)
-    for use in (
-        lambda: kind()(small_classifier(), inputs(2)),
-        lambda: brittle.score(small_classifier(), inputs(2), [kind()], skip_doctor=True),
-    ):
-        with pytest.raises(ParameterError, match=re.escape(sentence)):
-            use()
-
-
-@dataclass(frozen=True)
-class Wrong(Measurement):
-    """A measurement whose results are none."""
-
-    how: str
-
-    def cost(self, network: object) -> Passes:
-        return Passes(0)
-
-    @classmethod
-    def measure(cls, needs: Any, classifier: object, clean: Any) -> list[Any]:
-        if needs[0].how == "raises":
-            raise KeyError("lost")
-        return {"few": [], "none": None, "dear": [SimpleNamespace(passes=clean.passes + 5)]}[needs[0].how]
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"estimate": lambda self, measured, confidence: 1 / 0}, "Mine.estimate failed: ZeroDivisionError"),
-        ({"needs": property(lambda self: 1 / 0)}, "Mine.needs failed: ZeroDivisionError"),
-        ({"needs": lambda self: ()}, "Mine.needs is an object of type method; expected a property with a tuple"),
-        ({"needs": [Forward()]}, "Mine.needs"),
-        ({"needs": (Wrong("raises"),)}, "Wrong.measure failed at line"),
-        ({"needs": (Wrong("few"),)}, "Wrong.measure returned 0 results; expected a list of 1"),
-        ({"needs": (Wrong("none"),)}, "Wrong.measure returned an object of type NoneType"),
-    ],
-)
-def test_a_failure_outside_is_named(changes: dict[str, object], sentence: str) -> None:
-    kind = said(**changes)
-    for use in (
-        lambda: kind()(small_classifier(), inputs(2)),
-        lambda: brittle.score(small_classifier(), inputs(2), [kind()], skip_doctor=True),
-    ):
-        with pytest.raises(ParameterError, match=re.escape(sentence)):
-            use()
-
-
-def test_passes_that_were_not_spent_are_refused() -> None:
-    fine = Estimate(HALF, HALF, HALF, WHOLE, WHOLE)
-    kind = said(needs=(Wrong("dear"),), estimate=lambda self, measured, confidence: fine)
-    with pytest.raises(ParameterError, match="the measurements Wrong say that they took 10 passes, and the classifier"):
-        brittle.score(small_classifier(), inputs(2), [kind()], skip_doctor=True)
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"name": None}, "has the name None"),
-        ({"title": ""}, "does not say its title"),
-        ({"name": "mine", "__annotations__": {"name": str}}, "has a field name; expected a class variable"),
-    ],
-)
-def test_what_is_left_unsaid_is_refused_where_a_score_is_called(changes: dict[str, object], sentence: str) -> None:
-    with pytest.raises(ParameterError, match=sentence):
-        said(**changes)()(small_classifier(), inputs(2))
-
-
-def test_a_noise_score_without_a_name_is_refused_when_it_is_used() -> None:
-    @dataclass(frozen=True)
-    class Nameless(NoiseScore):
-        needs: ClassVar[tuple[Measurement, ...]] = ()  # type: ignore[misc]
-
-        def estimate(self, measured: Any, confidence: float) -> Estimate:
-            raise NotImplementedError
-
-    with pytest.raises(ParameterError, match="has the name None"):
-        Nameless(0.1)(small_classifier(), inputs(2))
 
 
 def test_a_file_without_a_class_says_how_to_name_one(place: Path) -> None:

@@ -64,6 +64,7 @@ class Status(IntEnum):
     UNFORESEEN = 13
     COARSE = 14
     NO_CERTIFICATE = 15
+    REFUTED = 16
     NONFINITE_INPUT = 100
     DECODE_ERROR = 101
     IMAGE_MODE = 102
@@ -118,6 +119,9 @@ _SENTENCES = {
     Status.NO_FLIP: "No noise that flips the prediction was found; the interval says what its probability is at most.",
     Status.NO_CERTIFICATE: "A certificate was asked for and none could be computed, so the low end of 0 proves "
     "nothing; the value is the distance that the attack found.",
+    Status.REFUTED: "The certificate and the attack contradict each other: another prediction was found nearer than "
+    "the radius that was certified. Nothing is certified, the low end is 0, and the value is the distance that the "
+    "attack found.",
     Status.NONFINITE_INPUT: "The input holds NaN or infinite values.",
     Status.DECODE_ERROR: "The image could not be decoded.",
     Status.IMAGE_MODE: "The image's colour mode cannot be converted to that of the data set.",

@@ -29,7 +29,8 @@ def check_norm(norm: str, known: Collection[str] = tuple(DUAL_ORDER)) -> str:
     """
     if norm == COUNT and COUNT not in known:
         raise UnknownNameError(
-            "unknown_name", f"only input_margin is measured in {COUNT}; here there are {', '.join(known)}"
+            "unknown_name",
+            f"{COUNT} is a distance for input_margin alone; here the norm is one of {', '.join(known)}",
         )
     if not isinstance(norm, str) or norm not in known:
         near = get_close_matches(str(norm), known, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from brittle.cli import main
 from brittle.report import write_report
 from brittle.scores import InputMargin, LogitMargin, Score
 
+pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
+
 COUNT = 6
 
 
@@ -21,9 +24,13 @@ def run(*scores: Score) -> brittle.Table:
     return brittle.score(small_classifier(), inputs(COUNT), [*scores], skip_doctor=True)
 
 
+def proved(norm: str, **options: Any) -> InputMargin:
+    return InputMargin(norm, effort="fast", certify=True, proof="fast", **options)
+
+
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_they_are_what_a_run_takes_on_top_of_one_without(norm: str) -> None:
-    plain, certified = (run(InputMargin(norm, effort="fast", certify=certify)) for certify in (False, True))
+    plain, certified = run(InputMargin(norm, effort="fast")), run(proved(norm))
     more = certified.record.account.passes - plain.record.account.passes
     assert certificate_passes(certified.columns) == more > 0
     assert certificate_passes(plain.columns) == 0
@@ -31,17 +38,17 @@ def test_they_are_what_a_run_takes_on_top_of_one_without(norm: str) -> None:
 
 
 def test_scores_that_share_a_certificate_count_it_once() -> None:
-    both = [InputMargin("linf", attack=attack, effort="fast", certify=True) for attack in ("fab", "apgd")]
+    both = [proved("linf", attack=attack) for attack in ("fab", "apgd")]
     assert certificate_passes(run(*both).columns) == certificate_passes(run(both[0]).columns)
 
 
 def test_certificates_in_two_norms_are_two() -> None:
-    both = [InputMargin(norm, effort="fast", certify=True) for norm in ("linf", "l2")]
+    both = [proved(norm) for norm in ("linf", "l2")]
     assert certificate_passes(run(*both).columns) == sum(certificate_passes(run(one).columns) for one in both)
 
 
 def test_the_report_and_the_summary_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = run(InputMargin("linf", effort="fast", certify=True), LogitMargin())
+    table = run(proved("linf"), LogitMargin())
     said = certificates_text(table.columns)
     write_report(table, tmp_path / "page.html")
     assert said in (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.known_groups import BREAK, HOLD, OPEN, made
 from helpers.tables import make_table
 
 from brittle.analysis.point_card import find_point, format_point_card, point_card
@@ -51,3 +52,17 @@ def test_a_terminal_shows_what_the_point_is() -> None:
     assert text.startswith(f"Point {IDS[3]} (test/00003.png), row 3: predicted ")
     assert "monte_carlo(draws=400, sigma=0.1)" in text
     assert "monte_carlo(draws=10, sigma=0.1)" not in text
+
+
+def test_a_point_is_judged_as_the_table_judges_it() -> None:
+    """Points of every state, and one without a number."""
+    table = made([HOLD, OPEN, BREAK, None])
+    said = [
+        format_point_card(table, one).splitlines()[1].partition(", by ")[0] for one in table.points["point"].to_pylist()
+    ]
+    assert said == [
+        "It holds: kept with probability 0.9 or more",
+        "It is undecided whether it is kept with probability 0.9 or more",
+        "It breaks: kept with probability below 0.9",
+        "It has no number",
+    ]

@@ -17,6 +17,7 @@ from helpers.pages import text_of
 from helpers.tables import make_table
 from playwright.sync_api import Browser
 
+from brittle.analysis.margin_words import margin_sentences
 from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import how_brittle, how_sure, next_steps
 from brittle.store.table import Table
@@ -56,6 +57,8 @@ def test_the_confidence_of_the_network_holds_and_breaks_no_point(page: Opened, t
     page.page.locator("#by").select_option(label="confidence, by softmax")
     assert page.page.locator(".lead").inner_text() == how_brittle(overview(table, column=own))
     assert page.page.locator("#overview .sure").inner_text() == ""
+    page.page.locator("#rows .row").first.click()
+    assert page.page.locator("#card > p").first.inner_text().endswith((": right.", ": wrong."))
     counts = page.page.locator("#overview .groups button").all_inner_texts()
     assert counts
     assert all(text.endswith("(0)") for text in counts)
@@ -92,7 +95,7 @@ def test_the_first_screen_says_what_the_analysis_says(
         lead = page.page.locator("#overview .lead")
         sure = page.page.locator("#overview .sure")
         assert lead.inner_text() == how_brittle(overview(table))
-        if page.page.locator("#limit").count():
+        if page.page.locator("#limit").is_visible():
             for limit in (0.7, 0.97, 0.999):
                 page.page.locator("#limit").fill(str(limit))
                 assert lead.inner_text() == how_brittle(overview(table, limit=limit))
@@ -107,6 +110,19 @@ def test_the_first_screen_says_what_the_analysis_says(
         if name == "every group":
             page.page.locator("#overview .steps li", has_text="without a number").get_by_role("button").click()
             assert count(page) == 30
+        assert page.said == []
+
+
+@pytest.mark.parametrize("judged", [True, False])
+def test_a_limit_is_asked_for_where_points_are_judged(
+    browser: Browser, written: Callable[[str], Path], judged: bool
+) -> None:
+    scores = ("monte_carlo", "input_margin") if judged else ("input_margin", "logit_margin")
+    table = make_table(points=20, scores=scores, sigmas=(0.1,), budgets=(50,))
+    with opened(browser, written(text_of(table, chapters=ALONE))) as page:
+        for asked in ("#limit", "#histogram-states"):
+            assert page.page.locator(asked).is_visible() == judged
+        assert page.page.locator("#overview .near p").all_inner_texts() == [*margin_sentences(table)]
         assert page.said == []
 
 

@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 LONG = 30
@@ -48,10 +48,15 @@ class Source:
     text: str
     tree: ast.Module
 
-    @property
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All that the tree holds."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
     def functions(self) -> list[Function]:
         """Every function and method, those within others included."""
-        return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
+        return [node for node in self.nodes if isinstance(node, Function)]
 
 
 @cache
@@ -106,9 +111,9 @@ def most_parameters(files: list[Source]) -> str:
 # Annotations.
 
 
-def written_annotations(tree: ast.AST) -> Iterator[ast.expr]:
+def written_annotations(file: Source) -> Iterator[ast.expr]:
     """Every annotation of a file, those in texts too."""
-    for node in ast.walk(tree):
+    for node in file.nodes:
         given = [node.annotation] if isinstance(node, ast.AnnAssign | ast.arg) else []
         given += [node.returns] if isinstance(node, Function) else []
         for one in given:
@@ -120,7 +125,8 @@ def written_annotations(tree: ast.AST) -> Iterator[ast.expr]:
 
 def loose_dictionaries(files: list[Source]) -> int:
     """How often an annotation says `dict[..., Any]`."""
-    shapes = [ast.unparse(node) for file in files for one in written_annotations(file.tree) for node in ast.walk(one)]
+    nodes = (node for file in files for one in written_annotations(file) for node in ast.walk(one))
+    shapes = (ast.unparse(node) for node in nodes if isinstance(node, ast.Subscript))
     return sum(re.fullmatch(r"dict\[[^\[\]]+, Any\]", shape) is not None for shape in shapes)
 
 
@@ -132,7 +138,7 @@ def imports(files: list[Source]) -> dict[str, set[str]]:
     modules = {_module(file.path): file for file in files}
     edges: dict[str, set[str]] = {name: set() for name in modules}
     for name, file in modules.items():
-        for node in ast.walk(file.tree):
+        for node in file.nodes:
             edges[name] |= {one for one in _named(node, set(modules)) if one != name}
     return edges
 
@@ -198,9 +204,8 @@ def importing_tests(tests: list[Source]) -> list[str]:
     names = {file.path.stem for file in tests if file.path.name.startswith("test_")}
     found = []
     for file in tests:
-        nodes = list(ast.walk(file.tree))
-        named = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-        named |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+        named = {alias.name for node in file.nodes if isinstance(node, ast.Import) for alias in node.names}
+        named |= {node.module for node in file.nodes if isinstance(node, ast.ImportFrom) and node.module}
         if any(part in names for name in named for part in name.split(".")):
             found.append(str(file.path))
     return found

@@ -23,9 +23,10 @@ from dataclasses import dataclass, field
 from functools import cache
 
 import torch
-from helpers import odd_networks, replicates, truth
+from helpers import replicates, truth
 from helpers.beside_truth import NUMBER, VOTES, Compared, compare, too_many
-from helpers.odd_networks import ZOO, OddNetwork
+from helpers.odd_networks import ZOO
+from helpers.odd_parts import BOUNDS, OddNetwork
 
 import brittle
 from brittle.errors import BrittleError
@@ -169,7 +170,7 @@ def _refuse(verdict: Verdict, what: str, error: BrittleError) -> None:
 
 
 def _compared(network: OddNetwork, plan: Plan, scores: Sequence[Score], sigma: float, seed: int) -> list[Compared]:
-    classifier = brittle.Classifier(network.build(), bounds=odd_networks.BOUNDS, outputs=network.outputs)
+    classifier = brittle.Classifier(network.build(), bounds=BOUNDS, outputs=network.outputs)
     table = brittle.score(classifier, network.inputs(), scores, seed=seed, batch_size=network.rows, most_failures=None)
     probes = torch.linspace(0, network.points - 1, plan.probes).round().int().tolist()
     return compare(table, lambda row: _truth(network.name, row, sigma, plan.copies, seed), probes)

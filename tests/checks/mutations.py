@@ -8,88 +8,14 @@ nothing was taken out of; then each must fail, and not merely break, on a copy t
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import subprocess
+import argparse
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-
-COPIED = (
-    "src",
-    "tests",
-    "docs",
-    "README.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "Makefile",
-    "pyproject.toml",
-    "benchmarks",
-)
-"""What tests need of the tree."""
-
-PASSED, FAILED, OTHER_COPY = 0, 1, 70
-"""Exit codes of a run of tests: two of pytest's, and that the copy was not what was imported."""
-
-LIMIT = 300.0
-"""Seconds that a run of tests may take."""
-
-RUN = f"""
-import sys
-from pathlib import Path
-import brittle, pytest
-if not Path(brittle.__file__).is_relative_to(Path(sys.argv[1], "src")):
-    print("imported", brittle.__file__)
-    sys.exit({OTHER_COPY})
-sys.exit(pytest.main(["-q", "--tb=line", "-p", "no:cacheprovider", *sys.argv[2:]]))
-"""
-"""Runs tests where the copy of the package is the one that is imported."""
-
-
-@dataclass(frozen=True)
-class Mutation:
-    """A safeguard that is taken out.
-
-    Attributes:
-        name: of the safeguard.
-        file: where it stands, below `src/brittle`.
-        edits: texts that stand there exactly once, each with what takes its place.
-        test: what turns red.
-    """
-
-    name: str
-    file: str
-    edits: tuple[tuple[str, str], ...]
-    test: str
-
-    @property
-    def path(self) -> Path:
-        """The file, below the root of the tree."""
-        return Path("src", "brittle", self.file)
-
-    def applied(self, content: str) -> str:
-        """`content` of the file without the safeguard.
-
-        Raises:
-            ValueError: a text to be replaced does not stand in it exactly once.
-        """
-        for old, new in self.edits:
-            if (count := content.count(old)) != 1:
-                raise ValueError(f"{self.name}: {old.strip()!r} stands {count} times in {self.path}, not once")
-            content = content.replace(old, new)
-        return content
-
-
-def mutation(name: str, file: str, old: str, new: str, test: str) -> Mutation:
-    """A mutation of one place."""
-    return Mutation(name, file, ((old, new),), f"tests/{test}")
-
+from checks.taken_out import PASSED, Mutation, copy_tree, mutation, run_tests, survives
 
 MODE, CALLER = "model/test_evaluation_mode.py::test_", "model/test_caller_modes.py::test_"
 TURNS, IN_USE = "model/test_turns.py::test_", "model/test_in_use.py::test_"
@@ -145,6 +71,37 @@ MUTATIONS = (
         "scores/test_input_margin.py::test_without_a_certificate_the_layer_is_said",
     ),
     mutation(
+        "below a softmax at the end are logits", "measure/certified/probabilities.py",
+        'last.operator == "softmax"', 'last.operator == ""',
+        "measure/certified/test_decisions.py::test_a_softmax_at_the_end_changes_no_certificate",
+    ),
+    mutation(
+        "only the largest probability is certified", "measure/certified/probabilities.py",
+        "if not isinstance(decision, PredictedClass):", "if False:",
+        "measure/certified/test_decisions.py::"
+        "test_other_decisions_from_probabilities_have_no_certificate_and_what_to_do_is_said",
+    ),
+    mutation(
+        "what is changed in place is not lost", "measure/certified/tracing.py",
+        "    check_writes(module.graph, _canonical)\n", "",
+        "measure/certified/test_graph.py::test_what_is_changed_in_place_is_bounded_as_it_runs_or_named",
+    ),
+    mutation(
+        "a neighbour's bounds cost a point nothing", "measure/certified/crown.py",
+        "chosen & ~known)", "chosen & (chosen & ~known).any())",
+        "measure/certified/test_radius.py::test_what_several_layers_see_is_bounded_for_each_point_alone",
+    ),
+    mutation(
+        "a refuted certificate certifies nothing", "scores/input_margin.py",
+        "low, passes = certified.radius.where(~refuted, 0.0),", "low, passes = certified.radius,",
+        "scores/test_input_margin.py::test_a_certificate_beyond_a_counterexample_certifies_nothing_at_that_point",
+    ),
+    mutation(
+        "a refuted certificate is told", "scores/input_margin.py",
+        "            status = mark(status, refuted, Status.REFUTED)\n", "",
+        "scores/test_input_margin.py::test_a_network_that_computes_otherwise_than_its_layers_is_told",
+    ),
+    mutation(
         "a layer without bounds is named before the run", "doctor/checks.py",
         '    Check("certificates", certificates.check_certificates, FINITE),\n', "",
         "doctor/test_certificates.py::test_a_run_tells_it_before_it_scores_and_records_it",
@@ -183,6 +140,31 @@ MUTATIONS = (
         "descents go on towards what they reach nearest", "measure/nearest/apgd.py",
         "return order[rank < count].sort().values", "return order[rank >= rank.max() - count].sort().values",
         "measure/nearest/test_apgd.py::test_the_nearest_of_each_point_go_on",
+    ),
+    mutation(
+        "where no competitor is named the greatest is aimed at", "measure/nearest/search.py",
+        "-torch.inf).argmax(dim=1)", "torch.inf).argmin(dim=1)",
+        "measure/nearest/test_apgd.py::test_the_greatest_competitor_is_differentiated_where_none_is_named",
+    ),
+    mutation(
+        "a point is left once descents agree", "measure/nearest/apgd.py",
+        ".sum(dim=0) >= agreeing", ".sum(dim=0) >= 2 * agreeing",
+        "measure/nearest/test_apgd.py::test_a_point_is_left_once_enough_descents_agree",
+    ),
+    mutation(
+        "a point is searched on where descents disagree", "measure/nearest/apgd.py",
+        "(ends <= (1 + AGREE) * best)", "(ends > 0)",
+        "measure/nearest/test_apgd.py::test_a_point_is_left_once_enough_descents_agree",
+    ),
+    mutation(
+        "descents that find nothing do not agree", "measure/nearest/apgd.py",
+        "ends.isfinite() & (ends", "(ends == ends) & (ends",
+        "measure/nearest/test_apgd.py::test_where_nothing_is_found_all_starts_are_tried",
+    ),
+    mutation(
+        "a scout goes first", "measure/nearest/apgd.py",
+        "if effort.scout_steps:", "if not effort.scout_steps:",
+        "measure/nearest/test_apgd.py::test_a_step_of_the_scout_costs_a_pass_forward_and_one_back",
     ),
     mutation(
         "descents set out from many starts", "measure/nearest/apgd.py",
@@ -448,6 +430,11 @@ MUTATIONS = (
         "noise/test_relative.py::test_taylor_is_exact_for_linear_models",
     ),
     mutation(
+        "a draw that a function writes over is copied first", "noise/stream.py",
+        " and type(self._noise) in ANEW:", ":",
+        "noise/test_families.py::test_a_function_may_write_each_draw_over_the_one_before",
+    ),
+    mutation(
         "draws are multiplied with the size of their own point", "noise/stream.py",
         "        if scales is not None:\n", "        if False:\n",
         "noise/test_relative.py::test_draws_have_the_size_of_the_point",
@@ -510,27 +497,27 @@ MUTATIONS = (
     mutation(
         "two functions of one name are refused", "scores/outside.py",
         "    if known.setdefault(called, noise).fn is not noise.fn:\n", "    if False:\n",
-        "noise/test_transform.py::test_two_functions_of_one_name_are_refused",
+        "noise/test_transform_code.py::test_two_functions_of_one_name_are_refused",
     ),
     mutation(
         "a run knows the code of its transform", "noise/transform.py",
         '"code": code_digest(fn)}', '"code": called}',
-        "noise/test_transform.py::test_a_run_is_not_resumed_with_another_function",
+        "noise/test_transform_code.py::test_a_run_is_not_resumed_with_another_function",
     ),
     mutation(
         "a run knows classes of noise that stand in no file", "scores/outside.py",
         "return (files or {}) | {", "return files and {",
-        "noise/test_transform.py::test_a_run_is_not_resumed_with_another_class_of_the_same_name",
+        "noise/test_transform_code.py::test_a_run_is_not_resumed_with_another_class_of_the_same_name",
     ),
     mutation(
         "the code of a function holds what is deep inside it", "decisions/function_code.py",
         "DEEPEST = 40\n", "DEEPEST = 6\n",
-        "noise/test_transform.py::test_the_digest_of_a_function_tells_it_from_others",
+        "noise/test_transform_code.py::test_the_digest_of_a_function_tells_it_from_others",
     ),
     mutation(
         "the code of a function holds what a function within it names", "decisions/function_code.py",
         "set(code.co_names).union(*map(_names, inner))", "set(code.co_names)",
-        "noise/test_transform.py::test_the_digest_knows_what_of_its_module_a_function_names",
+        "noise/test_transform_code.py::test_the_digest_knows_what_of_its_module_a_function_names",
     ),
     # Models outside PyTorch.
     mutation(
@@ -907,6 +894,20 @@ MUTATIONS = (
         "data/test_tabular.py::test_tables_of_another_form_get_one_sentence",
     ),
     mutation(
+        "thumbnails are drawn when they are asked for", "data/points.py",
+        "    def __len__(self) -> int:\n        return len(self.rows)\n",
+        "    def __post_init__(self) -> None:\n        _ = self.images\n\n"
+        "    def __len__(self) -> int:\n        return len(self.rows)\n",
+        "data/test_points.py::test_nothing_is_drawn_before_it_is_asked_for",
+    ),
+    mutation(
+        "a gradient imports no SymPy", "model/classifier.py",
+        "            total = torch.dot(values, seeds)\n            return torch.autograd.grad(\n"
+        "                total, inputs,",
+        "            return torch.autograd.grad(\n                values, inputs, seeds,",
+        "cli/test_last_words.py::test_a_run_imports_nothing_slow_that_it_does_not_need",
+    ),
+    mutation(
         "ids that are not there are refused", "data/chosen.py",
         "    if missing:\n", "    if False:\n",
         "data/test_chosen.py::test_ids_that_are_not_there_are_counted_and_named",
@@ -1221,12 +1222,12 @@ MUTATIONS = (
     mutation(
         "a cluster without a token is refused", "run/workers/cluster.py",
         "if self.address != LOCAL and not self.insecure and not has_token():", "if False:",
-        "run/workers/test_cluster.py::test_an_address_without_a_token_is_refused",
+        "run/workers/test_cluster_asked.py::test_an_address_without_a_token_is_refused",
     ),
     mutation(
         "a cluster that others reach is refused", "run/workers/cluster.py",
         'if self.address == LOCAL and (host_and_port(address) or ("", 0))[0] != LOOPBACK:', "if False:",
-        "run/workers/test_cluster.py::test_a_cluster_that_others_reach_is_refused",
+        "run/workers/test_cluster_asked.py::test_a_cluster_that_others_reach_is_refused",
     ),
     mutation(
         "a cluster of this machine is told so", "run/workers/cluster.py",
@@ -1663,6 +1664,39 @@ MUTATIONS = (
         "analysis/test_overview.py::test_the_confidence_of_a_network_holds_and_breaks_no_point",
     ),
     mutation(
+        "a limit is asked for where points are judged", "report/page/js/controls.js",
+        "byId(\"judging\").hidden = !judges;", "byId(\"judging\").hidden = false;",
+        "browser/test_first_screen.py::test_a_limit_is_asked_for_where_points_are_judged[False]",
+    ),
+    Mutation(
+        "a card judges no point by confidence", "report/page/js/card.js",
+        (
+            ("if (!judges || Number.isNaN", "if (Number.isNaN"),
+            ("VERDICTS[states[point]]", "VERDICTS[states[point] % 3]"),
+        ),
+        "tests/browser/test_first_screen.py::test_the_confidence_of_the_network_holds_and_breaks_no_point",
+    ),
+    mutation(
+        "a run of margins has a first screen", "report/chapters/overview/chapter.py",
+        "(contents.tells_robustness or found.margins)", "contents.tells_robustness",
+        "report/chapters/overview/test_overview_chapter.py::test_a_run_of_margins_says_how_near_the_next_prediction_is",
+    ),
+    mutation(
+        "the demo names the program as the shell finds it", "cli/demo.py",
+        "found is not None and typed.samefile(found)", "found is not None",
+        "cli/test_demo.py::test_the_demo_names_the_program_as_the_shell_finds_it",
+    ),
+    mutation(
+        "at least the share of points is as near as is said", "analysis/margin_words.py",
+        "math.ceil(share * len(values)) - 1", "math.floor(share * len(values)) - 1",
+        "analysis/test_margin_words.py::test_at_least_that_share_is_as_near",
+    ),
+    mutation(
+        "there is no detector of a number of changes", "detector/entries.py",
+        "    if COUNT in found:\n", "    if not found:\n",
+        "detector/test_calibration.py::test_a_run_in_l0_alone_has_no_detector",
+    ),
+    mutation(
         "copies that showed one point to hold are enough", "analysis/copies.py",
         " and count not in set(copies[held].tolist())]", "]",
         "analysis/test_copies.py::test_a_point_that_holds_by_a_model_shows_that_its_copies_are_enough",
@@ -1841,7 +1875,7 @@ MUTATIONS = (
     mutation(
         "control characters on the terminal", "cli/common.py",
         'print("\\n".join(map(printable, text.split("\\n"))), file=stream)', "print(text, file=stream)",
-        "store/test_untrusted.py::test_no_command_says_what_a_terminal_would_obey",
+        "store/test_hostile_text.py::test_no_command_says_what_a_terminal_would_obey",
     ),
     mutation(
         "the mixture trusts its model", "scores/shrinkage.py",
@@ -2185,53 +2219,27 @@ MUTATIONS = (
 """The safeguards, by the room of the house that they stand in."""
 
 
-def copy_tree(place: Path) -> None:
-    """Copy to the folder `place` what tests need."""
-    for name in COPIED:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-        else:
-            shutil.copy2(ROOT / name, place / name)
-
-
-def run_tests(place: Path, tests: Sequence[str]) -> tuple[int, str]:
-    """Run tests of the copy in `place` on the package of that copy; gives the exit code and what was said."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHON"))}
-    environment = inherited | {"PYTHONPATH": str(place / "src"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", RUN, str(place), f"--basetemp={place / 'temporary'}", *tests]
-    done = subprocess.run(
-        command, cwd=place, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
+def main(arguments: Sequence[str]) -> int:
+    """All of it, or the mutations that are named; prints a table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m checks.mutations", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    return done.returncode, done.stdout + done.stderr
-
-
-def put(path: Path, content: str) -> None:
-    """Write a file of the copy, and forget what Python compiled of the one before, however soon it follows."""
-    path.write_text(content, encoding="utf-8")
-    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
-        compiled.unlink()
-
-
-def survives(place: Path, chosen: Mutation) -> tuple[bool, str]:
-    """Whether the test of a mutation does not fail, and what was seen, in words."""
-    path = place / chosen.path
-    whole = path.read_text(encoding="utf-8")
-    put(path, chosen.applied(whole))
-    try:
-        code, said = run_tests(place, [chosen.test])
-    finally:
-        put(path, whole)
-    counts = re.findall(r"\d+ (?:failed|passed|errors?)", said.rstrip().rpartition("\n")[2])
-    failed = code == FAILED and any("failed" in count for count in counts) and not any("err" in one for one in counts)
-    return not failed, ", ".join(counts) if code in (PASSED, FAILED) else f"exit code {code}"
-
-
-def main(names: Sequence[str]) -> int:
-    """All of it, or the mutations of these names; prints a table."""
-    if unknown := set(names) - {one.name for one in MUTATIONS}:
-        print(f"no safeguard is called {', '.join(sorted(unknown))}", file=sys.stderr)
-        return 2
-    chosen = [one for one in MUTATIONS if not names or one.name in names]
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of a safeguard; without one, all are taken out")
+    parser.add_argument("--file", default="", help="only safeguards whose file or test holds this text")
+    parser.add_argument("--list", action="store_true", help="print name, file and test of each, and run nothing")
+    given = parser.parse_args(arguments)
+    if unknown := set(given.names) - {one.name for one in MUTATIONS}:
+        parser.error(f"no safeguard is called {', '.join(sorted(unknown))}; --list prints the names")
+    chosen = [
+        one
+        for one in MUTATIONS
+        if (not given.names or one.name in given.names) and (given.file in one.file or given.file in one.test)
+    ]
+    if not chosen:
+        parser.error(f"no safeguard is left: none of these has {given.file!r} in its file or in its test")
+    if given.list:
+        print(*(f"{one.name:60}  {one.file:36}  {one.test}" for one in chosen), sep="\n")
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder).resolve()
         copy_tree(place)

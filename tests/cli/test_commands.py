@@ -13,6 +13,8 @@ from helpers.tables import make_table
 import brittle
 from brittle.cli import main
 
+pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
+
 
 def test_a_report_of_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "nowhere"]) == 2

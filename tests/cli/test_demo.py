@@ -14,6 +14,7 @@ import torch
 
 import brittle
 from brittle.cli import main
+from brittle.cli.demo import program
 from brittle.cli.digits import one_thread
 from brittle.scores import CATALOGUE
 
@@ -89,6 +90,22 @@ def test_every_suggested_command_of_the_demo_runs_as_it_is_copied(
             said = capsys.readouterr().err
             assert said == "" or re.fullmatch(r"brittle: 40 points, .*\n", said), "the result alone"
     assert [column.limit for column in brittle.read_table("my demo/run").columns].count(0.9) == 1
+
+
+def test_the_demo_names_the_program_as_the_shell_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, other = tmp_path / "my bin", tmp_path / "other bin"
+    for folder in (place, other):
+        folder.mkdir()
+        (folder / "brittle").touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["my bin/brittle", "demo"])
+    for path in ("/nowhere", str(other)):
+        monkeypatch.setenv("PATH", path)
+        assert program() == "'my bin/brittle'"
+    monkeypatch.setenv("PATH", str(place))
+    assert program() == "brittle"
+    monkeypatch.setattr("sys.argv", [str(tmp_path / "__main__.py"), "demo"])
+    assert program() == "brittle"
 
 
 def test_one_thread_computes_and_as_many_as_before_afterwards() -> None:

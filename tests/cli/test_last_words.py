@@ -1,4 +1,4 @@
-"""Where PyTorch or onnxruntime fails inside a command, its graphs and logs stay away from stderr."""
+"""Commands in one process: what fails inside PyTorch or onnxruntime says nothing on stderr; no idle imports."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ RUN = """
 import sys
 from brittle.cli import main
 
-scores = ["--scores", "input_margin", "--effort", "fast", "--certify"]
+scores = ["--scores", "input_margin", "--effort", "fast"]
+main(["score", "networks.py:layers", "data.npz", "--out", "first", *scores])
+print(*sys.modules, flush=True)
+scores.append("--certify")
 for number, name in enumerate(sys.argv[1:]):
     print("##", name, file=sys.stderr, flush=True)
     model = name if name.endswith(".onnx") else f"networks.py:{name}"
@@ -70,6 +73,11 @@ for number, name in enumerate(sys.argv[1:]):
 FAILS_TO_TRACE = ("branch", "items", "numbers", "loop")
 FAILS_TO_RUN = ("fixed", "wrong.onnx")
 OURS = ("brittle: ", "scoring: ")
+
+NOT_NEEDED = {"sympy", "scipy.ndimage", "scipy.optimize", "scipy.stats"}
+"""What takes long to import, and a run with the gradients of a network does not call."""
+
+IMPORTED = "imported"
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +94,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
         [sys.executable, "-c", RUN, *names], cwd=place, capture_output=True, text=True, env=dict(os.environ), check=True
     )
     parts = done.stderr.replace("\r", "\n").split("## ")[1:]
+    parts.append("\n".join([IMPORTED, *done.stdout.splitlines()[0].split()]))
     return {part.partition("\n")[0]: [line for line in part.splitlines()[1:] if line.strip()] for part in parts}
 
 
@@ -93,6 +102,11 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 def test_nothing_but_our_own_sentences_is_on_stderr(said: dict[str, list[str]], name: str) -> None:
     foreign = [line for line in said[name] if not line.startswith(OURS)]
     assert foreign == []
+
+
+def test_a_run_imports_nothing_slow_that_it_does_not_need(said: dict[str, list[str]]) -> None:
+    assert "scipy.special" in said[IMPORTED]
+    assert NOT_NEEDED.isdisjoint(said[IMPORTED])
 
 
 def test_what_a_network_says_of_itself_is_kept(said: dict[str, list[str]]) -> None:

@@ -11,6 +11,8 @@ from helpers.commands import score
 import brittle
 from brittle.cli import main
 
+pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
+
 LIGHT = """
 import torch
 class Chosen: pass

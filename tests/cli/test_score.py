@@ -14,6 +14,8 @@ from brittle.analysis import decisions
 from brittle.cli import main
 from brittle.scores import CATALOGUE
 
+pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
+
 
 def test_score_then_report(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert score("--scores", *CATALOGUE, "--sigma", "0.1", "0.2", "--draws", "20", "--gradient-draws", "6") == 0

@@ -17,6 +17,8 @@ import brittle
 from brittle.cli import main
 from brittle.intervals import clopper_pearson
 
+pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
+
 SURE = "0.999999"
 
 

@@ -41,7 +41,7 @@ SCORES: list[Score] = [
     Laplacian(),
     FirstOrderMargin(),
     FeatureDistance(norm="l2", effort="fast"),
-    InputMargin(norm="l2", effort="fast", certify=True),
+    InputMargin(norm="l2", effort="fast", certify=True, proof="fast"),
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,8 @@ each = pytest.mark.parametrize("reader", [*READERS, from_outside, from_foreign],
 
 def picked(batch: Batch, rows: list[int]) -> dict[str, Any]:
     """What a batch over all points says of some rows; inputs apart."""
-    values = {name: value for name, value in vars(batch).items() if name != "inputs"}
+    own = {one.name for one in fields(batch)} - {"inputs", "bounds"}
+    values = {name: getattr(batch, name) for name in (*own, "images")}
     return {name: None if value is None else tuple(value[row] for row in rows) for name, value in values.items()}
 
 

@@ -19,6 +19,8 @@ from brittle.data import Points, open_points
 from brittle.estimate import Status
 from brittle.scores import LogitMargin
 
+pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
+
 RNG = np.random.default_rng(0)
 
 

@@ -29,7 +29,8 @@ from helpers.data_files import (
 )
 from PIL import Image
 
-from brittle.data import FORMATS, Points
+from brittle.data import FORMATS, Points, choose_points
+from brittle.data import points as module
 from brittle.estimate import Status
 
 ON_DISK = READERS[1:]
@@ -91,6 +92,16 @@ def test_points_are_numbered_labelled_and_drawn(reader: Reader, tmp_path: Path) 
     assert set(batch.detail) == {None}
     drawn = [np.asarray(Image.open(io.BytesIO(png or b""))) for png in batch.images or ()]
     assert np.array_equal(np.stack(drawn), LEVELS[:, 0])
+
+
+def test_nothing_is_drawn_before_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+    monkeypatch.setattr(module, "thumbnails", lambda inputs, bounds: drawn.append(len(inputs)))
+    points = READERS[0](tmp_path, LEVELS, LABELS)
+    batch = only(choose_points(points, only(points).ids[1:]))
+    assert drawn == []
+    assert batch.images is batch.images is None
+    assert drawn == [COUNT - 1]
 
 
 @each

@@ -23,6 +23,8 @@ from brittle.data import Points, choose_points, open_points
 from brittle.data.tabular import LABEL_NAMES
 from brittle.scores import LogitMargin
 
+pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
+
 IRIS: Any = load_iris(as_frame=True)
 FEATURES, SPECIES = IRIS.data.iloc[::10], IRIS.target_names[IRIS.target.iloc[::10]]
 X, Y = FEATURES.to_numpy(copy=True), tuple(IRIS.target.iloc[::10].tolist())

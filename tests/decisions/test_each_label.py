@@ -18,6 +18,8 @@ from brittle.decisions import MultiLabel
 from brittle.errors import DataError, ParameterError
 from brittle.scores import CATALOGUE, LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax
 
+pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
+
 X = torch.rand(9, 6, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
 NAMES = ("rain", "snow", "fog", "wind")
 SMALL = {"draws": 8, "first": 8, "effort": "fast", "probes": 4}
@@ -64,7 +66,7 @@ def same(own: list[dict], other: list[dict]) -> None:
                 assert one[name] == two[name], name
 
 
-@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("place", [0, 2])
 def test_each_column_is_that_of_the_labels_own_run(place: int) -> None:
     alone = scored(f"multilabel:{place}", asked())
     for score in asked():

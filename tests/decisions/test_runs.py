@@ -17,6 +17,8 @@ from brittle.decisions import Custom, Decision, MultiLabel, Within
 from brittle.errors import DataError, ParameterError, ResumeError
 from brittle.scores import InputMargin, MonteCarlo, Shrinkage
 
+pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
+
 X = torch.rand(30, 6, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
 NAMES = ("rain", "snow", "fog", "wind")
 SCORES = [MonteCarlo(sigma=0.3, draws=20), InputMargin(effort="fast")]

@@ -199,6 +199,12 @@ def test_the_norm_is_that_of_the_run(table: Table) -> None:
     assert margins_of(Detector.fit(both, epsilon=0.15, margin="input_margin(norm=l2)")).norm == "l2"
 
 
+def test_a_run_in_l0_alone_has_no_detector(table: Table) -> None:
+    counted_only = with_margins(without_margins(table), [1.0] * 200 + [3.0] * 200, norm="l0")
+    with pytest.raises(DataError, match="in l0 alone, for which there is no detector; score the points in one of"):
+        Detector.fit(counted_only, epsilon=2.0)
+
+
 @pytest.mark.parametrize(
     ("norm", "hint"), [("linff", "did you mean linf"), ("Linf", "did you mean linf"), (2, "there")]
 )

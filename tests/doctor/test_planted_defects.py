@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from helpers import zoo
+from helpers.masking import MadeUp
 from helpers.problems import Wrapped, inputs, small_network
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -131,18 +132,6 @@ def sign_layer(self: Any, x: Tensor) -> Tensor:
     return self.network[3:](self.network[:3](x).sub(0.5).sign())
 
 
-class StraightThrough(torch.autograd.Function):
-    """A step whose gradient is made up."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return (4 * x).round() / 4
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        return gradients[0]
-
-
 @dataclass(frozen=True)
 class Defect:
     """One defect, and what must be said of it."""
@@ -184,7 +173,7 @@ REFUSED = [
     Defect("rounded logits", "masked_gradient", "round", changed(lambda z: z.round())),
     Defect("sign activations", "masked_gradient", "sign", part(sign_layer)),
     Defect(
-        "a made-up gradient", "masked_gradient", "made-up", part(lambda self, x: self.network(StraightThrough.apply(x)))
+        "a made-up gradient", "masked_gradient", "made-up", part(lambda self, x: self.network(MadeUp.apply(x)))
     ),
     Defect(
         "no_grad in double precision",

@@ -6,11 +6,11 @@ The networks have random weights, fixed by a seed, so nothing here can fail by c
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
 from helpers.examined import COUNT
+from helpers.masking import MadeUp, without_grad
 from helpers.problems import inputs, small_network
 from torch import Tensor, nn
 
@@ -76,23 +76,6 @@ class Branched(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return (1 - self.share) * self.network(x) + self.share * self.other(x).detach()
-
-
-class MadeUp(torch.autograd.Function):
-    """Coarse steps whose gradient is that of no step."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return (2 * x).round() / 2
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        return gradients[0]
-
-
-def without_grad(x: Tensor) -> Tensor:
-    with torch.no_grad():
-        return 1.0 * x
 
 
 def dark_only(change: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:

@@ -293,8 +293,8 @@ STORAGE = (
     Case(76, "a clock that jumps, another time zone", (result("the same bytes"),),
          ("test_cases.py::test_clock_and_time_zone_decide_nothing",)),
     Case(77, "names of any bytes", (result("they come back exactly, and are shown escaped"),),
-         ("test_untrusted.py::test_names_come_back_exactly", "test_untrusted.py::test_names_are_shown_escaped",
-          "test_untrusted.py::test_failed_points_are_told_in_lines_that_can_be_read")),
+         ("test_hostile_text.py::test_names_come_back_exactly", "test_hostile_text.py::test_names_are_shown_escaped",
+          "test_hostile_text.py::test_failed_points_are_told_in_lines_that_can_be_read")),
 )  # fmt: skip
 
 ARTEFACTS = (
@@ -317,7 +317,7 @@ ARTEFACTS = (
           "test_detector.py::test_a_tie_is_brittle_when_applied")),
     Case(84, "markup in names and labels", (result("shown as text"),),
          ("test_render.py::test_hostile_text_in_every_field_is_shown_as_text",
-          "test_untrusted.py::test_forty_hostile_strings_in_every_field_are_shown_as_text")),
+          "test_hostile_text.py::test_forty_hostile_strings_in_every_field_are_shown_as_text")),
     Case(85, "a formula in a table", (result("prefixed, so that it is text"),),
          ("test_csv_text.py::test_texts_in_csv_are_harmless_and_come_back", "test_flags.py::test_flags_are_written",
           "test_compare.py::test_a_spreadsheet_runs_nothing_of_what_the_command_wrote")),
@@ -332,7 +332,8 @@ ARTEFACTS = (
     Case(89, "extension types and pickles in Parquet", (stops("parquet_refused", UNSAFE),),
          ("test_plain_parquet.py::test_extension_types_and_pickles_in_parquet_are_refused",)),
     Case(90, "the address of a cluster without a token", (stops("insecure_cluster"),),
-         ("test_cluster.py::test_an_address_without_a_token_is_refused", "test_cluster.py::test_where_a_token_may_lie",
+         ("test_cluster_asked.py::test_an_address_without_a_token_is_refused",
+          "test_cluster_asked.py::test_where_a_token_may_lie",
           "test_cluster.py::test_a_cluster_that_asks_nobody_for_a_token")),
 )  # fmt: skip
 

@@ -62,7 +62,7 @@ EXAMPLES: list[Score] = [
     RareEvent(SIGMA, copies=50, weighted=50),
     InputMargin(effort="fast"),
     InputMargin("linf", effort="fast"),
-    InputMargin("linf", effort="fast", certify=True),
+    InputMargin("linf", effort="fast", certify=True, proof="fast"),
     LogitMargin(),
     FirstOrderMargin(),
     FirstOrderMargin(norm="linf"),

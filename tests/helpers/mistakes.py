@@ -86,7 +86,7 @@ MISTAKES = (
     Mistake(
         "A function that is not there",
         "score ./net.py:mak data.npz --out run",
-        "factory_missing: ./net.py:mak (file net.py, sha256 …) does not exist; the file has make, untrained, …",
+        "factory_missing: ./net.py:mak does not exist; the file has make, untrained, …",
         3,
     ),
     Mistake(
@@ -159,21 +159,20 @@ MISTAKES = (
         "A function with arguments",
         "score ./net.py:of_size data.npz --out run",
         "factory_type: expected a function without arguments that returns a torch.nn.Module, found that "
-        "./net.py:of_size (file net.py, sha256 …) cannot be called without arguments (missing a required "
-        "argument: 'size')",
+        "./net.py:of_size cannot be called without arguments (missing a required argument: 'size')",
         3,
     ),
     Mistake(
         "A function that returns nothing",
         "score ./net.py:nothing data.npz --out run",
-        "factory_type: expected a torch.nn.Module, found that ./net.py:nothing (file net.py, sha256 …) "
-        "returned an object of type builtins.NoneType",
+        "factory_type: expected a torch.nn.Module, found that ./net.py:nothing returned an object of type "
+        "builtins.NoneType",
         3,
     ),
     Mistake(
         "A function that fails",
         "score ./net.py:failing data.npz --out run",
-        "factory_failed: failing in net.py failed at line …: ValueError: no such layer; relative paths start at …",
+        "factory_failed: ./net.py:failing failed at line …: ValueError: no such layer; relative paths start at …",
         3,
     ),
     Mistake(

@@ -103,3 +103,23 @@ class Shallow(nn.Module):
         first, other = (x.flatten(1) / self.sigma).unbind(dim=1)
         margin = torch.where(other > self.cut, -self.depth, self.margin + first)
         return torch.stack((margin, -margin), dim=1)
+
+
+class ComputesOtherwise(nn.Module):
+    """A linear margin of 1 - x_0 whose layers are another network than what runs: that falls from x_0 = 0.5 on.
+
+    Attributes:
+        coordinate: the number that stands for `x_0`.
+    """
+
+    def __init__(self, coordinate: int) -> None:
+        super().__init__()
+        self.coordinate = coordinate
+        self.eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        moved = x.flatten(1)[:, self.coordinate]
+        margin = 1 - moved
+        if not torch.compiler.is_compiling():
+            margin = margin - 20 * torch.relu(moved - 0.5)
+        return torch.stack((margin, -margin), dim=1)

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from functools import cache
 
 import torch
-from helpers import odd_networks, truth
+from helpers import truth
 from helpers.beside_truth import NUMBER, VOTES, Compared, compare, too_many
 from helpers.odd_networks import ZOO
+from helpers.odd_parts import BOUNDS
 from torch import Tensor
 
 import brittle
@@ -115,7 +116,7 @@ def run(cell: Cell) -> list[Compared]:
     known = cache(lambda point: truth.alone(cell.build, cell.x[point], cell.sigma, COPIES, 1_000_000 + point))
     found = []
     for scores in cell.scores:
-        classifier = brittle.Classifier(cell.build(), bounds=odd_networks.BOUNDS)
+        classifier = brittle.Classifier(cell.build(), bounds=BOUNDS)
         table = brittle.score(classifier, x, scores, skip_doctor=True, most_failures=None)
         found += compare(table, lambda row: known(row % points), range(len(x)))
     return found

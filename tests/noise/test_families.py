@@ -82,3 +82,13 @@ def test_wrong_sizes_are_said() -> None:
         draws(DiagonalGaussian(SIGMA, torch.ones(3)), 1)
     with pytest.raises(ParameterError, match="sampled scores need `root`"):
         draws(FunctionGaussian(SIGMA, lambda v: v), 1)
+
+
+def test_a_function_may_write_each_draw_over_the_one_before() -> None:
+    place = torch.empty(SIZE)
+    over = FunctionGaussian(SIGMA, lambda v: v, lambda normal: place.copy_(normal))
+    anew = FunctionGaussian(SIGMA, lambda v: v, lambda normal: normal.clone())
+    like = torch.zeros(2, SIZE)
+    one, other = (Stream(noise, like, ("a", "b"), 0, "test").draw(4) for noise in (over, anew))
+    assert torch.equal(one, other)
+    assert len(one.flatten(0, 1).unique(dim=0)) == 8

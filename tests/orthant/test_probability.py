@@ -60,10 +60,10 @@ class TestValues:
 
     @pytest.mark.parametrize("dimension", [2, 3, 4, 5])
     def test_scipy(self, dimension):
-        mean, covariance = random_problems(4, dimension, seed=dimension)
+        mean, covariance = random_problems(4 if dimension < 5 else 2, dimension, seed=dimension)
         result = orthant_probability(mean, covariance, tolerance=1e-4)
         for row in range(len(mean)):
-            expected = normal_cdf(mean[row].numpy(), np.zeros(dimension), covariance[row].numpy(), 1e-6)
+            expected = normal_cdf(mean[row].numpy(), np.zeros(dimension), covariance[row].numpy(), 2e-6)
             assert abs(float(result.value[row]) - expected) <= float(result.error[row]) + 1e-5
 
     @pytest.mark.parametrize("level", [-3.0, 0.0, 1.0, 4.0, 7.0, 30.0])

@@ -15,7 +15,7 @@ from torch import nn
 import brittle
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Evidence, Status
-from brittle.scores import FeatureDistance, InputMargin, LogitMargin, Moments, MonteCarlo, Score, Taylor
+from brittle.scores import FeatureDistance, InputMargin, LogitMargin, Moments, MonteCarlo, RareEvent, Score, Taylor
 
 SEED, CONFIDENCE = 3, 0.9
 
@@ -31,7 +31,7 @@ def numbers(values: torch.Tensor) -> list[float | None]:
 @pytest.mark.parametrize("score", EXAMPLES, ids=lambda score: score.label)
 def test_what_a_call_gives_is_what_a_run_writes(score: Score) -> None:
     """More points than one batch has, and one of them broken; every bit of every number is the same."""
-    x = inputs(6 if isinstance(score, InputMargin | FeatureDistance) else 37)
+    x = inputs(6 if isinstance(score, InputMargin | FeatureDistance | RareEvent) else 37)
     x[4, ..., 0] = torch.nan
     found = score(small_classifier(), x, seed=SEED, confidence=CONFIDENCE)
     table = brittle.score(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from helpers.laws import estimate
@@ -11,10 +12,12 @@ from helpers.problems import Wrapped, inputs, linear_network, small_classifier
 from torch import nn
 
 import brittle
+from brittle.analysis.refuted import refuted_points, refuted_text
 from brittle.cli import main
 from brittle.errors import ModelError
 from brittle.estimate import Status
 from brittle.measure import CertifiedRadius, Forward, Nearest
+from brittle.measure.certified.proof import SHARES
 from brittle.measure.nearest import ATTACKS
 from brittle.scores import FeatureDistance, FeatureMargin, InputMargin, LogitMargin, Taylor
 
@@ -39,15 +42,52 @@ def test_certified_and_found_bracket_the_margin_of_a_linear_model(norm: str) -> 
     assert torch.allclose(found.value, exact, rtol=1e-3)
 
 
-def test_a_certificate_beyond_a_counterexample_is_a_defect() -> None:
-    classifier, x = small_classifier(), inputs(3)
+def test_a_certificate_beyond_a_counterexample_certifies_nothing_at_that_point() -> None:
+    """Whatever a proof says, the low end is no number that a counterexample contradicts, and no other point changes."""
+    classifier, x = small_classifier(), inputs(4)
     score = InputMargin(effort="fast", certify=True)
     measured = {need: need(classifier, _clean(classifier, x)) for need in score.needs}
-    measured[score.needs[2]] = CertifiedRadius(
-        torch.full((3,), 100.0, dtype=torch.float64), torch.ones(3, dtype=torch.int64)
+    distance = measured[score.needs[1]].distance
+    radius = distance * torch.tensor([100.0, 0.5, 1.01, 0.0], dtype=torch.float64)
+    measured[score.needs[2]] = CertifiedRadius(radius, torch.full((4,), 7))
+    found = score.estimate(measured, 0.99)
+    assert [Status(code) for code in found.status.tolist()] == [Status.REFUTED, Status.OK, Status.REFUTED, Status.OK]
+    assert found.low.tolist() == [0.0, radius[1].item(), 0.0, 0.0]
+    assert torch.equal(found.value, distance)
+    assert torch.equal(found.high, distance)
+    assert found.detail is not None
+    assert ["contradict each other" in str(one) for one in found.detail] == [True, False, True, False]
+    assert f"another prediction found {float(distance[0]):.6g} away" in str(found.detail[0])
+    assert all("6 of the passes for the certificate" in str(one) for one in found.detail)
+
+
+def test_a_network_that_computes_otherwise_than_its_layers_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rounding is looked at where uniform draws of a fixed seed lie; the coordinate is one that all of them lower."""
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.stack([torch.rand(8, 8, generator=generator, dtype=torch.float64).flatten() for _ in SHARES])
+    least, coordinate = drawn.amax(dim=0).min(dim=0)
+    assert least < 0.48
+    (tmp_path / "net.py").write_text(
+        "from helpers.problems import ComputesOtherwise\n\n\ndef make():\n"
+        f"    return ComputesOtherwise({int(coordinate)})\n"
     )
-    with pytest.raises(AssertionError, match="was certified where another prediction is"):
-        score.estimate(measured, 0.99)
+    x = torch.full((3, 8, 8), 0.48) + 0.001 * torch.arange(3).view(3, 1, 1)
+    np.savez(tmp_path / "data.npz", x=x.numpy())
+    command = ["score", f"{tmp_path}/net.py:make", f"{tmp_path}/data.npz", "--effort", "fast", "--norm", "linf"]
+    run = tmp_path / "run"
+    assert main([*command, "--scores", "input_margin", "--certify", "--out", str(run)]) == 0
+    table = brittle.read_table(run)
+    (column,) = table.columns
+    assert set(column.rows["status"]) == {Status.REFUTED.slug}
+    assert set(column.rows["low"]) == {0.0}
+    assert bool((column.value < 0.1).all())
+    said = refuted_text(refuted_points(table.columns))
+    assert said.startswith("The certificates of 3 points are contradicted by what the attack found")
+    assert said in capsys.readouterr().err
+    assert main(["report", str(run)]) == 0
+    assert said in (run / "report.html").read_text(encoding="utf-8")
 
 
 def test_attacks_that_disagree_are_told_in_the_detail(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +116,8 @@ def test_without_a_certificate_the_layer_is_said() -> None:
 def test_a_missing_certificate_hides_nothing_graver() -> None:
     classifier = brittle.Classifier(Wrapped(lambda x, logits: logits.sin() * 4))
     x = inputs(6)
-    plain, certified = (estimate(classifier, x, InputMargin("linf", certify=certify)) for certify in (False, True))
+    scores = (InputMargin("linf", effort="fast", certify=certify) for certify in (False, True))
+    plain, certified = (estimate(classifier, x, score) for score in scores)
     assert torch.equal(plain.value, certified.value)
     ok = plain.status == int(Status.OK)
     assert torch.equal(certified.status, torch.where(ok, int(Status.NO_CERTIFICATE), plain.status))
@@ -175,13 +216,13 @@ def test_options_that_change_nothing_are_refused(
 
 def test_a_fast_proof_costs_less_and_holds() -> None:
     classifier, x = small_classifier(), inputs(3)
-    full, fast = (
-        estimate(classifier, x, InputMargin(effort="fast", certify=True, proof=one)) for one in ("full", "fast")
-    )
+    scores = [InputMargin(effort="fast", certify=True, proof=one) for one in ("full", "fast")]
+    full, fast = (estimate(classifier, x, score) for score in scores)
+    assert classifier.passes == int(full.passes.sum() + fast.passes.sum())
     assert bool((fast.low > 0).all() & (fast.low <= full.low * (1 + 1e-2)).all())
     assert torch.as_tensor(fast.passes).sum() < torch.as_tensor(full.passes).sum()
     assert "proof" not in InputMargin(certify=True).parameters
-    with pytest.raises(brittle.errors.ParameterError, match="a fast proof is one of a certificate: ask for it, too"):
+    with pytest.raises(brittle.errors.ParameterError, match=r"proof 'fast' says how .* none is asked for; ask for one"):
         InputMargin(proof="fast")
 
 

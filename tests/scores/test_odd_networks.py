@@ -13,7 +13,8 @@ import torch
 from checks import hostile
 from helpers import truth
 from helpers.beside_truth import NUMBER, VOTES, compare_row, too_many
-from helpers.odd_networks import SHAPE, ZOO, Custom, OddNetwork, custom, small
+from helpers.odd_networks import ZOO
+from helpers.odd_parts import SHAPE, Custom, OddNetwork, custom, small
 from helpers.replicates import Counted
 from scipy.special import ndtr
 

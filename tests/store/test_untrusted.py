@@ -1,4 +1,4 @@
-"""Files that come from anybody: nothing in them is run, none costs more than it says, and all names stay names."""
+"""Files that come from anybody: nothing in them is run, and none costs more than it says."""
 
 from __future__ import annotations
 
@@ -8,37 +8,22 @@ import os
 import re
 import subprocess
 import sys
-import unicodedata
 import zipfile
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as csv
-import pyarrow.parquet as pq
 import pytest
 import torch
 from helpers.artefacts import FACTORY, Canary, edited, export, pickled
 from helpers.damaged import REFUSED_BY, SOURCE, hostile_columns, measured, parquet_bytes
 from helpers.data_files import BAD_IMAGES, LABELS, LEVELS, encode, from_folder, from_idx, from_npz, from_parquet
-from helpers.pages import Page, assert_inert, storable
-from helpers.tables import HOSTILE, make_table, with_model, with_scores
+from helpers.tables import make_table
 
-import brittle
 from brittle.cli import main
-from brittle.data import array_points, open_points
-from brittle.detector.flags import FLAGS, write_flags
-from brittle.errors import ArtefactError, DataError, DetectorFormatError, StorageError
-from brittle.report import write_report
-from brittle.scores import LogitMargin
-from brittle.store.files.csv_text import text_of
-from brittle.store.files.records import MOST_TEXT
-from brittle.store.files.strict_json import convert
+from brittle.errors import ArtefactError, DetectorFormatError
 from brittle.store.reading import read_table
-from brittle.store.record import RunRecord, plain
+from brittle.store.record import plain
 
 
 def bomb(size: int) -> bytes:
@@ -60,12 +45,12 @@ def attempt(): return [refused(load_model, spec, **options) for spec, options in
 
 
 def test_a_deflated_checkpoint_is_refused_at_once(tmp_path: Path) -> None:
-    """300 MB of zeros in 300 kB, as weights, as a model, under the name of an archive, and inside of one.
+    """100 MB of zeros in 100 kB, as weights, as a model, under the name of an archive, and inside of one.
 
-    Refused, all four together, in less than 1 s and 200 MB.
+    Refused, all four together, in less than 1 s and 70 MB.
     """
-    content = bomb(300_000_000)
-    assert len(content) < 1_000_000
+    content = bomb(100_000_000)
+    assert len(content) < 300_000
     (tmp_path / "net.py").write_text(FACTORY, encoding="utf-8")
     (tmp_path / "bomb.pt").write_bytes(content)
     (tmp_path / "bomb.pt2").write_bytes(content)
@@ -74,7 +59,7 @@ def test_a_deflated_checkpoint_is_refused_at_once(tmp_path: Path) -> None:
     seen = measured(REFUSED_BY + BOMBS, tmp_path)
     assert seen["code"] == [ArtefactError.exit_code] * 4
     assert seen["seconds"] < 1.0
-    assert seen["bytes"] < 200e6
+    assert seen["bytes"] < 70e6
 
 
 def test_a_detector_of_a_gigabyte_is_refused_at_once(tmp_path: Path) -> None:
@@ -103,20 +88,20 @@ HOSTILE_MODULES = (
 )
 
 
-LISTS, SCORES = ["list"], ["score", "net:make", "x.npz", "--out", "run"]
+HELPS, SCORES = ["--help"], ["score", "net:make", "x.npz", "--out", "run"]
 
 
 @pytest.mark.parametrize(
     ("command", "line", "code", "said"),
     [
-        ("installed", LISTS, 0, ""),
+        ("installed", HELPS, 0, ""),
         ("module", SCORES, 3, "the current folder is not searched: for the file in this folder write ./net.py:make"),
     ],
 )
 def test_what_lies_in_the_current_folder_is_not_imported(
     command: str, line: list[str], code: int, said: str, tmp_path: Path
 ) -> None:
-    """However the program is started, and whatever a command imports; `score` imports what `list` does and more.
+    """However the program is started, and whatever a command imports; `score` imports what `--help` does and more.
 
     Nor is a factory looked for there.
     """
@@ -140,11 +125,10 @@ def test_a_function_that_makes_no_network_is_refused_with_its_file(
     np.savez("x.npz", x=np.zeros((3, 4), np.float32))
     assert main(["score", "os:system", "x.npz", "--out", "run", "--quiet"]) == 3
     said = capsys.readouterr().err
-    digest = hashlib.sha256(Path(os.__file__).read_bytes()).hexdigest()
     assert said.startswith(
         "brittle: factory_type: expected a function without arguments that returns a torch.nn.Module, "
     )
-    assert f"(file {os.__file__}, sha256 {digest})" in said
+    assert f"os:system ({os.__file__})" in said
     assert not Path("run").exists()
 
 
@@ -223,183 +207,6 @@ def test_reading_starts_nothing_writes_nothing_and_calls_nobody(run: Path, tmp_p
     done = subprocess.run([sys.executable, "-c", WATCH], cwd=place, capture_output=True, text=True, check=False)
     assert done.stdout == "done\n", done.stderr
     assert not (tmp_path / "canary").exists()
-
-
-NAMES = (
-    b"two\nlines.png",
-    b"quotes'\".png",
-    b"x" * 251 + b".png",
-    unicodedata.normalize("NFC", "caf\u00e9.png").encode(),
-    unicodedata.normalize("NFD", "caf\u00e9.png").encode(),
-    b"caf\xe9.png",
-    b"caf\\xe9.png",
-    b"\xed\xa0\x80.png",
-    "\u202egnp.exe.png".encode(),
-    b"\x1b[31mred\x1b[0m.png",
-    b"=HYPERLINK(1).png",
-    b" .png",
-)
-
-
-def as_bytes(shown: str) -> bytes:
-    """The name that a text of `brittle.data.files.path_text` stands for."""
-    return re.sub(
-        rb"\\(x[0-9a-f]{2}|\\)",
-        lambda one: b"\\" if one[1] == b"\\" else bytes.fromhex(one[1][1:].decode()),
-        shown.encode(),
-    )
-
-
-@pytest.fixture
-def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> brittle.Table:
-    """A run over images of many names, written to `run` and read again."""
-    monkeypatch.chdir(tmp_path)
-    Path("images/ant").mkdir(parents=True)
-    for level, name in enumerate(NAMES):
-        content = encode(np.full((1, 2, 2), 10 * level, np.uint8))
-        (b"images/ant/" + name).decode(errors="surrogateescape")
-        Path(os.fsdecode(b"images/ant/" + name)).write_bytes(content)
-    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 3))
-    classifier = brittle.Classifier(network, bounds=(0, 1))
-    brittle.score(classifier, open_points("images"), [LogitMargin()], out="run")
-    return read_table("run")
-
-
-def test_names_come_back_exactly(named: brittle.Table) -> None:
-    stored = {as_bytes(one) for one in named.points["point"].to_pylist()}
-    assert stored == {b"ant/" + name for name in NAMES}
-    assert {as_bytes(one) for one in named.points["name"].to_pylist()} == {b"images/ant/" + name for name in NAMES}
-    assert set(named.scores["point"].to_pylist()) == set(named.points["point"].to_pylist())
-    assert len(named.wide()) == len(NAMES)
-
-
-def test_names_come_back_exactly_from_flags(named: brittle.Table) -> None:
-    shared = {name: named.points[name] for name in ("point", "row", "name", "label", "predicted")}
-    count = len(NAMES)
-    others = {"score": [0.5] * count, "brittle": [True] * count, "status": ["ok"] * count, "forced": [False] * count}
-    flags = pa.table(shared | others, schema=FLAGS)
-    assert pq.read_table(write_flags(flags, "flags.parquet")).equals(flags)
-    kinds = csv.ConvertOptions(column_types=FLAGS, strings_can_be_null=False)
-    read = csv.read_csv(write_flags(flags, "flags.csv"), convert_options=kinds)
-    assert [text_of(one) for one in read["point"].to_pylist()] == flags["point"].to_pylist()
-
-
-def test_names_are_shown_escaped(named: brittle.Table) -> None:
-    page = write_report(named, "report.html").read_text(encoding="utf-8")
-    assert_inert(Page(page))
-    for character in ("\x1b", "\u202e"):
-        assert character not in page
-
-
-@pytest.mark.parametrize("hostile", ["two\nlines", "\x1b[31m", "\u202e", "a\rb", "\x00"])
-def test_messages_are_one_line_that_can_be_read(
-    hostile: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """An error that names a file, whatever the name."""
-    for error in (
-        StorageError("code", f"{hostile} is odd"),
-        DataError("code", hostile),
-        ArtefactError("code", hostile),
-    ):
-        assert str(error).isprintable()
-    if "\x00" not in hostile:
-        (tmp_path / f"{hostile}.npz").write_bytes(b"x")
-        assert main(["score", "os:getcwd", str(tmp_path / f"{hostile}.npz"), "--out", str(tmp_path / "run")]) == 3
-        for line in capsys.readouterr().err.splitlines():
-            assert line.isprintable()
-
-
-def test_failed_points_are_told_in_lines_that_can_be_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("net.py").write_text(FACTORY, encoding="utf-8")
-    Path("images/ant").mkdir(parents=True)
-    for number in range(300):
-        Path(f"images/ant/{number:03}.png").write_bytes(encode(np.full((1, 2, 2), number % 256, np.uint8)))
-    Path("images/ant/000\x1b[31m\nred.png").write_bytes(b"no image")
-    arguments = ["images", "--scores", "logit_margin", "--out", "run", "--quiet"]
-    assert main(["score", "./net.py:make", *arguments]) == 4
-    lines = capsys.readouterr().err.splitlines()
-    assert any("000\\x1b[31m\\nred.png" in line for line in lines)
-    assert all(line.isprintable() for line in lines)
-
-
-def test_ids_that_cannot_be_stored_are_refused() -> None:
-    with pytest.raises(DataError, match=r"id of row 1 of the data is '.udc80'") as caught:
-        array_points(torch.zeros(2, 3), ids=["a", "\udc80"])
-    assert caught.value.code == "id_text"
-
-
-def hostile_run(folder: Path) -> Path:
-    """A run folder whose every text is one of the forty, or holds one."""
-    table = make_table(points=len(HOSTILE), scores=("moments", "softmax", "input_margin"), sigmas=(0.1,), budgets=(10,))
-    texts = [storable(one) for one in HOSTILE]
-    renamed = dict(zip(table.points["point"].to_pylist(), texts, strict=True))
-
-    def poisoned(part: pa.Table, *columns: str) -> pa.Table:
-        own = pa.array([renamed[point] for point in part["point"].to_pylist()], pa.string())
-        part = part.set_column(0, part.schema.field(0), own)
-        for shift, column in enumerate(columns, 1):
-            place = part.schema.get_field_index(column)
-            words = [texts[(row + shift) % len(texts)] for row in range(len(part))]
-            part = part.set_column(place, part.schema.field(place), pa.array(words, pa.string()))
-        return part
-
-    def deep(value: Any, key: str = "") -> Any:
-        if isinstance(value, str) and key not in ("score", "quantity", "label", "safer"):
-            return HOSTILE[(len(value) + len(key)) % len(HOSTILE)]
-        if isinstance(value, dict):
-            return {own: inner if own == "parameters" else deep(inner, own) for own, inner in value.items()}
-        return [deep(inner, key) for inner in value] if isinstance(value, list) else value
-
-    content = deep(plain(table.record))
-    content["data"]["class_names"] = list(HOSTILE)
-    replace(
-        table,
-        points=poisoned(table.points, "name", "detail"),
-        scores=poisoned(table.scores, "detail"),
-        counterexamples=poisoned(table.counterexamples),
-        record=convert(RunRecord, content, MOST_TEXT),
-    ).save(folder)
-    return folder
-
-
-def test_forty_hostile_strings_in_every_field_are_shown_as_text(tmp_path: Path) -> None:
-    assert len(set(HOSTILE)) >= 40
-    table = read_table(hostile_run(tmp_path / "run"))
-    assert table.points["point"].to_pylist() == [storable(one) for one in HOSTILE]
-    page = write_report(table, tmp_path / "report.html").read_text(encoding="utf-8")
-    assert_inert(Page(page))
-
-
-def test_the_command_line_survives_hostile_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    place = str(hostile_run(tmp_path / "run"))
-    assert main(["report", place]) == 0
-    assert main(["verify", place]) == 0
-    assert main(["compare", place, place, "--out", str(tmp_path / "c.csv")]) == 0
-    said = capsys.readouterr()
-    assert "Traceback" not in said.err
-    for text in (said.out, said.err, (tmp_path / "c.csv").read_text(encoding="utf-8")):
-        assert all(line.isprintable() for line in text.split("\n"))
-
-
-def test_no_command_says_what_a_terminal_would_obey(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Texts of a run by somebody else, and names of files, in what goes to a terminal."""
-    table = make_table(points=150, scores=("logit_margin", "input_margin"))
-    scores = [replace(one, label=f"{one.label}\x1b[31m\u202e") for one in table.record.scores]
-    hostile = with_scores(with_model(table, state_sha256="0" * 64), scores)
-    hostile.save(tmp_path / "run\x1b[2J")
-    run, out = str(tmp_path / "run\x1b[2J"), str(tmp_path / "d.json")
-    main(["report", run, "--out", str(tmp_path / "r.html")])
-    main(["compare", run, run])
-    main(["verify", run])
-    main(["detector", "fit", run, "--epsilon", "0.02", "--tpr", "0.5", "--out", out])
-    main(["doctor", "absent\x1b[2J.pt2", "absent\x1b[2J.npz"])
-    main(["score", "absent.pt2", "absent.npz", "--out", "x", "--no-such\x1b[2J"])
-    said = capsys.readouterr()
-    for line in f"{said.out}\n{said.err}".split("\n"):
-        assert line.isprintable(), line
 
 
 def test_nothing_in_the_package_unpickles_or_evaluates() -> None:

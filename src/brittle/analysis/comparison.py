@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 from scipy.special import stdtr
-from scipy.stats import binomtest, rankdata, wilcoxon
 
 from brittle.analysis.change_columns import LAPLACIAN
 from brittle.analysis.location import median_interval, skewed_mean
@@ -241,7 +241,7 @@ def _accuracy(first: Scored, second: Scored, pairing: Pairing, confidence: float
     only_x, only_y = int((x > y).sum()), int((y > x).sum())
     names = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY, "noise": None}
     row = _compared(x, y, names, ACCURACY, confidence)
-    test = float(binomtest(only_x, only_x + only_y).pvalue) if only_x + only_y else 1.0
+    test = float(scipy.stats.binomtest(only_x, only_x + only_y).pvalue) if only_x + only_y else 1.0
     none = {"p_wilcoxon": math.nan, "p_t": math.nan, "p_mcnemar": test if x.size else math.nan}
     return row | _counts(pairing, dropped) | none
 
@@ -341,8 +341,8 @@ def _wilcoxon(differences: Values) -> float:
     """Two-sided p-value of the signed ranks, which infinite differences share; 1 where all are 0."""
     if not differences.any():
         return 1.0 if differences.size else math.nan
-    ranks = np.sign(differences) * rankdata(np.abs(differences))
-    return float(cast(Any, wilcoxon(ranks[ranks != 0.0])).pvalue)
+    ranks = np.sign(differences) * scipy.stats.rankdata(np.abs(differences))
+    return float(scipy.stats.wilcoxon(ranks[ranks != 0.0]).pvalue)
 
 
 def _student(differences: Values) -> float:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.special import betainc, expit, logit, stdtrit
-from scipy.stats import binom, rankdata
 
 from brittle.analysis.paired import check_epsilon, paired
 from brittle.estimate import CONFIDENCE
@@ -228,9 +227,9 @@ def _reason(fragile: NDArray[np.bool_], epsilon: float) -> str | None:
 
 def _auroc(scores: NDArray[np.float64], fragile: NDArray[np.bool_], confidence: float) -> _Measured:
     """DeLong: a point's part is the share of the other class that it is on the right side of."""
-    ranks = rankdata(scores)
-    negatives_below = ranks[fragile] - rankdata(scores[fragile])
-    positives_below = ranks[~fragile] - rankdata(scores[~fragile])
+    ranks = scipy.stats.rankdata(scores)
+    negatives_below = ranks[fragile] - scipy.stats.rankdata(scores[fragile])
+    positives_below = ranks[~fragile] - scipy.stats.rankdata(scores[~fragile])
     m, n = negatives_below.size, positives_below.size
     auroc = float(positives_below.mean() / m)
     if min(m, n) < 2 or auroc in (0.0, 1.0):
@@ -267,7 +266,7 @@ def _fpr_at_tpr(scores: NDArray[np.float64], fragile: NDArray[np.bool_], confide
     m, n = positives.size, negatives.size
     passed = np.append(np.searchsorted(negatives, positives, side="right"), n)
     smallest = int(np.searchsorted(np.arange(1, m + 1) / m, TPR))
-    weights = binom.pmf(np.arange(m + 1), m, TPR)
+    weights = scipy.stats.binom.pmf(np.arange(m + 1), m, TPR)
     tail = (1.0 - confidence) / 2.0
     value = float(passed[smallest] / n)
     low = _mixed_bound(weights, np.concatenate([[0], passed[:-1]]), n, tail)
@@ -287,7 +286,7 @@ def _mixed_bound(weights: NDArray[np.float64], successes: NDArray[np.int64], tri
     def excess(bound: float) -> float:
         return surely_zero + float(weight @ betainc(k, trials - k + 1.0, bound)) - tail
 
-    return cast(float, brentq(excess, 0.0, 1.0, xtol=1e-10)) if excess(1.0) > 0.0 else 1.0
+    return scipy.optimize.brentq(excess, 0.0, 1.0, xtol=1e-10) if excess(1.0) > 0.0 else 1.0
 
 
 def _student(m: int, n: int, confidence: float) -> float:

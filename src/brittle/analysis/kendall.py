@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, cast
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import kendalltau
 
 from brittle.intervals import clopper_pearson, jackknife
 
@@ -23,7 +22,7 @@ def kendall_tau(first: ArrayLike, second: ArrayLike) -> float:
     first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if np.unique(first).size < 2 or np.unique(second).size < 2:
         return float("nan")
-    return float(cast(Any, kendalltau(first, second)).statistic)
+    return float(scipy.stats.kendalltau(first, second).statistic)
 
 
 def tau_interval(

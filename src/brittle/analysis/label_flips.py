@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import mannwhitneyu, ttest_ind_from_stats
 
 from brittle.analysis.change_columns import laplacian_column, sampled_columns
 from brittle.analysis.location import skewed_mean
@@ -158,7 +158,7 @@ def _mann_whitney(larger: NDArray[np.float64], smaller: NDArray[np.float64]) -> 
         return math.nan
     if np.unique(np.concatenate([larger, smaller])).size < 2:
         return 1.0
-    return float(cast(Any, mannwhitneyu(larger, smaller, alternative="greater")).pvalue)
+    return float(scipy.stats.mannwhitneyu(larger, smaller, alternative="greater").pvalue)
 
 
 def _welch(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
@@ -167,4 +167,4 @@ def _welch(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
         return math.nan
     scale = max(float(np.abs(first).max()), float(np.abs(second).max()))
     one, other = ((float(side.mean()), float(side.std(ddof=1)), side.size) for side in (first / scale, second / scale))
-    return float(cast(Any, ttest_ind_from_stats(*one, *other, equal_var=False)).pvalue)
+    return float(scipy.stats.ttest_ind_from_stats(*one, *other, equal_var=False).pvalue)

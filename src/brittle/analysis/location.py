@@ -6,9 +6,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
-from scipy.stats import binom
 
 from brittle.analysis.mean_interval import MeanInterval
 from brittle.intervals import check_confidence
@@ -98,7 +98,7 @@ def median_interval(values: ArrayLike, confidence: float) -> MedianInterval:
     points = np.sort(_known(values))
     if points.size == 0:
         return MedianInterval(math.nan, -math.inf, math.inf)
-    k = int(binom.ppf((1.0 - confidence) / 2.0, points.size, 0.5))
+    k = int(scipy.stats.binom.ppf((1.0 - confidence) / 2.0, points.size, 0.5))
     low, high = (points[k - 1], points[points.size - k]) if k else (-math.inf, math.inf)
     below, above = points[(points.size - 1) // 2], points[points.size // 2]
     opposite = np.isinf(below) and np.isinf(above) and below != above

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, cast
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import pdist
-from scipy.stats import pearsonr, spearmanr
 
 from brittle.analysis.kendall import kendall_tau, tau_interval
 from brittle.analysis.paired import paired
@@ -159,7 +157,7 @@ def equidistance(weight: ArrayLike, norm: str) -> Equidistance:
     rows = np.asarray(weight, dtype=np.float64)
     if rows.ndim != 2 or len(rows) < 2:
         raise ParameterError("weight", f"the weight must be a matrix of at least two rows; found {list(rows.shape)}")
-    distances = pdist(rows, "minkowski", p=DUAL_ORDER[norm])
+    distances = scipy.spatial.distance.pdist(rows, "minkowski", p=DUAL_ORDER[norm])
     mean, std = float(distances.mean()), float(distances.std())
     return Equidistance(
         norm=norm,
@@ -206,8 +204,8 @@ def isometry(input_distance: ArrayLike, feature_distance: ArrayLike) -> Isometry
     return Isometry(
         points=inputs.size,
         dropped=missing + int((~finite).sum()),
-        pearson=float(cast(Any, pearsonr(inputs, features)).statistic) if varied else math.nan,
-        spearman=float(cast(Any, spearmanr(inputs, features)).statistic) if varied else math.nan,
+        pearson=float(scipy.stats.pearsonr(inputs, features).statistic) if varied else math.nan,
+        spearman=float(scipy.stats.spearmanr(inputs, features).statistic) if varied else math.nan,
         kendall=kendall_tau(inputs, features),
         kappa=float(quartiles[1]),
         kappa_low=float(quartiles[0]),

@@ -11,6 +11,7 @@ from brittle.analysis.class_bias import ClassBias, class_bias, class_name, class
 from brittle.analysis.columns import check_column, safety
 from brittle.analysis.copies import TooFew, best_ends, too_few
 from brittle.analysis.decisions import column_if_any, numbers_beside
+from brittle.analysis.margin_words import margin_sentences
 from brittle.intervals import check_share
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row, Scored
 
@@ -55,6 +56,7 @@ class Overview:
         order: label of the first score that orders the points, for runs without a flip probability; empty for none.
         command: what made the run, word by word; None where it was run from Python.
         decision: what is decided, as the record of the run holds it; None for the predicted class.
+        margins: how near the nearest other predictions are, in a sentence for each input margin (`margin_sentences`).
     """
 
     column: Column | None
@@ -74,6 +76,7 @@ class Overview:
     order: str
     command: tuple[str, ...] | None
     decision: str | None = None
+    margins: tuple[str, ...] = ()
 
     def count(self, state: str, kind: str | None = None) -> int:
         """Points of a state: those that are right, wrong or without a label, or all."""
@@ -144,6 +147,7 @@ def overview(
         order=next((one.label for one in table.columns if safety(one) is not None), ""),
         command=table.record.command,
         decision=table.record.model.decision,
+        margins=margin_sentences(table),
     )
 
 

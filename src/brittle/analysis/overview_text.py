@@ -52,10 +52,7 @@ DETECTOR_WORDS = (
     "break: calibrate a detector that flags such predictions in one pass",
 )
 NUMBERLESS_WORDS = "without a number: see why", "without a number: see why"
-UNKNOWN_WORDS = (
-    "without a flip probability: see what another score says of it",
-    "without a flip probability: see what another score says of them",
-)
+LISTED_WORDS = "point: look at it", "points: list them, the least safe first"
 NOISELESS_WORDS = (
     "that no noise was drawn for: see how sure the network itself is",
     "that no noise was drawn for: see of which the network itself is the least sure",
@@ -103,8 +100,12 @@ def chosen_sentence(points: int, chosen_from: int | None) -> str:
 
 def _held(found: Overview) -> str:
     rated = found.points - found.without_number
+    if not rated and found.column is None and found.margins:
+        return _right(found)
     if not rated:
-        return f"{_right(found)} No point has a flip probability, so nothing is known of what noise does to them."
+        return (
+            f"{_right(found)} No point has a flip probability, so how many predictions hold under noise is not known."
+        )
     if found.column is not None and not found.judges:
         return f"{unjudged_text(found.column)}. {_right(found)}"
     held, broken, open_ones = (found.count(state) for state in (HOLDS, BREAKS, UNDECIDED))
@@ -212,7 +213,7 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
     show = f"brittle show {shlex.quote(run)}"
     if found.column is None:
         by = f"{show} --by {shlex.quote(found.order)}"
-        return (_step(found.points, UNKNOWN_WORDS, by),) if found.order else ()
+        return (_step(found.points, LISTED_WORDS, by),) if found.order else ()
     if not found.judges:
         return (_step(found.points, NOISELESS_WORDS, f"{show} --by {shlex.quote(found.column.shown)}"),)
     limit = f" --limit {_limit(found)}"
@@ -252,7 +253,7 @@ def format_overview(found: Overview, run: str | None = None) -> str:
         found: what `overview` gives.
         run: the folder of the run, for the commands; by default as of `next_steps`.
     """
-    said = (how_brittle(found), decision_text(found.decision), where(found), how_sure(found))
+    said = (how_brittle(found), decision_text(found.decision), where(found), how_sure(found), *found.margins)
     lines = [text for text in said if text]
     kinds = [kind for kind in found.groups.index if found.groups.loc[kind].sum()]
     if kinds:

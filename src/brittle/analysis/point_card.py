@@ -14,13 +14,20 @@ from brittle.analysis.overview import LIMIT
 from brittle.analysis.text import aligned, number
 from brittle.errors import DataError, listed
 from brittle.estimate import INPUT_MARGIN, parameters_json
-from brittle.store.columns import BULKY, UNDECIDED, Row, Scored
+from brittle.store.columns import BREAKS, BULKY, HOLDS, UNDECIDED, Row, Scored
 
 FEATURES, CHANGES = 20, 10
 """How many features of a point, and of these how many changes, a terminal shows."""
 
 MOST_NAME = 60
 """Characters of the name of a feature that it shows."""
+
+VERDICTS = {
+    HOLDS: "It holds: kept with probability {} or more",
+    UNDECIDED: "It is undecided whether it is kept with probability {} or more",
+    BREAKS: "It breaks: kept with probability below {}",
+}
+"""What is said of a point at a limit, by its state."""
 
 _FIELDS = ("score", "quantity", "value", "low", "high", "rank", "of", "evidence", "status", "detail", "passes")
 
@@ -148,9 +155,8 @@ def _answers(table: Scored, point: str) -> list[str]:
         lines.append(f"{unjudged_text(column)}.")
     elif column is not None:
         limit = column.limit or LIMIT
-        state = column.states(limit).to_dict()[point] or "has no number"
-        what = "is undecided" if state == UNDECIDED else state
-        lines.append(f"It {what} at {limit:g}, the probability to keep the prediction with, by {column.shown}.")
+        said = VERDICTS.get(column.states(limit).to_dict()[point], "It has no number")
+        lines.append(f"{said.format(f'{limit:g}')}, by {column.shown}.")
     if not any(one.score == INPUT_MARGIN for one in table.columns):
         lines.append("The distance to another prediction was not measured; --scores input_margin does.")
     return lines

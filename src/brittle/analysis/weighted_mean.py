@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
 from scipy.special import betaincinv, ndtr, ndtri
 
 Values = NDArray[np.float64]
@@ -81,7 +81,7 @@ def lower_quantiles(values: Values, tails: Values) -> Values:
     rising = np.append(True, np.diff(np.maximum.accumulate(probits)) > 1e-9)
     if rising.sum() < 2:
         return np.full(tails.shape, largest * places.min())
-    spline = CubicSpline(probits[rising], logarithms[rising])
+    spline = scipy.interpolate.CubicSpline(probits[rising], logarithms[rising])
     inside = np.clip(ndtri(tails), probits[rising][0], probits[rising][-1])
     return largest * np.exp(spline(inside))
 

@@ -14,7 +14,7 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 
 from brittle.cli.advice import explained
-from brittle.cli.common import Flag, Many, check_own, in_pairs, open_run, show, whole_numbers
+from brittle.cli.common import Flag, Many, check_own, default_text, in_pairs, open_run, show, whole_numbers
 from brittle.cli.compare import compare
 from brittle.cli.corrupt import corrupt
 from brittle.cli.detector import detector, pseudo_margin
@@ -33,6 +33,7 @@ app = App(
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
     config=whole_numbers,
+    default_parameter=Parameter(show_default=default_text),
 )
 
 # Those that take the fields of scores as options are imported when they are called, and PyTorch with the scores.

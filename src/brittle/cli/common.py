@@ -25,6 +25,18 @@ Many = Parameter(consume_multiple=True, negative=())
 Flag = Parameter(negative=())
 
 
+def default_text(value: object) -> str | None:
+    """A default as one would type it; None for what is left out by default, of which help says nothing.
+
+    Example:
+        >>> default_text(("0", "1")), default_text(()), default_text(False), default_text(0.99)
+        ('0 1', None, None, '0.99')
+    """
+    if value is None or value is False or value in ("", ()):
+        return None
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
 def in_pairs(arguments: Sequence[str]) -> list[str]:
     """The words of a command line with that behind `--bounds` twice where it stands for both ends: none, or a file."""
     found: list[str] = []

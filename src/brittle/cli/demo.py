@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +39,9 @@ ALLOWED = 0.1
 SHOWN = 5
 """Least robust points in the table."""
 
+NAME = "brittle"
+"""The program."""
+
 WIDTH = 100
 """Longest line of the sentences."""
 
@@ -62,11 +67,20 @@ def short(out: Path, quiet: bool, score: Callable[[Sequence[str]], int]) -> int:
     path = write_report(table, out / "report.html")
     show(summary(table))
     show(f"Report: {path}, to be opened in a browser")
-    show(f"Next:   brittle show {shlex.quote(str(out / 'run'))}")
-    show(f"        brittle demo --full --out {shlex.quote(f'{out}-full')}")
+    name = program()
+    show(f"Next:   {name} show {shlex.quote(str(out / 'run'))}")
+    show(f"        {name} demo --full --out {shlex.quote(f'{out}-full')}")
     show(f"        (more scores, {digits.TEST_POINTS} digits, 3 sigmas: minutes)")
-    show("Yours:  brittle score MODEL DATA --out RUN (a file of your network, one of your data, a new folder)")
+    show(f"Yours:  {name} score MODEL DATA --out RUN (a file of your network, one of your data, a new folder)")
     return 0
+
+
+def program() -> str:
+    """What one types to call brittle again: its name, or where the shell does not find it the path that was typed."""
+    typed = Path(sys.argv[0])
+    found = shutil.which(NAME)
+    called = typed.name == NAME and typed.is_file() and not (found is not None and typed.samefile(found))
+    return shlex.quote(sys.argv[0]) if called else NAME
 
 
 def full(out: Path, quiet: bool, score: Callable[[Sequence[str]], int]) -> int:

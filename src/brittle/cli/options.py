@@ -1,11 +1,10 @@
-"""Options that several commands take, each said once: the model's, the data's, the scores' and the run's."""
+"""Options of the model and of the data, which several commands take."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,7 +12,6 @@ from cyclopts import Parameter
 
 from brittle.cli.common import Flag, Many, say
 from brittle.errors import ModelError, UsageError
-from brittle.estimate import CONFIDENCE
 
 if TYPE_CHECKING:
     from brittle.data import Points
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from brittle.model.loading.image_steps import ImageSteps
     from brittle.model.loading.load import LoadedModel
     from brittle.model.texts import TextForm
-    from brittle.run.workers import Workers
 
 EXPORT = (
     "torch.export.save(torch.export.export(model, (inputs,), "
@@ -294,86 +291,6 @@ class DataOptions(ReadOptions):
             )
         ids = None if self.ids is None else read_ids(self.ids)
         return self.read(data, bounds, self.points, ids, targets, texts, model)
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """How a run goes.
-
-    Attributes:
-        confidence: Confidence of all intervals.
-        expected_accuracy: Stop when the accuracy on the first 1,000 labelled points is surely below.
-        allow_row_errors: Exit with 0 even where some points got no number; where more than 10 of the first
-            1,000 get none the run stops.
-        skip_doctor: Leave out the checks before the run; the record says so.
-        resume: Go on with the run in OUT, if there is one: what is there and whole is kept,
-            and a finished run costs nothing but what --until or --precision ask beyond it.
-    """
-
-    confidence: float = CONFIDENCE
-    batch_size: BatchSize = "auto"
-    expected_accuracy: float | None = None
-    allow_row_errors: Annotated[bool, Flag] = False
-    skip_doctor: Annotated[bool, Flag] = False
-    resume: Annotated[bool, Flag] = False
-    quiet: Quiet = False
-
-    def check_folder(self, out: Path) -> None:
-        """Raise where the run folder cannot be written or holds another run.
-
-        Raises:
-            StorageError: it cannot, or does.
-        """
-        from brittle.store.folder import check_free, check_writable
-
-        check_writable(out) if self.resume else check_free(out)
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class WorkerOptions:
-    """Which processes compute.
-
-    Attributes:
-        workers: Processes that compute side by side, with one thread each; by default one process with all threads, or
-            as many as the cluster has room for.
-        cluster: Let them run on a Ray cluster: local (one of this machine, for this run), auto (the one that this
-            machine belongs to), or host:port of its head.
-        gpus_per_worker: GPUs that each of them gets there, or the share of one (1 with --device cuda, otherwise 0).
-        insecure_cluster: Use a cluster though it asks nobody for a token.
-        as_worker: What such a process is started with.
-    """
-
-    workers: int | None = None
-    cluster: str | None = None
-    gpus_per_worker: float | None = None
-    insecure_cluster: Annotated[bool, Flag] = False
-    as_worker: Annotated[bool, Parameter(show=False, negative=())] = False
-
-    def crew(self, device: str | None, quiet: bool) -> Workers | None:
-        """The processes, which are started by the command that is running; None for this one alone.
-
-        Raises:
-            BrittleError: so many cannot be started, or not there.
-        """
-        from brittle.run.workers.cluster import Cluster
-        from brittle.run.workers.crew import Crew
-        from brittle.run.workers.worker import command_of
-
-        arguments = sys.argv[1:]
-        if self.cluster is None:
-            if self.gpus_per_worker is not None or self.insecure_cluster:
-                raise UsageError("unused_option", "--gpus-per-worker and --insecure-cluster are for --cluster")
-            return None if self.workers is None else Crew(command_of(arguments), self.workers)
-        if device is not None and device.startswith("cuda:"):
-            raise UsageError(
-                "device", f"each worker of a cluster sees its own GPUs alone: give --device cuda, not {device}"
-            )
-        gpus = float(device == "cuda") if self.gpus_per_worker is None else self.gpus_per_worker
-        cluster = Cluster(self.cluster, arguments, partial(say, quiet), self.workers, gpus, self.insecure_cluster)
-        cluster.prepare()
-        return cluster
 
 
 def _preprocessing(

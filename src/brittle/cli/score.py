@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from brittle.cli.advice import check_order
 from brittle.cli.common import ROW_FAILURES, say, show, whole_rows
 from brittle.cli.opening import Opening
-from brittle.cli.options import DataOptions, ModelOptions, RunOptions, WorkerOptions
+from brittle.cli.options import DataOptions, ModelOptions
+from brittle.cli.run_options import RunOptions, WorkerOptions
 from brittle.cli.score_options import BY_DEFAULT, ScoreOptions
 from brittle.errors import listed, printable
 
@@ -170,6 +171,16 @@ def _certified_text(record: RunRecord, out: Path) -> str:
     return said and f" ({said})"
 
 
+def _refuted_text(record: RunRecord, out: Path) -> str:
+    """That attacks refuted certificates; empty where none did, or none were asked for."""
+    from brittle.analysis.refuted import refuted_points, refuted_text
+    from brittle.store.reading import read_table
+
+    if not any(score.parameters.get("certify") for score in record.scores):
+        return ""
+    return refuted_text(refuted_points(read_table(out).columns))
+
+
 def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool) -> int:
     """Say what became of the points, but for the result where `silent`; the exit code."""
     from brittle.analysis.decision_words import words_of
@@ -186,6 +197,8 @@ def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool
     certified = _certified_text(record, out)
     done = f"{points}, {accuracy}{account.passes:,} passes{certified}, {record.seconds or 0.0:.1f} s"
     say(silent, f"{done}; next: brittle show {out}, brittle report {out}")
+    if doubt := _refuted_text(record, out):
+        say(running.quiet, doubt)
     if not account.failed:
         return 0
     print(f"brittle: {account.failed} of {account.points} points got no number; some of them:", file=sys.stderr)

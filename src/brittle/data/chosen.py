@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -28,6 +28,9 @@ READ_AT_A_TIME = 256
 
 SHOWN = 3
 """Ids that a message names."""
+
+_OF_POINTS = tuple(one.name for one in fields(Batch) if one.name != "bounds")
+"""What a batch holds of each of its points."""
 
 
 def choose_points(points: Points, ids: Iterable[str]) -> ChosenPoints:
@@ -202,7 +205,7 @@ def _taken(batch: Batch, positions: Sequence[int]) -> Batch:
             return value.only(torch.tensor(tuple(positions)))
         return None if value is None else tuple(value[position] for position in positions)
 
-    return Batch(**{one.name: taken(getattr(batch, one.name)) for one in fields(batch)})
+    return replace(batch, **{name: taken(getattr(batch, name)) for name in _OF_POINTS})
 
 
 def _joined(one: Batch, other: Batch) -> Batch:
@@ -215,4 +218,4 @@ def _joined(one: Batch, other: Batch) -> Batch:
             return Aside.joined(first, second)
         return None if first is None or second is None else (*first, *second)
 
-    return Batch(**{field.name: joined(getattr(one, field.name), getattr(other, field.name)) for field in fields(one)})
+    return replace(one, **{name: joined(getattr(one, name), getattr(other, name)) for name in _OF_POINTS})

@@ -24,9 +24,9 @@ from io import BytesIO
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from PIL import Image
-from scipy.ndimage import gaussian_filter
 
 from brittle.errors import DataError, ParameterError, UsageError
 
@@ -150,7 +150,7 @@ def _impulse_noise(image: Levels, share: float, generator: Draw) -> NDArray[Any]
 
 def _gaussian_blur(image: Levels, sigma: float, generator: Draw) -> NDArray[Any]:
     pixels = sigma * max(1.0, min(image.shape[:2]) / USUAL_SIDE)
-    return gaussian_filter(image.astype(np.float64), (pixels, pixels, 0), mode="nearest")
+    return scipy.ndimage.gaussian_filter(image.astype(np.float64), (pixels, pixels, 0), mode="nearest")
 
 
 def _brightness(image: Levels, added: float, generator: Draw) -> NDArray[Any]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from brittle.data.files import changed_error
-from brittle.data.images import Failure, thumbnails
+from brittle.data.images import Failure
 from brittle.data.points import Batch
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Status
@@ -134,7 +134,6 @@ class ListedPoints:
     def _batch(self, rows: range, chunk: InputChunk) -> Batch:
         """The first points of a chunk, as many as there are rows."""
         part, inputs, turned = slice(rows.start, rows.stop), chunk.inputs[: len(rows)], chunk.turned
-        drawn = thumbnails(inputs, self.bounds)
         found = [chunk.failures.get(position) for position in range(len(rows))]
         return Batch(
             rows=tuple(rows),
@@ -147,7 +146,7 @@ class ListedPoints:
                 None if failure is None else f"row {row}{self._name_in_brackets(row)}: {failure.reason}"
                 for row, failure in zip(rows, found, strict=True)
             ),
-            images=drawn and tuple(png if failure is None else None for png, failure in zip(drawn, found, strict=True)),
+            bounds=self.bounds,
             turned=None if turned is None else tuple(position in turned for position in range(len(rows))),
             targets=None if self.targets is None else self.targets[part],
             aside=self._beside(rows, chunk),

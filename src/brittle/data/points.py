@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
+from brittle.data.images import thumbnails
 from brittle.estimate import Status
 from brittle.model.aside import Aside
+from brittle.model.bounds import BoundsLike
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Batch:
         inputs: `[B, *shape]`, in the declared units; zeros where `status` carries no number.
         status: how reading each point ended, `[B]`.
         detail: why reading failed, where it did, `[B]`.
-        images: for each point PNG bytes of a thumbnail, `[B]`, or None where inputs are no images.
+        bounds: smallest and largest value of an input, for the thumbnails.
         targets: of each point the numbers that are right, `[B, R]`, float64, where it has several labels (1 holds, 0
             does not) or a number is predicted; None elsewhere.
         aside: other tensors of the points, and which coordinates of the inputs vary, a row each; None where there are
@@ -40,13 +43,22 @@ class Batch:
     inputs: Tensor
     status: tuple[Status, ...]
     detail: tuple[str | None, ...]
-    images: tuple[bytes | None, ...] | None = None
+    bounds: BoundsLike
     turned: tuple[bool, ...] | None = None
     targets: Tensor | None = None
     aside: Aside | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @cached_property
+    def images(self) -> tuple[bytes | None, ...] | None:
+        """For each point PNG bytes of a thumbnail, `[B]`, drawn when they are first asked for.
+
+        None for a point that could not be read, and for all where inputs are no images.
+        """
+        drawn = thumbnails(self.inputs, self.bounds)
+        return drawn and tuple(png if one is Status.OK else None for png, one in zip(drawn, self.status, strict=True))
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ import pandas as pd
 
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import INPUT_MARGIN, Parameter, parameters_json
-from brittle.norms import check_norm
+from brittle.norms import COUNT, DUAL_ORDER, check_norm
 from brittle.store.record import ScoreRecord
 from brittle.store.table import Table
 
@@ -43,11 +43,11 @@ def norm_of(table: Table, norm: str | None, label: str | None = None) -> str:
 
     Args:
         table: the run.
-        norm: `l2`, `linf` or None.
+        norm: `linf`, `l2`, `l1` or None.
         label: of the margins, where the run holds several.
 
     Raises:
-        DataError: the run holds no input margins of that label, or holds them in several norms.
+        DataError: the run holds no input margins of that label, or holds them in several norms, or in `l0` alone.
         UnknownNameError: there is no such norm.
     """
     if norm is not None:
@@ -60,6 +60,12 @@ def norm_of(table: Table, norm: str | None, label: str | None = None) -> str:
         raise DataError(
             "several_norms",
             f"the run holds {INPUT_MARGIN} in {' and '.join(found)}; say which is meant with --norm (norm=)",
+        )
+    if COUNT in found:
+        raise DataError(
+            "no_such_score",
+            f"the run holds {INPUT_MARGIN} in {COUNT} alone, for which there is no detector; score the points in one "
+            f"of {', '.join(DUAL_ORDER)} (--norm, norm=)",
         )
     return check_norm(next(iter(found)))
 

@@ -53,7 +53,7 @@ def table_html(table: Table) -> str:
 
 def _parts(table: Table) -> list[Markup]:
     found = overview(table)
-    sentences = [one for one in (how_brittle(found), where(found), how_sure(found)) if one]
+    sentences = [one for one in (how_brittle(found), where(found), how_sure(found), *found.margins) if one]
     return [
         paragraph(Markup("<b>{}</b>").format(text(_title(table)))),
         *(paragraph(text(one)) for one in sentences),

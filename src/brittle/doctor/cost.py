@@ -28,7 +28,7 @@ def passes_per_point(subject: Subject) -> Passes:
 
 
 def cost_of_run(subject: Subject) -> str:
-    """Time and memory of the run, from one timed batch; `cost_of_certificates` says what these take."""
+    """Time of the network and memory, from one timed batch; `cost_of_certificates` says what these take."""
     total = len(subject.points) if subject.points is not None else len(subject.batch)
     spent = passes_per_point(subject)
     forward, backward, kept = _timed(subject)
@@ -37,8 +37,9 @@ def cost_of_run(subject: Subject) -> str:
     held = max((need.memory(len(subject.inputs), subject) for need in subject.needs), default=0)
     memory = _weights(subject) + kept + held
     return (
-        f"about {duration(seconds)} for {total:,} points ({passes}, {1e3 * forward:.2g} and {1e3 * backward:.2g} ms "
-        f"each in batches of {len(subject.inputs)}), {memory / 2**20:,.0f} MiB for weights and one batch; an estimate"
+        f"the network takes about {duration(seconds)} for {total:,} points ({passes}, {1e3 * forward:.2g} and "
+        f"{1e3 * backward:.2g} ms each in batches of {len(subject.inputs)}), to which reading, noise and searches add "
+        f"their own; {memory / 2**20:,.0f} MiB for weights and one batch; an estimate"
     )
 
 

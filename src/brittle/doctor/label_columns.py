@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from copy import copy
 
 import torch
 
 from brittle.data.points import Points
 from brittle.decisions import Decision
-from brittle.errors import BrittleError, DataError
+from brittle.doctor.shapes import runs
+from brittle.errors import DataError
 from brittle.model.classifier import Classifier
 
 MOST = 64
@@ -36,7 +36,7 @@ def labels_among_features(
     width = inputs.shape[1]
     most = min(MOST, width - 1) if decision.targets else 1
     counts = range(min(most, width - 1) + 1)
-    extra = next((count for count in counts if _runs(classifier, inputs[:, : width - count])), 0)
+    extra = next((count for count in counts if runs(classifier, inputs[:, : width - count])), 0)
     if not extra:
         return None
     names = [str(name) for name in known.get("feature_names") or range(width)]
@@ -49,14 +49,6 @@ def labels_among_features(
         f"{listed} among them; {what}: name {'them' if extra > 1 else 'it'} with --label-column {_quoted(typed)} "
         f"(label_column={typed!r})",
     )
-
-
-def _runs(classifier: Classifier, inputs: torch.Tensor) -> bool:
-    try:
-        with torch.no_grad():
-            return len(copy(classifier)(inputs)) == len(inputs)
-    except BrittleError:
-        return False
 
 
 def _likely(names: list[str], inputs: torch.Tensor, count: int) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+import scipy
 import torch
 from torch import Tensor
 
@@ -228,10 +229,8 @@ def unweighted(source: Mapping[str, object]) -> str | None:
 
 def _renaming(confusion: Confusion, classes: int) -> dict[int, int]:
     """The one-to-one renaming of labels under which most points are right, for the labels that occur."""
-    from scipy.optimize import linear_sum_assignment  # here alone: every command would take a twentieth longer to start
-
     counts = np.zeros((classes, classes))
     for (label, predicted), count in confusion.items():
         counts[label, predicted] = count
-    rows, columns = linear_sum_assignment(counts, maximize=True)
+    rows, columns = scipy.optimize.linear_sum_assignment(counts, maximize=True)
     return {int(row): int(column) for row, column in zip(rows, columns, strict=True) if counts[row, column]}

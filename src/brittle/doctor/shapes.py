@@ -32,7 +32,7 @@ def with_shape(error: BrittleError, classifier: Classifier, inputs: Tensor, coun
     if error.code not in FAILURES and not unbatched:
         return error
     for changed, advice in _others(inputs, count):
-        if _runs(classifier, changed):
+        if runs(classifier, changed):
             return ModelError(
                 "layout",
                 f"the model takes inputs of shape {list(changed.shape)}, found {list(inputs.shape)}; {advice}",
@@ -40,7 +40,8 @@ def with_shape(error: BrittleError, classifier: Classifier, inputs: Tensor, coun
     return error
 
 
-def _runs(classifier: Classifier, inputs: Tensor) -> bool:
+def runs(classifier: Classifier, inputs: Tensor) -> bool:
+    """Whether the model takes these inputs and gives an output for each; the passes are not counted."""
     try:
         with torch.no_grad():
             return len(copy(classifier)(inputs)) == len(inputs)

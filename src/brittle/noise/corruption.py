@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy import ndimage
 from torch import Tensor
 
 from brittle.data.corruptions import CORRUPTIONS
@@ -51,12 +51,12 @@ class RandomStrength:
 
 def _rotation(image: Image, degrees: float, draw: Draw) -> Image:
     angle = draw.uniform(-degrees, degrees)
-    return ndimage.rotate(image, angle, axes=(1, 0), reshape=False, order=1, mode="grid-constant", cval=0.0)
+    return scipy.ndimage.rotate(image, angle, axes=(1, 0), reshape=False, order=1, mode="grid-constant", cval=0.0)
 
 
 def _shift(image: Image, pixels: float, draw: Draw) -> Image:
     by = (*draw.uniform(-pixels, pixels, 2), 0.0)
-    return ndimage.shift(image, by, order=1, mode="grid-constant", cval=0.0)
+    return scipy.ndimage.shift(image, by, order=1, mode="grid-constant", cval=0.0)
 
 
 def _brightness(image: Image, most: float, draw: Draw) -> Image:

@@ -14,11 +14,17 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.noise.base import Noise, at_one
-from brittle.noise.families import OWN
+from brittle.noise.families import FAMILIES, OWN
 from brittle.noise.promise import check_draw, check_finite, check_promise
 from brittle.noise.relative import Decibels, Relative
 from brittle.noise.tables import PerFeature
 from brittle.noise.transform import Transforming, check_keyed, transformed
+
+ANEW = tuple(FAMILIES.values())
+"""Families whose every draw is a tensor of its own, so that those of a point can be put side by side at once.
+
+The function of another family may write each draw over the one before.
+"""
 
 
 class Stream:
@@ -107,12 +113,16 @@ class Stream:
         draws = torch.zeros(len(self._generators), count, size, dtype=self._like.dtype, device=self._like.device)
         for point, generator in enumerate(self._generators):
             some = self._places(point)
-            for number in range(count):
+            own = size if some is None else len(some)
+            drawn = (check_draw(self._noise, self._noise.draw(generator, own), own) for _ in range(count))
+            if some is None and count and type(self._noise) in ANEW:
+                torch.stack(list(drawn), out=draws[point])
+                continue
+            for number, one in enumerate(drawn):
                 if some is None:
-                    draws[point, number] = check_draw(self._noise, self._noise.draw(generator, size), size)
+                    draws[point, number] = one
                 else:
-                    own = check_draw(self._noise, self._noise.draw(generator, len(some)), len(some))
-                    draws[point, number, some] = own.to(draws)
+                    draws[point, number, some] = one.to(draws)
         check_finite(self._noise, draws)
         scales = self._noise.scales(self._like, self._varies)
         if scales is not None:

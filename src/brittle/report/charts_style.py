@@ -20,9 +20,6 @@ WIDTH = 960
 NARROW = 336
 """Width of a drawing for small screens, and of one of several panels, in pixels: a phone's column."""
 
-BESIDE = 440
-"""Width of a figure of rows that stands beside another, with the names of the rows, in pixels."""
-
 UNDECIDED = "#868d94"
 """Colour of what an interval leaves open."""
 

@@ -394,7 +394,7 @@ def _kept(batch: Batch, inputs: Tensor, dtype: torch.dtype | None, wanted: Seque
     They lose no digit: single precision holds what is narrower.
     """
     shape = tuple(inputs.shape[1:])
-    if batch.images is not None or is_image(shape) or not keeps(shape):
+    if is_image(shape) or not keeps(shape):
         return [None] * len(inputs)
     seen = inputs.to("cpu", dtype or inputs.dtype)
     cells = pack((seen if seen.dtype == torch.float64 else seen.float()).numpy())

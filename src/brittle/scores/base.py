@@ -31,7 +31,7 @@ from brittle.scores.sound import check_parameters, estimate_of, needs_of
 LARGEST_PROBIT = 37.5
 """Probits beyond which a probability is 0 or 1 in double precision."""
 
-GRAVE = (Status.VACUOUS, Status.NOISY_TIES, Status.CONTRADICTED, Status.TIE)
+GRAVE = (Status.VACUOUS, Status.NOISY_TIES, Status.CONTRADICTED, Status.REFUTED, Status.TIE)
 """Outcomes with a number that say more than that something was left out or not found; the last is the gravest."""
 
 

@@ -30,7 +30,9 @@ class InputMargin(Score):
     points have margins too. Where nothing was found the value is infinite and the status `not_found`; where gradients
     vanish or mislead, the status is `masked`; where the attacks disagree, the detail says so. Where a certificate was
     asked for and bounds cannot be sent through the network, the low end of 0 is no failed proof: the status is
-    `no_certificate` in place of `ok`, and the detail names the layer.
+    `no_certificate` in place of `ok`, and the detail names the layer. Where another prediction was found nearer than
+    the radius that was certified, the model does not compute what its layers say, or the proof is wrong: the low end is
+    0, and the status `refuted`.
 
     Validity: the interval holds the margin, up to what single precision rounds (see
     `brittle.measure.certified.Certified`). How near the value comes is measured in `docs/attacks.md`.
@@ -76,13 +78,16 @@ class InputMargin(Score):
         check_search(self.norm, self.attack, self.effort, self.bounded)
         if self.certify and self.norm == COUNT:
             raise ParameterError(
-                "certify", f"nothing can be certified in {COUNT}; leave certify out, or the norm {COUNT}"
+                "certify",
+                f"no distance in {COUNT} can be certified; leave out --certify (certify=False), or choose another norm",
             )
         if self.norm != COUNT:
             Certified(self.norm, self.bounded, self.proof)
         if self.proof != "full" and not self.certify:
             raise ParameterError(
-                "proof", f"a {self.proof} proof is one of a certificate: ask for it, too (--certify, certify=True)"
+                "proof",
+                f"proof {self.proof!r} says how a certificate is computed, and none is asked for; ask for one "
+                f"(--certify, certify=True) or leave the proof out",
             )
 
     @property
@@ -106,9 +111,10 @@ class InputMargin(Score):
         status = nearest_status(clean, nearest)
         if self.certify:
             certified: CertifiedRadius = measured[self.needs[2]]
-            _check_bracket(certified, nearest)
-            low, passes = certified.radius, passes + certified.passes - clean.passes
-            detail = _joined(_about_certificate(certified, clean), detail)
+            refuted = _refuted(certified, nearest)
+            low, passes = certified.radius.where(~refuted, 0.0), passes + certified.passes - clean.passes
+            detail = _joined(_about_certificate(certified, nearest, clean, refuted), detail)
+            status = mark(status, refuted, Status.REFUTED)
             lacking = (status == int(Status.OK)) & (certified.unsupported is not None)
             status = torch.where(lacking, int(Status.NO_CERTIFICATE), status)
         return finish(nearest.distance, low, nearest.distance, status, passes, detail)
@@ -125,22 +131,25 @@ def nearest_status(clean: Clean, nearest: NearestPoint) -> Tensor:
     return torch.where(doubtful, int(Status.MASKED), status)
 
 
-def _check_bracket(certified: CertifiedRadius, nearest: NearestPoint) -> None:
-    """Raise where a certificate contradicts a counterexample: one of the two is a defect of ours."""
-    wrong = (certified.radius > nearest.distance * (1 + 1e-6)) & (nearest.predicted >= 0)
-    if bool(wrong.any()):
-        row = int(wrong.nonzero()[0])
-        raise AssertionError(
-            f"a radius of {float(certified.radius[row]):.6g} was certified where another prediction is "
-            f"{float(nearest.distance[row]):.6g} away"
-        )
+def _refuted(certified: CertifiedRadius, nearest: NearestPoint) -> Tensor:
+    """Where a counterexample contradicts the certificate, `[B]`, beyond what rounds in a distance."""
+    return (certified.radius > nearest.distance * (1 + 1e-6)) & (nearest.predicted >= 0)
 
 
-def _about_certificate(certified: CertifiedRadius, clean: Clean) -> tuple[str, ...]:
-    """For each point what its certificate took, or why there is none, where a layer is not supported."""
+def _about_certificate(
+    certified: CertifiedRadius, nearest: NearestPoint, clean: Clean, refuted: Tensor
+) -> tuple[str, ...]:
+    """For each point what its certificate took, and what refutes it; or why there is none, where a layer has none."""
     if certified.unsupported is not None:
         return (f"no lower bound goes through {certified.unsupported}",) * len(certified.radius)
-    return tuple(f"{spent:,} of the passes for the certificate" for spent in (certified.passes - clean.passes).tolist())
+    spent = (certified.passes - clean.passes).tolist()
+    said = [f"{passes:,} of the passes for the certificate" for passes in spent]
+    for row in refuted.nonzero()[:, 0].tolist():
+        said[row] = (
+            f"the certificate and the attack contradict each other: a radius of {float(certified.radius[row]):.6g} was "
+            f"certified, and another prediction found {float(nearest.distance[row]):.6g} away; {said[row]}"
+        )
+    return tuple(said)
 
 
 def _about_attacks(nearest: NearestPoint) -> tuple[str | None, ...] | None:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.decisions import Custom, Decision, MultiLabel, SameTop, Within
+from brittle.measure.certified.proof import ACCURACY
 from brittle.scores import InputMargin
 
 POINTS = torch.rand(6, 5, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
@@ -96,6 +97,64 @@ def test_a_decision_that_is_no_linear_function_has_no_certificate_and_says_so() 
     assert set(found.detail or ()) == {
         "no lower bound goes through the decision custom:first_leads, which is no linear function"
     }
+
+
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_a_softmax_at_the_end_changes_no_certificate(scale: float) -> None:
+    """At the larger scale nearly all probabilities underflow to 0."""
+    last = nn.Linear(12, 4)
+    network = lively(nn.Sequential(nn.Linear(5, 12), nn.ReLU(), last), 1).double()
+    with torch.no_grad():
+        last.weight.mul_(scale)
+        last.bias.mul_(scale)
+    logits = certified(brittle.Classifier(network), POINTS)
+    shares = certified(brittle.Classifier(nn.Sequential(network, nn.Softmax(dim=-1)), outputs="probs"), POINTS)
+    assert shares.unsupported is None
+    assert int((shares.radius > 0).sum()) >= 4
+    torch.testing.assert_close(shares.radius, logits.radius, rtol=ACCURACY, atol=0)
+
+
+class Together(nn.Module):
+    """The mean of what two networks say."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(
+            lively(nn.Sequential(nn.Linear(5, 12), nn.ReLU(), nn.Linear(12, 4)), seed) for seed in (1, 2)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack([part(x).softmax(dim=1) for part in self.parts]).mean(0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_no_input_inside_the_radius_has_another_likeliest_class(dtype: torch.dtype) -> None:
+    """Corners of the ball and an attack, of probabilities without a softmax at their end."""
+    network, points = Together().to(dtype).eval(), POINTS.to(dtype)
+    classifier = brittle.Classifier(network, outputs="probs")
+    radius = certified(classifier, points, bounded=False).radius
+    assert int((radius > 0).sum()) >= 4
+    assert bool((radius <= brittle.nearest(classifier, points, effort="fast", bounded=False).distance).all())
+    corners = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0], dtype=torch.float64)] * 5)
+    with torch.no_grad():
+        for point, size in zip(POINTS, radius, strict=True):
+            moved = (point + size * corners).to(dtype)
+            assert {int(network(one[None]).argmax()) for one in moved} == {int(network(point[None].to(dtype)).argmax())}
+
+
+@pytest.mark.parametrize(
+    ("decision", "last"), [(MultiLabel(), nn.Sigmoid()), (SameTop(2), nn.Softmax(dim=1))], ids=repr
+)
+def test_other_decisions_from_probabilities_have_no_certificate_and_what_to_do_is_said(
+    decision: Decision, last: nn.Module
+) -> None:
+    """Small ones underflow to the same number, and 1 less one near 1 is rounded."""
+    found = certified(brittle.Classifier(nn.Sequential(linear(), last), decision=decision, outputs="probs"), POINTS)
+    assert found.radius.tolist() == [0.0] * len(POINTS)
+    assert found.unsupported == (
+        f"probabilities from which {decision.label} is decided: let the model return the logits below them, without "
+        "outputs=probs"
+    )
 
 
 def test_one_logit_is_the_label_of_its_sign() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from helpers.bounded_networks import CASES, NORMS, certified, classifier_of, on_sphere, sizes, traced
+from helpers.bounded_networks import CASES, HEAVY, NORMS, certified, classifier_of, lively, on_sphere, sizes, traced
 from helpers.problems import inputs, linear_network, small_network
 from torch import Tensor, nn
 
@@ -61,7 +61,7 @@ def test_a_linear_model_has_its_exact_margin(norm: str, classes: int, dtype: tor
 
 @pytest.mark.parametrize(("family", "seed", "norm"), CASES)
 def test_no_attack_inside_the_radius_succeeds(family: str, seed: int, norm: str) -> None:
-    classifier, points = classifier_of(family, seed), inputs(3, seed=seed)
+    classifier, points = classifier_of(family, seed), inputs(1 if family in HEAVY else 3, seed=seed)
     network = traced(classifier, points)
     bounded = seed != 1
     found = certified(classifier, points, norm, bounded)
@@ -122,6 +122,29 @@ def test_a_point_does_not_depend_on_its_batch(family: str, dtype: torch.dtype) -
     torch.testing.assert_close(torch.cat([one.radius for one in alone]), together.radius, rtol=tolerance, atol=0)
     if dtype == torch.float64:
         assert torch.cat([one.passes for one in alone]).tolist() == together.passes.tolist()
+
+
+class Shared(nn.Module):
+    """A value that three functions see, one of which is bent where few points have numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.middle, self.last = nn.Linear(36, 12), nn.Linear(12, 12), nn.Linear(12, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        seen = self.middle(torch.relu(self.first(x.flatten(1))))
+        return self.last(torch.relu(seen) + nn.functional.hardtanh(seen, -2.0, 2.0) + nn.functional.relu6(seen))
+
+
+def test_what_several_layers_see_is_bounded_for_each_point_alone() -> None:
+    """A neighbour for which a number has to be bounded again costs the others nothing."""
+    classifier = brittle.Classifier(lively(Shared(), 2).double(), bounds=(0, 1))
+    points = inputs(4, dtype=torch.float64)
+    together = certified(classifier, points)
+    alone = [certified(classifier, points[row : row + 1]) for row in range(4)]
+    assert torch.cat([one.passes for one in alone]).tolist() == together.passes.tolist()
+    torch.testing.assert_close(torch.cat([one.radius for one in alone]), together.radius, rtol=1e-9, atol=0)
+    assert (together.radius > 0).all()
 
 
 def test_ties_and_broken_rows_have_radius_zero_and_spoil_no_other() -> None:

@@ -1,12 +1,29 @@
-"""Which descents go on after a round."""
+"""Which competitors descents aim at, and which descents go on after a round."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import numpy as np
 import pytest
 import torch
+from helpers import problems
+from helpers.attacked import clean_pass, run
+from torch import nn
 
+import brittle
+from brittle.measure.nearest import EFFORTS
 from brittle.measure.nearest.apgd import nearest_of_each
+from brittle.measure.nearest.norms import NORMS
+from brittle.measure.nearest.search import ANY, Search
+
+
+class NeverFlips(nn.Module):
+    """The first class wins everywhere in [0, 1], by a margin that depends on the input."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        mean = x.flatten(1).mean(dim=1)
+        return torch.stack([2 + mean, 1 - mean, mean], dim=1)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -22,3 +39,65 @@ def test_the_nearest_of_each_point_go_on(count: int) -> None:
         if place in sorted(np.flatnonzero(rows == row), key=lambda one: (distance[one], one))[:count]
     ]
     assert nearest_of_each(torch.from_numpy(rows), torch.from_numpy(distance), count).tolist() == expected
+
+
+def test_the_greatest_competitor_is_differentiated_where_none_is_named() -> None:
+    """Against each candidate alone, over all competitors; classes that are named are left as they are."""
+    classifier, points = problems.small_classifier(), problems.inputs(12)
+    clean = clean_pass(classifier, points)
+    search = Search(classifier, clean, NORMS["l2"], True)
+    rows = torch.arange(12)
+    candidates = problems.inputs(12, seed=3).flatten(1)
+    named = (clean.predicted + 1) % clean.logits.shape[1]
+    targets = torch.where(rows % 3 == 0, named, ANY)
+    response = search.differentiate(rows, candidates, targets)
+    for row in range(12):
+        x = candidates[row].clone().requires_grad_(True)
+        logits = classifier.model(x.view(1, *points.shape[1:]))[0]
+        own, others = int(clean.predicted[row]), [one for one in range(len(logits)) if one != clean.predicted[row]]
+        margin = logits[own] - (logits[named[row]] if row % 3 == 0 else max(logits[one] for one in others))
+        margin.backward()
+        torch.testing.assert_close(response.margin[row], margin.detach().double(), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(response.gradient[row], x.grad, rtol=1e-5, atol=1e-6)
+
+
+def test_a_step_of_the_scout_costs_a_pass_forward_and_one_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to the bisection, which ends early where nothing nearer is left."""
+    passes = []
+    for steps in (5, 105):
+        effort = dataclasses.replace(EFFORTS["fast"], starts=(), scout_steps=steps, halvings=3)
+        monkeypatch.setitem(EFFORTS, "fast", effort)
+        passes.append(run(problems.small_classifier(), problems.inputs(4), attack="apgd", effort="fast").passes)
+    assert ((passes[1] - passes[0] - 200).abs() <= 3).all()
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_a_point_is_left_once_enough_descents_agree(monkeypatch: pytest.MonkeyPatch, norm: str) -> None:
+    """The descents of a linear model end in the same place from every start, so that more starts cost nothing.
+
+    A network in which they end elsewhere is searched from all.
+    """
+    linear = brittle.Classifier(problems.linear_network(4, 36), bounds=(-100, 100))
+    points = {"linear": problems.inputs(8, (36,), dtype=torch.float64), "kinked": problems.inputs(8)}
+    passes = {}
+    for starts in (range(3), range(9)):
+        effort = dataclasses.replace(EFFORTS["fast"], starts=tuple(starts), agreeing=3, scout_steps=0)
+        monkeypatch.setitem(EFFORTS, "fast", effort)
+        for name, classifier in (("linear", linear), ("kinked", problems.small_classifier())):
+            found = run(classifier, points[name], norm=norm, attack="apgd", effort="fast")
+            passes[name, len(starts)] = found.passes
+    assert torch.equal(passes["linear", 3], passes["linear", 9])
+    assert (passes["kinked", 9] > passes["kinked", 3]).any()
+
+
+def test_where_nothing_is_found_all_starts_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each begins with a ball twice as wide: descents that all end nowhere do not agree."""
+    passes = []
+    classifier = brittle.Classifier(NeverFlips(), bounds=(0, 1))
+    for starts in (range(2), range(6)):
+        effort = dataclasses.replace(EFFORTS["fast"], starts=tuple(starts), agreeing=1, scout_steps=0)
+        monkeypatch.setitem(EFFORTS, "fast", effort)
+        found = run(classifier, problems.inputs(3), norm="l2", attack="apgd", effort="fast")
+        assert found.distance.isinf().all()
+        passes.append(found.passes)
+    assert (passes[1] > passes[0]).all()

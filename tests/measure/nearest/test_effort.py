@@ -39,6 +39,9 @@ LITTLE = Effort(
     halvings=1,
     fab_steps=1,
     starts=(0,),
+    agreeing=2,
+    decay="geometric",
+    scout_steps=1,
     rounds=((1, 1),),
     restart_rounds=(),
     refine_steps=1,
@@ -72,7 +75,12 @@ def check_order(name: str, norm: str, efforts: Iterable[str]) -> None:
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("name", ["small", "deep"])
 def test_more_effort_never_ends_farther_away(name: str, norm: str) -> None:
-    check_order(name, norm, list(EFFORTS) if name == "small" else list(EFFORTS)[:2])
+    check_order(name, norm, list(EFFORTS)[:2])
+
+
+@pytest.mark.parametrize("norm", ["linf", *(pytest.param(norm, marks=pytest.mark.slow) for norm in ("l2", "l1"))])
+def test_the_most_effort_ends_no_farther_away(norm: str) -> None:
+    check_order("small", norm, list(EFFORTS)[1:])
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -124,10 +124,10 @@ def test_without_finite_bounds_it_is_refused(bounds: object) -> None:
 
 
 def test_what_has_no_l0_says_so() -> None:
-    with pytest.raises(ParameterError, match="nothing can be certified in l0"):
+    with pytest.raises(ParameterError, match="no distance in l0 can be certified"):
         InputMargin("l0", certify=True)
     for score in (FeatureMargin, FirstOrderMargin):
-        with pytest.raises(UnknownNameError, match="only input_margin is measured in l0"):
+        with pytest.raises(UnknownNameError, match="l0 is a distance for input_margin alone"):
             score("l0")
 
 

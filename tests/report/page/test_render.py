@@ -157,8 +157,8 @@ def test_a_record_of_little_is_read() -> None:
         ),
         ({"scores": ("moments", "softmax"), "sigmas": (0.1,)}, "Can a cheap score stand in?"),
         ({"scores": ("softmax",)}, "None: no score of this run depends on noise"),
-        ({"scores": ("logit_margin",)}, "No point has a flip probability, so nothing is known"),
-        ({"scores": ()}, "No point has a flip probability, so nothing is known"),
+        ({"scores": ("logit_margin",)}, "No point has a flip probability, so how many"),
+        ({"scores": ()}, "No point has a flip probability, so how many"),
         ({"scores": ("moments", "monte_carlo"), "sigmas": (0.1,)}, "Estimators against Monte Carlo"),
         ({"sigmas": (0.1,)}, "of the points flip with a probability above 1%"),
         ({"classes": 2, "sigmas": (0.1,)}, "every pair compared"),
@@ -215,6 +215,24 @@ def test_the_page_says_when_a_run_began_and_when_it_was_over() -> None:
     ):
         record = replace(table.record, created="2026-07-01T12:00:00+00:00", finished=finished)
         assert said in page_of(replace(table, record=record)).text
+
+
+@pytest.mark.usefixtures("nothing_drawn")
+@pytest.mark.parametrize(
+    ("path", "split", "said"),
+    [
+        ("in/cifar10-test.npz", None, ": 3 points of cifar10-test.npz."),
+        ("in/mnist", "test", ": 3 points of mnist (test)."),
+        (None, None, ": 3 points."),
+    ],
+)
+def test_the_page_says_which_points_it_is_about(path: str | None, split: str | None, said: str) -> None:
+    table = make_table(points=3, scores=("softmax",))
+    data = replace(table.record.data, path=path, split=split)
+    assert (
+        f"with brittle {table.record.brittle}{said}"
+        in page_of(replace(table, record=replace(table.record, data=data))).text
+    )
 
 
 def test_all_points_alike_are_drawn() -> None:

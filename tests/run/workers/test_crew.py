@@ -57,9 +57,9 @@ def test_workers_that_are_killed_lose_nothing(alone: Path, project: Path, monkey
     done = threading.Event()
 
     def kill_some() -> None:
-        while len(killed) < 3 and not done.is_set():
+        while len(killed) < 2 and not done.is_set():
             for child in children():
-                if child not in killed and len(killed) < 3:
+                if child not in killed and len(killed) < 2:
                     time.sleep(0.3)
                     with suppress(ProcessLookupError):
                         os.kill(child, signal.SIGKILL)
@@ -73,7 +73,7 @@ def test_workers_that_are_killed_lose_nothing(alone: Path, project: Path, monkey
     finally:
         done.set()
         killer.join()
-    assert len(killed) >= 2
+    assert len(killed) == 2
     assert same(project / "run", alone)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pickle
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,14 +45,6 @@ def same(one: brittle.Table, other: brittle.Table) -> bool:
     return one.points.equals(other.points) and one.scores.equals(other.scores)
 
 
-def test_the_table_is_that_of_one_process() -> None:
-    data = (inputs(), torch.arange(COUNT) % 3)
-    plain = brittle.score(network(), data, SCORES)
-    shared = brittle.score(network(), data, SCORES, workers=2)
-    assert same(plain, shared)
-    assert plain.record.account == shared.record.account
-
-
 def _npz(folder: Path) -> Path:
     np.savez(folder / "x.npz", x=inputs().numpy())
     return folder / "x.npz"
@@ -88,22 +81,26 @@ class Times(LogitMargin):
 """
 
 
-@pytest.mark.parametrize("changed", [False, True])
-def test_a_class_that_was_changed_in_memory_is_refused(
-    changed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another process imports it as its module has it, and gave other numbers with status ok."""
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A score of a module that another process can import."""
     (tmp_path / "own_times.py").write_text(TWICE)
     monkeypatch.syspath_prepend(tmp_path)
-    own: Any = importlib.import_module("own_times")
-    if changed:
-        own.Times.factor = 2.0
-        refused(
-            "workers", "own_times:Times is not what its", brittle.score, network(), inputs(), [own.Times()], workers=1
-        )
-    else:
-        plain, shared = (brittle.score(network(), inputs(), [own.Times()], workers=some) for some in (None, 1))
-        assert same(plain, shared)
+    sys.modules.pop("own_times", None)
+    return importlib.import_module("own_times").Times
+
+
+def test_the_table_is_that_of_one_process(own: Any) -> None:
+    data = (inputs(), torch.arange(COUNT) % 3)
+    plain, shared = (brittle.score(network(), data, [*SCORES, own()], workers=some) for some in (None, 1))
+    assert same(plain, shared)
+    assert plain.record.account == shared.record.account
+
+
+def test_a_class_that_was_changed_in_memory_is_refused(own: Any) -> None:
+    """Another process imports it as its module has it, and gave other numbers with status ok."""
+    own.factor = 2.0
+    refused("workers", "own_times:Times is not what its", brittle.score, network(), inputs(), [own()], workers=1)
 
 
 class _Local(nn.Module):

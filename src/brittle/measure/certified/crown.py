@@ -139,7 +139,7 @@ class Walk:
         )
         self.functions = torch.zeros(len(region.points), dtype=torch.int64, device=region.points.device)
         self.widest = region.points[0].numel()
-        # Values that several layers see, with what was chosen of them and found.
+        # Values that several layers see, with the numbers that need no more passes and what was found.
         self._cut: dict[int, tuple[Bounded, Tensor, Enclosure]] = {}
 
     def logits(self, network: Network) -> Bounded:
@@ -213,17 +213,15 @@ class Walk:
         rows = len(self.inputs)
         widths = (entering.interval.upper - entering.interval.lower).reshape(rows, -1)
         chosen = widths > NARROW
-        known = self._cut.get(id(entering))
-        if known is not None and not (chosen & ~known[1].reshape(rows, -1)).any():
-            return known[2]
         every = (chosen.sum(dim=1, keepdim=True) / PROBED).ceil().clamp(min=1)
         probed = chosen & ((chosen.cumsum(dim=1) - 1) % every == 0)
         found = self._tightened(entering, probed.view_as(entering.value))
         cut = (found.upper - found.lower).reshape(rows, -1)
         gain = 1 - (cut * probed).sum(dim=1) / (widths * probed).sum(dim=1)
         rest = chosen & ~probed & (gain > GAIN)[:, None]
-        found = self._tightened(Bounded(entering.value, found), rest.view_as(entering.value))
-        self._cut[id(entering)] = entering, chosen.view_as(entering.value), found
+        found = self._tightened(entering, rest.view_as(entering.value))
+        _, known, _ = self._cut[id(entering)]
+        self._cut[id(entering)] = entering, known | chosen.view_as(entering.value), found
         return found
 
     def around(
@@ -237,14 +235,13 @@ class Walk:
         return _Between.apply(entering, self.beside, values, lines)
 
     def _tightened(self, entering: Bounded, chosen: Tensor) -> Enclosure:
-        """The interval, cut with bounds by linear relaxation of the numbers that are `chosen`."""
+        """The interval, cut with bounds by linear relaxation of the numbers that are `chosen`, each of them once."""
         if entering.settled:
             return entering.interval
-        known = self._cut.get(id(entering))
-        if known is not None and not (chosen & ~known[1]).any():
-            return known[2]
-        found = self._cut_at(entering, chosen)
-        self._cut[id(entering)] = entering, chosen, found
+        unknown = entering, torch.zeros_like(chosen), entering.interval
+        _, known, interval = self._cut.get(id(entering), unknown)
+        found = self._cut_at(Bounded(entering.value, interval), chosen & ~known)
+        self._cut[id(entering)] = entering, known | chosen, found
         return found
 
     def _cut_at(self, entering: Bounded, chosen: Tensor) -> Enclosure:

@@ -51,6 +51,11 @@ class Layer:
         return f"{self.operator} ({self.name})" if self.name != self.operator else self.operator
 
 
+def unchanged(scores: Tensor) -> Tensor:
+    """The class scores as they are."""
+    return scores
+
+
 @dataclass(frozen=True)
 class Network:
     """The layers in the order of computation, in double precision.
@@ -60,12 +65,14 @@ class Network:
         inputs: the edge that the input takes.
         output: the edge that the class scores leave by.
         alone: whether the layers take one row at a time; otherwise the rows are the first axis of every value.
+        read: from the class scores that are bounded to the numbers that the classifier compares, where these differ.
     """
 
     layers: tuple[Layer, ...]
     inputs: Edge
     output: Edge
     alone: bool = False
+    read: Callable[[Tensor], Tensor] = unchanged
 
     def interpret(self, inputs: Value, apply: Callable[[Layer, tuple[Any, ...]], Value]) -> Value:
         """Send `inputs` through all layers; `apply` gives the value of one layer from its arguments."""

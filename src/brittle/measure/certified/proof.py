@@ -105,9 +105,11 @@ class Proof:
         else:
             self.weights, constants = classifier.decision.linear_margins(decided, exact.shape[1])
             given = -logits[:, 1:] - constants
+        read = network.read(exact)
         found = torch.einsum("bkl,bl->bk", self.weights, exact)
-        size = torch.einsum("bkl,bl->bk", self.weights.abs(), exact.abs())
-        error = (given - found).abs().maximum(self._rounding()).max(dim=1, keepdim=True).values
+        size = torch.einsum("bkl,bl->bk", self.weights.abs(), exact.abs().maximum(read.abs()))
+        wrong = given - torch.einsum("bkl,bl->bk", self.weights, read)
+        error = wrong.abs().maximum(self._rounding()).max(dim=1, keepdim=True).values
         allowance = ROUNDING * size + SLACK * error
         self.constants = constants - allowance
         self.margin = found + self.constants
@@ -126,7 +128,7 @@ class Proof:
             uniform = torch.rand(points.shape[1:], generator=generator, dtype=torch.float64).to(points)
             around = points + share * (low + uniform * (high - low) - points)
             around = around.to(classifier.dtype or torch.float32)
-            exact = self.network(around)
+            exact = self.network.read(self.network(around))
             with torch.no_grad():
                 error = classifier.read(around).double().reshape(exact.shape) - exact
             worst = worst.maximum(torch.einsum("bkl,bl->bk", self.weights, error.nan_to_num(0.0)).abs())

@@ -128,7 +128,7 @@ def _usable(clean: Clean) -> Tensor:
 def _check_agreement(network: Network, clean: Clean, usable: Tensor, decision: Decision) -> None:
     """Refuse layers that do not compute what the classifier does, or whose rows depend on each other."""
     for rows in (usable[:1], *usable.split(clean.rows)) if len(usable) else ():
-        given, exact = clean.logits[rows].double(), network(clean.inputs[rows])
+        given, exact = clean.logits[rows].double(), network.read(network(clean.inputs[rows]))
         if exact.dim() != 2:
             raise UnsupportedLayer(f"an output of shape {list(exact.shape)}")
         if clean.aside is not None and clean.aside.decided is not None:

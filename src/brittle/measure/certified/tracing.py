@@ -14,8 +14,18 @@ from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves, tree_map
 
 from brittle.measure.certified.composites import COMPOSITES
-from brittle.measure.certified.graph import Edge, Layer, Network, UnknownOperator, UnsupportedLayer, run_layer
-from brittle.measure.certified.operators import ALIASES, FUNCTIONS, PAIRS, SEVERAL, SUPPORTED, VIEWS
+from brittle.measure.certified.graph import (
+    Edge,
+    Layer,
+    Network,
+    UnknownOperator,
+    UnsupportedLayer,
+    run_layer,
+    unchanged,
+)
+from brittle.measure.certified.in_place import ChangedInPlace, check_writes
+from brittle.measure.certified.operators import ALIASES, FUNCTIONS, PAIRS, SEVERAL, SUPPORTED
+from brittle.measure.certified.probabilities import below_probabilities
 from brittle.measure.certified.rules import check
 from brittle.model.classifier import Classifier
 from brittle.model.quiet import without_last_words, without_warnings
@@ -57,7 +67,10 @@ def _network(classifier: Classifier, inputs: Tensor, alone: bool) -> Network:
     if classifier.outputs == "binary-logit":
         layers.append(Layer("binary_logit", "binary_logit", FUNCTIONS["binary_logit"], (output,)))
         output = Edge("binary_logit")
-    return Network(_needed(layers, output), units, output, alone)
+    read = unchanged
+    if classifier.outputs == "probs":
+        output, read = below_probabilities(layers, output, classifier.decision, classifier.dtype or torch.float32)
+    return Network(_needed(layers, output), units, output, alone, read)
 
 
 def _needed(layers: list[Layer], output: Edge) -> tuple[Layer, ...]:
@@ -119,7 +132,10 @@ def _known_layers(classifier: Classifier, inputs: Tensor, first: Edge, alone: bo
         return _layers(graph, first)
     except UnsupportedLayer as error:
         program = _exported(classifier, inputs, alone)
-        if all(_canonical(node) in _KNOWN for node in program.graph.nodes if node.op == "call_function"):
+        # Decompositions change nothing in place.
+        if not isinstance(error, ChangedInPlace) and all(
+            _canonical(node) in _KNOWN for node in program.graph.nodes if node.op == "call_function"
+        ):
             raise
         try:
             with without_warnings(), without_last_words():
@@ -181,6 +197,7 @@ def _layers(module: fx.GraphModule, inputs: Edge) -> tuple[list[Layer], Edge]:
     """
     layers: list[Layer] = []
     values: dict[fx.Node, Any] = {}
+    check_writes(module.graph, _canonical)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     if len(placeholders) != 1:
         raise UnsupportedLayer(f"a model of {len(placeholders)} inputs")
@@ -262,10 +279,10 @@ class _Builder:
     def _values_only(self, number: int, operator: str, args: tuple[Any, ...]) -> Any:
         if number:
             raise UnsupportedLayer(f"{operator}, of which the place is used")
-        plain = PAIRS[operator]
-        if plain in COMPOSITES:
-            return COMPOSITES[plain](self, *args)
-        return self.add(plain, FUNCTIONS[plain], args)
+        values = PAIRS[operator]
+        if values in COMPOSITES:
+            return COMPOSITES[values](self, *args)
+        return self.add(values, FUNCTIONS[values], args)
 
 
 def _value(node: fx.Node, values: Mapping[fx.Node, Any], layers: list[Layer]) -> Any:
@@ -278,7 +295,6 @@ def _value(node: fx.Node, values: Mapping[fx.Node, Any], layers: list[Layer]) ->
         return args[0].part(args[1])
     if not any(isinstance(one, Edge) for one in tree_leaves(args)):
         return _folded(node, operator, values)
-    _check_in_place(node, operator)
     return _Builder(node, layers).value(_canonical(node), args)
 
 
@@ -325,15 +341,6 @@ def _positional(node: fx.Node, values: Mapping[fx.Node, Any]) -> tuple[Any, ...]
     if _operator(node) == "einsum":  # the operands first, as everywhere else
         args = [*args[1], args[0]]
     return tuple(args)
-
-
-def _check_in_place(node: fx.Node, operator: str) -> None:
-    """Refuse an operator that changes a tensor which others see, too."""
-    changed = node.args[0] if node.args else None
-    if operator.endswith("_") and isinstance(changed, fx.Node):
-        shared = len(changed.users) > 1 or changed.op != "call_function" or _operator(changed) in VIEWS
-        if shared:
-            raise UnsupportedLayer(f"{operator} in place on a tensor that is used elsewhere")
 
 
 _KNOWN = SUPPORTED | set(COMPOSITES) | set(ALIASES) | set(PAIRS) | {"sym_size", "getitem"}

@@ -2,49 +2,71 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from brittle.measure.nearest.effort import Effort, Rounds
+from brittle.measure.nearest.effort import Decay, Effort, Rounds
 from brittle.measure.nearest.patterns import coarse_signs
-from brittle.measure.nearest.search import FAR, Found, Search
+from brittle.measure.nearest.search import ANY, FAR, Found, Search
 
 TINY = 1e-30
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How steps and radii shrink, geometrically from the first step to the last.
+    """How steps and radii shrink.
 
     Attributes:
         step: first and last length of a step, as a share of the radius.
-        change: first and last relative change of the radius.
+        decay: how steps shrink between them.
+        change: first and last relative change of the radius; between them it shrinks geometrically.
         momentum: the share of the direction of a step that goes on in the next.
     """
 
     step: tuple[float, float]
+    decay: Decay
     change: tuple[float, float]
     momentum: float
 
     def at(self, share: float) -> tuple[float, float]:
         """Step and change after the share `share` of all steps."""
-        return _between(self.step, share), _between(self.change, share)
+        longest, shortest = self.step
+        if self.decay == "geometric":
+            return _geometric(self.step, share), _geometric(self.change, share)
+        step = shortest + (longest - shortest) * (1 + math.cos(math.pi * share)) / 2
+        return step, _geometric(self.change, share)
 
 
-EXPLORE = (
-    Schedule(step=(4.0, 0.02), change=(0.4, 0.0005), momentum=0.5),
-    Schedule(step=(4.0, 0.02), change=(0.4, 0.0005), momentum=0.25),
-)
-"""Wide steps across the ball, which leave poor local minima; by the starts in turn."""
+CHANGE = (0.4, 0.0005)
+EXPLORE = {
+    "cosine": {
+        "linf": (Schedule(step=(2.0, 0.02), decay="cosine", change=CHANGE, momentum=0.5),),
+        "l2": (Schedule(step=(2.0, 0.02), decay="cosine", change=CHANGE, momentum=0.0),),
+    },
+    "geometric": dict.fromkeys(
+        ("linf", "l2"),
+        (
+            Schedule(step=(4.0, 0.02), decay="geometric", change=CHANGE, momentum=0.5),
+            Schedule(step=(4.0, 0.02), decay="geometric", change=CHANGE, momentum=0.25),
+        ),
+    ),
+}
+"""Wide steps across the ball, which leave poor local minima; by the decay, by the norm, and by the starts in turn. Of
+few descents those are best whose steps stay wide for long: in Linf, where a step keeps the signs of gradients alone,
+several have to agree. Of many descents those are best whose steps begin wider and soon get small."""
 
-REFINE = Schedule(step=(2.0, 0.01), change=(0.2, 0.0005), momentum=0.75)
+REFINE = Schedule(step=(2.0, 0.01), decay="geometric", change=(0.2, 0.0005), momentum=0.75)
 """Steps around the nearest input that is known, along what several gradients agree on: where pieces of the network
 meet, each gradient alone leads across the kink and back."""
 
 BELOW = 0.0005
 """How far below the nearest input found a radius is at least, as a share of its distance."""
+
+AGREE = 0.005
+"""By what share of the distance descents that ended in the same place may differ."""
 
 OUTSIDE = 4.0
 """How many times as far as the nearest input found a fixed start is."""
@@ -61,12 +83,15 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
 
     Each step goes along the steepest direction of the norm and is projected on a ball around the point. While nothing
     near was found the radius follows the linearised distance; later it shrinks below every such input, and grows again,
-    up to what the point has already, where the step left none. Steps and changes of the radius shrink geometrically.
+    up to what the point has already, where the step left none. Steps and changes of the radius shrink (`Schedule`).
 
     A descent begins towards several competitors; after each round only those that it reached nearest go on, so that
     most steps are spent on the right one. There is one from the point itself, and shorter ones from other starts, each
-    as if nothing had been found before: short descents from many starts find nearer inputs than long ones from few.
-    Then come steps with more momentum from the nearest input that any attack has found, unless that is far.
+    as if nothing had been found before: short descents from many starts find nearer inputs than long ones from few. A
+    point is left once several descents have ended as near as the best, so that more are spent where they disagree.
+    Then come steps with more momentum from the nearest input that any attack has found, unless that is far. Where
+    descents are few, a scout goes before them, towards whichever competitor is nearest at each step: it tells which
+    ones are worth aiming at.
 
     Sources: Croce and Hein, Reliable evaluation of adversarial robustness with an ensemble of diverse parameter-free
     attacks (ICML 2020), section 4 (targeted loss, ball, box); Pintor et al., Fast minimum-norm adversarial attacks
@@ -75,8 +100,12 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     Non-stochastic best arm identification and hyperparameter optimization (AISTATS 2016), section 3 (successive
     halving).
     """
+    if effort.scout_steps:
+        _scout(search, effort, rows)
+    ends = torch.empty(0, len(search.own), dtype=torch.float64, device=rows.device)
     for start in effort.starts:
-        _set_out(search, effort.rounds if start == 0 else effort.restart_rounds, rows, start)
+        doubtful = rows[~_agreed(ends, search.best.distance, effort.agreeing)[rows]]
+        ends = torch.cat([ends, _set_out(search, effort, doubtful, start)[None]])
     search.bisect(found, effort.halvings)
     if effort.refine_steps:
         targeted, rivals, linear = search.rivals(rows, effort.refine_targets)
@@ -88,18 +117,34 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
         search.bisect(found, effort.halvings)
 
 
-def _set_out(search: Search, rounds: Rounds, rows: Tensor, start: int) -> None:
-    """A descent from a start, for which nothing counts that was found from another.
+def _scout(search: Search, effort: Effort, rows: Tensor) -> None:
+    """A descent from the point towards whichever competitor is nearest at each step."""
+    rows, rivals, radius = search.rivals(rows, 1)
+    with search.anew() as found:
+        schedule, anyone = EXPLORE[effort.decay][search.norm.name][0], torch.full_like(rivals, ANY)
+        _descend(search, found, schedule, ((1, effort.scout_steps),), rows, anyone, search.origin[rows], radius)
+
+
+def _agreed(ends: Tensor, best: Tensor, agreeing: int) -> Tensor:
+    """Whether so many descents ended as near as the `best`, `[B]`, of the distances where each did, `[K, B]`."""
+    return (ends.isfinite() & (ends <= (1 + AGREE) * best)).sum(dim=0) >= agreeing
+
+
+def _set_out(search: Search, effort: Effort, rows: Tensor, start: int) -> Tensor:
+    """A descent from a start, for which nothing counts that was found from another; the distance where it ended, `[B]`.
 
     Where nothing was found, each start begins with a ball twice as wide.
     """
+    rounds = effort.restart_rounds if start else effort.rounds
     targeted, rivals, radius = search.rivals(rows, rounds[0][0])
     points, known = _start(search, targeted, start), search.best.distance[targeted]
     if start:
         wider = 2.0 ** min(start, WIDER) * radius
         radius = torch.where(known.isfinite(), radius.clamp(known / FAR, known), wider)
+    schedules = EXPLORE[effort.decay][search.norm.name]
     with search.anew() as found:
-        _descend(search, found, EXPLORE[start % len(EXPLORE)], rounds, targeted, rivals, points, radius)
+        _descend(search, found, schedules[start % len(schedules)], rounds, targeted, rivals, points, radius)
+    return found.distance
 
 
 def _start(search: Search, rows: Tensor, number: int) -> Tensor:
@@ -176,6 +221,6 @@ def _unit(search: Search, gradient: Tensor) -> Tensor:
     return direction / search.norm.length(direction).clamp_min(TINY).to(direction)[:, None]
 
 
-def _between(ends: tuple[float, float], share: float) -> float:
+def _geometric(ends: tuple[float, float], share: float) -> float:
     first, last = ends
     return first * (last / first) ** share

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
+
+Decay = Literal["cosine", "geometric"]
+"""Half a cosine, or by the same factor at each step."""
 
 Rounds = tuple[tuple[int, int], ...]
 """Competitors and steps of each round of a descent."""
@@ -18,6 +22,9 @@ class Effort:
         halvings: cuts of each bisection.
         starts: where APGD sets out: 0 for the point itself, 1 for the reflection in it of the nearest input found,
             others for fixed patterns of signs.
+        agreeing: how many of its descents have to end as near as the best before it sets out no more.
+        decay: how its steps shrink.
+        scout_steps: its steps from the point towards whichever competitor is nearest at each.
         rounds: competitors that it aims at from the point, and its steps towards each, one round after another; those
             that were reached nearest go on.
         restart_rounds: the same from other starts.
@@ -47,6 +54,9 @@ class Effort:
     patterns: int
     halvings: int
     starts: tuple[int, ...]
+    agreeing: int
+    decay: Decay
+    scout_steps: int
     rounds: Rounds
     restart_rounds: Rounds
     fab_steps: int
@@ -76,9 +86,12 @@ EFFORTS = {
     "fast": Effort(
         patterns=2,
         halvings=7,
-        starts=(0,),
-        rounds=((5, 4), (3, 8), (1, 16)),
-        restart_rounds=(),
+        starts=(0, *range(2, 8)),
+        agreeing=2,
+        decay="cosine",
+        scout_steps=18,
+        rounds=((4, 5), (2, 8), (1, 16)),
+        restart_rounds=((1, 20),),
         fab_steps=4,
         refine_steps=0,
         refine_targets=1,
@@ -99,12 +112,15 @@ EFFORTS = {
         smooth_steps=12,
         smooth_targets=1,
         queries=200,
-        passes={"linf": 180, "l2": 210, "l1": 175, "l0": 200},
+        passes={"linf": 263, "l2": 289, "l1": 175, "l0": 200},
     ),
     "standard": Effort(
         patterns=2,
         halvings=10,
-        starts=tuple(range(8)),
+        starts=tuple(range(16)),
+        agreeing=4,
+        decay="geometric",
+        scout_steps=0,
         rounds=((9, 4), (4, 6), (1, 14)),
         restart_rounds=((4, 4), (2, 6), (1, 16)),
         fab_steps=6,
@@ -127,12 +143,15 @@ EFFORTS = {
         smooth_steps=60,
         smooth_targets=3,
         queries=2_000,
-        passes={"linf": 1070, "l2": 1310, "l1": 1030, "l0": 1030},
+        passes={"linf": 962, "l2": 1244, "l1": 1030, "l0": 1030},
     ),
     "thorough": Effort(
         patterns=8,
         halvings=16,
-        starts=(0, *range(8, 36)),
+        starts=(0, *range(16, 52)),
+        agreeing=12,
+        decay="geometric",
+        scout_steps=0,
         rounds=((9, 8), (5, 12), (3, 30), (1, 80)),
         restart_rounds=((5, 5), (3, 8), (1, 16)),
         fab_steps=40,
@@ -155,7 +174,7 @@ EFFORTS = {
         smooth_steps=100,
         smooth_targets=5,
         queries=10_000,
-        passes={"linf": 6200, "l2": 7240, "l1": 5200, "l0": 6300},
+        passes={"linf": 4900, "l2": 5900, "l1": 5200, "l0": 6300},
     ),
 }
 """The presets; what they cost in passes per point is measured in docs/attacks.md."""

@@ -31,6 +31,9 @@ DOUBLINGS = 10
 FAR = 4.0
 """An input this many times as far as a linear model has it is no guide to where the nearest one is."""
 
+ANY = -1
+"""Stands for whichever competitor has the greatest logit at a candidate."""
+
 OUTWARD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
 """By what share of its length a perturbation is stretched, in turn, until it holds in a batch of one."""
 
@@ -190,7 +193,7 @@ class Search:
         return torch.cat([self._look(*chunk) for chunk in chunks])
 
     def differentiate(self, rows: Tensor, points: Tensor, targets: Tensor) -> Response:
-        """Look at `points` and differentiate the margin over `targets`, `[R]`, a class for each."""
+        """Look at `points` and differentiate the margin over `targets`, `[R]`, a class for each or `ANY`."""
         if not len(rows):
             return Response(points, rows > 0, rows.double(), points)
         size = self._clean.rows
@@ -304,6 +307,8 @@ class Search:
         with torch.enable_grad(), self._mode():
             logits = self._forward(rows, points)
             own = logits.gather(1, self.own[rows, None])
+            greatest = logits.detach().scatter(1, self.own[rows, None], -torch.inf).argmax(dim=1)
+            targets = torch.where(targets == ANY, greatest, targets)
             margin = (own - logits.gather(1, targets[:, None]))[:, 0]
             gradient = self._gradient(rows, margin, points, keep=False)
         given = points.detach()

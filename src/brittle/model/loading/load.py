@@ -176,13 +176,13 @@ def _load_code(spec: str) -> LoadedModel:
     place, _, name = spec.rpartition(":")
     module, source = _run(Path(place)) if place.endswith(".py") else _import(place, name)
     digest = None if source is None else hashlib.sha256(source).hexdigest()
-    where = f"{spec} (file {getattr(module, '__file__', None) or 'none'}, sha256 {digest or 'none'})"
-    network = _build(module, name, where)
+    file = getattr(module, "__file__", None)
+    network = _build(module, name, spec if place.endswith(".py") or file is None else f"{spec} ({file})")
     provenance = {
         "spec": spec,
         "format": "python",
         "runs_code": True,
-        "file": getattr(module, "__file__", None),
+        "file": file,
         "sha256": digest,
         "weights": None,
         "weights_sha256": None,
@@ -202,7 +202,7 @@ def _import(place: str, name: str) -> tuple[ModuleType, bytes | None]:
 
 
 def _build(module: ModuleType, name: str, where: str) -> Any:
-    """The network or estimator that a factory returns."""
+    """The network or estimator that a factory returns; messages call it `where`."""
     if not hasattr(module, name):
         there = [own for own, value in vars(module).items() if callable(value) and not own.startswith("_")]
         raise ModelError(
@@ -220,8 +220,8 @@ def _build(module: ModuleType, name: str, where: str) -> Any:
     except (Exception, SystemExit) as error:
         raise ModelError(
             "factory_failed",
-            f"{name} in {module.__file__} failed{line_of(error, module)}: {type(error).__name__}: {error}; "
-            f"relative paths start at {Path.cwd()}",
+            f"{where} failed{line_of(error, module)}: {type(error).__name__}: {error}; relative paths start at "
+            f"{Path.cwd()}",
         ) from error
     if not isinstance(network, nn.Module) and not is_estimator(network):
         raise ModelError("factory_type", f"expected a torch.nn.Module, found that {where} returned {_kind(network)}")

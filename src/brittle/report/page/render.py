@@ -26,7 +26,7 @@ from brittle.report.page.packed import inert_json
 from brittle.report.page.policy import policy
 from brittle.report.page.script import script
 from brittle.report.parts import Entry
-from brittle.report.wording import show
+from brittle.report.wording import plural, show
 from brittle.store.files.writing import check_target, write
 from brittle.store.table import Table
 
@@ -216,4 +216,14 @@ def _subtitle(contents: Contents) -> str:
     when = f"from {created} to {finished}" if finished not in ("", created) else created
     state = "" if record.finished else " The run had not finished: the page shows what it had."
     decided = decision_text(record.model.decision)
-    return f"Scored {when} with brittle {show(record.brittle)}.{state}{decided and f' {show(decided)}'}"
+    scored = f"Scored {when} with brittle {show(record.brittle)}: {_points(contents)}."
+    return f"{scored}{state}{decided and f' {show(decided)}'}"
+
+
+def _points(contents: Contents) -> str:
+    """How many points the page is about, and of which data."""
+    data, count = contents.record.data, plural(contents.points.num_rows, "point")
+    if not data.path:
+        return count
+    split = f" ({show(data.split)})" if data.split else ""
+    return f"{count} of {show(Path(data.path).name or data.path, 48)}{split}"

@@ -6,9 +6,11 @@ import re
 from dataclasses import replace
 
 import pytest
+from helpers.change_tables import curved_run
 from helpers.pages import assert_inert, open_contents, page_of, result_of, text_of
 from helpers.tables import HOSTILE, make_table
 
+from brittle.analysis.margin_words import margin_sentences
 from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import how_brittle, how_sure, where
 from brittle.report.chapters.overview import OverviewChapter
@@ -53,8 +55,17 @@ def test_a_run_without_flip_probabilities_says_so_or_speaks_of_something_else() 
     screen = result_of(OverviewChapter(), make_table(points=5, scores=("logit_margin",)))
     assert "No point has a flip probability" in screen.brittle
     assert (screen.groups, screen.bars, screen.sure) == ((), (), "")
-    margins = make_table(points=5, scores=("input_margin",))
-    assert OverviewChapter().summarize(open_contents(margins)) is None
+    changes, _ = curved_run(points=5)
+    assert OverviewChapter().summarize(open_contents(changes)) is None
+
+
+def test_a_run_of_margins_says_how_near_the_next_prediction_is() -> None:
+    table = make_table(points=30, scores=("input_margin", "logit_margin"))
+    screen = result_of(OverviewChapter(), table)
+    assert screen.near == margin_sentences(table)
+    assert "flip probability" not in screen.brittle
+    assert [step.text for step in screen.steps] == ["30 points: list them, the least safe first."]
+    assert (screen.groups, screen.bars, screen.sure) == ((), (), "")
 
 
 @pytest.mark.usefixtures("nothing_drawn")

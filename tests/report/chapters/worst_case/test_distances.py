@@ -26,6 +26,11 @@ def test_a_warning_stands_only_where_margins_are_masked() -> None:
     assert worst_case(with_status(made, "masked")).distances.warning.startswith("The margins of 20 points of 20")
 
 
+def test_refuted_certificates_are_warned_of() -> None:
+    made = with_status(make_table(points=20, scores=SCORED), "refuted")
+    assert worst_case(made).distances.warning.startswith("The certificates of 20 points are contradicted")
+
+
 def test_the_curve_is_the_robust_accuracy_at_every_epsilon(table: Table) -> None:
     frame = first_case(table).distances.frame
     distance, correct = margins(table)[:240], np.array(table.points["correct"].to_pylist(), dtype=np.float64)

@@ -82,8 +82,9 @@ class FragileChapter(Chapter[Fragile]):
         rows = tuple(_row(contents, row) for row in first.to_dict("records"))
         grid = Grid(HEAD, (True, False, False, False, False, True, True, True, False, False), rows)
         ties = contents.ties_text(contents.chosen)
-        note = f"{len(rows)} of {plural(len(order), 'point')}, by {show(contents.chosen.shown)}. {ties}"
-        return Fragile(_faces(contents, order.head(FACES).to_dict("records")), grid, note.strip())
+        faces = _faces(contents, order.head(FACES).to_dict("records"))
+        note = f"{len(faces) or len(rows)} of {plural(len(order), 'point')}, by {show(contents.chosen.shown)}. {ties}"
+        return Fragile(faces, grid, note.strip())
 
 
 def _faces(contents: Contents, rows: Sequence[Row]) -> tuple[Face, ...]:

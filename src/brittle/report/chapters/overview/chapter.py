@@ -58,6 +58,7 @@ class FirstScreen:
         brittle: how many predictions hold and break, and how many are right.
         where: whether one class is less robust than the others; empty with fewer than two classes.
         sure: how sure that is.
+        near: how near the nearest other predictions are, in a text for each input margin.
         groups: the kinds of points, each with its share.
         bars: the classes, that of which the smallest share holds first; empty with fewer than two.
         left_out: classes between those that are shown, in words; empty for none.
@@ -69,6 +70,7 @@ class FirstScreen:
     brittle: str
     where: str
     sure: str
+    near: tuple[str, ...]
     groups: tuple[Group, ...]
     bars: tuple[Bar, ...]
     left_out: str
@@ -88,16 +90,17 @@ class OverviewChapter(Chapter[FirstScreen]):
     leads: ClassVar[bool] = True
 
     def summarize(self, contents: Contents) -> FirstScreen | None:
-        """The first screen; None for a run that speaks of something else than flip probabilities."""
-        if not contents.tells_robustness:
-            return None
+        """The first screen; None for a run that speaks of expected changes alone."""
         found = contents.overview
+        if not (contents.tells_robustness or found.margins):
+            return None
         bars = _bars(contents, found)
         hidden = len(found.classes) - len(bars) if bars else 0
         return FirstScreen(
             brittle=show(how_brittle(found)),
             where=show(where(found)),
             sure=show(how_sure(found)),
+            near=tuple(map(show, found.margins)),
             groups=_groups(found),
             bars=bars,
             left_out=f"{plural(hidden, 'class')} between these not drawn." if hidden else "",

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from brittle.analysis.refuted import refuted_text
 from brittle.analysis.robust_accuracy import RobustAccuracy, direct_robust_accuracies, direct_robust_accuracy
 from brittle.estimate import Status
 from brittle.report.chapters.worst_case.case import MarginCase
@@ -30,7 +31,7 @@ def summarize_distances(case: MarginCase) -> Distances:
         numbers=(_median_number(case, median), *_share_numbers(case), *_not_found_number(case)),
         frame=_curves(case),
         conclusion=f"For half of the predictions another one {half}.",
-        warning=_masked_text(case),
+        warning=" ".join(filter(None, (_masked_text(case), refuted_text(case.count(Status.REFUTED.slug))))),
         note=_note(case),
     )
 

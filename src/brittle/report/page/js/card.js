@@ -10,12 +10,19 @@ import { LONGEST, keepNote, keeps, noteOf } from "./notes.js";
 import { drawDifference, drawPicture, drawWhole, imageAt, pictured } from "./pictures.js";
 import { drawLevels } from "./levels.js";
 import { judgeOf, kinds, places, predictions, selected, states } from "./selection.js";
-import { KINDS, STATES, choose, state } from "./state.js";
+import { KINDS, choose, state } from "./state.js";
 import { confidenceText, counted, percentOf, shown, valueText } from "./text.js";
 
 /** @typedef {import("./fields.js").Field} Field */
 
 const card = byId("card");
+
+/** @type {((limit: number) => string)[]} What is said of a point that holds, is undecided or breaks at a limit. */
+const VERDICTS = [
+  (limit) => `It holds: kept with probability ${limit} or more`,
+  (limit) => `It is undecided whether it is kept with probability ${limit} or more`,
+  (limit) => `It breaks: kept with probability below ${limit}`,
+];
 
 /** @type {Map<string, Float64Array>} The values of each field, the least safe first. */
 const sorted = new Map();
@@ -80,14 +87,12 @@ function sentence(point) {
   const predicted = predictions()[point];
   const label = labels[point] < 0 ? "" : `, labelled ${classOf(labels[point])}${predicted < 0 ? "" : `: ${KINDS[kinds[point]]}`}`;
   const what = `${predicted < 0 ? "No prediction" : `Predicted ${classOf(predicted)}`}${label}.`;
-  const { probability, value } = columns[state.by];
+  const { judges, value } = columns[state.by];
   if (states[point] === 4) return shown(`${runs[columns[state.by].run].name} does not hold this point.`);
-  if (!probability || Number.isNaN(value[point])) return shown(what);
-  const name = STATES[states[point]];
-  const verdict = name === "undecided" ? "It is undecided" : `It ${name}`;
+  if (!judges || Number.isNaN(value[point])) return shown(what);
   const judge = judgeOf(columns[state.by]);
   const by = judge.place === state.by ? "" : `, by ${titleOf(judge)}`;
-  return shown(`${what} ${verdict} at ${state.limit}, the probability to keep the prediction with${by}.`);
+  return shown(`${what} ${VERDICTS[states[point]](state.limit)}${by}.`);
 }
 
 /** Whether the page speaks of this run, whose nearest inputs with another prediction it holds. */

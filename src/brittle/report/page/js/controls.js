@@ -25,7 +25,7 @@ const NUMBER_PAUSE = 400;
 /** Draws what is chosen. */
 export function drawControls() {
   const all = fields.map(({ key, name }) => ({ value: key, text: shown(name) }));
-  const { run } = columns[state.by];
+  const { run, judges } = columns[state.by];
   const own = speaking(run).map(({ key, short }) => ({ value: key, text: shown(short) }));
   fill(by, own, `s${state.by}`);
   fill(inRun, runs.map(({ name }, place) => ({ value: String(place), text: shown(name) })), String(run));
@@ -34,6 +34,7 @@ export function drawControls() {
   fill(filterBy, all, filterBy.value || `s${state.by}`);
   for (const list of [by, inRun, across, up, filterBy]) list.title = list.selectedOptions[0]?.text ?? "";
   if (document.activeElement !== limit) limit.value = String(state.limit);
+  byId("judging").hidden = !judges;
   byId("limit-percent").textContent = `= ${percentOf(state.limit)}`;
   if (document.activeElement !== find) find.value = state.find;
   drawEnds();

@@ -2,7 +2,7 @@
 /** How many points have which value of the score that the page speaks of; a drag selects. */
 
 import { byId } from "./dom.js";
-import { count } from "./data.js";
+import { columns, count } from "./data.js";
 import { axisNames, directed, fields } from "./fields.js";
 import { STATE_COLOURS, across, colour, fitting, onDrag, placeAcross, surface, up, writeBelow } from "./paint.js";
 import { binOf } from "./scales.js";
@@ -14,6 +14,7 @@ const canvas = /** @type {HTMLCanvasElement} */ (byId("histogram"));
 
 /** Draws it. */
 export function drawHistogram() {
+  byId("histogram-states").hidden = !columns[state.by].judges;
   const on = surface(canvas);
   const { pen, width, height } = on;
   const { scale, key } = fields[state.by];

@@ -18,6 +18,7 @@ const groups = overview?.querySelector(".groups") ?? null;
 const bars = overview?.querySelector(".bars tbody") ?? null;
 const where = overview?.querySelector(".where") ?? null;
 const sure = overview?.querySelector(".sure") ?? null;
+const near = /** @type {HTMLElement | null} */ (overview?.querySelector(".near") ?? null);
 const place = overview?.querySelector(".steps + p") ?? null;
 const steps = [...(overview?.querySelectorAll(".steps li[data-state]") ?? [])];
 const written = { lead: lead?.textContent ?? "", where: where?.textContent ?? "", sure: sure?.textContent ?? "", place: place?.textContent ?? "" };
@@ -34,6 +35,7 @@ export function drawOverview() {
   if (lead) lead.textContent = own && state.limit === ownLimit ? written.lead : sentence();
   if (where) where.textContent = own ? written.where : `Whether classes differ was tested by ${shown(fields[spokesman].name)} alone.`;
   if (sure) sure.textContent = own && state.limit === ownLimit ? written.sure : evidenceText();
+  if (near) near.hidden = columns[state.by].run !== 0;
   drawGroups();
   drawBars();
   for (const step of steps) drawStep(/** @type {HTMLElement} */ (step));

@@ -1,0 +1,50 @@
+"""What the page on extending shows, written to files and imported."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+from helpers.documents import blocks
+from helpers.problems import inputs
+
+PAGE = "docs/extending.md"
+
+FILES = ("mine.py", "myformat.py", "mychapter.py")
+"""What the first blocks of the page are."""
+
+NETWORK = """
+import torch
+def make():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 8), torch.nn.Tanh(), torch.nn.Linear(8, 4))
+"""
+
+
+def write_page(folder: Path) -> Path:
+    """Write the files of the page to a folder, `mynet.py`, `mydata.npz` and the same as `mydata.csv`."""
+    for name, content in zip(FILES, blocks(PAGE, "python"), strict=False):
+        (folder / name).write_text(content)
+    (folder / "mynet.py").write_text(NETWORK)
+    x, y = inputs(16).numpy(), np.arange(16) % 4
+    np.savez(folder / "mydata.npz", x=x, y=y)
+    np.savetxt(folder / "mydata.csv", np.column_stack([y, x.reshape(16, -1)]), delimiter=",", fmt="%.9g")
+    return folder
+
+
+@contextmanager
+def imported(folder: Path) -> Iterator[ModuleType]:
+    """The module `mine` of that folder; nothing of it stays imported."""
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    try:
+        yield importlib.import_module("mine")
+    finally:
+        sys.path.remove(str(folder))
+        for name in FILES:
+            sys.modules.pop(Path(name).stem, None)

@@ -1,0 +1,200 @@
+"""The code of a function of the user, or of a class, tells noise from other noise of its name."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from helpers.problems import inputs, small_classifier
+
+import brittle
+from brittle.decisions.function_code import class_digest, code_digest
+from brittle.errors import ParameterError, ResumeError
+from brittle.noise import Transform, Transforming
+from brittle.scores import MonteCarlo
+
+
+def _adding(number: float):
+    return lambda x, g: x + number * torch.rand(1, generator=g)
+
+
+class Adds:
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    def __call__(self, x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        return x + self.number * torch.rand(1, generator=generator)
+
+
+class Holds:
+    """An object that says nothing of what it holds."""
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    def added(self, x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        return x + self.number
+
+
+class InSlots:
+    __slots__ = ("number",)
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    def __call__(self, x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        return x + self.number
+
+
+def _object_around(number: float):
+    held = Holds(number)
+    return lambda x, g: x + held.number
+
+
+def _network_around(number: float):
+    torch.manual_seed(int(number))
+    network = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()))
+    return lambda x, g: network(x)
+
+
+# fmt: off
+ON_ONE_LINE = {1.0: lambda x, g: x + 1.0, 2.0: lambda x, g: x + 2.0}
+# fmt: on
+
+MAKERS = {
+    "around a number": _adding,
+    "object": Adds,
+    "partial": lambda number: partial(torch.add, alpha=number),
+    "method": lambda number: Holds(number).added,
+    "around an object": _object_around,
+    "around a network": _network_around,
+    "slots": InSlots,
+    "two on a line": ON_ONE_LINE.__getitem__,
+    "within another, without source": lambda number: eval(f"lambda x, g: (lambda: x + {number})()"),
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_the_digest_of_a_function_tells_it_from_others(kind: str) -> None:
+    make = MAKERS[kind]
+    assert code_digest(make(1.0)) == code_digest(make(1.0))
+    assert code_digest(make(1.0)) != code_digest(make(2.0))
+
+
+LEVEL = 1.0
+
+
+def by_name(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return x + LEVEL * torch.rand(1, generator=generator)
+
+
+def around(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return by_name(x, generator)
+
+
+def inside(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return (lambda: x + LEVEL)()
+
+
+@pytest.mark.parametrize("function", [by_name, around, inside])
+@pytest.mark.parametrize("values", [(1.0, 2.0), ({"a": 1.0}, {"a": 2.0}), (Holds(1.0), Holds(2.0)), ({1.0}, {2.0})])
+def test_the_digest_knows_what_of_its_module_a_function_names(function, values, monkeypatch) -> None:
+    one, other = values
+    monkeypatch.setattr(f"{__name__}.LEVEL", one)
+    before = code_digest(function)
+    assert code_digest(function) == before
+    monkeypatch.setattr(f"{__name__}.LEVEL", other)
+    assert code_digest(function) != before
+
+
+def test_the_digest_of_what_holds_itself_ends() -> None:
+    one = Holds(1.0)
+    one.number = one  # type: ignore[assignment]
+    assert code_digest(one.added) == code_digest(one.added)
+
+
+def test_functions_without_source_are_told_apart_by_their_bytecode() -> None:
+    one, same, other = (eval(f"lambda x, g: x + {number}") for number in (1.0, 1.0, 2.0))
+    assert code_digest(one) == code_digest(same) != code_digest(other)
+
+
+def test_a_run_is_not_resumed_with_another_function(tmp_path: Path) -> None:
+    def run(number: float) -> None:
+        score = MonteCarlo(noise=Transform(_adding(number), name="light"), draws=4)
+        brittle.score(small_classifier(), inputs(6), [score], out=tmp_path / "run", resume=True)
+
+    run(1.0)
+    run(1.0)
+    with pytest.raises(ResumeError, match="code"):
+        run(2.0)
+
+
+TYPED = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from brittle.noise import Transforming
+
+LEVEL = {module}
+
+
+class Base(Transforming):
+    added_by_base = {base}
+
+
+@dataclass(frozen=True)
+class Typed(Base):
+    name: ClassVar[str] = "typed"
+    level = {attribute}
+
+    @property
+    def half(self):
+        return {of_property}
+
+    @staticmethod
+    def third():
+        return {static}
+
+    def apply(self, x, generator):
+        level = {method} + LEVEL + self.level + self.half + self.third() + self.added_by_base
+        return x + level * torch.rand(1, generator=generator)
+"""
+PLACES = ("module", "base", "attribute", "of_property", "static", "method")
+
+
+def typed(**numbers: float) -> type[Transforming]:
+    """A family as one types it into a session: in no file, so that the class alone tells it from others."""
+    session = ModuleType("typed_in_a_session")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, session.__name__, session)
+        exec(TYPED.format(**dict.fromkeys(PLACES, 0.1) | numbers), vars(session))
+    return session.Typed
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_digest_of_a_class_tells_it_from_others(place: str) -> None:
+    assert class_digest(typed()) == class_digest(typed())
+    assert class_digest(typed()) != class_digest(typed(**{place: 0.2}))
+
+
+def test_a_run_is_not_resumed_with_another_class_of_the_same_name(tmp_path: Path) -> None:
+    def run(family: type[Transforming]) -> None:
+        score = MonteCarlo(noise=family(0.5), draws=4)
+        brittle.score(small_classifier(), inputs(6), [score], out=tmp_path / "run", resume=True)
+
+    run(typed())
+    run(typed())
+    with pytest.raises(ResumeError, match=r"code\.class Typed"):
+        run(typed(method=0.2))
+
+
+def test_two_functions_of_one_name_are_refused() -> None:
+    scores = [MonteCarlo(noise=Transform(_adding(number), name="light"), draws=4) for number in (1.0, 2.0)]
+    with pytest.raises(ParameterError, match="two functions"):
+        brittle.score(small_classifier(), inputs(6), scores)

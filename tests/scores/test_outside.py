@@ -1,0 +1,226 @@
+"""Scores from outside the package: what they leave unsaid, or do wrong, is said in a sentence."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from helpers.problems import inputs, small_classifier
+
+import brittle
+from brittle.errors import ParameterError
+from brittle.estimate import Estimate, Parameters
+from brittle.measure import Forward, Measurement, Passes
+from brittle.noise import Noise
+from brittle.scores import Moments, MonteCarlo, NoiseScore, Score
+from brittle.scores.outside import check_score
+
+
+def said(**changes: object) -> type[Score]:
+    """A score that says all it must, but for `changes`."""
+    texts = {name: name for name in ("title", "quantity", "cost", "reference", "explanation")}
+    body = {
+        **texts,
+        "name": "mine",
+        "needs": (),
+        "estimate": lambda self, measured, confidence: None,
+        "__annotations__": {},
+    }
+    return dataclass(frozen=True)(type("Mine", (Score,), body | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"name": "moments"}, "is called 'moments' like a score of brittle"),
+        ({"name": "My score"}, "has the name 'My score'; expected one such as"),
+        ({"name": None}, "has the name None"),
+        ({"title": "", "cost": 3}, "does not say its title, cost"),
+        ({"safer": "up"}, "has safer = 'up'; expected 'higher', 'lower' or None"),
+        ({"colour": "red"}, "has colour = 'red'; expected a whole number or None"),
+        ({"preference": "first"}, "has preference = 'first'; expected a number or None"),
+        ({"model": 1}, "has model = 1; expected a text or None"),
+    ],
+)
+def test_what_a_score_leaves_unsaid_is_named(changes: dict[str, object], sentence: str) -> None:
+    assert check_score(said(), "here").name == "mine"
+    with pytest.raises(ParameterError, match=re.escape(f"here {sentence}")):
+        check_score(said(**changes), "here")
+    with pytest.raises(ParameterError, match=re.escape(sentence)):
+        brittle.score(small_classifier(), inputs(2), [said(**changes)()])
+
+
+def test_a_class_that_is_no_frozen_dataclass_is_refused() -> None:
+    class Loose(said()):  # type: ignore[misc]
+        name: ClassVar[str] = "loose"
+
+    with pytest.raises(ParameterError, match="is no frozen dataclass"):
+        check_score(Loose, "here")
+    with pytest.raises(ParameterError, match="leaves out estimate, needs; write it"):
+        check_score(dataclass(frozen=True)(type("Half", (Score,), {"name": "half"})), "here")
+
+
+def test_two_classes_of_one_name_are_refused() -> None:
+    with pytest.raises(ParameterError, match="is called 'mine' like Mine"):
+        brittle.score(small_classifier(), inputs(2), [said()(), said(title="another")()])
+
+
+def test_a_field_that_no_table_tells_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Hidden(said()):  # type: ignore[misc]
+        depth: int = 3
+
+        @property
+        def parameters(self) -> Parameters:
+            return {}
+
+    with pytest.raises(ParameterError, match="leaves depth out of its parameters"):
+        brittle.score(small_classifier(), inputs(2), [Hidden(depth=4)])  # pyright: ignore[reportAbstractUsage] it is not
+
+
+def test_a_field_that_is_no_option_is_told_too() -> None:
+    @dataclass(frozen=True)
+    class Weighted(said()):  # type: ignore[misc]
+        weights: tuple[float, ...] = (1.0,)
+
+    table = brittle.score(small_classifier(), inputs(2), [Moments(0.1, draws=4)])
+    heavy: Any = Weighted((2.0,))  # pyright: ignore[reportAbstractUsage] it is not
+    assert Weighted().label == "mine"  # pyright: ignore[reportAbstractUsage] it is not
+    for use in (
+        lambda: brittle.score(small_classifier(), inputs(2), [heavy]),
+        lambda: heavy(small_classifier(), inputs(2)),
+        lambda: table[heavy],
+        lambda: heavy.label,
+    ):
+        with pytest.raises(ParameterError, match="leaves weights out of its parameters"):
+            use()
+
+
+def test_noise_with_a_field_of_the_score_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Block(Noise):
+        draws: int = 3
+        name: ClassVar[str] = "block"
+
+        def draw(self, generator: torch.Generator, size: int) -> torch.Tensor:
+            return torch.randn(size, generator=generator)
+
+    with pytest.raises(ParameterError, match="the noise family block has a field draws, as MonteCarlo has"):
+        MonteCarlo(noise=Block(0.1))
+
+
+@pytest.mark.parametrize("noise", ["uniform", brittle.noise.Gaussian, 0.1])
+def test_what_is_no_noise_is_refused(noise: Any) -> None:
+    expected = r"expected a noise family such as brittle\.noise\.Gaussian\(0\.1\), found "
+    with pytest.raises(ParameterError, match=expected):
+        MonteCarlo(noise=noise)
+
+
+def test_a_plain_function_as_noise_is_told_where_it_belongs() -> None:
+    with pytest.raises(ParameterError, match=r"goes in as brittle\.noise\.Transform\(function\)"):
+        MonteCarlo(noise=lambda x, generator: x)  # type: ignore[arg-type]
+
+
+def numbers(*values: float) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+HALF, WHOLE = numbers(0.5, 0.5), torch.tensor([0, 0])
+
+
+@pytest.mark.parametrize(
+    ("returned", "sentence"),
+    [
+        (HALF, "returned an object of type Tensor; expected an Estimate"),
+        (Estimate(HALF[:1], HALF, HALF, WHOLE, WHOLE), "returned value of shape [1]; expected [2]"),
+        (Estimate(HALF, HALF, HALF, WHOLE + 77, WHOLE), "returned the status 77; expected a member of"),
+        (Estimate(HALF, HALF, HALF, WHOLE, HALF), "returned passes of torch.float64; expected whole numbers"),
+        (Estimate(HALF, HALF, HALF, WHOLE, WHOLE - 1), "returned -1 passes; expected 0 or more"),
+        (Estimate(numbers(0.5, torch.nan), HALF, HALF, WHOLE, WHOLE), "returned nan with the interval [0.5, 0.5]"),
+        (Estimate(HALF, HALF + 0.1, HALF, WHOLE, WHOLE), "expected low <= value <= high"),
+        (Estimate(HALF + 1, HALF, HALF + 1, WHOLE, WHOLE), "expected a flip probability within [0, 1]"),
+        (Estimate(HALF, HALF, HALF, WHOLE, WHOLE, evidence=WHOLE + 9), "returned the evidence 9"),
+    ],
+)
+def test_an_estimate_that_is_none_is_refused(returned: object, sentence: str) -> None:
+    kind = said(quantity="flip_probability", estimate=lambda self, measured, confidence: returned)
+    for use in (
+        lambda: kind()(small_classifier(), inputs(2)),
+        lambda: brittle.score(small_classifier(), inputs(2), [kind()], skip_doctor=True),
+    ):
+        with pytest.raises(ParameterError, match=re.escape(sentence)):
+            use()
+
+
+@dataclass(frozen=True)
+class Wrong(Measurement):
+    """A measurement whose results are none."""
+
+    how: str
+
+    def cost(self, network: object) -> Passes:
+        return Passes(0)
+
+    @classmethod
+    def measure(cls, needs: Any, classifier: object, clean: Any) -> list[Any]:
+        if needs[0].how == "raises":
+            raise KeyError("lost")
+        return {"few": [], "none": None, "dear": [SimpleNamespace(passes=clean.passes + 5)]}[needs[0].how]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"estimate": lambda self, measured, confidence: 1 / 0}, "Mine.estimate failed: ZeroDivisionError"),
+        ({"needs": property(lambda self: 1 / 0)}, "Mine.needs failed: ZeroDivisionError"),
+        ({"needs": lambda self: ()}, "Mine.needs is an object of type method; expected a property with a tuple"),
+        ({"needs": [Forward()]}, "Mine.needs"),
+        ({"needs": (Wrong("raises"),)}, "Wrong.measure failed at line"),
+        ({"needs": (Wrong("few"),)}, "Wrong.measure returned 0 results; expected a list of 1"),
+        ({"needs": (Wrong("none"),)}, "Wrong.measure returned an object of type NoneType"),
+    ],
+)
+def test_a_failure_outside_is_named(changes: dict[str, object], sentence: str) -> None:
+    kind = said(**changes)
+    for use in (
+        lambda: kind()(small_classifier(), inputs(2)),
+        lambda: brittle.score(small_classifier(), inputs(2), [kind()], skip_doctor=True),
+    ):
+        with pytest.raises(ParameterError, match=re.escape(sentence)):
+            use()
+
+
+def test_passes_that_were_not_spent_are_refused() -> None:
+    fine = Estimate(HALF, HALF, HALF, WHOLE, WHOLE)
+    kind = said(needs=(Wrong("dear"),), estimate=lambda self, measured, confidence: fine)
+    with pytest.raises(ParameterError, match="the measurements Wrong say that they took 10 passes, and the classifier"):
+        brittle.score(small_classifier(), inputs(2), [kind()], skip_doctor=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"name": None}, "has the name None"),
+        ({"title": ""}, "does not say its title"),
+        ({"name": "mine", "__annotations__": {"name": str}}, "has a field name; expected a class variable"),
+    ],
+)
+def test_what_is_left_unsaid_is_refused_where_a_score_is_called(changes: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ParameterError, match=sentence):
+        said(**changes)()(small_classifier(), inputs(2))
+
+
+def test_a_noise_score_without_a_name_is_refused_when_it_is_used() -> None:
+    @dataclass(frozen=True)
+    class Nameless(NoiseScore):
+        needs: ClassVar[tuple[Measurement, ...]] = ()  # type: ignore[misc]
+
+        def estimate(self, measured: Any, confidence: float) -> Estimate:
+            raise NotImplementedError
+
+    with pytest.raises(ParameterError, match="has the name None"):
+        Nameless(0.1)(small_classifier(), inputs(2))
