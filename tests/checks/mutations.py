@@ -217,6 +217,26 @@ MUTATIONS = (
         "measure/nearest/test_norms.py::test_projection_on_the_l1_ball_is_the_nearest_point",
     ),
     mutation(
+        "in L0 the greatest gains are counted first", "measure/nearest/counting.py",
+        "gains.sort(dim=1, descending=True)", "gains.sort(dim=1)",
+        "measure/nearest/test_exchange.py::test_the_linearised_count_is_that_over_all_subsets",
+    ),
+    mutation(
+        "what was just moved rests", "measure/nearest/exchange.py",
+        "torch.where(changed | ~free, 0, gain)", "torch.where(changed, 0, gain)",
+        "measure/nearest/test_exchange.py::test_an_exchange_changes_what_falls_and_no_more_than_allowed",
+    ),
+    mutation(
+        "no more features change than are allowed", "measure/nearest/exchange.py",
+        "torch.where(growing, torch.minimum(grown, allowed), allowed)", "torch.where(growing, grown, allowed)",
+        "measure/nearest/test_exchange.py::test_an_exchange_changes_what_falls_and_no_more_than_allowed",
+    ),
+    mutation(
+        "features are swapped where no more may change", "measure/nearest/exchange.py",
+        "(SWAPPED * wanted).ceil().long(), wanted)", "(0 * wanted).long(), wanted)",
+        "measure/nearest/test_exchange.py::test_an_exchange_changes_what_falls_and_no_more_than_allowed",
+    ),
+    mutation(
         "in L0 features that need not change are put back", "measure/nearest/features.py",
         "        points[live[good]] = tried[good]\n", "",
         "measure/nearest/test_features_changed.py::test_without_gradients_features_are_put_back_in_blocks",

@@ -23,13 +23,12 @@ REST = 20
 def exchange(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     """Targeted search on `z_t - z_j` over which features are changed, each to the end of its bounds where that falls.
 
-    A feature is worth what its change does to first order, `g_i (x_i - e_i)` with `e_i` that end. From the point itself,
-    features of the greatest worth are changed, a share of those still needed in a step, until one fewer than in the
-    nearest input known are. From then on their number stays one below that of the nearest input known, and each step
-    puts those of the least worth back and changes others instead. What was just moved rests, so that the search leaves
-    a set that no single swap improves. First towards a few competitors from the point, then towards those reached
-    nearest from the nearest input that any attack has found; at the end features are put back one by one while another
-    class wins (`features.put_back`).
+    A feature is worth what its change does to first order, `g_i (x_i - e_i)` with `e_i` that end. From the point
+    itself features of the greatest worth are changed, a share of those still needed in a step, up to one fewer than in
+    the nearest input known. From then on their number stays there, and each step puts those of the least worth back and
+    changes others instead. What was just moved rests, so that the search leaves a set that no single swap improves.
+    First towards a few competitors from the point, then towards those reached nearest from the nearest input that any
+    attack has found; at the end features are put back one by one while another class wins (`features.put_back`).
 
     Sources: Papernot et al., The limitations of deep learning in adversarial settings (EuroS&P 2016), algorithm 1
     (features changed to their ends in the order of their slopes); Glover, Tabu search, part I (ORSA Journal on
@@ -52,14 +51,14 @@ def _descend(search: Search, steps: int, rows: Tensor, targets: Tensor, points: 
         response = search.differentiate(rows, points, targets)
         allowed = (search.best.distance[rows] - 1).clamp(1, origin.shape[1]).long()
         ends = ends_downhill(response.points, response.gradient, low, high)
-        chosen = _chosen(response, origin, ends, allowed, rested >= REST)
+        chosen = chosen_features(response, origin, ends, allowed, rested >= REST)
         changed = response.points != origin
         rested = torch.where(chosen == changed, rested + 1, 0)
         points = torch.where(chosen, torch.where(changed & (ends == response.points), response.points, ends), origin)
     search.look(rows, points)
 
 
-def _chosen(response: Response, origin: Tensor, ends: Tensor, allowed: Tensor, free: Tensor) -> Tensor:
+def chosen_features(response: Response, origin: Tensor, ends: Tensor, allowed: Tensor, free: Tensor) -> Tensor:
     """Which features are changed next, `[R, n]`: at most `allowed`, `[R]`; those that rest are not `free`."""
     changed = response.points != origin
     count = changed.sum(dim=1)
