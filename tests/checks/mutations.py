@@ -666,6 +666,11 @@ MUTATIONS = (
         "store/files/test_writing.py::test_a_file_that_is_replaced_keeps_its_permissions_and_its_other_names",
     ),
     mutation(
+        "a page reads robustness by class from its overview", "report/contents.py",
+        "same = column is self.overview.numbers and", "same = False and",
+        "report/page/test_render.py::test_what_chapters_share_is_computed_once",
+    ),
+    mutation(
         "a report is written as every file", "report/page/render.py",
         '    write(path, render(contents, chapters).encode("utf-8"))\n',
         '    path.write_text(render(contents, chapters), encoding="utf-8", newline="\\n")\n',
