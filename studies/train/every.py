@@ -107,5 +107,9 @@ def printed(table: pd.DataFrame) -> str:
     """The table for the terminal."""
     if table.empty:
         return "no network is there"
-    shown = table[["name", "epochs", "training_points", "seconds", "accuracy", "accuracy_pgd10"]]
-    return shown.to_string(index=False, float_format=lambda value: f"{value:.3f}" if value < 1 else f"{value:.0f}")
+    shown = table[["name", "epochs", "training_points"]].assign(
+        seconds=table["seconds"].map("{:.0f}".format),
+        accuracy=table["accuracy"].map("{:.1%}".format),
+        accuracy_pgd10=table["accuracy_pgd10"].map("{:.1%}".format),
+    )
+    return shown.to_string(index=False)

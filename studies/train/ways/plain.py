@@ -14,7 +14,11 @@ class Plain:
     """`CE(f(x), y)`: the cross-entropy of the softmax."""
 
     name: ClassVar[str] = "plain"
-    strength: ClassVar[None] = None
+
+    @property
+    def strength(self) -> None:
+        """There is none."""
+        return None
 
     def loss(self, network: nn.Module, x: Tensor, y: Tensor, grown: float = 1.0) -> Tensor:
         """The mean cross-entropy."""

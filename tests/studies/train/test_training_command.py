@@ -104,9 +104,10 @@ def test_images_without_labels_are_refused(tmp_path: Path) -> None:
 def test_an_attack_finds_what_a_linear_network_gets_wrong_in_the_ball() -> None:
     """Two classes and pixels in the middle: right under attack where the margin is above `epsilon ||w||_1`."""
     weight = torch.tensor([[1.0, -2.0, 0.5, 0.0]])
-    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 2, bias=False))
+    last = torch.nn.Linear(4, 2, bias=False)
+    network = torch.nn.Sequential(torch.nn.Flatten(), last)
     with torch.no_grad():
-        network[1].weight.copy_(torch.cat([weight, torch.zeros(1, 4)]))
+        last.weight.copy_(torch.cat([weight, torch.zeros(1, 4)]))
     x = 0.3 + 0.4 * torch.rand(1200, 1, 2, 2, generator=torch.Generator().manual_seed(0))
     margin = x.flatten(1) @ weight[0]
     y = (margin < 0).long()

@@ -62,9 +62,9 @@ def smooth(seed: int = 0) -> nn.Sequential:
     return network
 
 
-def linear() -> nn.Sequential:
+def linear(classes: int = CLASSES) -> nn.Sequential:
     """A linear network, whose margins and their gradients are known."""
-    network = nn.Sequential(nn.Flatten(), nn.Linear(6, CLASSES)).double()
+    network = nn.Sequential(nn.Flatten(), nn.Linear(6, classes)).double()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for weights in network.parameters():
@@ -209,22 +209,17 @@ def test_pairings_differ_in_what_is_classified() -> None:
     assert found == pytest.approx(truth, rel=1e-12)
 
 
-def worst_of_linear(x: Tensor, y: Tensor, network: nn.Sequential, epsilon: float) -> Tensor:
-    """The corner of the ball that is best against a linear network of two classes."""
-    weight = network[1].weight
-    assert isinstance(weight, Tensor)
-    slope = (weight[1 - y] - weight[y]).detach().view_as(x)
-    return (x + epsilon * slope.sign()).clamp(0, 1)
+def weight_of(network: nn.Module) -> Tensor:
+    """That of a linear network, `[K, 6]`."""
+    return next(network.parameters()).detach()
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.9])
 def test_ascent_finds_the_worst_corner_of_a_linear_network(epsilon: float) -> None:
-    network = nn.Sequential(nn.Flatten(), nn.Linear(6, 2)).double()
-    with torch.no_grad():
-        network[1].weight.copy_(linear()[1].weight[:2])
-    x, y = images()
+    network, (x, y) = linear(classes=2), images()
     y = y % 2
-    truth = worst_of_linear(x, y, network, epsilon)
+    weight = weight_of(network)
+    truth = (x + epsilon * (weight[1 - y] - weight[y]).view_as(x).sign()).clamp(0, 1)
     with torch.random.fork_rng(devices=[]):
         assert torch.allclose(ascend_loss(network, x, y, epsilon, 4), truth)
         single = FGSM(epsilon).example(network, x, y, epsilon)
@@ -261,7 +256,7 @@ def test_the_sigmoid_is_that_of_the_library(make: Any) -> None:
 
 def test_the_sigmoid_of_a_linear_network_is_its_formula() -> None:
     network, (x, y) = linear(), images(6)
-    weight, z = network[1].weight.detach().numpy(), network(x).detach().numpy()
+    weight, z = weight_of(network).numpy(), network(x).detach().numpy()
     truth = []
     for row, own in zip(z, y.tolist(), strict=True):
         others = [one for one in range(CLASSES) if one != own]
