@@ -15,7 +15,7 @@ from brittle.store.files.writing import make_folder
 from studies.train.images import DATASETS, read
 from studies.train.loop import Training, train
 from studies.train.measured import accuracy, attacked_accuracy
-from studies.train.recipes import Recipe
+from studies.train.recipes import Recipe, Size, recipes
 from studies.train.stored import CHECKPOINTS, digest, load_meta, store, write_table
 
 
@@ -24,8 +24,8 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def train_all(chosen: Sequence[Recipe], data: Path, out: Path, size: str, seed: int) -> None:
-    """Train each network that is not there, and print the table of all.
+def train_all(chosen: Sequence[Recipe], data: Path, out: Path, size: Size, seed: int) -> None:
+    """Train each of these networks that is not there, and write and print the table of all of the size that are.
 
     Raises:
         DataError: a data set is damaged.
@@ -38,7 +38,8 @@ def train_all(chosen: Sequence[Recipe], data: Path, out: Path, size: str, seed: 
     absent = [name for name in DATASETS if not (data / name).is_dir()]
     for name in absent:
         if count := sum(recipe.dataset == name for recipe in chosen):
-            say(f"there is no folder {data / name}: {count} networks are left out")
+            say(f"there is no folder {data / name}; left out because of that: {count} of {len(chosen)} networks")
+    names = [recipe.name for recipe in recipes(size)]
     for recipe in chosen:
         if recipe.dataset not in absent and load_meta(out / recipe.name) is None:
             try:
@@ -46,8 +47,8 @@ def train_all(chosen: Sequence[Recipe], data: Path, out: Path, size: str, seed: 
                     train_one(recipe, data / recipe.dataset, out, size, seed)
             except Timeout:
                 say(f"{recipe.name}: another process trains it")
-            write_table(out, [one.name for one in chosen])
-    say(printed(write_table(out, [one.name for one in chosen])))
+            write_table(out, names)
+    say(printed(write_table(out, names)))
 
 
 def check_same(recipe: Recipe, seed: int, out: Path) -> None:
@@ -65,7 +66,7 @@ def check_same(recipe: Recipe, seed: int, out: Path) -> None:
         )
 
 
-def train_one(recipe: Recipe, folder: Path, out: Path, size: str, seed: int) -> None:
+def train_one(recipe: Recipe, folder: Path, out: Path, size: Size, seed: int) -> None:
     """Train, measure and store one network, unless it is there by now."""
     if load_meta(out / recipe.name) is not None:
         return

@@ -63,8 +63,10 @@ def test_a_network_is_trained_stored_and_listed(
     assert re.search(rf"{LINEAR} +5 +200 ", capsys.readouterr().out)
 
     monkeypatch.setattr(Training, "epoch", lambda self: pytest.fail("it is trained again"))
-    assert run(data, out) == 0
-    assert LINEAR in capsys.readouterr().out
+    for pattern in (LINEAR, "cifar10_*"):
+        assert run(data, out, "--only", pattern) == 0
+        assert LINEAR in capsys.readouterr().out
+        assert len(pd.read_parquet(out / "networks.parquet")) == 1
     assert run(data, out, "--seed", "1") == UsageError.exit_code
     assert f"{LINEAR} was trained from seed 0" in capsys.readouterr().err
 
@@ -72,7 +74,9 @@ def test_a_network_is_trained_stored_and_listed(
 def test_absent_data_and_networks_are_said(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(data, tmp_path / "out", "--only", "cifar10_cnn_*") == 0
     said = capsys.readouterr().out
-    assert f"there is no folder {data / 'cifar10'}: 12 networks are left out\nno network is there\n" == said
+    assert said == (
+        f"there is no folder {data / 'cifar10'}; left out because of that: 12 of 12 networks\nno network is there\n"
+    )
     with pytest.raises(SystemExit, match="2"):
         run(data, tmp_path / "out", "--only", "mnist_forest")
     assert "no network of the size cpu is called mnist_forest" in capsys.readouterr().err
