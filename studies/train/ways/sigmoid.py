@@ -7,22 +7,24 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, softplus
+from torch.nn.functional import cross_entropy
 
-SMALLEST = 1e-6
+SMALLEST = 1e-3
 """Gradient norms are at least this: a margin that does not depend on the image has none."""
 
 
 @dataclass(frozen=True)
 class Sigmoid:
-    """`CE(f(x), y) - weight log p(x)` with the multivariate sigmoid of the Taylor estimator at the label.
+    """`CE(f(x), y) + weight (1 - p(x))` with the multivariate sigmoid of the Taylor estimator at the label.
 
     `p(x) = 1 / (1 + sum_i exp(-g_i(x) / (sigma ||grad g_i(x)||_2)))`, `g_i = z_y - z_i`, over the classes of the
     `classes` largest other logits: `p_robust` as `brittle.scores.TaylorMVS` has it, of the label instead of the
-    predicted class. Its logarithm is that of the cross-entropy with margins in units of what the noise does to them.
+    predicted class, so that `1 - p` is the probability of being wrong under noise. Its logarithm in its place would
+    have no bound: networks then learn to have no gradient at what they get wrong.
 
     Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3, for the formula, which the paper makes for its
-    derivatives; that it be the regulariser, added to the cross-entropy, is this study's choice.
+    derivatives, and section 5, for minimising the probability of misclassification. The paper does not say how: the
+    sum with the cross-entropy is this study's choice.
 
     Attributes:
         sigma: standard deviation of the noise per pixel.
@@ -45,7 +47,7 @@ class Sigmoid:
         """The mean cross-entropy and the mean regulariser."""
         x = x.detach().requires_grad_(True)
         logits = network(x)
-        return cross_entropy(logits, y) + grown * self.weight * softplus(self.odds(logits, x, y)).mean()
+        return cross_entropy(logits, y) + grown * self.weight * self.odds(logits, x, y).sigmoid().mean()
 
     def odds(self, logits: Tensor, x: Tensor, y: Tensor) -> Tensor:
         """`log((1 - p) / p)` of each image, `[B]`, differentiable in the weights."""
