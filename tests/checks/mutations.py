@@ -2250,6 +2250,46 @@ MUTATIONS = (
         "if Path(name).name != name or path.resolve().parent != folder.resolve():", "if False:",
         "data/test_saved_dataset.py::test_what_could_harm_is_refused",
     ),
+    mutation(
+        "a killed training goes on with its learning rate", "studies/train/loop.py",
+        '        self.rates.load_state_dict(state["rates"])\n', "",
+        "studies/train/test_training_loop.py::test_a_kill_in_the_middle_changes_no_weight",
+    ),
+    mutation(
+        "each epoch of a training draws from a seed of its own", "studies/train/loop.py",
+        '        torch.manual_seed(self._seed(f"epoch {self.epochs}"))\n', "",
+        "studies/train/test_training_loop.py::test_a_kill_in_the_middle_changes_no_weight",
+    ),
+    mutation(
+        "a checkpoint of other weights is not used", "studies/train/loop.py",
+        'if state["made_by"] != made_by:', "if False:",
+        "studies/train/test_training_loop.py::test_a_checkpoint_of_other_weights_is_not_used",
+    ),
+    mutation(
+        "attacks in a training leave the statistics of batches", "studies/train/ways/ascent.py",
+        "with evaluating(network), torch.enable_grad():", "with torch.enable_grad():",
+        "studies/train/test_training_ways.py::test_an_attack_moves_no_statistics_of_batches",
+    ),
+    mutation(
+        "the divergence of TRADES is that from the clean image", "studies/train/ways/trades.py",
+        "(p.exp() * (p - q))", "(q.exp() * (q - p))",
+        "studies/train/test_training_ways.py::test_divergences_are_those_of_scipy",
+    ),
+    mutation(
+        "the penalty is the squared gradient norm", "studies/train/ways/gradient_norm.py",
+        ".square().sum(dim=1)", ".norm(dim=1)",
+        "studies/train/test_training_ways.py::test_the_gradient_norm_is_that_of_finite_differences",
+    ),
+    mutation(
+        "the sigmoid of a training leaves the label out of its competitors", "studies/train/ways/sigmoid.py",
+        "logits.detach().scatter(1, y[:, None], -torch.inf)", "logits.detach()",
+        "studies/train/test_training_ways.py::test_the_sigmoid_is_that_of_the_library",
+    ),
+    mutation(
+        "a network that was trained otherwise is not taken for another", "studies/train/every.py",
+        'if meta is not None and (meta["recipe"], meta["seed"]) != (repr(recipe), seed):', "if False and meta:",
+        "studies/train/test_training_command.py::test_a_network_is_trained_stored_and_listed",
+    ),
 )  # fmt: skip
 """The safeguards, by the room of the house that they stand in."""
 

@@ -1,0 +1,64 @@
+"""The image data sets of the papers, read with the library's own readers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from brittle.data import open_points
+from brittle.errors import DataError
+
+CHUNK = 1000
+"""Images that are read at a time."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What a network has to know of a data set before it sees it.
+
+    Attributes:
+        channels: of an image.
+        side: height and width of an image.
+        classes: how many there are.
+        mean: of each channel over the training images, pixels in [0, 1].
+        deviation: standard deviation of each channel.
+        epsilon: radius of the Linf ball, in pixels, of adversarial training and of the attack that tests all networks.
+        sigma: standard deviation of the noise that networks are trained with.
+    """
+
+    channels: int
+    side: int
+    classes: int
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+    epsilon: float
+    sigma: float
+
+
+DATASETS = {
+    "mnist": Dataset(1, 28, 10, (0.1307,), (0.3081,), epsilon=0.15, sigma=0.2),
+    "fashion_mnist": Dataset(1, 28, 10, (0.2860,), (0.3530,), epsilon=0.05, sigma=0.1),
+    "cifar10": Dataset(3, 32, 10, (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616), epsilon=8 / 255, sigma=0.1),
+    "cifar100": Dataset(3, 32, 100, (0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762), epsilon=8 / 255, sigma=0.1),
+}
+"""Name, which is also that of the folder. Mean and deviation are the usual ones of their training images."""
+
+
+@cache
+def read(folder: Path, split: str, limit: int | None) -> tuple[Tensor, Tensor]:
+    """The first `limit` images `[N, C, H, W]`, pixels in [0, 1], and their classes `[N]`; read once in a process.
+
+    Raises:
+        DataError: there is no such split, a file is damaged, or the images have no labels.
+    """
+    points = open_points(folder, split=split, limit=limit)
+    if points.labels is None:
+        raise DataError(
+            "no_labels", f"the {split} images in {folder} have no labels; networks are trained on a column called label"
+        )
+    images = torch.cat([batch.inputs for batch in points.batches(CHUNK)])
+    return images.float(), torch.tensor(points.labels)

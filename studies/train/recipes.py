@@ -1,0 +1,192 @@
+"""The networks that the studies look at: what each is trained on, how large it is, in which way, how long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from studies.train.images import DATASETS
+from studies.train.ways.base import Way, number_text
+from studies.train.ways.fgsm import FGSM
+from studies.train.ways.gaussian import Gaussian
+from studies.train.ways.gradient_norm import GradientNorm
+from studies.train.ways.logit_pairing import ALP, CLP
+from studies.train.ways.mart import Mart
+from studies.train.ways.pgd import PGD
+from studies.train.ways.plain import Plain
+from studies.train.ways.sigmoid import Sigmoid
+from studies.train.ways.trades import Trades
+
+Size = Literal["cpu", "paper"]
+SIZES: tuple[Size, ...] = get_args(Size)
+"""`cpu`: within three hours on two cores. `paper`: widths, epochs and optimisers of the papers, for a graphics card."""
+
+WEIGHTS = (1e-4, 1e-3, 1e-2)
+"""Of the gradient norm (Han et al., ICML workshop 2023, table 2)."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and by what a network is trained.
+
+    Attributes:
+        epochs: passes over the training images.
+        points: training images, from the first; None for all.
+        optimiser: `adam`, or `sgd` with a momentum of 0.9.
+        rate: largest learning rate; it rises over the first quarter of the steps and falls to zero.
+        decay: of the weights.
+        batch: images a step.
+        ramp: share of the steps over which the strength of the way grows from 0; 0 for the whole strength at once.
+        augmented: whether images are mirrored and shifted by up to four pixels at random.
+    """
+
+    epochs: int
+    points: int | None = None
+    optimiser: Literal["adam", "sgd"] = "adam"
+    rate: float = 2e-3
+    decay: float = 0.0
+    batch: int = 128
+    ramp: float = 0.5
+    augmented: bool = False
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A network to be trained.
+
+    Attributes:
+        dataset: one of `DATASETS`.
+        architecture: one of `ARCHITECTURES`.
+        width: of the architecture.
+        way: what is minimised.
+        schedule: how long and by what.
+        attacked: test images that PGD-10 is run on, from the first; None for all.
+    """
+
+    dataset: str
+    architecture: str
+    width: int
+    way: Way
+    schedule: Schedule
+    attacked: int | None
+
+    @property
+    def name(self) -> str:
+        """Data set, architecture, way, strength: `mnist_cnn_gradnorm_1e-3`."""
+        parts = [self.dataset, self.architecture, self.way.name]
+        return "_".join(parts if self.way.strength is None else [*parts, number_text(self.way.strength)])
+
+
+def worst_case(dataset: str, steps: int) -> list[Way]:
+    """The ways against adversarial examples, and Gaussian augmentation beside them."""
+    radius = DATASETS[dataset].epsilon
+    return [
+        Gaussian(DATASETS[dataset].sigma),
+        FGSM(radius),
+        PGD(radius, steps),
+        Trades(radius, steps),
+        Mart(radius, steps),
+        ALP(radius, steps),
+        CLP(radius, steps),
+    ]
+
+
+def regularised() -> list[Way]:
+    """Plain training, and gradient norms with each weight."""
+    return [Plain(), *map(GradientNorm, WEIGHTS)]
+
+
+def recipes(size: Size) -> list[Recipe]:
+    """All networks of a size, those of the smallest images first."""
+    return CPU if size == "cpu" else PAPER
+
+
+def _all(
+    dataset: str, architecture: str, width: int, ways: Sequence[Way], schedule: Schedule, attacked: int | None
+) -> list[Recipe]:
+    return [Recipe(dataset, architecture, width, way, schedule, attacked) for way in ways]
+
+
+def _mnist_cpu() -> list[Recipe]:
+    data, tested = DATASETS["mnist"], 1000
+    shared = Schedule(epochs=5)
+    hardened = Schedule(epochs=8, points=30_000)
+    return [
+        *_all("mnist", "linear", 0, [Plain()], shared, tested),
+        *_all("mnist", "cnn", 10, regularised(), shared, tested),
+        *_all("mnist", "lenet_tanh", 6, [Plain(), FGSM(data.epsilon)], shared, tested),
+        *_all("mnist", "vit", 32, [Plain()], shared, tested),
+        *_all("mnist", "cnn", 10, worst_case("mnist", 5), hardened, tested),
+        *_all("mnist", "cnn", 10, [Sigmoid(data.sigma)], shared, tested),
+    ]
+
+
+def _cifar_cpu() -> list[Recipe]:
+    data, tested = DATASETS["cifar10"], 1000
+    shared = Schedule(epochs=8, points=30_000, augmented=True)
+    residual = replace(shared, epochs=5, points=20_000)
+    return [
+        *_all("cifar10", "linear", 0, [Plain()], replace(shared, points=None), tested),
+        *_all("cifar10", "cnn", 30, regularised(), shared, tested),
+        *_all("cifar10", "lenet_tanh", 18, [Plain(), FGSM(data.epsilon)], shared, tested),
+        *_all("cifar10", "vit", 48, [Plain()], shared, tested),
+        *_all("cifar10", "cnn", 30, worst_case("cifar10", 3), shared, tested),
+        *_all("cifar10", "cnn", 30, [Sigmoid(data.sigma)], shared, tested),
+        *_all("cifar10", "resnet18", 16, regularised(), residual, tested),
+    ]
+
+
+def _average_case_paper() -> list[Recipe]:
+    """Han et al. (ICML workshop 2023), appendix A.3: stochastic gradient descent, 200 epochs. Rates are ours."""
+    small = Schedule(epochs=200, optimiser="sgd", rate=0.02, ramp=0.0)
+    large = Schedule(epochs=200, optimiser="sgd", rate=0.1, decay=5e-4, ramp=0.0, augmented=True)
+    attention = replace(large, optimiser="adam", rate=5e-4, decay=0.05)
+    grey = [
+        recipe
+        for dataset in ("mnist", "fashion_mnist")
+        for recipe in (
+            *_all(dataset, "linear", 0, [Plain()], small, None),
+            *_all(dataset, "cnn", 10, [*regularised(), Sigmoid(DATASETS[dataset].sigma)], small, None),
+        )
+    ]
+    coloured = [
+        recipe
+        for dataset in ("cifar10", "cifar100")
+        for recipe in (
+            *_all(dataset, "linear", 0, [Plain()], replace(small, rate=1e-3), None),
+            *_all(dataset, "cnn", 30, regularised(), replace(small, augmented=True), None),
+            *_all(dataset, "resnet18", 64, [*regularised(), Sigmoid(DATASETS[dataset].sigma)], large, None),
+            *_all(dataset, "vit", 192, [Plain()], attention, None),
+        )
+    ]
+    return [*grey, *_all("mnist", "vit", 64, [Plain()], replace(attention, augmented=False), None), *coloured]
+
+
+def _worst_case_paper() -> list[Recipe]:
+    """Ngnawé et al. (NeurIPS 2024), section 3.1, with the setting of Wang et al. (ICLR 2020): 120 epochs, 10 steps."""
+    hardened = Schedule(epochs=120, optimiser="sgd", rate=0.01, decay=3.5e-3, ramp=0.0, augmented=True)
+    grey = Schedule(epochs=50, rate=1e-3, ramp=0.2)
+    return [
+        *_all("mnist", "cnn", 10, worst_case("mnist", 10), grey, None),
+        *_all("cifar10", "resnet18", 64, worst_case("cifar10", 10), hardened, None),
+    ]
+
+
+def _expected_change_paper() -> list[Recipe]:
+    """Yang, Liu, Bilgic (TMLR 2023), appendix A.3. The epochs on CIFAR-10, which the paper validates, are ours."""
+    smooth = Schedule(epochs=20, rate=0.01, batch=500, ramp=0.0)
+    residual = Schedule(epochs=100, optimiser="sgd", rate=1e-3, decay=1e-4, ramp=0.0, augmented=True)
+    return [
+        recipe
+        for dataset, architecture, width, schedule in (
+            ("mnist", "lenet_tanh", 6, smooth),
+            ("cifar10", "lenet_tanh", 6, smooth),
+            ("cifar10", "resnet3_prelu", 64, residual),
+        )
+        for recipe in _all(dataset, architecture, width, [Plain(), FGSM(DATASETS[dataset].epsilon)], schedule, None)
+    ]
+
+
+CPU = [*_mnist_cpu(), *_cifar_cpu()]
+PAPER = [*_average_case_paper(), *_worst_case_paper(), *_expected_change_paper()]

@@ -1,0 +1,1 @@
+"""Ways of training, one a file: each says what is minimised."""

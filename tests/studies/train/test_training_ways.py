@@ -1,0 +1,273 @@
+"""Ways of training: what each minimises, against formulas that share no code with it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import rel_entr, softmax
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+import brittle
+from brittle.scores import TaylorMVS
+from studies.train.ways.ascent import ascend, ascend_loss
+from studies.train.ways.base import Way, number_text
+from studies.train.ways.fgsm import FGSM
+from studies.train.ways.gaussian import Gaussian
+from studies.train.ways.gradient_norm import GradientNorm, penalty
+from studies.train.ways.logit_pairing import ALP, CLP, pairing
+from studies.train.ways.mart import Mart, boosted
+from studies.train.ways.pgd import PGD
+from studies.train.ways.plain import Plain
+from studies.train.ways.sigmoid import Sigmoid
+from studies.train.ways.trades import Trades, divergence
+
+CLASSES, SHAPE = 3, (1, 2, 3)
+RADIUS = 0.1
+WAYS: list[Any] = [
+    Plain(),
+    GradientNorm(0.01),
+    Gaussian(0.1),
+    FGSM(RADIUS),
+    PGD(RADIUS, 3),
+    Trades(RADIUS, 3),
+    Mart(RADIUS, 3),
+    ALP(RADIUS, 3),
+    CLP(RADIUS, 3),
+    Sigmoid(0.1, classes=2),
+]
+WITHOUT: list[Any] = [
+    GradientNorm(0.0),
+    Gaussian(0.0),
+    FGSM(0.0),
+    PGD(0.0, 3),
+    Trades(0.0, 3),
+    ALP(0.0, 3),
+    CLP(0.0, 3),
+]
+"""Ways of no strength."""
+
+
+def smooth(seed: int = 0) -> nn.Sequential:
+    """A small network with tanh, in double precision."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = nn.Sequential(nn.Flatten(), nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, CLASSES)).double()
+        for weights in network.parameters():
+            nn.init.normal_(weights)
+    return network
+
+
+def linear(classes: int = CLASSES) -> nn.Sequential:
+    """A linear network, whose margins and their gradients are known."""
+    network = nn.Sequential(nn.Flatten(), nn.Linear(6, classes)).double()
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for weights in network.parameters():
+            weights.copy_(torch.randn(weights.shape, generator=generator))
+    return network
+
+
+def images(count: int = 4) -> tuple[Tensor, Tensor]:
+    """Images with pixels well inside [0, 1], and classes."""
+    generator = torch.Generator().manual_seed(2)
+    x = 0.2 + 0.6 * torch.rand(count, *SHAPE, generator=generator, dtype=torch.float64)
+    return x, torch.arange(count) % CLASSES
+
+
+def jacobian(network: nn.Module, x: Tensor, step: float = 1e-5) -> np.ndarray:
+    """The Jacobian of the logits by central differences, one pixel at a time, `[B, K, 6]`."""
+    columns = []
+    for pixel in torch.eye(6, dtype=torch.float64).view(6, *SHAPE):
+        with torch.no_grad():
+            columns.append((network(x + step * pixel) - network(x - step * pixel)) / (2 * step))
+    return torch.stack(columns, dim=2).numpy()
+
+
+def test_the_gradient_norm_is_that_of_finite_differences() -> None:
+    network, (x, _) = smooth(), images()
+    x.requires_grad_(True)
+    truth = (jacobian(network, x.detach()) ** 2).sum(axis=(1, 2))
+    signs = [torch.tensor(one, dtype=torch.float64).expand(len(x), -1) for one in itertools.product((-1, 1), repeat=3)]
+    mean = torch.stack([penalty(network(x), x, one) for one in signs]).mean(dim=0)
+    assert mean.detach().numpy() == pytest.approx(truth, rel=1e-8)
+
+
+def test_the_gradient_norm_reaches_the_weights() -> None:
+    """Its derivative in one weight, by central differences of the loss with the same signs."""
+    network, (x, y), step = smooth(), images(), 1e-6
+    weights = next(network.parameters())
+
+    def loss() -> Tensor:
+        torch.manual_seed(3)
+        return GradientNorm(0.5).loss(network, x, y)
+
+    with torch.random.fork_rng(devices=[]):
+        (slope,) = torch.autograd.grad(loss(), weights)
+        with torch.no_grad():
+            weights[0, 0] += step
+        above = float(loss().detach())
+        with torch.no_grad():
+            weights[0, 0] -= 2 * step
+        assert float(slope[0, 0]) == pytest.approx((above - float(loss().detach())) / (2 * step), rel=1e-5)
+
+
+@pytest.mark.parametrize("way", [*WITHOUT, Sigmoid(0.1, 2, weight=0.0)], ids=lambda way: way.name)
+def test_without_strength_every_way_is_plain_training(way: Way) -> None:
+    network, (x, y) = smooth(), images()
+    assert float(way.loss(network, x, y).detach()) == pytest.approx(
+        float(cross_entropy(network(x), y).detach()), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way.name != "mart"], ids=lambda way: way.name)
+def test_a_strength_that_has_not_begun_to_grow_is_none(way: Way) -> None:
+    network, (x, y) = smooth(), images()
+    plain = float(cross_entropy(network(x), y).detach())
+    assert float(way.loss(network, x, y, grown=0.0).detach()) == pytest.approx(plain, rel=1e-12)
+
+
+@pytest.mark.parametrize("way", WAYS[1:], ids=lambda way: way.name)
+def test_a_strength_changes_the_loss(way: Way) -> None:
+    network, (x, y) = smooth(), images()
+    assert abs(float((way.loss(network, x, y) - cross_entropy(network(x), y)).detach())) > 1e-5
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
+def test_every_way_moves_all_weights_and_leaves_the_mode_and_the_images(way: Way) -> None:
+    network, (x, y) = smooth().train(), images()
+    before = x.clone()
+    way.loss(network, x, y).backward()
+    for weights in network.parameters():
+        assert weights.grad is not None
+        assert weights.grad.isfinite().all()
+        assert weights.grad.abs().max() > 0
+    assert network.training
+    assert torch.equal(x, before)
+    assert not x.requires_grad
+
+
+def test_divergences_are_those_of_scipy() -> None:
+    first, second = torch.randn(2, 50, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 3
+    truth = rel_entr(softmax(first.numpy(), axis=1), softmax(second.numpy(), axis=1)).sum(axis=1)
+    assert divergence(first, second).numpy() == pytest.approx(truth, rel=1e-10)
+    assert torch.equal(divergence(first, first), torch.zeros(50, dtype=torch.float64))
+
+
+def test_boosted_cross_entropy_is_its_formula() -> None:
+    logits = 4 * torch.randn(50, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    y = torch.arange(50) % 4
+    for row, own, found in zip(softmax(logits.numpy(), axis=1), y.tolist(), boosted(logits, y).tolist(), strict=True):
+        other = max(value for place, value in enumerate(row) if place != own)
+        assert found == pytest.approx(-np.log(row[own]) - np.log(1 - other), rel=1e-9)
+
+
+def test_boosted_cross_entropy_of_a_certain_mistake_is_finite() -> None:
+    assert boosted(torch.tensor([[200.0, 0.0]]), torch.tensor([1])).isfinite().all()
+
+
+def test_mart_is_its_formula() -> None:
+    """Without a ball, where the adversarial example is the image and nothing diverges; and with it, part by part."""
+    network, (x, y) = smooth(), images()
+    assert torch.allclose(Mart(0.0, 3).loss(network, x, y), boosted(network(x), y).mean())
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        moved = ascend_loss(network, x, y, RADIUS, 3)
+        torch.manual_seed(0)
+        found = float(Mart(RADIUS, 3, weight=2.0).loss(network, x, y).detach())
+    clean, attacked = (softmax(network(one).detach().numpy(), axis=1) for one in (x, moved))
+    losses = []
+    for p, q, own in zip(clean, attacked, y.tolist(), strict=True):
+        bce = -np.log(q[own]) - np.log(1 - np.delete(q, own).max())
+        losses.append(bce + 2.0 * rel_entr(p, q).sum() * (1 - p[own]))
+    assert found == pytest.approx(np.mean(losses), rel=1e-9)
+
+
+def test_pairs_of_equal_logits_cost_nothing() -> None:
+    clean = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
+    assert float(pairing(clean, clean)) == 0.0
+    assert float(pairing(clean, clean + 2)) == pytest.approx(4.0)
+
+
+def test_pairings_differ_in_what_is_classified() -> None:
+    """With the same starts: the adversarial example for ALP, the image for CLP."""
+    network, (x, y) = smooth(), images()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        moved = ascend_loss(network, x, y, RADIUS, 3)
+        found = []
+        for way in (ALP(RADIUS, 3), CLP(RADIUS, 3)):
+            torch.manual_seed(0)
+            found.append(float(way.loss(network, x, y).detach()))
+    clean, attacked = network(x), network(moved)
+    pair = 0.5 * ((attacked - clean) ** 2).sum(dim=1).mean() / CLASSES
+    truth = [float((cross_entropy(one, y) + pair).detach()) for one in (attacked, clean)]
+    assert found == pytest.approx(truth, rel=1e-12)
+
+
+def weight_of(network: nn.Module) -> Tensor:
+    """That of a linear network, `[K, 6]`."""
+    return next(network.parameters()).detach()
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.9])
+def test_ascent_finds_the_worst_corner_of_a_linear_network(epsilon: float) -> None:
+    network, (x, y) = linear(classes=2), images()
+    y = y % 2
+    weight = weight_of(network)
+    truth = (x + epsilon * (weight[1 - y] - weight[y]).view_as(x).sign()).clamp(0, 1)
+    with torch.random.fork_rng(devices=[]):
+        assert torch.allclose(ascend_loss(network, x, y, epsilon, 4), truth)
+        single = FGSM(epsilon).example(network, x, y, epsilon)
+    assert ((single - x).abs() <= epsilon + 1e-12).all()
+    assert ((single >= 0) & (single <= 1)).all()
+    gained = cross_entropy(network(single), y, reduction="none") - cross_entropy(network(x), y, reduction="none")
+    assert (gained > -1e-9).all()
+
+
+def test_ascent_stays_in_the_ball_wherever_it_begins() -> None:
+    network, (x, y) = smooth(), images()
+    moved = ascend(network, x, x + 5, RADIUS, 3, lambda logits: cross_entropy(logits, y))
+    assert ((moved - x).abs() <= RADIUS + 1e-12).all()
+    assert ((moved >= 0) & (moved <= 1)).all()
+    assert not moved.requires_grad
+
+
+def test_an_attack_moves_no_statistics_of_batches() -> None:
+    network = nn.Sequential(nn.BatchNorm2d(1), nn.Flatten(), nn.Linear(6, CLASSES)).double().train()
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    x, y = images()
+    ascend_loss(network, x, y, RADIUS, 3)
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+
+
+@pytest.mark.parametrize("make", [smooth, linear])
+def test_the_sigmoid_is_that_of_the_library(make: Any) -> None:
+    network, (x, _) = make().eval(), images(8)
+    y = network(x).argmax(dim=1)
+    found = Sigmoid(0.1, classes=CLASSES - 1).odds(network(x.requires_grad_(True)), x, y)
+    scored = TaylorMVS(sigma=0.1)(brittle.Classifier(network.requires_grad_(False), bounds=(0, 1)), x.detach())
+    assert torch.sigmoid(found).tolist() == pytest.approx(scored.value.tolist(), rel=1e-6)
+
+
+def test_the_sigmoid_of_a_linear_network_is_its_formula() -> None:
+    network, (x, y) = linear(), images(6)
+    weight, z = weight_of(network).numpy(), network(x).detach().numpy()
+    truth = []
+    for row, own in zip(z, y.tolist(), strict=True):
+        others = [one for one in range(CLASSES) if one != own]
+        ratios = [(row[own] - row[one]) / (0.3 * np.linalg.norm(weight[own] - weight[one])) for one in others]
+        truth.append(1 - 1 / (1 + np.exp(-np.array(ratios)).sum()))
+    plain = float(cross_entropy(network(x), y).detach())
+    assert float(Sigmoid(0.3, 2).loss(network, x, y).detach()) - plain == pytest.approx(np.mean(truth), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(8 / 255, "8-255"), (1e-4, "1e-4"), (1e-2, "1e-2"), (0.15, "0.15"), (0.2, "0.2"), (6.0, "6")]
+)
+def test_strengths_are_written_shortly(value: float, text: str) -> None:
+    assert number_text(value) == text
