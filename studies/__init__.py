@@ -1,0 +1,1 @@
+"""The papers' tables and figures, run with the library as a user would run it."""

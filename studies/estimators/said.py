@@ -1,0 +1,2 @@
+"""Findings"""
+def findings(results): return []

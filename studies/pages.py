@@ -1,0 +1,3 @@
+"""stub"""
+def build_pages(): pass
+def take_over(out): pass
