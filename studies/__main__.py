@@ -64,7 +64,7 @@ def print_findings(name: str, findings: list[Finding]) -> None:
     """A table with one line for each finding."""
     shown = Table("what a paper says", "what we find", "agreement", title=name)
     for finding in findings:
-        shown.add_row(" ".join(filter(None, (finding.claim, finding.source))), finding.found, finding.agreement)
+        shown.add_row(finding.said, finding.found, finding.agreement)
     Console().print(shown)
 
 

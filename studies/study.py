@@ -47,6 +47,11 @@ class Finding:
     agreement: Agreement
     why: str
 
+    @property
+    def said(self) -> str:
+        """The claim with its source in brackets."""
+        return f"{self.claim} ({self.source})" if self.source else self.claim
+
 
 @dataclass(frozen=True)
 class Setting:

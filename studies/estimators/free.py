@@ -98,7 +98,8 @@ def foretold(scores: pd.DataFrame, outcomes: Mapping[str, NDArray[np.float64]]) 
     """How well each score foretells each outcome (larger where weaker, NaN where it was not looked at).
 
     A point is weak where its outcome is above the median; `auc` is the probability that a weak point has the lower
-    score, ties half; `spearman` is the rank correlation of safety with the outcome, 1 where the order is right.
+    score, ties half; `spearman` and `kendall` are rank correlations of the score with the outcome, 1 where the order is
+    right.
     """
     rows = []
     for outcome, weak in outcomes.items():
@@ -111,9 +112,13 @@ def foretold(scores: pd.DataFrame, outcomes: Mapping[str, NDArray[np.float64]]) 
             enough = min(len(one), len(other)) >= FEWEST
             varied = np.unique(score[there]).size > 1 and np.unique(weak[there]).size > 1
             auc = stats.mannwhitneyu(other, one).statistic / (len(one) * len(other)) if enough else np.nan
-            spearman = stats.spearmanr(score[there], -weak[there]).statistic if varied and enough else np.nan
-            rows.append((name, outcome, int(there.sum()), len(one), scores[f"{name} passes"].mean(), auc, spearman))
-    return pd.DataFrame(rows, columns=["score", "outcome", "points", "weak", "passes", "auc", "spearman"])
+            spearman, kendall = (
+                rank(score[there], -weak[there]).statistic if varied and enough else np.nan
+                for rank in (stats.spearmanr, stats.kendalltau)
+            )
+            passes = float(scores[f"{name} passes"].mean())
+            rows.append((name, outcome, int(there.sum()), len(one), passes, auc, spearman, kendall))
+    return pd.DataFrame(rows, columns=["score", "outcome", "points", "weak", "passes", "auc", "spearman", "kendall"])
 
 
 def flips_of_confident(scores: pd.DataFrame, flip: NDArray[np.float64]) -> tuple[int, float, float]:

@@ -43,7 +43,7 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
     estimators = over_networks(found["errors"], KEYS, means, ("ratio",), seed)
     counts = sums(found["errors"], KEYS, {"points": "points", "intervals": "intervals", "missed": "missed"})
     found["estimators"] = estimators.merge(counts, on=list(KEYS))
-    found["scores"] = over_networks(found["free"], ("outcome", "score"), ("auc", "spearman", "passes"), (), seed)
+    found["scores"] = over_networks(found["free"], ("outcome", "score"), ("auc", "spearman", "kendall", "passes"), (), seed)
     return {result: table(frame) for result, frame in found.items()}
 
 

@@ -23,6 +23,7 @@ COPIED = (
     "Makefile",
     "pyproject.toml",
     "benchmarks",
+    "studies",
 )
 """What tests need of the tree."""
 
@@ -50,7 +51,7 @@ class Mutation:
 
     Attributes:
         name: of the safeguard.
-        file: where it stands, below `src/brittle`.
+        file: where it stands, below `src/brittle`; below the root where it is one of `studies`.
         edits: texts that stand there exactly once, each with what takes its place.
         test: what turns red.
     """
@@ -63,7 +64,7 @@ class Mutation:
     @property
     def path(self) -> Path:
         """The file, below the root of the tree."""
-        return Path("src", "brittle", self.file)
+        return Path(self.file) if self.file.startswith("studies/") else Path("src", "brittle", self.file)
 
     def applied(self, content: str) -> str:
         """`content` of the file without the safeguard.
