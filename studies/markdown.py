@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 NOTHING = "-"
 """Where there is no number."""
@@ -36,3 +37,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def slashed(values: Iterable[float], places: int) -> str:
+    """Numbers with a stroke between them."""
+    return " / ".join(decimals(value, places) for value in values)
+
+
+def interval(row: Mapping[str, Any], name: str, places: int) -> str:
+    """The number `name` of a row, and its interval in `name_low` and `name_high`."""
+    return between(row[name], row[f"{name}_low"], row[f"{name}_high"], places)

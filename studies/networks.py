@@ -80,6 +80,7 @@ def has_gradients(network: Network, x: Tensor) -> bool:
 def _test_part(folder: Path) -> tuple[Tensor, Tensor]:
     points = open_points(folder, split="test")
     (batch,) = points.batches(len(points))
+    assert batch.labels is not None
     return batch.inputs, torch.tensor([int(label) for label in batch.labels])
 
 

@@ -27,6 +27,7 @@ class Agreement(StrEnum):
     IN_PART = "in part"
     DIFFERS = "does not agree"
     UNSAID = "not said by a paper"
+    UNMEASURED = "not measured"
 
 
 @dataclass(frozen=True)

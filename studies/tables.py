@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from studies.study import Tables
+
+Frame = Any
+"""A frame of pandas, or a column of one: its stubs take a cell for a series."""
 
 TIMES = "times"
 """The table of the seconds that steps took: the only result that another run does not repeat."""

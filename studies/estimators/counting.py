@@ -65,7 +65,16 @@ def error_of_counting(flip: NDArray[np.float64], draws: float, reference: int) -
     that of the difference is larger by `sqrt(1 + draws / reference)`, as its variance is. What an estimator is off is
     measured against the same `reference`, so both hold its error.
     """
-    count = max(1, round(draws))
+    count = max(1, round(draws))  # passes may differ between points
     above = np.floor(count * flip) + 1
     deviation = 2 * above * (1 - flip) * stats.binom.pmf(above, count, flip) / count
     return float(deviation.mean() * math.sqrt(1 + count / reference))
+
+
+def equal_copies(ratio: float, draws: float, reference: int) -> float:
+    """The number of copies by which counting is as far off as `ratio` times counting `draws` of them.
+
+    Squared errors against a reference go as `1 / n + 1 / reference`. Infinite where the reference cannot tell.
+    """
+    left = ratio**2 * (1 / draws + 1 / reference) - 1 / reference
+    return 1 / left if left > 0 else math.inf

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from studies.estimators.counting import error_of_counting, exact_interval
+from studies.tables import Frame
 
-def errors_of(estimates: pd.DataFrame, flips: NDArray[np.int64], reference: int) -> pd.DataFrame:
+
+def errors_of(estimates: Frame, flips: NDArray[np.int64], reference: int) -> pd.DataFrame:
     """One row for each estimator and budget of a table of estimates.
 
     Columns:
@@ -35,7 +37,7 @@ def errors_of(estimates: pd.DataFrame, flips: NDArray[np.int64], reference: int)
         off = one["p_robust"].to_numpy() - (1 - truth)
         passes = float(group["passes"].mean())
         error = float(np.abs(off).mean()) if len(off) else np.nan
-        row: dict[str, Any] = dict(zip(keys, key, strict=True)) | {  # pyright: ignore[reportArgumentType]
+        row: dict[str, Any] = dict(zip(keys, key, strict=True)) | {
             "points": len(one),
             "passes": passes,
             "error": error,
@@ -48,13 +50,13 @@ def errors_of(estimates: pd.DataFrame, flips: NDArray[np.int64], reference: int)
     return pd.DataFrame(rows)
 
 
-def _rank(statistic: Any, one: pd.Series, other: NDArray[np.float64]) -> float:
+def _rank(statistic: Any, one: Frame, other: NDArray[np.float64]) -> float:
     if one.nunique() < 2 or np.unique(other).size < 2:
         return np.nan
     return float(statistic(one, other).statistic)
 
 
-def _intervals(one: pd.DataFrame, flips: NDArray[np.int64], reference: int) -> dict[str, Any]:
+def _intervals(one: Frame, flips: NDArray[np.int64], reference: int) -> dict[str, Any]:
     held = one[np.isfinite(one["low"]) & np.isfinite(one["high"]) & (one["high"] > one["low"])]
     low, high = exact_interval(flips[held["point"].to_numpy()], reference)
     missed = (held["low"] > 1 - low) | (held["high"] < 1 - high)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,7 @@ from brittle.scores import (
     Taylor,
     TaylorMVS,
 )
+from studies.tables import Frame
 
 SEVERITY = 3
 """Of every corruption: the middle one."""
@@ -94,7 +96,7 @@ def changed_by_corruption(network: nn.Module, x: Tensor, seed: int) -> NDArray[n
     return (changed / kinds).double().numpy()
 
 
-def foretold(scores: pd.DataFrame, outcomes: Mapping[str, NDArray[np.float64]]) -> pd.DataFrame:
+def foretold(scores: Frame, outcomes: Mapping[str, NDArray[np.float64]]) -> pd.DataFrame:
     """How well each score foretells each outcome (larger where weaker, NaN where it was not looked at).
 
     A point is weak where its outcome is above the median; `auc` is the probability that a weak point has the lower
@@ -112,19 +114,21 @@ def foretold(scores: pd.DataFrame, outcomes: Mapping[str, NDArray[np.float64]]) 
             enough = min(len(one), len(other)) >= FEWEST
             varied = np.unique(score[there]).size > 1 and np.unique(weak[there]).size > 1
             auc = stats.mannwhitneyu(other, one).statistic / (len(one) * len(other)) if enough else np.nan
+            ranks: tuple[Any, Any] = (stats.spearmanr, stats.kendalltau)
             spearman, kendall = (
-                rank(score[there], -weak[there]).statistic if varied and enough else np.nan
-                for rank in (stats.spearmanr, stats.kendalltau)
+                rank(score[there], -weak[there]).statistic if varied and enough else np.nan for rank in ranks
             )
             passes = float(scores[f"{name} passes"].mean())
             rows.append((name, outcome, int(there.sum()), len(one), passes, auc, spearman, kendall))
     return pd.DataFrame(rows, columns=["score", "outcome", "points", "weak", "passes", "auc", "spearman", "kendall"])
 
 
-def flips_of_confident(scores: pd.DataFrame, flip: NDArray[np.float64]) -> tuple[int, float, float]:
+def flips_of_confident(scores: Frame, flip: NDArray[np.float64]) -> tuple[int, float, float]:
     """Of confident points: how many, and the mean flip probability of the quarter with the smallest and the largest
     Laplacian (Yang et al., table 1, with a quarter in the place of 50 of 1,000)."""
-    confident = scores[: len(flip)].assign(flip=flip).query(f"max_probability >= {CONFIDENT}").dropna(subset="laplacian")
+    confident = (
+        scores[: len(flip)].assign(flip=flip).query(f"max_probability >= {CONFIDENT}").dropna(subset="laplacian")
+    )
     ordered = confident.sort_values("laplacian", kind="stable")["flip"].to_numpy()
     quarter = len(ordered) // 4
     if not quarter:

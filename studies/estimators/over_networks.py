@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
+
+from studies.tables import Frame
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
@@ -28,7 +30,7 @@ def mean_interval(values: NDArray[np.float64], seed: int) -> tuple[float, float,
 
 
 def over_networks(
-    frame: pd.DataFrame, keys: Sequence[str], means: Sequence[str], ratios: Sequence[str], seed: int
+    frame: Frame, keys: Sequence[str], means: Sequence[str], ratios: Sequence[str], seed: int
 ) -> pd.DataFrame:
     """One row for each value of `keys` of a frame with a row for each network.
 
@@ -37,7 +39,7 @@ def over_networks(
     """
     rows = []
     for key, group in frame.groupby(list(keys), sort=False):
-        row: dict[str, object] = dict(zip(keys, key, strict=True))  # pyright: ignore[reportArgumentType]
+        row: dict[str, object] = dict(zip(keys, key, strict=True))
         row["networks"] = group["network"].nunique()
         for name in (*means, *ratios):
             values = group[name].to_numpy(dtype=np.float64)
@@ -51,6 +53,6 @@ def over_networks(
     return pd.DataFrame(rows)
 
 
-def sums(frame: pd.DataFrame, keys: Sequence[str], names: Mapping[str, str]) -> pd.DataFrame:
-    """The sums over networks of the columns `names`, under the names that these have there."""
-    return frame.groupby(list(keys), sort=False)[list(names)].sum().rename(columns=dict(names)).reset_index()
+def sums(frame: Frame, keys: Sequence[str], names: Sequence[str]) -> Frame:
+    """The sums over networks of the columns `names`, for each value of `keys`."""
+    return frame.groupby(list(keys), sort=False)[list(names)].sum().reset_index()

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import pandas as pd
-
 from brittle.intervals import clopper_pearson
 from studies.estimators.counting import SURE
 from studies.estimators.entrants import LIBRARY, OWN, PRINTED
-from studies.estimators.read import Results
-from studies.estimators.said import NOMINAL, SAMPLED
-from studies.markdown import between, decimals, percent, significant, table
+from studies.estimators.ours import NOMINAL, SAMPLED
+from studies.estimators.read import Results, Row
+from studies.estimators.short import OUTCOMES, in_short
+from studies.markdown import decimals, interval, percent, significant, slashed, table
 from studies.study import Tables
-
-OUTCOMES = ("adversarial", "corruption", "wrong")
-"""What free scores foretell besides noise."""
 
 
 def content(tables: Tables) -> Mapping[str, Any]:
@@ -34,6 +30,9 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "confidence": percent(1 - NOMINAL),
         "sure": percent(SURE, 1),
         "budgets": ", ".join(map(str, results.budgets)),
+        "in_short": in_short(results),
+        "unsure": slashed(results.networks.groupby("level", sort=False)["error_of_truth"].mean(), 4),
+        "without_number": without_number(results),
         "levels_table": levels_table(results),
         "best_table": best_table(results),
         "error_tables": {level: error_table(results, level) for level in results.levels},
@@ -47,6 +46,19 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "missing_intervals": missing_intervals(results),
         "absent_table": absent_table(tables),
     }
+
+
+def without_number(results: Results) -> str:
+    """Estimators that had no number at some point."""
+    frame = results.errors.merge(
+        results.networks[["network", "level", "points"]], on=["network", "level"], suffixes=("", "_all")
+    )
+    frame["lost"] = frame["points_all"] - frame["points"]
+    lost = frame[frame["lost"] > 0].groupby(["origin", "estimator"], sort=False)[["lost", "points_all"]].sum()
+    if lost.empty:
+        return "Every estimator has a number at every point."
+    told = ", ".join(f"{_named(*name)} {percent(row['lost'] / row['points_all'], 1)}" for name, row in lost.iterrows())
+    return f"Points and budgets without a number, which the means leave out: {told}."
 
 
 def levels_table(results: Results) -> str:
@@ -67,7 +79,7 @@ def _named(origin: str, name: str) -> str:
     return f"`{name}`" if origin == LIBRARY else f"`{name}` {origin}"
 
 
-def _grid(results: Results, level: str, cell: Callable[[pd.Series], str], origins: tuple[str, ...]) -> list[list[str]]:
+def _grid(results: Results, level: str, cell: Callable[[Row], str], origins: tuple[str, ...]) -> list[list[str]]:
     """A row for each estimator: its name, and a cell for each budget; of those without one a cell before."""
     frame = results.estimators[results.estimators["level"] == level]
     rows = []
@@ -88,7 +100,7 @@ def error_table(results: Results, level: str) -> str:
 
 def ratio_table(results: Results) -> str:
     """Errors as shares of that of counting with as many passes, at the middle and the largest budget."""
-    budgets = results.budgets[min(2, len(results.budgets) - 1)], results.budgets[-1]
+    budgets = results.middle, results.budgets[-1]
     rows = []
     for origin, name in _entrants(results, (LIBRARY, PRINTED, OWN)):
         cells: list[str] = []
@@ -96,7 +108,7 @@ def ratio_table(results: Results) -> str:
             frame = results.estimators
             own = frame[(frame["level"] == level) & (frame["origin"] == origin) & (frame["estimator"] == name)]
             chosen = own[own["budget"].isin((0, *budgets))].sort_values("budget")
-            cells.append(" / ".join(decimals(one, 2) for one in chosen["ratio"]))
+            cells.append(slashed(chosen["ratio"], 2))
         rows.append([_named(origin, name), *cells])
     return table((f"estimator, with {budgets[0]} / {budgets[-1]} draws", *results.levels), rows)
 
@@ -104,7 +116,11 @@ def ratio_table(results: Results) -> str:
 def best_table(results: Results) -> str:
     """The estimator with the smallest mean error within so many passes."""
     frame = results.estimators[results.estimators["networks"] == len(results.names)]
-    costs = [1, results.one(results.levels[0], LIBRARY, "taylor", 0)["passes"], *(b + b % 2 + 1 for b in results.budgets)]
+    costs = [
+        1,
+        results.one(results.levels[0], LIBRARY, "taylor", 0)["passes"],
+        *(b + b % 2 + 1 for b in results.budgets),
+    ]
     rows = []
     for passes in sorted(set(costs)):
         cells = []
@@ -112,37 +128,38 @@ def best_table(results: Results) -> str:
             own = frame[(frame["level"] == level) & (frame["passes"] <= passes + 0.5)]
             best = own.loc[own["error"].idxmin()]
             budget = f", {best['budget']} draws" if best["budget"] else ""
-            cells.append(f"{_named(best['origin'], best['estimator'])}{budget}: "
-                         f"{between(*best[['error', 'error_low', 'error_high']], 4)}")  # fmt: skip
+            counted = own[(own["estimator"] == "monte_carlo") & (own["origin"] == LIBRARY)]["error"].min()
+            named = _named(best["origin"], best["estimator"]) + budget
+            cells.append(f"{named}: {interval(best, 'error', 4)}; counting {decimals(counted, 4)}")
         rows.append([decimals(passes, 0), *cells])
     return table(("passes at most", *(f"{level} noise" for level in results.levels)), rows)
 
 
 def rank_table(results: Results) -> str:
     """Kendall's tau with the truth."""
-    budget = results.budgets[min(2, len(results.budgets) - 1)]
+    budget = results.middle
     rows = []
     for origin, name in _entrants(results, (LIBRARY, PRINTED, OWN)):
         cells = []
         for level in results.levels:
             frame = results.estimators
             own = frame[(frame["level"] == level) & (frame["origin"] == origin) & (frame["estimator"] == name)]
-            own = own[own["budget"].isin((0, budget))]
-            cells += [between(*row, 2) for row in own[["kendall", "kendall_low", "kendall_high"]].to_numpy()[:1]] or [""]
+            found = own[own["budget"].isin((0, budget))].to_dict("records")
+            cells.append(interval(found[0], "kendall", 2) if found else "")
         rows.append([_named(origin, name), *cells])
     return table((f"estimator, with {budget} draws", *results.levels), rows)
 
 
 def softmax_table(results: Results) -> str:
     """Softmax beside one linearisation and few copies."""
-    few = results.budgets[min(2, len(results.budgets) - 1)]
+    few = results.middle
     rows = []
     for name, budget in (("softmax", 0), ("taylor", 0), ("monte_carlo", few), ("shrinkage", few)):
         for level in results.levels:
             row = results.one(level, LIBRARY, name, budget)
             rows.append([
                 f"`{name}`" + (f", {budget} draws" if budget else ""), level, decimals(row["passes"], 0),
-                between(*row[["error", "error_low", "error_high"]], 3), decimals(row["bias"], 3),
+                interval(row, "error", 3), decimals(row["bias"], 3),
                 decimals(row["spearman"], 2), decimals(row["kendall"], 2),
             ])  # fmt: skip
     return table(("estimator", "noise", "passes", "error of p_robust", "bias", "Spearman", "Kendall"), rows)
@@ -155,7 +172,7 @@ def printed_table(results: Results) -> str:
         cells = []
         for origin, name in ((PRINTED, "mmse"), (LIBRARY, "mmse linear"), (LIBRARY, "mmse"), (PRINTED, "mmse_mvs")):
             numbers = [results.one(level, origin, name, budget)["error"] for level in results.levels]
-            cells.append(" / ".join(decimals(one, 3) for one in numbers))
+            cells.append(slashed(numbers, 3))
         rows.append([f"{budget}", *cells])
     return table(("draws", "as printed", "in pairs", "in pairs, its variance mended", "as printed, sigmoid"), rows)
 
@@ -166,7 +183,7 @@ def auc_table(results: Results) -> str:
     rows = []
     for name in dict.fromkeys(results.scores["score"]):
         found = [results.foretells(outcome, name) for outcome in outcomes]
-        cells = [between(*row[["auc", "auc_low", "auc_high"]], 2) for row in found]
+        cells = [interval(row, "auc", 2) for row in found]
         rows.append([f"`{name}`", decimals(found[0]["passes"], 0), *cells])
     return table(("score", "passes", *outcomes), rows)
 
@@ -217,7 +234,13 @@ def missing_intervals(results: Results) -> str:
     if bad.empty:
         return "There is none."
     rows = [
-        [f"`{one.estimator}`", f"`{one.network}`", one.level, f"{one.intervals}", f"{one.missed} ({percent(one.share)})"]
+        [
+            f"`{one.estimator}`",
+            f"`{one.network}`",
+            one.level,
+            f"{one.intervals}",
+            f"{one.missed} ({percent(one.share)})",
+        ]
         for one in bad.itertuples()
     ]
     return table(("estimator", "network", "noise", "intervals, all budgets", "surely miss"), rows)

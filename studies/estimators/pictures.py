@@ -22,7 +22,10 @@ SHOWN = {
 def pictures(tables: Tables) -> Mapping[str, str]:
     """SVG by name."""
     frame = Results(tables).estimators
-    named = [(origin, name) in SHOWN or origin == OWN for origin, name in zip(frame["origin"], frame["estimator"])]
+    named = [
+        (origin, name) in SHOWN or origin == OWN
+        for origin, name in zip(frame["origin"], frame["estimator"], strict=True)
+    ]
     shown = frame[named].assign(
         estimator=lambda rows: rows["estimator"] + rows["origin"].map({LIBRARY: "", PRINTED: ", as printed", OWN: ""})
     )

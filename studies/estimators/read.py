@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from studies.study import Tables
+from studies.tables import Frame
+
+Row = Mapping[str, Any]
+"""A row of one."""
 
 
 @dataclass(frozen=True)
@@ -23,32 +27,32 @@ class Results:
     tables: Tables
 
     @cached_property
-    def estimators(self) -> pd.DataFrame:
+    def estimators(self) -> Frame:
         """Each estimator and budget at each level, over networks."""
         return self.tables["estimators"].to_pandas()
 
     @cached_property
-    def errors(self) -> pd.DataFrame:
+    def errors(self) -> Frame:
         """The same of each network."""
         return self.tables["errors"].to_pandas()
 
     @cached_property
-    def networks(self) -> pd.DataFrame:
+    def networks(self) -> Frame:
         """Each network and level."""
         return self.tables["levels"].to_pandas()
 
     @cached_property
-    def scores(self) -> pd.DataFrame:
+    def scores(self) -> Frame:
         """Each free score and what it foretells, over networks."""
         return self.tables["scores"].to_pandas()
 
     @cached_property
-    def free(self) -> pd.DataFrame:
+    def free(self) -> Frame:
         """The same of each network."""
         return self.tables["free"].to_pandas()
 
     @cached_property
-    def confident(self) -> pd.DataFrame:
+    def confident(self) -> Frame:
         """Flips of confident points by their Laplacian, of each network."""
         return self.tables["confident"].to_pandas().dropna()
 
@@ -67,32 +71,50 @@ class Results:
         """The numbers of draws, ascending, without the 0 of those that take none."""
         return sorted(set(self.estimators["budget"]) - {0})
 
-    def one(self, level: str, origin: str, estimator: str, budget: int) -> pd.Series:
+    @property
+    def all_levels(self) -> str:
+        """The levels in words."""
+        return " / ".join(self.levels)
+
+    @property
+    def middle(self) -> int:
+        """A usual number of draws: 20 where that is among the budgets."""
+        return self.budgets[min(2, len(self.budgets) - 1)]
+
+    @cached_property
+    def of_one_pass(self) -> list[str]:
+        """The free scores that cost one pass."""
+        passes = self.scores.groupby("score", sort=False)["passes"].max()
+        return [str(name) for name in passes[passes == 1].index]
+
+    def one(self, level: str, origin: str, estimator: str, budget: int) -> Row:
         """The row of an estimator."""
         frame = self.estimators
         chosen = (frame["level"] == level) & (frame["origin"] == origin)
-        (found,) = frame[chosen & (frame["estimator"] == estimator) & (frame["budget"] == budget)].itertuples(index=False)
-        return pd.Series(found._asdict())
+        (found,) = frame[chosen & (frame["estimator"] == estimator) & (frame["budget"] == budget)].itertuples(
+            index=False
+        )
+        return found._asdict()
 
-    def of_networks(self, level: str, origin: str, estimator: str, budget: int, column: str = "error") -> pd.Series:
+    def of_networks(self, level: str, origin: str, estimator: str, budget: int, column: str = "error") -> Frame:
         """A number of an estimator on each network, by its name."""
         frame = self.errors
         chosen = (frame["level"] == level) & (frame["origin"] == origin)
         chosen &= (frame["estimator"] == estimator) & (frame["budget"] == budget)
         return frame[chosen].set_index("network")[column]
 
-    def foretells(self, outcome: str, score: str) -> pd.Series:
+    def foretells(self, outcome: str, score: str) -> Row:
         """The row of a free score."""
         frame = self.scores
         (found,) = frame[(frame["outcome"] == outcome) & (frame["score"] == score)].itertuples(index=False)
-        return pd.Series(found._asdict())
+        return found._asdict()
 
-    def best_score(self, outcome: str, scores: Sequence[str] | None = None) -> pd.Series:
-        """The row of the free score with the largest AUC."""
+    def best_score(self, outcome: str, scores: Sequence[str] | None = None) -> Row:
+        """The row of the free score with the largest AUC; the first, where none has one."""
         frame = self.scores[self.scores["outcome"] == outcome]
         if scores is not None:
             frame = frame[frame["score"].isin(scores)]
-        return frame.loc[frame["auc"].idxmax()]
+        return frame.sort_values("auc", ascending=False, kind="stable").iloc[0].to_dict()
 
     def worse(self, level: str, one: tuple[str, str, int], other: tuple[str, str, int]) -> list[str]:
         """The networks on which one estimator is further off than another."""

@@ -41,9 +41,11 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
     found = {result: pd.concat(frames, ignore_index=True) for result, frames in parts.items()}
     means = ("error", "bias", "spearman", "kendall", "width", "passes")
     estimators = over_networks(found["errors"], KEYS, means, ("ratio",), seed)
-    counts = sums(found["errors"], KEYS, {"points": "points", "intervals": "intervals", "missed": "missed"})
+    counts = sums(found["errors"], KEYS, ("points", "intervals", "missed"))
     found["estimators"] = estimators.merge(counts, on=list(KEYS))
-    found["scores"] = over_networks(found["free"], ("outcome", "score"), ("auc", "spearman", "kendall", "passes"), (), seed)
+    found["scores"] = over_networks(
+        found["free"], ("outcome", "score"), ("auc", "spearman", "kendall", "passes"), (), seed
+    )
     return {result: table(frame) for result, frame in found.items()}
 
 
