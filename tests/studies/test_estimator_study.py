@@ -21,7 +21,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.scores import Taylor, TaylorMVS
 from studies.__main__ import main
-from studies.estimators.counting import count_flips, error_of_counting, exact_interval, sigma_of
+from studies.estimators.counting import count_flips, equal_copies, error_of_counting, exact_interval, sigma_of
 from studies.estimators.entrants import Counted, load_estimator
 from studies.estimators.errors import errors_of
 from studies.estimators.free import foretold
@@ -79,6 +79,19 @@ def test_the_error_of_counting_is_that_of_its_law(draws: int) -> None:
     counts = np.arange(draws + 1)
     known = [(stats.binom.pmf(counts, draws, p) * np.abs(counts / draws - p)).sum() for p in flip]
     assert error_of_counting(flip, draws, reference) == pytest.approx(np.mean(known), abs=1e-9)
+
+
+def test_copies_of_equal_error() -> None:
+    """Measured against the same reference; to the steps of a binomial law at whole numbers of copies."""
+    flip, reference = np.array([0.2, 0.4, 0.5]), 3000
+    for ratio in (0.4, 1.0, 2.0):
+        copies = equal_copies(ratio, 400, reference)
+        known = ratio * error_of_counting(flip, 400, reference)
+        assert error_of_counting(flip, copies, reference) == pytest.approx(known, rel=0.02)
+    assert error_of_counting(flip, 3000, 3000) == pytest.approx(
+        2**0.5 * error_of_counting(flip, 3000, 10**12), rel=1e-6
+    )
+    assert equal_copies(0.1, 400, reference) == math.inf
 
 
 def test_the_printed_linear_estimators_are_exact_on_linear_networks() -> None:
