@@ -21,22 +21,41 @@ from rich.table import Table
 
 from studies.pages import build_pages, take_over
 from studies.running import run_study
-from studies.study import SIZES, Finding, Setting, all_studies
+from studies.study import SIZES, Finding, Setting, StudyError, all_studies
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Do what is asked for; 0, or 2 where something is wrong with what was asked."""
     given = sys.argv[1:] if arguments is None else arguments
-    parser = argparse.ArgumentParser("studies", None, __doc__, formatter_class=argparse.RawTextHelpFormatter)
-    if given[:1] == ["pages"]:
-        parser.add_argument("pages")
-        parser.add_argument("--from", dest="out", type=Path, help="folder of a run whose results are taken over")
-        said = parser.parse_args(given)
-        if said.out is not None:
-            take_over(said.out)
-        build_pages()
-        return 0
-    studies = all_studies()
+    try:
+        if given[:1] == ["pages"]:
+            pages(given)
+        else:
+            run(given)
+    except StudyError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    return argparse.ArgumentParser("studies", None, __doc__, formatter_class=argparse.RawTextHelpFormatter)
+
+
+def pages(given: list[str]) -> None:
+    """Build the pages, from the results of a run where one is named."""
+    parser = _parser()
+    parser.add_argument("pages")
+    parser.add_argument("--from", dest="out", type=Path, help="folder of a run whose results are taken over")
+    said = parser.parse_args(given)
+    if said.out is not None:
+        take_over(said.out)
+    build_pages()
+
+
+def run(given: list[str]) -> None:
+    """Run studies, and print what they found."""
+    studies, parser = all_studies(), _parser()
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"of a study: {', '.join(studies)}; all by default")
     parser.add_argument("--shared", type=Path, required=True, help="folder of data and models")
     parser.add_argument("--networks", type=Path, help="folder of further networks")
@@ -47,17 +66,11 @@ def main(arguments: list[str] | None = None) -> int:
                         help="an estimator of yours, beside the others; may be given several times")  # fmt: skip
     said = parser.parse_args(given)
     if unknown := [name for name in said.names if name not in studies]:
-        parser.error(f"no study is called {unknown[0]}; there are {', '.join(studies)}")
-    torch.set_num_threads(1)
+        raise StudyError(f"no study is called {unknown[0]}; there are {', '.join(studies)}")
     setting = Setting(said.shared, said.networks, said.size, said.seed, tuple(said.estimator))
     for name in said.names or studies:
-        try:
-            results = run_study(studies[name], setting, said.out)
-        except ValueError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 2
+        results = run_study(studies[name], setting, said.out)
         print_findings(name, studies[name].findings(results))
-    return 0
 
 
 def print_findings(name: str, findings: list[Finding]) -> None:
@@ -69,4 +82,5 @@ def print_findings(name: str, findings: list[Finding]) -> None:
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)  # the same numbers on machines with more
     sys.exit(main())

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from brittle.data import open_points
+from studies.study import StudyError
 
 MODEL, META = "model.pt2", "meta.json"
 
@@ -45,7 +46,7 @@ def find_networks(shared: Path, others: Path | None, said: Callable[[str], None]
     """The networks of `shared/models` and of `others` that have data and gradients; what is left out is said.
 
     Raises:
-        ValueError: two networks have one name.
+        StudyError: two networks have one name, or there is none.
     """
     found: dict[str, Network] = {}
     for folder in filter(None, (shared / "models", others)):
@@ -56,7 +57,7 @@ def find_networks(shared: Path, others: Path | None, said: Callable[[str], None]
             meta = json.loads((path / META).read_text(encoding="utf-8"))
             dataset = str(meta.get("dataset"))
             if path.name in found:
-                raise ValueError(f"two networks are called {path.name}, in {found[path.name].path} and {path}")
+                raise StudyError(f"two networks are called {path.name}, in {found[path.name].path} and {path}")
             if dataset not in DATASETS or not (shared / "data" / dataset).is_dir():
                 said(f"{path.name} is left out: there is no folder of data {shared / 'data' / dataset}")
                 continue
@@ -66,6 +67,10 @@ def find_networks(shared: Path, others: Path | None, said: Callable[[str], None]
                 found[path.name] = network
             else:
                 said(f"{path.name} is left out: its gradients are zero")
+    if not found:
+        raise StudyError(
+            f"no network with data and gradients is in {shared / 'models'} or {others}; see what was left out"
+        )
     return list(found.values())
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 
 from studies import markdown
-from studies.study import HERE, Finding, Study, Tables, all_studies
+from studies.study import HERE, Finding, Study, StudyError, Tables, all_studies
 from studies.tables import read_tables
 
 RESULTS = HERE / "results"
@@ -22,11 +22,11 @@ def take_over(out: Path) -> None:
     """Put the results of a run, the folder of its `--out`, in the place of those that are kept here.
 
     Raises:
-        ValueError: the folder holds no results.
+        StudyError: the folder holds no results.
     """
     found = [name for name in all_studies() if (out / name / "results").is_dir()]
     if not found:
-        raise ValueError(f"{out} holds the results of no study; give the --out of a run that was finished")
+        raise StudyError(f"{out} holds the results of no study; give the --out of a run that was finished")
     for name in found:
         shutil.rmtree(RESULTS / name, ignore_errors=True)
         shutil.copytree(out / name / "results", RESULTS / name)

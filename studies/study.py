@@ -20,6 +20,10 @@ SIZES = ("cpu", "tiny")
 """How much is measured: what two cores do in an hour or two, or what shows in seconds that all of it runs."""
 
 
+class StudyError(Exception):
+    """Something is wrong with what was asked; the message says what was found, where, and what to do."""
+
+
 class Agreement(StrEnum):
     """What a study found beside what a paper says."""
 

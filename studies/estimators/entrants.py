@@ -30,6 +30,7 @@ from brittle.scores import (
     TaylorMVS,
 )
 from studies.estimators import printed
+from studies.study import StudyError
 
 LIBRARY, PRINTED, OWN = "library", "as printed", "of a user"
 """Where an estimator comes from."""
@@ -179,7 +180,7 @@ def _run(
         numbers = [np.asarray(torch.as_tensor(part).detach().double()) for part in parts]
         for part in numbers:
             if part.shape != (len(x),):
-                raise ValueError(f"{name} gave numbers of shape {part.shape} for {len(x)} points; give one for each")
+                raise StudyError(f"{name} gave numbers of shape {part.shape} for {len(x)} points; give one for each")
         status = np.where(np.isfinite(numbers[0]), "ok", "no number")
         found.add(origin, name, budget, counted.rows / len(x), *numbers, status=status)
 
@@ -192,11 +193,11 @@ def load_estimator(written: str) -> Estimator:
     """The function that `FILE.py:NAME` names.
 
     Raises:
-        ValueError: there is none.
+        StudyError: there is none.
     """
     file, _, name = written.rpartition(":")
     if not file or not Path(file).is_file():
-        raise ValueError(f"an estimator is written FILE.py:NAME; found {written!r}, and no file {file!r}")
+        raise StudyError(f"an estimator is written FILE.py:NAME; found {written!r}, and no file {file!r}")
     spec = importlib.util.spec_from_file_location(f"estimator_{Path(file).stem}", file)
     assert spec is not None
     assert spec.loader is not None
@@ -204,5 +205,5 @@ def load_estimator(written: str) -> Estimator:
     spec.loader.exec_module(module)
     estimate = getattr(module, name, None)
     if not callable(estimate):
-        raise ValueError(f"{file} holds no function {name!r}")
+        raise StudyError(f"{file} holds no function {name!r}")
     return estimate

@@ -61,6 +61,8 @@ SIZES = {
 def steps(setting: Setting) -> Generator[Step, Tables, None]:
     """Of each network: its noise levels, the truth, the estimates at each level, the free scores."""
     size = SIZES[setting.size]
+    for written in setting.estimators:
+        load_estimator(written)  # says now what is wrong with it
     for network in find_networks(setting.shared, setting.networks):
         measuring = Measuring(network, setting, size)
         levels = (yield measuring.step("levels", measuring.levels))["levels"].to_pandas()

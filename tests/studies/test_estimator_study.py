@@ -27,6 +27,7 @@ from studies.estimators.errors import errors_of
 from studies.estimators.free import foretold
 from studies.estimators.over_networks import mean_interval, over_networks
 from studies.estimators.printed import linearised, mmse_family, monte_carlo, softmax, taylor, taylor_mvs
+from studies.study import StudyError
 
 
 def halfspace(weight: float = 2.0) -> nn.Module:
@@ -264,9 +265,26 @@ def test_the_same_seed_is_the_same_bytes_and_an_estimator_of_a_user_joins(
     assert (own["width"] == 1).all()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["unknown", "--shared", "S", "--out", "o"], "no study is called unknown; there are estimators"),
+        (["estimators", "--shared", "S", "--out", "o"], "no network with data and gradients"),
+        (["estimators", "--shared", "S", "--out", "o", "--estimator", "no.py:f"], "no file 'no.py'"),
+        (["pages", "--from", "S"], "S holds the results of no study"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("written", ["mine.py", "absent.py:f", "mine.py:absent"])
 def test_an_estimator_that_is_not_there_is_named(written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text("x = 1\n")
-    with pytest.raises(ValueError, match=r"written FILE\.py:NAME|holds no function"):
+    with pytest.raises(StudyError, match=r"written FILE\.py:NAME|holds no function"):
         load_estimator(written)
