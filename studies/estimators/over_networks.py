@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,10 +23,10 @@ def mean_interval(values: NDArray[np.float64], seed: int) -> tuple[float, float,
     mean = float(values.mean()) if len(values) else np.nan
     if len(values) < FEWEST:
         return mean, np.nan, np.nan
+    drawn: Any = {"random_state": np.random.default_rng(seed)}  # the name that older SciPy knows, too
     found = stats.bootstrap(
-        (values,), np.mean, n_resamples=RESAMPLES, confidence_level=CONFIDENCE, method="percentile", vectorized=True,
-        rng=np.random.default_rng(seed),
-    )  # fmt: skip
+        (values,), np.mean, n_resamples=RESAMPLES, confidence_level=CONFIDENCE, method="percentile", **drawn
+    )
     return mean, float(found.confidence_interval.low), float(found.confidence_interval.high)
 
 

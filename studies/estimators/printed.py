@@ -11,10 +11,13 @@ one, so `mmse_family` reads all budgets off the largest.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import stats
 from torch import Tensor
 
@@ -22,6 +25,10 @@ Model = Callable[[Tensor], Tensor]
 
 NODES = 10_000
 """Nodes of SciPy's integral, at most: an error of some 0.00003 in nine dimensions."""
+
+
+SEEDED = "rng" in inspect.signature(stats.multivariate_normal.cdf).parameters
+"""Whether SciPy's integral draws from a generator that is given; an older one draws as it likes."""
 
 
 def monte_carlo(network: Model, points: Tensor, sigma: float, draws: int, generator: torch.Generator) -> Tensor:
@@ -94,15 +101,17 @@ def normal_integral(values: Tensor, slopes: Tensor, sigma: float) -> Tensor:
     norms = slopes.double().norm(dim=2)
     unit = slopes.double() / norms[..., None]
     places, covariances = (values / (sigma * norms)).numpy(), (unit @ unit.mT).numpy()
-    found = [
-        stats.multivariate_normal.cdf(
-            place, np.zeros(len(place)), covariance, allow_singular=True, maxpts=NODES, rng=np.random.default_rng(0)
-        )
-        if np.isfinite(place).all()
-        else np.nan  # a gradient is zero
-        for place, covariance in zip(places, covariances, strict=True)
-    ]
+    found = [_cdf(place, covariance) for place, covariance in zip(places, covariances, strict=True)]
     return torch.tensor(found, dtype=torch.float64).clamp(0, 1)
+
+
+def _cdf(place: NDArray[np.float64], covariance: NDArray[np.float64]) -> float:
+    """The normal integral up to `place`; NaN where a gradient is zero."""
+    if not np.isfinite(place).all():
+        return np.nan
+    drawn: Any = {"rng": np.random.default_rng(0)} if SEEDED else {}
+    options: Any = {"cov": covariance, "allow_singular": True, "maxpts": NODES, **drawn}
+    return float(stats.multivariate_normal.cdf(place, np.zeros(len(place)), **options))
 
 
 def multivariate_sigmoid(values: Tensor, slopes: Tensor, sigma: float) -> Tensor:
