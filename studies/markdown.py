@@ -12,7 +12,7 @@ NOTHING = "-"
 
 def decimals(value: float, places: int) -> str:
     """A number with so many places, or a dash."""
-    return f"{value:,.{places}f}" if math.isfinite(value) else NOTHING
+    return f"{round(value, places) + 0.0:,.{places}f}" if math.isfinite(value) else NOTHING  # no -0
 
 
 def percent(value: float, places: int = 0) -> str:

@@ -12,6 +12,9 @@ from scipy import stats
 from studies.estimators.counting import error_of_counting, exact_interval
 from studies.tables import Frame
 
+ROUNDING = 1e-12
+"""Width of an interval that is none."""
+
 
 def errors_of(estimates: Frame, flips: NDArray[np.int64], reference: int) -> pd.DataFrame:
     """One row for each estimator and budget of a table of estimates.
@@ -57,8 +60,10 @@ def _rank(statistic: Any, one: Frame, other: NDArray[np.float64]) -> float:
 
 
 def _intervals(one: Frame, flips: NDArray[np.int64], reference: int) -> dict[str, Any]:
-    held = one[np.isfinite(one["low"]) & np.isfinite(one["high"]) & (one["high"] > one["low"])]
+    """Of an estimator whose ends are its value at every point, there are none; one may be 1 to 1 where it is sure."""
+    held = one[np.isfinite(one["low"]) & np.isfinite(one["high"])]
+    if not (held["high"] - held["low"] > ROUNDING).any():
+        return {"intervals": 0, "missed": 0, "width": np.nan}
     low, high = exact_interval(flips[held["point"].to_numpy()], reference)
     missed = (held["low"] > 1 - low) | (held["high"] < 1 - high)
-    width = float((held["high"] - held["low"]).mean()) if len(held) else np.nan
-    return {"intervals": len(held), "missed": int(missed.sum()), "width": width}
+    return {"intervals": len(held), "missed": int(missed.sum()), "width": float((held["high"] - held["low"]).mean())}

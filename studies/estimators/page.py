@@ -44,6 +44,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "interval_table": interval_table(results),
         "losses": losses(results),
         "missing_intervals": missing_intervals(results),
+        "against_printed": against_printed(results),
         "absent_table": absent_table(tables),
     }
 
@@ -223,6 +224,21 @@ def losses(results: Results) -> str:
         return f"With {most} draws there is no such network."
     head = (f"estimator, {most} draws", "network", "noise", "error", "counting the same copies", "bias")
     return table(head, rows)
+
+
+def against_printed(results: Results) -> str:
+    """Levels and budgets at which the library's MMSE is further off than the paper's."""
+    rows = []
+    for level in results.levels:
+        for budget in results.budgets:
+            pair = (LIBRARY, "mmse", budget), (PRINTED, "mmse", budget)
+            ours, theirs = (results.one(level, *one)["error"] for one in pair)
+            if ours > theirs:
+                lost = f"{len(results.worse(level, *pair))} of {len(results.names)}"
+                rows.append([level, f"{budget}", decimals(ours, 4), decimals(theirs, 4), lost])
+    if not rows:
+        return "There is none."
+    return table(("noise", "draws", "`mmse`", "`mmse` as printed", "networks on which it is further off"), rows)
 
 
 def missing_intervals(results: Results) -> str:

@@ -167,8 +167,8 @@ def softmax_order(results: Results) -> Finding:
         f"Spearman correlation with the truth at {results.all_levels} noise: softmax "
         f"{' / '.join(interval(row, 'spearman', 2) for row in rows)}, Taylor {slashed(others, 2)}",
         judged([row["spearman"] < MILD for row in rows]),
-        "how near a boundary is, any margin knows a little; Taylor with its gradients does not order points much "
-        "better",
+        "confidence falls towards a boundary, so it says something of every noise; at small noise the order is that of "
+        "distances in the input, which takes gradients; far from the point these say no more than softmax",
     )
 
 

@@ -50,7 +50,7 @@ def _free(results: Results) -> list[str]:
     for outcome in (*(f"noise, {level}" for level in results.levels), *OUTCOMES):
         one, best = results.best_score(outcome, results.of_one_pass), results.best_score(outcome)
         rest = ""
-        if best["score"] != one["score"]:
+        if decimals(best["auc"], 2) != decimals(one["auc"], 2):
             rest = f"; with {decimals(best['passes'], 0)} passes `{best['score']}` has {decimals(best['auc'], 2)}"
         said.append(
             f"Of the scores of one pass `{one['score']}` foretells *{outcome}* best, AUC "

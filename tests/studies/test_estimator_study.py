@@ -155,6 +155,14 @@ def test_errors_are_those_of_the_numbers_that_are_there() -> None:
     assert found["ratio"] == pytest.approx(0.1 / error_of_counting(np.array([0, 0.1, 0.8]), 6, 1000))
 
 
+def test_a_sure_interval_without_width_counts_and_ends_that_are_values_do_not() -> None:
+    flips = np.array([30, 0, 500])
+    sure = errors_of(estimates([1.0, 1.0, 0.5], [1.0, 1.0, 0.4], [1.0, 1.0, 0.6]), flips, 1000).iloc[0]
+    assert (sure["intervals"], sure["missed"]) == (3, 1)
+    none = errors_of(estimates([1.0, 0.9, 0.5], [1.0, 0.9, 0.5], [1.0, 0.9, 0.5 + 1e-16]), flips, 1000).iloc[0]
+    assert (none["intervals"], none["missed"]) == (0, 0)
+
+
 def test_what_foretells_is_ranked() -> None:
     safe = np.arange(12.0)
     scores = pd.DataFrame(
