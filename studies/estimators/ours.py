@@ -68,12 +68,17 @@ def intervals(results: Results) -> Finding:
     total = chosen.groupby("estimator", sort=False)[["intervals", "missed"]].sum()
     shares = (total["missed"] / total["intervals"]).sort_values(ascending=False)
     above = [f"`{name}` {percent(share, 1)}" for name, share in shares.items() if share > NOMINAL]
+    frame = results.errors[(results.errors["origin"] == LIBRARY) & results.errors["estimator"].isin(SAMPLED)]
+    each = frame.groupby(["estimator", "network", "level"], sort=False)[["intervals", "missed"]].sum()
+    parts = (each["missed"] / each["intervals"]).sort_values(ascending=False)
+    name, network, level = parts.index[0]
     rest = max((share for share in shares if share <= NOMINAL), default=np.nan)
     return Finding(
         "do intervals of 99% hold the truth?",
         "",
         (f"more than {percent(NOMINAL)} surely miss of {', '.join(above)}; " if above else "")
-        + f"of {'the others' if above else 'all that cover sampling'} at most {percent(rest, 1)}",
+        + f"of {'the others' if above else 'all that cover sampling'} at most {percent(rest, 1)} do; the worst by itself is "
+        f"`{name}` on `{network}` at {level} noise, {percent(parts.iloc[0], 1)}",
         Agreement.UNSAID,
         "an interval by a model of the margins does not cover that the model is wrong where no copy shows it",
     )

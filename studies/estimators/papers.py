@@ -75,8 +75,7 @@ def small_noise(results: Results) -> Finding:
         f"{slashed(found[1], 3)}; the error grows at every step on {percent(grows[0])} and {percent(grows[1])} of the "
         f"networks",
         judged([bool(np.all(np.diff(errors) > 0)) for errors in found]),
-        "at small noise nearly every point has a flip probability near zero, which is easy to get right; as a share of "
-        "what counting is off by, the errors of MMSE do not fall with sigma in the same way",
+        "at small noise nearly every point has a flip probability near zero, which is easy to get right",
     )
 
 
