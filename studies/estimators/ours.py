@@ -77,7 +77,7 @@ def intervals(results: Results) -> Finding:
         "do intervals of 99% hold the truth?",
         "",
         (f"more than {percent(NOMINAL)} surely miss of {', '.join(above)}; " if above else "")
-        + f"of {'the others' if above else 'all that cover sampling'} at most {percent(rest, 1)} do; worst by itself is "
+        + f"of {'the others' if above else 'all that cover sampling'} at most {percent(rest, 1)} do; worst alone is "
         f"`{name}` on `{network}` at {level} noise, {percent(parts.iloc[0], 1)}",
         Agreement.UNSAID,
         "an interval by a model of the margins does not cover that the model is wrong where no copy shows it",
