@@ -167,6 +167,16 @@ MUTATIONS = (
         "measure/nearest/test_apgd.py::test_a_step_of_the_scout_costs_a_pass_forward_and_one_back",
     ),
     mutation(
+        "the scout sets out within reach of the boundary", "measure/nearest/apgd.py",
+        "        length[going] /= 2\n", "",
+        "measure/nearest/test_apgd.py::test_a_saturated_network_is_crossed_within_twice_the_length_of_the_steepest_line",
+    ),
+    mutation(
+        "some starts are untargeted", "measure/nearest/apgd.py",
+        "rivals = torch.full_like(rivals, ANY) if untargeted else rivals", "",
+        "measure/nearest/test_apgd.py::test_untargeted_starts_go_towards_whichever_competitor_is_nearest",
+    ),
+    mutation(
         "descents set out from many starts", "measure/nearest/apgd.py",
         "for start in effort.starts:", "for start in effort.starts[:1]:",
         "test_nearest_exact.py::test_the_search_ends_at_the_exact_distance",
@@ -654,6 +664,11 @@ MUTATIONS = (
         "a file that is replaced keeps its permissions", "store/files/writing.py",
         "                _take_permissions(file, path)\n", "",
         "store/files/test_writing.py::test_a_file_that_is_replaced_keeps_its_permissions_and_its_other_names",
+    ),
+    mutation(
+        "a page reads robustness by class from its overview", "report/contents.py",
+        "same = column is self.overview.numbers and", "same = False and",
+        "report/page/test_render.py::test_what_chapters_share_is_computed_once",
     ),
     mutation(
         "a report is written as every file", "report/page/render.py",

@@ -113,8 +113,13 @@ class Contents:
     def biases(self) -> Mapping[Setting, ClassBias]:
         """Robustness by class under each setting that is shown."""
         found = {setting: preferred(self.columns, setting) for setting in self.panels}
-        biases = {setting: class_bias(self, column) for setting, column in found.items() if column is not None}
+        biases = {setting: self._bias(column) for setting, column in found.items() if column is not None}
         return {setting: bias for setting, bias in biases.items() if bias is not None}
+
+    def _bias(self, column: Column) -> ClassBias | None:
+        """Robustness by class; the overview has it of the column that it reads."""
+        same = column is self.overview.numbers and self.overview.bias is not None
+        return self.overview.bias if same else class_bias(self, column)
 
     @property
     def bias(self) -> ClassBias | None:

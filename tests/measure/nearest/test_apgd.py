@@ -13,9 +13,9 @@ from torch import nn
 
 import brittle
 from brittle.measure.nearest import EFFORTS
-from brittle.measure.nearest.apgd import nearest_of_each
+from brittle.measure.nearest.apgd import nearest_of_each, steepest_line
 from brittle.measure.nearest.norms import NORMS
-from brittle.measure.nearest.search import ANY, Search
+from brittle.measure.nearest.search import ANY, Response, Search
 
 
 class NeverFlips(nn.Module):
@@ -24,6 +24,18 @@ class NeverFlips(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         mean = x.flatten(1).mean(dim=1)
         return torch.stack([2 + mean, 1 - mean, mean], dim=1)
+
+
+class Saturated(nn.Module):
+    """Two classes whose boundary is the plane where the values sum to `level`; far from it the slope vanishes."""
+
+    def __init__(self, level: float, steepness: float) -> None:
+        super().__init__()
+        self.level, self.steepness = level, steepness
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        beyond = torch.sigmoid(self.steepness * (x.flatten(1).sum(dim=1) - self.level))
+        return torch.stack([1 - beyond, beyond], dim=1)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -72,6 +84,41 @@ def test_a_step_of_the_scout_costs_a_pass_forward_and_one_back(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_a_saturated_network_is_crossed_within_twice_the_length_of_the_steepest_line(norm: str) -> None:
+    """The distance to the plane is known; the linearised one is more than four times as great at every point."""
+    classifier = brittle.Classifier(Saturated(14.0, 0.8))
+    points = problems.inputs(8, (16,), dtype=torch.float64)
+    search = Search(classifier, clean_pass(classifier, points), NORMS[norm], False)
+    rows, targets, linear = search.rivals(torch.arange(8), 1)
+    exact = (14.0 - points.sum(dim=1)) / {"linf": 16.0, "l2": 4.0}[norm]
+    assert (linear > 4 * exact).all()
+    found = steepest_line(search, rows, targets, linear)
+    assert ((found < exact) & (exact <= 2 * found)).all()
+    assert torch.equal(steepest_line(search, rows, targets, 0.9 * exact), 0.9 * exact)
+
+
+def test_untargeted_starts_go_towards_whichever_competitor_is_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are aimed at one each."""
+    aimed: list[bool] = []
+    differentiate = Search.differentiate
+
+    def noting(search: Search, rows: torch.Tensor, points: torch.Tensor, targets: torch.Tensor) -> Response:
+        anyone = targets == ANY
+        assert bool(anyone.all()) or not bool(anyone.any())
+        if len(rows):
+            aimed.append(not bool(anyone.any()))
+        return differentiate(search, rows, points, targets)
+
+    effort = dataclasses.replace(EFFORTS["fast"], starts=(0, 2, 3, 4), untargeted=(2, 4), scout_steps=0, agreeing=9)
+    effort = dataclasses.replace(effort, rounds=((2, 1),), restart_rounds=((1, 5),), untargeted_steps=3)
+    monkeypatch.setitem(EFFORTS, "fast", effort)
+    monkeypatch.setattr(Search, "differentiate", noting)
+    run(problems.small_classifier(), problems.inputs(4), attack="apgd", effort="fast")
+    expected = [True] + [False] * 3 + [True] * 5 + [False] * 3
+    assert aimed[: len(expected)] == expected
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_a_point_is_left_once_enough_descents_agree(monkeypatch: pytest.MonkeyPatch, norm: str) -> None:
     """The descents of a linear model end in the same place from every start, so that more starts cost nothing.
 
@@ -81,7 +128,7 @@ def test_a_point_is_left_once_enough_descents_agree(monkeypatch: pytest.MonkeyPa
     points = {"linear": problems.inputs(8, (36,), dtype=torch.float64), "kinked": problems.inputs(8)}
     passes = {}
     for starts in (range(3), range(9)):
-        effort = dataclasses.replace(EFFORTS["fast"], starts=tuple(starts), agreeing=3, scout_steps=0)
+        effort = dataclasses.replace(EFFORTS["fast"], starts=tuple(starts), untargeted=(), agreeing=3, scout_steps=0)
         monkeypatch.setitem(EFFORTS, "fast", effort)
         for name, classifier in (("linear", linear), ("kinked", problems.small_classifier())):
             found = run(classifier, points[name], norm=norm, attack="apgd", effort="fast")

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import itertools
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
@@ -18,7 +19,8 @@ from helpers.poisoned import poisoned_run, poisoned_scores
 from helpers.tables import HOSTILE, make_table, with_value
 
 from brittle.errors import ParameterError, StorageError
-from brittle.report import CHAPTERS, figure, wording, write_report
+from brittle.report import CHAPTERS, contents, figure, wording, write_report
+from brittle.report.chapters.scored import chapter as scored
 from brittle.store.record import WarningRecord
 from brittle.store.table import Table
 
@@ -53,6 +55,29 @@ def test_the_page_is_well_formed_and_inert(page: Page, text: str) -> None:
         "base-uri 'none'; form-action 'none'"
     ]
     assert not any("style" in attributes for _, attributes in page.elements)
+
+
+def test_what_chapters_share_is_computed_once(full: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Robustness by class under each of the three settings, and the statuses of points."""
+    calls: list[str] = []
+    for home, name in (
+        (sys.modules["brittle.analysis.overview"], "class_bias"),
+        (contents, "class_bias"),
+        (scored, "outcomes"),
+    ):
+        monkeypatch.setattr(home, name, counted(calls, name, getattr(home, name)))
+    text_of(full)
+    assert sorted(calls) == ["class_bias"] * 3 + ["outcomes"]
+
+
+def counted(calls: list[str], name: str, function: Callable[..., T]) -> Callable[..., T]:
+    """The function, and a note of each call."""
+
+    def noting(*arguments: Any) -> T:
+        calls.append(name)
+        return function(*arguments)
+
+    return noting
 
 
 def test_the_page_names_no_address(text: str) -> None:

@@ -71,6 +71,9 @@ AGREE = 0.005
 OUTSIDE = 4.0
 """How many times as far as the nearest input found a fixed start is."""
 
+HALVINGS = 6
+"""How often at most the linearised distance is halved before the scout sets out."""
+
 WIDER = 16
 """How often at most a ball is doubled."""
 
@@ -87,11 +90,13 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
 
     A descent begins towards several competitors; after each round only those that it reached nearest go on, so that
     most steps are spent on the right one. There is one from the point itself, and shorter ones from other starts, each
-    as if nothing had been found before: short descents from many starts find nearer inputs than long ones from few. A
-    point is left once several descents have ended as near as the best, so that more are spent where they disagree.
-    Then come steps with more momentum from the nearest input that any attack has found, unless that is far. Where
-    descents are few, a scout goes before them, towards whichever competitor is nearest at each step: it tells which
-    ones are worth aiming at.
+    as if nothing had been found before: short descents from many starts find nearer inputs than long ones from few.
+    Some go towards whichever competitor is nearest at each step, since those aimed at first agree with each other also
+    where another one is nearer. A point is left once several descents have ended as near as the best, so that more are
+    spent where they disagree. Then come steps with more momentum from the nearest input that any attack has found,
+    unless that is far. Where descents are few, a scout goes before them, untargeted: it tells which competitors are
+    worth aiming at. Its radius begins where the steepest line from the point leaves the predicted class, if that is
+    before the linearised distance, which is many times too great where units saturate.
 
     Sources: Croce and Hein, Reliable evaluation of adversarial robustness with an ensemble of diverse parameter-free
     attacks (ICML 2020), section 4 (targeted loss, ball, box); Pintor et al., Fast minimum-norm adversarial attacks
@@ -119,10 +124,22 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
 
 def _scout(search: Search, effort: Effort, rows: Tensor) -> None:
     """A descent from the point towards whichever competitor is nearest at each step."""
-    rows, rivals, radius = search.rivals(rows, 1)
+    rows, rivals, linear = search.rivals(rows, 1)
     with search.anew() as found:
+        radius = steepest_line(search, rows, rivals, linear)
         schedule, anyone = EXPLORE[effort.decay][search.norm.name][0], torch.full_like(rivals, ANY)
         _descend(search, found, schedule, ((1, effort.scout_steps),), rows, anyone, search.origin[rows], radius)
+
+
+def steepest_line(search: Search, rows: Tensor, targets: Tensor, length: Tensor) -> Tensor:
+    """The `length`, `[R]`, halved as long as a step as long along the steepest direction has another prediction."""
+    length, going = length.clone(), torch.arange(len(rows), device=rows.device)
+    direction = _unit(search, search.differentiate(rows, search.origin[rows], targets).gradient)
+    for _ in range(HALVINGS):
+        step = length[going].to(direction)[:, None] * direction[going]
+        going = going[search.look(rows[going], search.origin[rows[going]] - step) < 0]
+        length[going] /= 2
+    return length
 
 
 def _agreed(ends: Tensor, best: Tensor, agreeing: int) -> Tensor:
@@ -133,14 +150,16 @@ def _agreed(ends: Tensor, best: Tensor, agreeing: int) -> Tensor:
 def _set_out(search: Search, effort: Effort, rows: Tensor, start: int) -> Tensor:
     """A descent from a start, for which nothing counts that was found from another; the distance where it ended, `[B]`.
 
-    Where nothing was found, each start begins with a ball twice as wide.
+    Where nothing was found, each start but the point begins with a ball twice as wide.
     """
+    untargeted = start in effort.untargeted
     rounds = effort.restart_rounds if start else effort.rounds
-    targeted, rivals, radius = search.rivals(rows, rounds[0][0])
+    rounds = ((1, effort.untargeted_steps),) if untargeted else rounds
+    targeted, rivals, linear = search.rivals(rows, rounds[0][0])
     points, known = _start(search, targeted, start), search.best.distance[targeted]
-    if start:
-        wider = 2.0 ** min(start, WIDER) * radius
-        radius = torch.where(known.isfinite(), radius.clamp(known / FAR, known), wider)
+    wider, least = 2.0 ** min(start, WIDER) * linear, known / FAR if start else torch.zeros_like(known)
+    radius = torch.where(known.isfinite(), linear.clamp(least, known), wider)
+    rivals = torch.full_like(rivals, ANY) if untargeted else rivals
     schedules = EXPLORE[effort.decay][search.norm.name]
     with search.anew() as found:
         _descend(search, found, schedules[start % len(schedules)], rounds, targeted, rivals, points, radius)

@@ -22,6 +22,8 @@ class Effort:
         halvings: cuts of each bisection.
         starts: where APGD sets out: 0 for the point itself, 1 for the reflection in it of the nearest input found,
             others for fixed patterns of signs.
+        untargeted: those of its starts from which it goes towards whichever competitor is nearest at each step.
+        untargeted_steps: its steps from each of these.
         agreeing: how many of its descents have to end as near as the best before it sets out no more.
         decay: how its steps shrink.
         scout_steps: its steps from the point towards whichever competitor is nearest at each.
@@ -54,6 +56,8 @@ class Effort:
     patterns: int
     halvings: int
     starts: tuple[int, ...]
+    untargeted: tuple[int, ...]
+    untargeted_steps: int
     agreeing: int
     decay: Decay
     scout_steps: int
@@ -87,6 +91,8 @@ EFFORTS = {
         patterns=2,
         halvings=7,
         starts=(0, *range(2, 8)),
+        untargeted=(2, 4, 6),
+        untargeted_steps=20,
         agreeing=2,
         decay="cosine",
         scout_steps=18,
@@ -117,7 +123,9 @@ EFFORTS = {
     "standard": Effort(
         patterns=2,
         halvings=10,
-        starts=tuple(range(16)),
+        starts=tuple(range(20)),
+        untargeted=(3, 7, 11, 15, 19),
+        untargeted_steps=22,
         agreeing=4,
         decay="geometric",
         scout_steps=0,
@@ -148,7 +156,9 @@ EFFORTS = {
     "thorough": Effort(
         patterns=8,
         halvings=16,
-        starts=(0, *range(16, 52)),
+        starts=(0, *range(20, 56)),
+        untargeted=tuple(range(23, 56, 4)),
+        untargeted_steps=22,
         agreeing=12,
         decay="geometric",
         scout_steps=0,

@@ -58,7 +58,8 @@ class ScoredChapter(Chapter[ScoredRun]):
 
     def summarize(self, contents: Contents) -> ScoredRun:
         """The record of the run, its scores and its statuses."""
-        lost, remarks = (_outcomes(contents, valued) for valued in (False, True))
+        rows = outcomes(contents).to_dict("records")
+        lost, remarks = (_outcomes([row for row in rows if row["has_value"] == valued]) for valued in (False, True))
         told = contents.tells_robustness
         return ScoredRun(_entries(contents), _scores(contents), told, lost, remarks, _note(contents, lost, remarks))
 
@@ -220,9 +221,8 @@ def _score_row(variant: str, group: Sequence[Column]) -> tuple[str, ...]:
     )
 
 
-def _outcomes(contents: Contents, valued: bool) -> Grid:
-    """The statuses of points with or without a number."""
-    rows = [row for row in outcomes(contents).to_dict("records") if row["has_value"] == valued]
+def _outcomes(rows: Sequence[Row]) -> Grid:
+    """Statuses, and the points that have them."""
     return Grid(
         header=("What", "Status", "Meaning", "Points", "The first of them"),
         numeric=(False, False, False, True, False),
