@@ -15,7 +15,7 @@ OF_OLD := -W "ignore:pickle-based deserialization of pyarrow.PyExtensionType:Run
 	-W "ignore:unclosed file <_io.TextIOWrapper name='/dev/null':ResourceWarning" \
 	-W "ignore:unclosed file <_io.FileIO name='/dev/null':ResourceWarning"
 
-.PHONY: demo page-tools screenshots test test-lowest test-slow test-faults test-cluster test-mutations test-hostile test-coverage test-groups test-rare test-processors lint format clean
+.PHONY: demo page-tools screenshots test test-lowest test-slow studies test-faults test-cluster test-mutations test-hostile test-coverage test-groups test-rare test-processors lint format clean
 
 $(READY): pyproject.toml constraints.txt
 	@echo "setting up .venv: installs PyTorch and the rest, about a minute"
@@ -76,6 +76,11 @@ test-rare: $(READY)  ## counts how often rare flip probabilities and their inter
 
 test-processors: $(READY)  ## what computes, by the kernels of three processors with one and two threads, and a table
 	PYTHONPATH=tests $(BIN)/python -m checks.processors
+
+studies: $(READY)  ## the papers' tables and figures beside ours, from ../shared: trains networks, measures, writes docs/studies
+	OMP_NUM_THREADS=1 $(BIN)/python -m studies.train --size cpu --data ../shared/data --out build/studies/networks
+	OMP_NUM_THREADS=1 $(BIN)/python -m studies --shared ../shared --networks build/studies/networks --out build/studies/out
+	$(BIN)/python -m studies pages --from build/studies/out
 
 lint: $(READY) $(MODULES)  ## format, lint and types, of Python and of the page's script
 	$(BIN)/ruff format --check .

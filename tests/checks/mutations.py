@@ -2289,6 +2289,29 @@ MUTATIONS = (
         "a network that was trained otherwise is not taken for another", "studies/train/every.py",
         'if meta is not None and (meta["recipe"], meta["seed"]) != (repr(recipe), seed):', "if False and meta:",
         "studies/train/test_training_command.py::test_a_network_is_trained_stored_and_listed",
+        "a step of a study under another seed is done again", "studies/running.py",
+        'path.is_file() and path.read_text(encoding="utf-8") == _identity(step)', "path.is_file()",
+        "studies/test_study_running.py::test_another_seed_is_another_study",
+    ),
+    mutation(
+        "passes of an estimator of a user go backward, too", "studies/estimators/entrants.py",
+        "            output.register_hook(self._back)\n", "            pass\n",
+        "studies/test_estimator_study.py::test_passes_are_rows_forward_and_backward",
+    ),
+    mutation(
+        "intervals miss on both sides", "studies/estimators/errors.py",
+        ' | (held["high"] < 1 - high)', "",
+        "studies/test_estimator_study.py::test_errors_are_those_of_the_numbers_that_are_there",
+    ),
+    mutation(
+        "counting is off by its reference, too", "studies/estimators/counting.py",
+        " * math.sqrt(1 + count / reference)", "",
+        "studies/test_estimator_study.py::test_copies_of_equal_error",
+    ),
+    mutation(
+        "the printed margins leave the predicted class out", "studies/estimators/printed.py",
+        "[torch.arange(classes) != own[:, None]]", "[torch.arange(classes) != 0 * own[:, None]]",
+        "studies/test_estimator_study.py::test_the_printed_linear_estimators_are_exact_on_linear_networks",
     ),
 )  # fmt: skip
 """The safeguards, by the room of the house that they stand in."""

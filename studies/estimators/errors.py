@@ -1,0 +1,69 @@
+"""How far each estimator is off at each budget, on one network and noise level."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from studies.estimators.counting import error_of_counting, exact_interval
+from studies.tables import Frame
+
+ROUNDING = 1e-12
+"""Width of an interval that is none."""
+
+
+def errors_of(estimates: Frame, flips: NDArray[np.int64], reference: int) -> pd.DataFrame:
+    """One row for each estimator and budget of a table of estimates.
+
+    Columns:
+        points: with a number.
+        passes: of a point, in the mean, as the library counts them.
+        error: mean absolute error of `p_robust`.
+        ratio: that, as a share of the error of counting with as many passes.
+        bias: mean of the estimate less the truth.
+        spearman, kendall: rank correlations with the truth.
+        intervals: points with an interval.
+        missed: intervals that share no number with the exact interval of the truth.
+        width: of the intervals, in the mean.
+    """
+    flip = flips / reference
+    keys = ["origin", "estimator", "budget"]
+    rows = []
+    for key, group in estimates.groupby(keys, sort=False):
+        there = np.isfinite(group["p_robust"].to_numpy())
+        one = group[there]
+        truth = flip[one["point"].to_numpy()]
+        off = one["p_robust"].to_numpy() - (1 - truth)
+        passes = float(group["passes"].mean())
+        error = float(np.abs(off).mean()) if len(off) else np.nan
+        row: dict[str, Any] = dict(zip(keys, key, strict=True)) | {
+            "points": len(one),
+            "passes": passes,
+            "error": error,
+            "ratio": error / error_of_counting(truth, passes, reference) if len(off) and truth.any() else np.nan,
+            "bias": float(off.mean()) if len(off) else np.nan,
+            "spearman": _rank(stats.spearmanr, one["p_robust"], -truth),
+            "kendall": _rank(stats.kendalltau, one["p_robust"], -truth),
+        }
+        rows.append(row | _intervals(one, flips, reference))
+    return pd.DataFrame(rows)
+
+
+def _rank(statistic: Any, one: Frame, other: NDArray[np.float64]) -> float:
+    if one.nunique() < 2 or np.unique(other).size < 2:
+        return np.nan
+    return float(statistic(one, other).statistic)
+
+
+def _intervals(one: Frame, flips: NDArray[np.int64], reference: int) -> dict[str, Any]:
+    """Of an estimator whose ends are its value at every point, there are none; one may be 1 to 1 where it is sure."""
+    held = one[np.isfinite(one["low"]) & np.isfinite(one["high"])]
+    if not (held["high"] - held["low"] > ROUNDING).any():
+        return {"intervals": 0, "missed": 0, "width": np.nan}
+    low, high = exact_interval(flips[held["point"].to_numpy()], reference)
+    missed = (held["low"] > 1 - low) | (held["high"] < 1 - high)
+    return {"intervals": len(held), "missed": int(missed.sum()), "width": float((held["high"] - held["low"]).mean())}

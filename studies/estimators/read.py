@@ -1,0 +1,122 @@
+"""The results of the study, asked for one number at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from studies.study import Tables
+from studies.tables import Frame
+
+Row = Mapping[str, Any]
+"""A row of one."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results as frames.
+
+    Attributes:
+        tables: as they were left by `summarise`.
+    """
+
+    tables: Tables
+
+    @cached_property
+    def estimators(self) -> Frame:
+        """Each estimator and budget at each level, over networks."""
+        return self.tables["estimators"].to_pandas()
+
+    @cached_property
+    def errors(self) -> Frame:
+        """The same of each network."""
+        return self.tables["errors"].to_pandas()
+
+    @cached_property
+    def networks(self) -> Frame:
+        """Each network and level."""
+        return self.tables["levels"].to_pandas()
+
+    @cached_property
+    def scores(self) -> Frame:
+        """Each free score and what it foretells, over networks."""
+        return self.tables["scores"].to_pandas()
+
+    @cached_property
+    def free(self) -> Frame:
+        """The same of each network."""
+        return self.tables["free"].to_pandas()
+
+    @cached_property
+    def confident(self) -> Frame:
+        """Flips of confident points by their Laplacian, of each network."""
+        return self.tables["confident"].to_pandas().dropna()
+
+    @cached_property
+    def levels(self) -> list[str]:
+        """The levels of noise, the smallest first."""
+        return [*dict.fromkeys(self.networks["level"])]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The networks."""
+        return [*dict.fromkeys(self.networks["network"])]
+
+    @cached_property
+    def budgets(self) -> list[int]:
+        """The numbers of draws, ascending, without the 0 of those that take none."""
+        return sorted(set(self.estimators["budget"]) - {0})
+
+    @property
+    def all_levels(self) -> str:
+        """The levels in words."""
+        return " / ".join(self.levels)
+
+    @property
+    def middle(self) -> int:
+        """A usual number of draws: 20 where that is among the budgets."""
+        return self.budgets[min(2, len(self.budgets) - 1)]
+
+    @cached_property
+    def of_one_pass(self) -> list[str]:
+        """The free scores that cost one pass."""
+        passes = self.scores.groupby("score", sort=False)["passes"].max()
+        return [str(name) for name in passes[passes == 1].index]
+
+    def one(self, level: str, origin: str, estimator: str, budget: int) -> Row:
+        """The row of an estimator."""
+        frame = self.estimators
+        chosen = (frame["level"] == level) & (frame["origin"] == origin)
+        (found,) = frame[chosen & (frame["estimator"] == estimator) & (frame["budget"] == budget)].itertuples(
+            index=False
+        )
+        return found._asdict()
+
+    def of_networks(self, level: str, origin: str, estimator: str, budget: int, column: str = "error") -> Frame:
+        """A number of an estimator on each network, by its name."""
+        frame = self.errors
+        chosen = (frame["level"] == level) & (frame["origin"] == origin)
+        chosen &= (frame["estimator"] == estimator) & (frame["budget"] == budget)
+        return frame[chosen].set_index("network")[column]
+
+    def foretells(self, outcome: str, score: str) -> Row:
+        """The row of a free score."""
+        frame = self.scores
+        (found,) = frame[(frame["outcome"] == outcome) & (frame["score"] == score)].itertuples(index=False)
+        return found._asdict()
+
+    def best_score(self, outcome: str, scores: Sequence[str] | None = None) -> Row:
+        """The row of the free score with the largest AUC; the first, where none has one."""
+        frame = self.scores[self.scores["outcome"] == outcome]
+        if scores is not None:
+            frame = frame[frame["score"].isin(scores)]
+        return frame.sort_values("auc", ascending=False, kind="stable").iloc[0].to_dict()
+
+    def worse(self, level: str, one: tuple[str, str, int], other: tuple[str, str, int]) -> list[str]:
+        """The networks on which one estimator is further off than another."""
+        errors = self.of_networks(level, *one), self.of_networks(level, *other)
+        return [name for name in self.names if errors[0].get(name, np.nan) > errors[1].get(name, np.nan)]

@@ -1,0 +1,85 @@
+"""The results of the study of estimators, from the tables that its steps left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from studies.estimators.counting import error_of_counting
+from studies.estimators.errors import errors_of
+from studies.estimators.free import flips_of_confident, foretold
+from studies.estimators.over_networks import over_networks, sums
+from studies.study import Tables
+
+MIDDLE = "middle"
+"""The level of noise of the free scores that know of noise."""
+
+KEYS = ("level", "origin", "estimator", "budget")
+
+MANY = 10_000
+"""Draws that the paper calls enough for counting."""
+
+
+def table(frame: pd.DataFrame) -> pa.Table:
+    """A frame without its index."""
+    return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+
+
+def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
+    """The results, by their names.
+
+    `levels`, `errors`, `free`, `confident`, `absent`: of each network. `estimators`, `scores`: over networks.
+    """
+    parts: dict[str, list[pd.DataFrame]] = {}
+    for name in dict.fromkeys(step.partition("/")[0] for step in kept):
+        own = {step.partition("/")[2]: tables for step, tables in kept.items() if step.startswith(f"{name}/")}
+        for result, frame in _of_network(own).items():
+            parts.setdefault(result, []).append(frame.assign(network=name))
+    found = {result: pd.concat(frames, ignore_index=True) for result, frames in parts.items()}
+    means = ("error", "bias", "spearman", "kendall", "width", "passes")
+    estimators = over_networks(found["errors"], KEYS, means, ("ratio",), seed)
+    counts = sums(found["errors"], KEYS, ("points", "intervals", "missed"))
+    found["estimators"] = estimators.merge(counts, on=list(KEYS))
+    found["scores"] = over_networks(
+        found["free"], ("outcome", "score"), ("auc", "spearman", "kendall", "passes"), (), seed
+    )
+    return {result: table(frame) for result, frame in found.items()}
+
+
+def _of_network(own: Mapping[str, Tables]) -> dict[str, pd.DataFrame]:
+    """What is said of one network, from its steps."""
+    levels = own["levels"]["levels"].to_pandas()
+    errors, flips = [], {}
+    for level in levels["level"]:
+        truth = own[f"truth {level}"]["truth"].to_pandas()
+        draws = int(truth["draws"].iloc[0])
+        flips[level] = truth["flips"].to_numpy() / draws
+        steps = [tables for step, tables in own.items() if step.endswith(f" {level}") and "estimates" in tables]
+        estimates = pd.concat([tables["estimates"].to_pandas() for tables in steps], ignore_index=True)
+        errors.append(errors_of(estimates, truth["flips"].to_numpy(), draws).assign(level=level))
+        where = levels["level"] == level
+        levels.loc[where, ["points", "reference", "flips", "unflipped", "error_of_many"]] = [
+            len(truth), draws, flips[level].mean(), (flips[level] == 0).mean(),
+            error_of_counting(flips[level], MANY, MANY**3),
+        ]  # fmt: skip
+        levels.loc[where, "error_of_truth"] = error_of_counting(flips[level], draws, MANY**3)
+    free = own["free"]
+    scores, looked = free["scores"].to_pandas(), free["outcomes"].to_pandas()
+    outcomes = {f"noise, {level}": _padded(flip, len(scores)) for level, flip in flips.items()}
+    outcomes |= {name: looked[name].to_numpy() for name in looked.columns}
+    confident = pd.DataFrame([flips_of_confident(scores, flips[MIDDLE])], columns=["points", "lowest", "highest"])
+    return {
+        "levels": levels,
+        "errors": pd.concat(errors, ignore_index=True),
+        "free": foretold(scores, outcomes),
+        "confident": confident,
+        "absent": free["absent"].to_pandas(),
+    }
+
+
+def _padded(flip: np.ndarray, length: int) -> np.ndarray:
+    """As many numbers, NaN for those that were not counted."""
+    return np.concatenate([flip, np.full(length - len(flip), np.nan)])

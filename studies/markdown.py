@@ -1,0 +1,49 @@
+"""Numbers and tables as pages write them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+NOTHING = "-"
+"""Where there is no number."""
+
+
+def decimals(value: float, places: int) -> str:
+    """A number with so many places, or a dash."""
+    return f"{round(value, places) + 0.0:,.{places}f}" if math.isfinite(value) else NOTHING  # no -0
+
+
+def percent(value: float, places: int = 0) -> str:
+    """A share in percent, or a dash."""
+    return f"{100 * value:.{places}f}%" if math.isfinite(value) else NOTHING
+
+
+def significant(value: float, digits: int = 2) -> str:
+    """A number to so many significant digits without an exponent, or a dash."""
+    if not math.isfinite(value) or value == 0:
+        return NOTHING if not math.isfinite(value) else "0"
+    return f"{value:,.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
+
+
+def between(value: float, low: float, high: float, places: int) -> str:
+    """A number and its interval."""
+    ends = f" ({decimals(low, places)} to {decimals(high, places)})" if math.isfinite(low) else ""
+    return decimals(value, places) + ends
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def slashed(values: Iterable[float], places: int) -> str:
+    """Numbers with a stroke between them."""
+    return " / ".join(decimals(value, places) for value in values)
+
+
+def interval(row: Mapping[str, Any], name: str, places: int) -> str:
+    """The number `name` of a row, and its interval in `name_low` and `name_high`."""
+    return between(row[name], row[f"{name}_low"], row[f"{name}_high"], places)

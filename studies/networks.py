@@ -1,0 +1,96 @@
+"""Trained networks in folders, and the points that they are tested on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from brittle.data import open_points
+from studies.study import StudyError
+
+MODEL, META = "model.pt2", "meta.json"
+
+DATASETS = ("mnist", "fashion_mnist", "cifar10")
+"""Data sets that are looked at: folders below `data`, each with a part `test`; pixels are mapped to [0, 1]."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """A trained network in a folder: `model.pt2`, a program of `torch.export` from pixels in [0, 1], and `meta.json`.
+
+    Attributes:
+        name: of its folder.
+        dataset: one of `DATASETS`.
+        path: of the folder.
+        digest: SHA-256 of the program.
+    """
+
+    name: str
+    dataset: str
+    path: Path
+    digest: str
+
+    def load(self) -> nn.Module:
+        """The program as a module."""
+        return torch.export.load(self.path / MODEL).module()
+
+
+def find_networks(shared: Path, others: Path | None, said: Callable[[str], None] = print) -> list[Network]:
+    """The networks of `shared/models` and of `others` that have data and gradients; what is left out is said.
+
+    Raises:
+        StudyError: two networks have one name, or there is none.
+    """
+    found: dict[str, Network] = {}
+    for folder in filter(None, (shared / "models", others)):
+        for program in sorted(folder.glob(f"*/{MODEL}")):
+            path = program.parent
+            if path.name.startswith("."):  # in the making
+                continue
+            meta = json.loads((path / META).read_text(encoding="utf-8"))
+            dataset = str(meta.get("dataset"))
+            if path.name in found:
+                raise StudyError(f"two networks are called {path.name}, in {found[path.name].path} and {path}")
+            if dataset not in DATASETS or not (shared / "data" / dataset).is_dir():
+                said(f"{path.name} is left out: there is no folder of data {shared / 'data' / dataset}")
+                continue
+            digest = hashlib.sha256(program.read_bytes()).hexdigest()
+            network = Network(path.name, dataset, path, digest)
+            if has_gradients(network, test_points(shared, dataset, 2, 0)[0]):
+                found[path.name] = network
+            else:
+                said(f"{path.name} is left out: its gradients are zero")
+    if not found:
+        raise StudyError(
+            f"no network with data and gradients is in {shared / 'models'} or {others}; see what was left out"
+        )
+    return list(found.values())
+
+
+def has_gradients(network: Network, x: Tensor) -> bool:
+    """Whether some class score of the network changes with its input at `x`."""
+    x = x.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(network.load()(x).square().sum(), x)
+    return bool((slope != 0).any())
+
+
+@cache
+def _test_part(folder: Path) -> tuple[Tensor, Tensor]:
+    points = open_points(folder, split="test")
+    (batch,) = points.batches(len(points))
+    assert batch.labels is not None
+    return batch.inputs, torch.tensor([int(label) for label in batch.labels])
+
+
+def test_points(shared: Path, dataset: str, count: int, seed: int) -> tuple[Tensor, Tensor]:
+    """The first `count` test points of a random order, `[count, *shape]`, and their labels, `[count]`."""
+    x, y = _test_part(shared / "data" / dataset)
+    rows = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))[:count]
+    return x[rows], y[rows]

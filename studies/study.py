@@ -1,0 +1,123 @@
+"""What a study is: steps that are run one after the other, the tables that they leave, findings beside the papers'."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+HERE = Path(__file__).parent
+
+Tables = Mapping[str, pa.Table]
+"""Tables by their names."""
+
+SIZES = ("cpu", "tiny")
+"""How much is measured: what two cores do in an hour or two, or what shows in seconds that all of it runs."""
+
+
+class StudyError(Exception):
+    """Something is wrong with what was asked; the message says what was found, where, and what to do."""
+
+
+class Agreement(StrEnum):
+    """What a study found beside what a paper says."""
+
+    AGREES = "agrees"
+    IN_PART = "in part"
+    DIFFERS = "does not agree"
+    UNSAID = "not said by a paper"
+    UNMEASURED = "not measured"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of what a study found.
+
+    Attributes:
+        claim: what the paper says, with its figure; or the question, where no paper answers it.
+        source: paper and section; empty where no paper says it.
+        found: what the study found, with its figure.
+        agreement: whether both say the same.
+        why: the reason, as far as it is known.
+    """
+
+    claim: str
+    source: str
+    found: str
+    agreement: Agreement
+    why: str
+
+    @property
+    def said(self) -> str:
+        """The claim with its source in brackets."""
+        return f"{self.claim} ({self.source})" if self.source else self.claim
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the command line says.
+
+    Attributes:
+        shared: folder that holds `data` and `models`.
+        networks: folder of further networks, or None.
+        size: one of `SIZES`.
+        seed: of everything that is drawn.
+        estimators: further estimators, `FILE.py:NAME` each.
+    """
+
+    shared: Path
+    networks: Path | None
+    size: str
+    seed: int
+    estimators: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Step:
+    """A part of a study that is done once.
+
+    Attributes:
+        name: where its tables are kept, below the folder of the study.
+        identity: all that decides its numbers, as JSON; a step of another identity is done again.
+        run: does it.
+    """
+
+    name: str
+    identity: Mapping[str, Any]
+    run: Callable[[], Tables]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study.
+
+    Attributes:
+        name: of its folder, its results and its page.
+        title: what it is about.
+        papers: what it is set beside, from author to year.
+        steps: its steps in their order; each is answered with the tables that it left, now or in a run before.
+        summarise: the results, from the tables of all steps by their names, and the seed.
+        findings: what the results say.
+        content: what the template of the page reads beside the findings, all of it from the results.
+        pictures: SVG by name, from the results.
+    """
+
+    name: str
+    title: str
+    papers: tuple[str, ...]
+    steps: Callable[[Setting], Generator[Step, Tables, None]]
+    summarise: Callable[[Mapping[str, Tables], int], Tables]
+    findings: Callable[[Tables], list[Finding]]
+    content: Callable[[Tables], Mapping[str, Any]]
+    pictures: Callable[[Tables], Mapping[str, str]]
+
+
+def all_studies() -> dict[str, Study]:
+    """Every study by its name: the folders beside this file that hold a `study.py` with a `STUDY`."""
+    names = sorted(folder.parent.name for folder in HERE.glob("*/study.py"))
+    return {name: import_module(f"studies.{name}.study").STUDY for name in names}

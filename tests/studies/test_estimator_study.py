@@ -1,0 +1,298 @@
+"""The study of estimators: truth, printed estimators and errors where the answer is known; and all of it, small."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import math
+import struct
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor, nn
+
+import brittle
+from brittle.scores import Taylor, TaylorMVS
+from studies.__main__ import main
+from studies.estimators.counting import count_flips, equal_copies, error_of_counting, exact_interval, sigma_of
+from studies.estimators.entrants import Counted, load_estimator
+from studies.estimators.errors import errors_of
+from studies.estimators.free import foretold
+from studies.estimators.over_networks import mean_interval, over_networks
+from studies.estimators.printed import SEEDED, linearised, mmse_family, monte_carlo, softmax, taylor, taylor_mvs
+from studies.study import StudyError
+
+
+def halfspace(weight: float = 2.0) -> nn.Module:
+    """Two classes in one dimension: `p_robust = Phi(|x| / sigma)`."""
+    network = nn.Linear(1, 2, bias=False)
+    network.weight.data = torch.tensor([[weight], [0.0]])
+    return network
+
+
+def linear_network(classes: int = 4, size: int = 6) -> nn.Linear:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        return nn.Linear(size, classes)
+
+
+POINTS = torch.rand(7, 6, generator=torch.Generator().manual_seed(1))
+
+
+def test_flips_are_counted() -> None:
+    """Three points of known flip probability, within 5 standard errors; the seed is fixed."""
+    x, draws = torch.tensor([[0.05], [-0.1], [0.4]]), 20_000
+    flips = count_flips(halfspace(), x, 0.1, draws, 0).double() / draws
+    truth = stats.norm.sf(x.abs()[:, 0] / 0.1)
+    assert (np.abs(flips.numpy() - truth) < 5 * np.sqrt(truth * (1 - truth) / draws) + 1e-12).all()
+
+
+def test_a_count_depends_on_no_other_draws_or_points() -> None:
+    x = POINTS[:3]
+    both = count_flips(linear_network(), x, 0.3, 700, 0)
+    assert both[:2].tolist() == count_flips(linear_network(), x[:2], 0.3, 700, 0).tolist()
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_the_sigma_of_a_share_is_found(share: float) -> None:
+    """`x / sigma` is a quantile of the normal law; 5 standard errors of 4,000 draws on the share."""
+    sigma = sigma_of(halfspace(), torch.full((2, 1), 0.2), share, 2000, 0)
+    assert abs(stats.norm.sf(0.2 / sigma) - share) < 5 * math.sqrt(share * (1 - share) / 4000) + 0.001
+
+
+def test_exact_intervals_are_those_of_scipy() -> None:
+    low, high = exact_interval(np.array([0, 3, 40]), 40)
+    for place, flips in enumerate((0, 3, 40)):
+        known = stats.binomtest(flips, 40).proportion_ci(0.999, "exact")
+        assert (low[place], high[place]) == pytest.approx((known.low, known.high))
+
+
+@pytest.mark.parametrize("draws", [1, 7, 40])
+def test_the_error_of_counting_is_that_of_its_law(draws: int) -> None:
+    flip, reference = np.array([0.0, 0.013, 0.25, 0.5, 1.0]), 10**12
+    counts = np.arange(draws + 1)
+    known = [(stats.binom.pmf(counts, draws, p) * np.abs(counts / draws - p)).sum() for p in flip]
+    assert error_of_counting(flip, draws, reference) == pytest.approx(np.mean(known), abs=1e-9)
+
+
+def test_copies_of_equal_error() -> None:
+    """Measured against the same reference; to the steps of a binomial law at whole numbers of copies."""
+    flip, reference = np.array([0.2, 0.4, 0.5]), 3000
+    for ratio in (0.4, 1.0, 2.0):
+        copies = equal_copies(ratio, 400, reference)
+        known = ratio * error_of_counting(flip, 400, reference)
+        assert error_of_counting(flip, copies, reference) == pytest.approx(known, rel=0.02)
+    assert error_of_counting(flip, 3000, 3000) == pytest.approx(
+        2**0.5 * error_of_counting(flip, 3000, 10**12), rel=1e-6
+    )
+    assert equal_copies(0.1, 400, reference) == math.inf
+
+
+def test_the_printed_linear_estimators_are_exact_on_linear_networks() -> None:
+    """Beside a count of 40,000 copies at each point, within 5 standard errors; and beside the library, to its error."""
+    network, sigma, draws = linear_network(), 0.4, 40_000
+    kept = 1 - count_flips(network, POINTS, sigma, draws, 0).double() / draws
+    found = taylor(network, POINTS, sigma, 0, torch.Generator())
+    assert ((found - kept).abs() < 5 * (kept * (1 - kept) / draws).sqrt() + 1e-3).all()
+    classifier = brittle.Classifier(network, bounds="none")
+    assert torch.allclose(found, 1 - Taylor(sigma)(classifier, POINTS).value, atol=1e-3)
+    sigmoid = taylor_mvs(network, POINTS, sigma, 0, torch.Generator())
+    assert torch.allclose(sigmoid, 1 - TaylorMVS(sigma)(classifier, POINTS).value, atol=1e-6)
+    for _, integral, _ in mmse_family(network, POINTS, sigma, (2000,), torch.Generator().manual_seed(0)):
+        assert torch.allclose(integral, found, atol=0.05)
+
+
+def test_a_family_reads_smaller_budgets_off_the_largest() -> None:
+    network = nn.Sequential(linear_network(8), nn.Tanh(), linear_network(3, 8))
+    together = list(mmse_family(network, POINTS, 0.3, (2, 5), torch.Generator().manual_seed(4)))
+    (alone,) = mmse_family(network, POINTS, 0.3, (2,), torch.Generator().manual_seed(4))
+    assert together[0][0] == alone[0] == 2
+    assert torch.equal(together[0][1], alone[1])
+    assert torch.equal(together[0][2], alone[2])
+
+
+def test_the_simple_printed_estimators() -> None:
+    network = linear_network()
+    assert torch.allclose(
+        softmax(network, POINTS, 0.1, 0, torch.Generator()), network(POINTS).softmax(1).amax(1).double()
+    )
+    assert monte_carlo(network, POINTS, 1e-6, 3, torch.Generator()).tolist() == [1.0] * len(POINTS)
+
+
+def test_passes_are_rows_forward_and_backward() -> None:
+    counted = Counted(linear_network(classes=4))
+    linearised(counted, POINTS)
+    assert counted.rows == len(POINTS) * (1 + 4)
+    with torch.no_grad():
+        counted(POINTS)
+    assert counted.rows == len(POINTS) * (2 + 4)
+
+
+def estimates(values: list[float], low: list[float], high: list[float]) -> pd.DataFrame:
+    names = {"origin": "library", "estimator": "mine", "budget": 5, "passes": 6.0}
+    return pd.DataFrame({**names, "point": range(len(values)), "p_robust": values, "low": low, "high": high})
+
+
+def test_errors_are_those_of_the_numbers_that_are_there() -> None:
+    """Truths 1, 0.9, 0.5 and 0.2 of 1,000 copies; one estimate is missing, one interval misses, one just does not."""
+    flips = np.array([0, 100, 500, 800])
+    nan = math.nan
+    found = errors_of(estimates([1.0, 0.8, nan, 0.4], [0.9, 0.7, nan, 0.24], [1.0, 0.86, nan, 0.5]), flips, 1000).iloc[
+        0
+    ]
+    assert (found["points"], found["intervals"], found["missed"]) == (3, 3, 1)
+    assert found["error"] == pytest.approx((0 + 0.1 + 0.2) / 3)
+    assert found["bias"] == pytest.approx((0 - 0.1 + 0.2) / 3)
+    assert found["width"] == pytest.approx((0.1 + 0.16 + 0.26) / 3)
+    assert found["kendall"] == found["spearman"] == pytest.approx(1)
+    assert found["ratio"] == pytest.approx(0.1 / error_of_counting(np.array([0, 0.1, 0.8]), 6, 1000))
+
+
+def test_a_sure_interval_without_width_counts_and_ends_that_are_values_do_not() -> None:
+    flips = np.array([30, 0, 500])
+    sure = errors_of(estimates([1.0, 1.0, 0.5], [1.0, 1.0, 0.4], [1.0, 1.0, 0.6]), flips, 1000).iloc[0]
+    assert (sure["intervals"], sure["missed"]) == (3, 1)
+    none = errors_of(estimates([1.0, 0.9, 0.5], [1.0, 0.9, 0.5], [1.0, 0.9, 0.5 + 1e-16]), flips, 1000).iloc[0]
+    assert (none["intervals"], none["missed"]) == (0, 0)
+
+
+def test_what_foretells_is_ranked() -> None:
+    safe = np.arange(12.0)
+    scores = pd.DataFrame(
+        {"good": safe, "good passes": 1, "bad": -safe, "bad passes": 3, "flat": 0.0, "flat passes": 1}
+    )
+    wrong = np.array([1.0] * 4 + [0.0] * 8)
+    found = foretold(scores, {"noise": np.r_[-safe[:11], math.nan], "wrong": wrong}).set_index(["outcome", "score"])
+    assert found["auc"]["noise"].tolist() == pytest.approx([1, 0, 0.5])
+    assert found["spearman"]["noise"].tolist()[:2] == pytest.approx([1, -1])
+    assert found["points"]["noise"].tolist() == [11] * 3
+    assert found["weak"]["wrong"].tolist() == [4] * 3
+    assert np.isnan(found.loc["wrong", "auc"].tolist()).all()  # four points are too few
+
+
+def test_means_over_networks() -> None:
+    frame = pd.DataFrame(
+        {"network": list("abcd"), "level": "small", "error": [1.0, 2.0, math.nan, 6.0], "ratio": [1, 2, 4, 8]}
+    )
+    (row,) = over_networks(frame, ["level"], ["error"], ["ratio"], 0).to_dict("records")
+    assert row["networks"] == 4
+    assert row["error"] == 3
+    assert row["ratio"] == pytest.approx(2**1.5)
+    assert 1 <= row["error_low"] < 3 < row["error_high"] <= 6
+    assert mean_interval(np.array([1.0, 2.0]), 0)[0] == 1.5
+    assert np.isnan(mean_interval(np.array([1.0, 2.0]), 0)[1:]).all()
+
+
+def exported(folder: Path, network: nn.Module, dataset: str) -> None:
+    folder.mkdir(parents=True)
+    rows = ({0: torch.export.Dim("rows", min=1)},)
+    program = torch.export.export(network.eval(), (torch.rand(2, 1, 8, 8),), dynamic_shapes=rows)
+    torch.export.save(program, folder / "model.pt2")
+    (folder / "meta.json").write_text(json.dumps({"dataset": dataset}))
+
+
+class Sign(nn.Module):
+    """Steps alone: no gradient."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.sign(x.flatten(1)[:, :3] - 0.5)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Images of 8x8 pixels under the name of MNIST, and networks."""
+    folder, random = tmp_path_factory.mktemp("shared"), np.random.default_rng(0)
+    (folder / "data" / "mnist").mkdir(parents=True)
+    images, labels = random.integers(0, 256, (40, 8, 8), dtype=np.uint8), random.integers(0, 3, 40, dtype=np.uint8)
+    for name, array in (("images-idx3", images), ("labels-idx1", labels)):
+        head = struct.pack(f">4B{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
+        (folder / "data" / "mnist" / f"t10k-{name}-ubyte.gz").write_bytes(gzip.compress(head + array.tobytes()))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        exported(folder / "models" / "linear", nn.Sequential(nn.Flatten(), nn.Linear(64, 3)), "mnist")
+    exported(folder / "models" / "steps", Sign(), "mnist")
+    exported(folder / "models" / "others", Sign(), "speech")
+    return folder
+
+
+def run(shared: Path, out: Path, *more: str) -> tuple[Path, str]:
+    """The folder of the results of the tiny size, and what was printed."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        assert main(["estimators", "--shared", str(shared), "--out", str(out), "--size", "tiny", *more]) == 0
+    return out / "estimators" / "results", said.getvalue()
+
+
+@pytest.fixture(scope="module")
+def first(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    return run(shared, tmp_path_factory.mktemp("first"))
+
+
+def test_the_whole_study(first: tuple[Path, str]) -> None:
+    """It leaves what it says, and finds Taylor exact on a linear network."""
+    results, said = first
+    assert "steps is left out: its gradients are zero" in said
+    assert "others is left out: there is no folder of data" in said
+    assert "does not agree" in said
+    frame = pd.read_parquet(results / "estimators.parquet")
+    linear = frame[(frame["origin"] == "library") & (frame["estimator"] == "taylor")].set_index("level")
+    assert linear["error"].max() < 0.05  # the reference has 200 copies of 12 points
+    assert (linear["passes"] == 4).all()
+    assert frame["points"].max() == 12
+
+
+def test_the_same_seed_is_the_same_bytes_and_an_estimator_of_a_user_joins(
+    first: tuple[Path, str], shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, _ = run(shared, tmp_path)
+    names = {path.name for path in results.iterdir()} - {"times.parquet"}
+    assert len(names) == 7
+    for name in sorted(names) if SEEDED else ():
+        assert (results / name).read_bytes() == (first[0] / name).read_bytes(), name
+    assert pq.read_table(results / "times.parquet").schema.names == ["step", "seconds"]
+
+    monkeypatch.chdir(tmp_path)
+    code = "import torch\ndef half(network, points, sigma, draws, generator):\n    network(points)\n"
+    (tmp_path / "mine.py").write_text(
+        code + "    p = torch.full((len(points),), 0.5)\n    return p, p - 0.5, p + 0.5\n"
+    )
+    steps = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("identity.json")}
+    run(shared, tmp_path, "--estimator", "mine.py:half")
+    assert all(path.stat().st_mtime_ns == when for path, when in steps.items())
+    own = pd.read_parquet(results / "estimators.parquet").query("origin == 'of a user'")
+    assert set(own["estimator"]) == {"mine.py:half"}
+    assert set(own["budget"]) == {5, 10}
+    assert (own["passes"] == 1).all()
+    assert (own["width"] == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["unknown", "--shared", "S", "--out", "o"], "no study is called unknown; there are estimators"),
+        (["estimators", "--shared", "S", "--out", "o"], "no network with data and gradients"),
+        (["estimators", "--shared", "S", "--out", "o", "--estimator", "no.py:f"], "no file 'no.py'"),
+        (["pages", "--from", "S"], "S holds the results of no study"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("written", ["mine.py", "absent.py:f", "mine.py:absent"])
+def test_an_estimator_that_is_not_there_is_named(written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("x = 1\n")
+    with pytest.raises(StudyError, match=r"written FILE\.py:NAME|holds no function"):
+        load_estimator(written)

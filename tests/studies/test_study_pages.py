@@ -1,0 +1,98 @@
+"""The pages of the studies are what the builder writes from Parquet files, and hold no number that somebody typed."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from helpers.documents import ROOT
+
+from studies.pages import DOCS, RESULTS, TEMPLATE, build_pages, page_of
+from studies.study import HERE, all_studies
+from studies.tables import TIMES, read_tables
+
+KEPT = sorted(path.name for path in RESULTS.glob("*/"))
+"""Studies whose results are kept."""
+
+NAMES = re.compile(r"\bL[012]\b|CIFAR-100?\b")
+"""Names with a number in them."""
+
+
+def typed(template: str) -> list[str]:
+    """The words of a template with a digit that is part of no name, inside expressions, too."""
+    return [
+        word
+        for word in NAMES.sub("", re.sub(r"\{#.*?#\}", "", template, flags=re.DOTALL)).split()
+        if re.search(r"\d", word)
+    ]
+
+
+def constants(code: str) -> Iterator[str]:
+    """The texts in what a finding says was found, and why: the third and the fifth argument of `Finding`."""
+    for call in ast.walk(ast.parse(code)):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Finding":
+            for argument in (call.args[2], call.args[4]):
+                formats = {
+                    id(part)
+                    for one in ast.walk(argument)
+                    if isinstance(one, ast.FormattedValue)
+                    for part in ast.walk(one)
+                }
+                for part in ast.walk(argument):
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str) and id(part) not in formats:
+                        yield part.value
+
+
+def test_results_are_kept() -> None:
+    assert "estimators" in KEPT
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_page_is_what_its_results_say(name: str) -> None:
+    written = (DOCS / "studies" / f"{name}.md").read_text(encoding="utf-8")
+    assert written == page_of(all_studies()[name], read_tables(RESULTS / name))
+    for picture in re.findall(r"\]\((\.\./images/[^)]+)\)", written):
+        assert (DOCS / "studies" / picture).is_file()
+
+
+@pytest.mark.parametrize("name", sorted(all_studies()))
+def test_no_number_is_typed(name: str) -> None:
+    assert typed((HERE / name / TEMPLATE).read_text(encoding="utf-8")) == []
+    for path in (HERE / name).glob("*.py"):
+        assert [
+            text for text in constants(path.read_text(encoding="utf-8")) if re.search(r"\d", NAMES.sub("", text))
+        ] == []
+
+
+def test_typed_numbers_are_seen() -> None:
+    assert typed("{# 1 #} {{ error }} in L2 on CIFAR-10") == []
+    assert typed("an error of 0.1, {{ round(error, 3) }}") == ["0.1,", "3)"]
+    code = "Finding('5 draws', '', f'{decimals(x, 2)} of 7', Agreement.AGREES, 'since')"
+    assert [text for text in constants(code) if re.search(r"\d", text)] == [" of 7"]
+
+
+def test_a_page_follows_its_results(tmp_path: Path) -> None:
+    """Every error becomes another one: no error of the page before is left in its tables."""
+    shutil.copytree(RESULTS / "estimators", tmp_path / "results" / "estimators")
+    path = tmp_path / "results" / "estimators" / "estimators.parquet"
+    table = pq.read_table(path)
+    column = table.schema.names.index("error")
+    pq.write_table(table.set_column(column, "error", [[0.77777] * len(table)]), path)
+    build_pages(tmp_path / "results", tmp_path)
+    page = (tmp_path / "studies" / "estimators.md").read_text(encoding="utf-8")
+    grids = re.findall(r"\| estimator \| no draws .*?\n\n", page, flags=re.DOTALL)
+    assert len(grids) == 3
+    assert {cell for grid in grids for cell in re.findall(r"\d\.\d{4}", grid)} == {"0.7778"}
+    assert (tmp_path / "images" / "studies" / "estimators.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_results_are_small() -> None:
+    for path in RESULTS.rglob("*"):
+        assert path.is_dir() or (path.suffix == ".parquet" and path.stat().st_size < 200_000), path
+    assert all((RESULTS / name / f"{TIMES}.parquet").is_file() for name in KEPT)
+    assert (ROOT / "docs" / "studies").is_dir()
