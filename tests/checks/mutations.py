@@ -2289,6 +2289,8 @@ MUTATIONS = (
         "a network that was trained otherwise is not taken for another", "studies/train/every.py",
         'if meta is not None and (meta["recipe"], meta["seed"]) != (repr(recipe), seed):', "if False and meta:",
         "studies/train/test_training_command.py::test_a_network_is_trained_stored_and_listed",
+    ),
+    mutation(
         "a step of a study under another seed is done again", "studies/running.py",
         'path.is_file() and path.read_text(encoding="utf-8") == _identity(step)', "path.is_file()",
         "studies/test_study_running.py::test_another_seed_is_another_study",
