@@ -110,7 +110,7 @@ def test_untargeted_starts_go_towards_whichever_competitor_is_nearest(monkeypatc
         return differentiate(search, rows, points, targets)
 
     effort = dataclasses.replace(EFFORTS["fast"], starts=(0, 2, 3, 4), untargeted=(2, 4), scout_steps=0, agreeing=9)
-    effort = dataclasses.replace(effort, rounds=((2, 1),), restart_rounds=((1, 5),), untargeted_steps=3)
+    effort = dataclasses.replace(effort, rounds=((2, 1),), restart_rounds=((1, 5),), untargeted_steps={"linf": 3})
     monkeypatch.setitem(EFFORTS, "fast", effort)
     monkeypatch.setattr(Search, "differentiate", noting)
     run(problems.small_classifier(), problems.inputs(4), attack="apgd", effort="fast")

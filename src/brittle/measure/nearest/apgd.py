@@ -58,6 +58,16 @@ EXPLORE = {
 few descents those are best whose steps stay wide for long: in Linf, where a step keeps the signs of gradients alone,
 several have to agree. Of many descents those are best whose steps begin wider and soon get small."""
 
+UNTARGETED = {
+    "cosine": EXPLORE["cosine"],
+    "geometric": {
+        "linf": EXPLORE["geometric"]["linf"],
+        "l2": (Schedule(step=(16.0, 0.1), decay="cosine", change=CHANGE, momentum=0.0),),
+    },
+}
+"""The same for untargeted descents. In L2, where many others went before, their steps lead right across the ball for
+long, as those of FMN with wide steps do, and they end elsewhere."""
+
 REFINE = Schedule(step=(2.0, 0.01), decay="geometric", change=(0.2, 0.0005), momentum=0.75)
 """Steps around the nearest input that is known, along what several gradients agree on: where pieces of the network
 meet, each gradient alone leads across the kink and back."""
@@ -154,13 +164,13 @@ def _set_out(search: Search, effort: Effort, rows: Tensor, start: int) -> Tensor
     """
     untargeted = start in effort.untargeted
     rounds = effort.restart_rounds if start else effort.rounds
-    rounds = ((1, effort.untargeted_steps),) if untargeted else rounds
+    rounds = ((1, effort.untargeted_steps[search.norm.name]),) if untargeted else rounds
     targeted, rivals, linear = search.rivals(rows, rounds[0][0])
     points, known = _start(search, targeted, start), search.best.distance[targeted]
     wider, least = 2.0 ** min(start, WIDER) * linear, known / FAR if start else torch.zeros_like(known)
     radius = torch.where(known.isfinite(), linear.clamp(least, known), wider)
     rivals = torch.full_like(rivals, ANY) if untargeted else rivals
-    schedules = EXPLORE[effort.decay][search.norm.name]
+    schedules = (UNTARGETED if untargeted else EXPLORE)[effort.decay][search.norm.name]
     with search.anew() as found:
         _descend(search, found, schedules[start % len(schedules)], rounds, targeted, rivals, points, radius)
     return found.distance

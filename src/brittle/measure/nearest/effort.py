@@ -23,7 +23,7 @@ class Effort:
         starts: where APGD sets out: 0 for the point itself, 1 for the reflection in it of the nearest input found,
             others for fixed patterns of signs.
         untargeted: those of its starts from which it goes towards whichever competitor is nearest at each step.
-        untargeted_steps: its steps from each of these.
+        untargeted_steps: its steps from each of these, by the norm.
         agreeing: how many of its descents have to end as near as the best before it sets out no more.
         decay: how its steps shrink.
         scout_steps: its steps from the point towards whichever competitor is nearest at each.
@@ -57,7 +57,7 @@ class Effort:
     halvings: int
     starts: tuple[int, ...]
     untargeted: tuple[int, ...]
-    untargeted_steps: int
+    untargeted_steps: Mapping[str, int]
     agreeing: int
     decay: Decay
     scout_steps: int
@@ -92,7 +92,7 @@ EFFORTS = {
         halvings=7,
         starts=(0, *range(2, 8)),
         untargeted=(2, 4, 6),
-        untargeted_steps=20,
+        untargeted_steps={"linf": 20, "l2": 20},
         agreeing=2,
         decay="cosine",
         scout_steps=18,
@@ -125,7 +125,7 @@ EFFORTS = {
         halvings=10,
         starts=tuple(range(20)),
         untargeted=(3, 7, 11, 15, 19),
-        untargeted_steps=22,
+        untargeted_steps={"linf": 22, "l2": 32},
         agreeing=4,
         decay="geometric",
         scout_steps=0,
@@ -158,7 +158,7 @@ EFFORTS = {
         halvings=16,
         starts=(0, *range(20, 56)),
         untargeted=tuple(range(23, 56, 4)),
-        untargeted_steps=22,
+        untargeted_steps={"linf": 22, "l2": 32},
         agreeing=12,
         decay="geometric",
         scout_steps=0,
