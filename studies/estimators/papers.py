@@ -55,7 +55,7 @@ def best_estimators(results: Results) -> Finding:
         f"{slashed(softmax, 3)}",
         judged(holds),
         "MMSE is the best of them; its sigmoid form puts too much into the tails wherever points are safe, and Taylor "
-        "falls as far behind as the network bends within the noise, at large noise as far as softmax",
+        "falls as far behind as the network bends within the noise, at large noise nearly as far as softmax",
     )
 
 
@@ -137,7 +137,7 @@ def sigmoid(results: Results) -> Finding:
         judged([one <= NEAR for of_both in ratios for one in of_both]),
         "the logistic curve falls off as an exponential where the normal one falls off faster, and competitors add up; "
         "it keeps the order of points, which is what the correlation in the paper shows; where the integral is far too "
-        "high, as Taylor's at large noise, its bias the other way helps",
+        "high, as Taylor's at large noise, its bias the other way makes up for some of it",
     )
 
 
@@ -151,7 +151,7 @@ def softmax_value(results: Results) -> Finding:
         f"at {results.all_levels} noise softmax is off by {' / '.join(interval(row, 'error', 3) for row in rows)}, "
         f"Taylor by {slashed(tangent, 3)}",
         judged([row["error"] > one for row, one in zip(rows, tangent, strict=True)]),
-        "it knows nothing of the noise, so it is one number for every sigma; at large noise Taylor is no better, "
+        "it knows nothing of the noise, so it is one number for every sigma; at large noise Taylor is little better, "
         "because the tangent at the point says nothing of what lies that far away",
     )
 
