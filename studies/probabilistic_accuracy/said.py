@@ -59,8 +59,8 @@ def usual(frame: Frame) -> Finding:
         "the share of points that flip with probability 0.01 or less is the share without a flip in 100 copies",
         SOURCE,
         f"at {_each(_levels(frame))} noise the truth is {_each(truths)} of the points in the mean over networks; "
-        f"without a flip in {COPIES} copies are {_each([percent(one, 1) for one in found])}; that is inside the truth's "
-        f"ends on {int(inside.sum())} of {len(strict)} networks and levels, the largest miss is "
+        f"without a flip in {COPIES} copies are {_each([percent(one, 1) for one in found])}; that is within the "
+        f"truth's ends on {int(inside.sum())} of {len(strict)} networks and levels, the largest miss is "
         f"{percent(float(missed(strict).abs().max()), 1)}",
         judged(int(inside.sum()), len(strict)),
         "a point that flips at exactly the limit passes about as often as it fails, and errors on the two sides cancel "
