@@ -66,7 +66,8 @@ def table(usual: list[float]) -> Tables:
         {
             "network": name, "dataset": "mnist", "level": "small", "sigma": 0.1, "rho": rho, "points": 100,
             "draws": 3000, "right": 0.9, "truth_low": 0.6, "truth_high": 0.7, "usual": of_network, "usual_least": 0.1,
-            "usual_most": 0.9, "false": 0.0, "doubted": 0.0, "lower": 0.6, "upper": 0.7, "low": 0.5, "high": 0.8, "undecided": 1, "passes": 50.0,
+            "usual_most": 0.9, "false": 0.0, "doubted": 0.0,
+            "lower": 0.6, "upper": 0.7, "low": 0.5, "high": 0.8, "undecided": 1, "passes": 50.0,
         }
         for name, of_network in zip("ab", usual, strict=True)
         for rho in RHOS
