@@ -1,0 +1,125 @@
+"""The study of probabilistic robust accuracy: its sizes, its steps, its results."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import torch
+
+import brittle
+from brittle.analysis import probabilistic_accuracy
+from brittle.scores import MonteCarlo
+from studies.estimators.counting import sigma_of
+from studies.estimators.summary import table
+from studies.networks import Network, find_networks, test_points
+from studies.probabilistic_accuracy.blocks import flips_by_block
+from studies.probabilistic_accuracy.page import content
+from studies.probabilistic_accuracy.pictures import pictures
+from studies.probabilistic_accuracy.said import findings
+from studies.probabilistic_accuracy.summary import RHOS, summarise
+from studies.study import Setting, Step, Study, Tables
+
+LEVELS = {"small": 0.01, "middle": 0.1}
+"""Mean flip probability that each level of noise is chosen for."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured.
+
+    Attributes:
+        points: test points of a network.
+        blocks: repeats of the usual estimate; all their copies together are the truth.
+        searching: noisy copies of a point by which a sigma is found.
+        most: noisy copies of a point that the library may count.
+    """
+
+    points: int
+    blocks: int
+    searching: int
+    most: int
+
+
+SIZES = {"cpu": Size(100, 30, 20, 3000), "tiny": Size(12, 4, 10, 400)}
+
+
+def steps(setting: Setting) -> Generator[Step, Tables, None]:
+    """Of each network: its noise levels; at each the usual estimate many times, and the library's."""
+    size = SIZES[setting.size]
+    for network in find_networks(setting.shared, setting.networks):
+        measuring = Measuring(network, setting, size)
+        levels = (yield measuring.step("levels", measuring.levels))["levels"].to_pandas()
+        for level, sigma in zip(levels["level"], levels["sigma"], strict=True):
+            yield measuring.step(f"counted {level}", partial(measuring.counted, sigma))
+            yield measuring.step(f"library {level}", partial(measuring.by_library, sigma))
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """What is measured of a network."""
+
+    network: Network
+    setting: Setting
+    size: Size
+
+    def step(self, name: str, run: Any) -> Step:
+        """The step of this name."""
+        identity = {"network": self.network.digest, "seed": self.setting.seed, "size": asdict(self.size)}
+        return Step(f"{self.network.name}/{name}", identity | {"rhos": RHOS, "levels": LEVELS}, run)
+
+    def points(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Test points and their labels, in an order that the seed decides."""
+        return test_points(self.setting.shared, self.network.dataset, self.size.points, self.setting.seed)
+
+    def levels(self) -> Tables:
+        """The sigma of each level."""
+        model, (x, _) = self.network.load(), self.points()
+        seed = self.setting.seed + 1  # other draws than those that are counted
+        sigmas = [sigma_of(model, x, share, self.size.searching, seed) for share in LEVELS.values()]
+        columns = {"network": self.network.name, "dataset": self.network.dataset}
+        return {"levels": table(pd.DataFrame({**columns, "level": [*LEVELS], "sigma": sigmas}))}
+
+    def counted(self, sigma: float) -> Tables:
+        """Flips of each point in each block, a column a block, and whether the point is predicted right."""
+        model, (x, y) = self.network.load(), self.points()
+        flips = flips_by_block(model, x, sigma, self.size.blocks, self.setting.seed + 2)
+        with torch.no_grad():
+            right = model(x).argmax(1) == y
+        return {
+            "right": pa.table({"right": right.numpy()}),
+            "flips": table(pd.DataFrame(flips.numpy(), columns=[f"{block}" for block in range(self.size.blocks)])),
+        }
+
+    def by_library(self, sigma: float) -> Tables:
+        """The library's answer for each `rho`, counted until each point is decided."""
+        (x, y), rows = self.points(), []
+        for rho in RHOS:
+            classifier = brittle.Classifier(self.network.load(), bounds=(0, 1))
+            run = brittle.score(
+                classifier, (x, y), [MonteCarlo(sigma)], seed=self.setting.seed, until="decided", limit=rho,
+                most_draws=self.size.most,
+            )  # fmt: skip
+            found = probabilistic_accuracy(run, rho)
+            passes = float(found.column.rows["passes"].mean())
+            rows.append({
+                "rho": rho, "lower": found.lower, "upper": found.upper, "low": found.low, "high": found.high,
+                "undecided": found.undecided, "passes": passes,
+            })  # fmt: skip
+        return {"accuracy": table(pd.DataFrame(rows))}
+
+
+STUDY = Study(
+    name="probabilistic_accuracy",
+    title="Probabilistic robust accuracy: is no flip in a hundred copies enough?",
+    papers=("Zhang et al., PRBench (KDD 2026)", "Robey et al. (ICML 2022)"),
+    steps=steps,
+    summarise=summarise,
+    findings=findings,
+    content=content,
+    pictures=pictures,
+)

@@ -1,0 +1,70 @@
+"""The results of the study, from the tables that its steps left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from studies.estimators.counting import exact_interval
+from studies.estimators.summary import table
+from studies.probabilistic_accuracy.blocks import COPIES
+from studies.study import Tables
+
+RHOS = (0.9, 0.95, 0.99)
+"""Probabilities of keeping the prediction that are asked for."""
+
+
+def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
+    """`accuracy`: a row for each network, level and `rho`."""
+    del seed  # nothing is drawn here
+    rows = []
+    for name in dict.fromkeys(step.partition("/")[0] for step in kept):
+        for noise in kept[f"{name}/levels"]["levels"].to_pandas().itertuples():
+            counted = kept[f"{name}/counted {noise.level}"]
+            library = kept[f"{name}/library {noise.level}"]["accuracy"].to_pandas().set_index("rho")
+            right = counted["right"].to_pandas()["right"].to_numpy()
+            flips = counted["flips"].to_pandas().to_numpy()
+            for rho in RHOS:
+                own = {
+                    "network": name,
+                    "dataset": noise.dataset,
+                    "level": noise.level,
+                    "sigma": noise.sigma,
+                    "rho": rho,
+                }
+                rows.append(own | accuracies(right, flips, rho) | library.loc[rho].to_dict())
+    return {"accuracy": table(pd.DataFrame(rows))}
+
+
+def accuracies(right: NDArray[np.bool_], flips: NDArray[np.int64], rho: float) -> dict[str, float]:
+    """The truth, and what the usual estimate makes of it, from `flips`, `[points, blocks]`.
+
+    `truth_low` is the share of points that are right and surely hold, by exact intervals over all copies, `truth_high`
+    that of those that may. `usual` is the share that is right and without a flip in a block, on average over blocks,
+    and `usual_least` and `usual_most` are its range. `false` is the share of points that surely break among those that
+    the usual estimate calls holding; `doubted` that of points not called so among those that surely hold.
+    """
+    draws = flips.shape[1] * COPIES
+    low, high = exact_interval(flips.sum(axis=1), draws)
+    holds, breaks = right & (high <= 1 - rho), right & (low > 1 - rho)
+    called = right[:, None] & (flips == 0)
+    usual = called.mean(axis=0)
+    return {
+        "points": len(right),
+        "draws": draws,
+        "right": float(right.mean()),
+        "truth_low": float(holds.mean()),
+        "truth_high": float((right & ~breaks).mean()),
+        "usual": float(usual.mean()),
+        "usual_least": float(usual.min()),
+        "usual_most": float(usual.max()),
+        "false": _share(called[breaks].sum(), called.sum()),
+        "doubted": _share((~called[holds]).sum(), called[holds].size),
+    }
+
+
+def _share(part: float, whole: float) -> float:
+    return float(part / whole) if whole else np.nan

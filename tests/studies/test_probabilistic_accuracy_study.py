@@ -1,0 +1,88 @@
+"""The study of probabilistic robust accuracy, where the flip probability of every point is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import torch
+from scipy import stats
+from torch import nn
+
+from studies.probabilistic_accuracy.blocks import COPIES, flips_by_block
+from studies.probabilistic_accuracy.said import findings, missed
+from studies.probabilistic_accuracy.summary import RHOS, accuracies
+from studies.study import Agreement, Tables
+
+
+def drawn(flip: np.ndarray, blocks: int) -> np.ndarray:
+    """Counts of points of these flip probabilities."""
+    return np.random.default_rng(0).binomial(COPIES, flip[:, None], (len(flip), blocks))
+
+
+def test_flips_are_counted_in_blocks() -> None:
+    """Three points of known flip probability, within 5 standard errors; every block has draws of its own."""
+    network = nn.Linear(1, 2, bias=False)
+    network.weight.data = torch.tensor([[2.0], [0.0]])
+    x, blocks = torch.tensor([[0.05], [-0.1], [0.4]]), 100
+    flips = flips_by_block(network, x, 0.1, blocks, 0).numpy()
+    truth = stats.norm.sf(x.abs()[:, 0] / 0.1)
+    draws = blocks * COPIES
+    assert (np.abs(flips.sum(axis=1) / draws - truth) < 5 * np.sqrt(truth * (1 - truth) / draws) + 1e-12).all()
+    assert len(set(flips[0].tolist())) > 5
+    assert flips_by_block(network, x[:1], 0.1, blocks, 0)[0].tolist() == flips[0].tolist()
+
+
+@pytest.mark.parametrize("rho", RHOS)
+def test_the_truth_and_the_usual_estimate_of_points_that_are_known(rho: float) -> None:
+    """Points at a tenth of the limit, at three times it, and at half; the last are predicted wrongly.
+
+    The usual estimate is the mean of `(1 - p)^100`, within 5 standard errors over 400 blocks; the seed is fixed.
+    """
+    limit = 1 - rho
+    flip = np.repeat([0.1 * limit, 3 * limit, 0.5], [60, 30, 10])
+    right = flip < 0.5
+    found = accuracies(right, drawn(flip, 400), rho)
+    assert (found["right"], found["truth_low"], found["truth_high"]) == (0.9, 0.6, 0.6)
+    passing = (1 - flip) ** COPIES * right
+    spread = np.sqrt((passing * (1 - passing)).sum() / 400) / len(flip)
+    assert found["usual"] == pytest.approx(passing.mean(), abs=5 * spread)
+    assert found["usual_least"] <= found["usual"] <= found["usual_most"]
+    expected = passing[60:90].sum() / passing.sum()
+    assert found["false"] == pytest.approx(expected, abs=0.005)
+    assert found["doubted"] == pytest.approx(1 - passing[:60].mean(), abs=0.02)
+
+
+def test_what_few_copies_cannot_tell_makes_the_truth_a_range() -> None:
+    flip = np.full(20, 0.1)
+    found = accuracies(np.ones(20, dtype=bool), drawn(flip, 3), 0.9)
+    assert found["truth_low"] < found["truth_high"] == 1
+
+
+def table(usual: list[float]) -> Tables:
+    """Two networks at one level, of which 60 to 70 in 100 points hold."""
+    rows = [
+        {
+            "network": name, "dataset": "mnist", "level": "small", "sigma": 0.1, "rho": rho, "points": 100,
+            "draws": 3000, "right": 0.9, "truth_low": 0.6, "truth_high": 0.7, "usual": of_network, "usual_least": 0.1,
+            "usual_most": 0.9, "false": 0.0, "doubted": 0.0,
+            "lower": 0.6, "upper": 0.7, "low": 0.5, "high": 0.8, "undecided": 1, "passes": 50.0,
+        }
+        for name, of_network in zip("ab", usual, strict=True)
+        for rho in RHOS
+    ]  # fmt: skip
+    return {"accuracy": pa.Table.from_pylist(rows)}
+
+
+@pytest.mark.parametrize(
+    ("usual", "agreement"),
+    [([0.6, 0.7], Agreement.AGREES), ([0.5, 0.65], Agreement.IN_PART), ([0.5, 0.8], Agreement.DIFFERS)],
+)
+def test_a_miss_is_counted_outside_the_ends_of_the_truth(usual: list[float], agreement: Agreement) -> None:
+    assert findings(table(usual))[0].agreement == agreement
+
+
+def test_a_miss_has_a_sign() -> None:
+    frame = pd.DataFrame({"truth_low": 0.6, "truth_high": 0.7, "usual": [0.5, 0.65, 0.8]})
+    assert missed(frame).tolist() == pytest.approx([0.1, 0, -0.1])
