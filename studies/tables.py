@@ -30,3 +30,8 @@ def write_tables(folder: Path, tables: Tables) -> None:
 def read_tables(folder: Path) -> dict[str, pa.Table]:
     """Every `NAME.parquet` of a folder by its name."""
     return {path.stem: pq.read_table(path) for path in sorted(folder.glob("*.parquet"))}
+
+
+def as_table(frame: Frame) -> pa.Table:
+    """A frame without its index."""
+    return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from studies.estimators.counting import error_of_counting, exact_interval
+from studies.counting import error_of_counting, exact_interval
 from studies.tables import Frame
 
 ROUNDING = 1e-12

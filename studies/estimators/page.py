@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from brittle.intervals import clopper_pearson
-from studies.estimators.counting import SURE
+from studies.counting import SURE
 from studies.estimators.entrants import LIBRARY, OWN, PRINTED
 from studies.estimators.ours import NOMINAL, SAMPLED
 from studies.estimators.read import Results, Row

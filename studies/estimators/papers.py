@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from studies.estimators.counting import equal_copies
+from studies.counting import equal_copies
 from studies.estimators.entrants import PRINTED
 from studies.estimators.read import Results
 from studies.markdown import decimals, interval, percent, slashed

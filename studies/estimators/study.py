@@ -14,15 +14,16 @@ import pandas as pd
 import pyarrow as pa
 import torch
 
-from studies.estimators.counting import count_flips, sigma_of
+from studies.counting import count_flips, sigma_of
 from studies.estimators.entrants import as_printed, by_library, load_estimator, of_user
 from studies.estimators.free import changed_by_corruption, distances, score_points
 from studies.estimators.page import content
 from studies.estimators.pictures import pictures
 from studies.estimators.said import findings
-from studies.estimators.summary import MIDDLE, summarise, table
+from studies.estimators.summary import MIDDLE, summarise
 from studies.networks import Network, find_networks, test_points
 from studies.study import Setting, Step, Study, Tables
+from studies.tables import as_table
 
 LEVELS = {"small": 0.01, MIDDLE: 0.1, "large": 0.4}
 """Mean flip probability that each level of noise is chosen for."""
@@ -105,7 +106,7 @@ class Measuring:
         seed = self.setting.seed + 1  # other draws than the truth's
         sigmas = [sigma_of(model, x[: size.points], share, size.searching, seed) for share in LEVELS.values()]
         columns = {"network": self.network.name, "dataset": self.network.dataset, "accuracy": right}
-        return {"levels": table(pd.DataFrame({**columns, "level": [*LEVELS], "sigma": sigmas}))}
+        return {"levels": as_table(pd.DataFrame({**columns, "level": [*LEVELS], "sigma": sigmas}))}
 
     def truth(self, sigma: float) -> Tables:
         """Flips of every point."""
@@ -118,20 +119,20 @@ class Measuring:
         """The library's estimators."""
         x, _ = self.points(self.size.points)
         found = by_library(self.network.load(), x, sigma, self.size.budgets, rare, self.setting.seed)
-        return {"estimates": table(found)}
+        return {"estimates": as_table(found)}
 
     def as_printed(self, sigma: float) -> Tables:
         """The paper's estimators."""
         x, _ = self.points(self.size.points)
         found = as_printed(self.network.load(), x, sigma, self.size.budgets, self.setting.seed)
-        return {"estimates": table(found)}
+        return {"estimates": as_table(found)}
 
     def of_user(self, written: str, sigma: float) -> Tables:
         """An estimator of a user."""
         x, _ = self.points(self.size.points)
         name, estimate = written.rpartition("/")[2], load_estimator(written)
         found = of_user(name, estimate, self.network.load(), x, sigma, self.size.budgets, self.setting.seed)
-        return {"estimates": table(found)}
+        return {"estimates": as_table(found)}
 
     def free(self, sigma: float) -> Tables:
         """The free scores, and what they are to foretell beside flips."""
@@ -144,7 +145,7 @@ class Measuring:
             wrong = (model(x).argmax(1) != y).double().numpy()
         outcomes = {"adversarial": -near, "corruption": changed_by_corruption(model, x, seed), "wrong": wrong}
         reasons = {"score": pa.array([*absent], pa.string()), "reason": pa.array([*absent.values()], pa.string())}
-        return {"scores": table(scores), "outcomes": table(pd.DataFrame(outcomes)), "absent": pa.table(reasons)}
+        return {"scores": as_table(scores), "outcomes": as_table(pd.DataFrame(outcomes)), "absent": pa.table(reasons)}
 
 
 STUDY = Study(

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from studies.estimators.counting import error_of_counting
+from studies.counting import error_of_counting
 from studies.estimators.errors import errors_of
 from studies.estimators.free import flips_of_confident, foretold
 from studies.estimators.over_networks import over_networks, sums
 from studies.study import Tables
+from studies.tables import as_table
 
 MIDDLE = "middle"
 """The level of noise of the free scores that know of noise."""
@@ -21,11 +21,6 @@ KEYS = ("level", "origin", "estimator", "budget")
 
 MANY = 10_000
 """Draws that the paper calls enough for counting."""
-
-
-def table(frame: pd.DataFrame) -> pa.Table:
-    """A frame without its index."""
-    return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
 
 
 def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
@@ -46,7 +41,7 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
     found["scores"] = over_networks(
         found["free"], ("outcome", "score"), ("auc", "spearman", "kendall", "passes"), (), seed
     )
-    return {result: table(frame) for result, frame in found.items()}
+    return {result: as_table(frame) for result, frame in found.items()}
 
 
 def _of_network(own: Mapping[str, Tables]) -> dict[str, pd.DataFrame]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from studies.estimators.counting import SURE
+from studies.counting import SURE
 from studies.markdown import decimals, percent, significant, table
 from studies.probabilistic_accuracy.blocks import COPIES
 from studies.probabilistic_accuracy.said import STRICT, missed, results

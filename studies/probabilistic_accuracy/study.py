@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import torch
@@ -14,8 +15,7 @@ import torch
 import brittle
 from brittle.analysis import probabilistic_accuracy
 from brittle.scores import MonteCarlo
-from studies.estimators.counting import sigma_of
-from studies.estimators.summary import table
+from studies.counting import sigma_of
 from studies.networks import Network, find_networks, test_points
 from studies.probabilistic_accuracy.blocks import flips_by_block
 from studies.probabilistic_accuracy.page import content
@@ -23,6 +23,7 @@ from studies.probabilistic_accuracy.pictures import pictures
 from studies.probabilistic_accuracy.said import findings
 from studies.probabilistic_accuracy.summary import RHOS, summarise
 from studies.study import Setting, Step, Study, Tables
+from studies.tables import as_table
 
 LEVELS = {"small": 0.01, "middle": 0.1}
 """Mean flip probability that each level of noise is chosen for."""
@@ -82,7 +83,7 @@ class Measuring:
         seed = self.setting.seed + 1  # other draws than those that are counted
         sigmas = [sigma_of(model, x, share, self.size.searching, seed) for share in LEVELS.values()]
         columns = {"network": self.network.name, "dataset": self.network.dataset}
-        return {"levels": table(pd.DataFrame({**columns, "level": [*LEVELS], "sigma": sigmas}))}
+        return {"levels": as_table(pd.DataFrame({**columns, "level": [*LEVELS], "sigma": sigmas}))}
 
     def counted(self, sigma: float) -> Tables:
         """Flips of each point in each block, a column a block, and whether the point is predicted right."""
@@ -92,7 +93,7 @@ class Measuring:
             right = model(x).argmax(1) == y
         return {
             "right": pa.table({"right": right.numpy()}),
-            "flips": table(pd.DataFrame(flips.numpy(), columns=[f"{block}" for block in range(self.size.blocks)])),
+            "flips": as_table(pd.DataFrame(flips.numpy(), columns=[f"{block}" for block in range(self.size.blocks)])),
         }
 
     def by_library(self, sigma: float) -> Tables:
@@ -105,12 +106,12 @@ class Measuring:
                 most_draws=self.size.most,
             )  # fmt: skip
             found = probabilistic_accuracy(run, rho)
-            passes = float(found.column.rows["passes"].mean())
+            passes = float(np.mean(found.column.rows["passes"].to_numpy()))
             rows.append({
                 "rho": rho, "lower": found.lower, "upper": found.upper, "low": found.low, "high": found.high,
                 "undecided": found.undecided, "passes": passes,
             })  # fmt: skip
-        return {"accuracy": table(pd.DataFrame(rows))}
+        return {"accuracy": as_table(pd.DataFrame(rows))}
 
 
 STUDY = Study(

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from studies.estimators.counting import exact_interval
-from studies.estimators.summary import table
+from studies.counting import exact_interval
 from studies.probabilistic_accuracy.blocks import COPIES
 from studies.study import Tables
+from studies.tables import as_table
 
 RHOS = (0.9, 0.95, 0.99)
 """Probabilities of keeping the prediction that are asked for."""
@@ -36,7 +36,7 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
                     "rho": rho,
                 }
                 rows.append(own | accuracies(right, flips, rho) | library.loc[rho].to_dict())
-    return {"accuracy": table(pd.DataFrame(rows))}
+    return {"accuracy": as_table(pd.DataFrame(rows))}
 
 
 def accuracies(right: NDArray[np.bool_], flips: NDArray[np.int64], rho: float) -> dict[str, float]:

@@ -2306,9 +2306,20 @@ MUTATIONS = (
         "studies/test_estimator_study.py::test_errors_are_those_of_the_numbers_that_are_there",
     ),
     mutation(
-        "counting is off by its reference, too", "studies/estimators/counting.py",
+        "counting is off by its reference, too", "studies/counting.py",
         " * math.sqrt(1 + count / reference)", "",
         "studies/test_estimator_study.py::test_copies_of_equal_error",
+    ),
+    mutation(
+        "each block of copies has draws of its own", "studies/probabilistic_accuracy/blocks.py",
+        "        for block in range(blocks):\n",
+        "        for block in range(blocks):\n            generator.manual_seed(seed)\n",
+        "studies/test_probabilistic_accuracy_study.py::test_flips_are_counted_in_blocks",
+    ),
+    mutation(
+        "points that are predicted wrongly hold nothing", "studies/probabilistic_accuracy/summary.py",
+        "called = right[:, None] & (flips == 0)", "called = flips == 0",
+        "studies/test_probabilistic_accuracy_study.py::test_the_truth_and_the_usual_estimate_of_points_that_are_known",
     ),
     mutation(
         "the printed margins leave the predicted class out", "studies/estimators/printed.py",

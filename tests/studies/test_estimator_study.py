@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import io
-import json
 import math
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from scipy import stats
-from torch import Tensor, nn
+from torch import nn
 
 import brittle
 from brittle.scores import Taylor, TaylorMVS
 from studies.__main__ import main
-from studies.estimators.counting import count_flips, equal_copies, error_of_counting, exact_interval, sigma_of
+from studies.counting import count_flips, equal_copies, error_of_counting, exact_interval, sigma_of
 from studies.estimators.entrants import Counted, load_estimator
 from studies.estimators.errors import errors_of
 from studies.estimators.free import foretold
@@ -188,38 +185,6 @@ def test_means_over_networks() -> None:
     assert 1 <= row["error_low"] < 3 < row["error_high"] <= 6
     assert mean_interval(np.array([1.0, 2.0]), 0)[0] == 1.5
     assert np.isnan(mean_interval(np.array([1.0, 2.0]), 0)[1:]).all()
-
-
-def exported(folder: Path, network: nn.Module, dataset: str) -> None:
-    folder.mkdir(parents=True)
-    rows = ({0: torch.export.Dim("rows", min=1)},)
-    program = torch.export.export(network.eval(), (torch.rand(2, 1, 8, 8),), dynamic_shapes=rows)
-    torch.export.save(program, folder / "model.pt2")
-    (folder / "meta.json").write_text(json.dumps({"dataset": dataset}))
-
-
-class Sign(nn.Module):
-    """Steps alone: no gradient."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.sign(x.flatten(1)[:, :3] - 0.5)
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Images of 8x8 pixels under the name of MNIST, and networks."""
-    folder, random = tmp_path_factory.mktemp("shared"), np.random.default_rng(0)
-    (folder / "data" / "mnist").mkdir(parents=True)
-    images, labels = random.integers(0, 256, (40, 8, 8), dtype=np.uint8), random.integers(0, 3, 40, dtype=np.uint8)
-    for name, array in (("images-idx3", images), ("labels-idx1", labels)):
-        head = struct.pack(f">4B{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
-        (folder / "data" / "mnist" / f"t10k-{name}-ubyte.gz").write_bytes(gzip.compress(head + array.tobytes()))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        exported(folder / "models" / "linear", nn.Sequential(nn.Flatten(), nn.Linear(64, 3)), "mnist")
-    exported(folder / "models" / "steps", Sign(), "mnist")
-    exported(folder / "models" / "others", Sign(), "speech")
-    return folder
 
 
 def run(shared: Path, out: Path, *more: str) -> tuple[Path, str]:

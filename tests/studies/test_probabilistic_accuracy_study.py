@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -10,6 +12,7 @@ import torch
 from scipy import stats
 from torch import nn
 
+from studies.__main__ import main
 from studies.probabilistic_accuracy.blocks import COPIES, flips_by_block
 from studies.probabilistic_accuracy.said import findings, missed
 from studies.probabilistic_accuracy.summary import RHOS, accuracies
@@ -36,13 +39,13 @@ def test_flips_are_counted_in_blocks() -> None:
 
 @pytest.mark.parametrize("rho", RHOS)
 def test_the_truth_and_the_usual_estimate_of_points_that_are_known(rho: float) -> None:
-    """Points at a tenth of the limit, at three times it, and at half; the last are predicted wrongly.
+    """Points at a tenth of the limit, at three times it, and at a tenth again that are predicted wrongly.
 
     The usual estimate is the mean of `(1 - p)^100`, within 5 standard errors over 400 blocks; the seed is fixed.
     """
     limit = 1 - rho
-    flip = np.repeat([0.1 * limit, 3 * limit, 0.5], [60, 30, 10])
-    right = flip < 0.5
+    flip = np.repeat([0.1 * limit, 3 * limit, 0.1 * limit], [60, 30, 10])
+    right = np.arange(100) < 90
     found = accuracies(right, drawn(flip, 400), rho)
     assert (found["right"], found["truth_low"], found["truth_high"]) == (0.9, 0.6, 0.6)
     passing = (1 - flip) ** COPIES * right
@@ -86,3 +89,14 @@ def test_a_miss_is_counted_outside_the_ends_of_the_truth(usual: list[float], agr
 def test_a_miss_has_a_sign() -> None:
     frame = pd.DataFrame({"truth_low": 0.6, "truth_high": 0.7, "usual": [0.5, 0.65, 0.8]})
     assert missed(frame).tolist() == pytest.approx([0.1, 0, -0.1])
+
+
+def test_the_whole_study(shared: Path, tmp_path: Path) -> None:
+    """Twelve points of a linear network; the truth of 400 copies and the library's answer meet at every limit."""
+    arguments = ["probabilistic_accuracy", "--shared", str(shared), "--out", str(tmp_path), "--size", "tiny"]
+    assert main(arguments) == 0
+    frame = pd.read_parquet(tmp_path / "probabilistic_accuracy" / "results" / "accuracy.parquet")
+    assert frame["network"].unique().tolist() == ["linear"]
+    assert len(frame) == 2 * len(RHOS)
+    assert ((frame["lower"] <= frame["truth_high"]) & (frame["truth_low"] <= frame["upper"])).all()
+    assert (frame["draws"] == 4 * COPIES).all()
