@@ -11,6 +11,9 @@ from studies.tables import Frame
 
 SOURCE = "PRBench, arXiv 2511.01724, and its code"
 
+ROUNDED = 9
+"""Digits that shares of points are known to: their means are rounded."""
+
 STRICT = 0.99
 """The `rho` that the usual estimate is given for."""
 
@@ -28,7 +31,8 @@ def findings(tables: Tables) -> list[Finding]:
 
 def missed(frame: Frame) -> Frame:
     """How far the usual estimate is from the truth: 0 where it may be right."""
-    return (frame["truth_low"] - frame["usual"]).clip(lower=0) - (frame["usual"] - frame["truth_high"]).clip(lower=0)
+    below, above = frame["truth_low"] - frame["usual"], frame["usual"] - frame["truth_high"]
+    return (below.clip(lower=0) - above.clip(lower=0)).round(ROUNDED) + 0.0
 
 
 def _where(frame: Frame, level: str, rho: float = STRICT) -> Frame:
