@@ -10,7 +10,7 @@ import pandas as pd
 from studies.counting import error_of_counting
 from studies.estimators.errors import errors_of
 from studies.estimators.free import flips_of_confident, foretold
-from studies.estimators.over_networks import over_networks, sums
+from studies.over_networks import over_networks, sums
 from studies.study import Tables
 from studies.tables import as_table
 

@@ -22,8 +22,8 @@ from studies.counting import count_flips, equal_copies, error_of_counting, exact
 from studies.estimators.entrants import Counted, load_estimator
 from studies.estimators.errors import errors_of
 from studies.estimators.free import foretold
-from studies.estimators.over_networks import mean_interval, over_networks
 from studies.estimators.printed import SEEDED, linearised, mmse_family, monte_carlo, softmax, taylor, taylor_mvs
+from studies.over_networks import mean_interval, over_networks
 from studies.study import StudyError
 
 
