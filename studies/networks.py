@@ -12,13 +12,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from brittle.data import open_points
 from studies.study import StudyError
+from studies.train.images import DATASETS, open_images
 
 MODEL, META = "model.pt2", "meta.json"
-
-DATASETS = ("mnist", "fashion_mnist", "cifar10")
-"""Data sets that are looked at: folders below `data`, each with a part `test`; pixels are mapped to [0, 1]."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +79,8 @@ def has_gradients(network: Network, x: Tensor) -> bool:
 
 
 @cache
-def _test_part(folder: Path) -> tuple[Tensor, Tensor]:
-    points = open_points(folder, split="test")
+def _test_part(data: Path, dataset: str) -> tuple[Tensor, Tensor]:
+    points = open_images(data / dataset, DATASETS[dataset], "test")
     (batch,) = points.batches(len(points))
     assert batch.labels is not None
     return batch.inputs, torch.tensor([int(label) for label in batch.labels])
@@ -91,6 +88,6 @@ def _test_part(folder: Path) -> tuple[Tensor, Tensor]:
 
 def test_points(shared: Path, dataset: str, count: int, seed: int) -> tuple[Tensor, Tensor]:
     """The first `count` test points of a random order, `[count, *shape]`, and their labels, `[count]`."""
-    x, y = _test_part(shared / "data" / dataset)
+    x, y = _test_part(shared / "data", dataset)
     rows = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))[:count]
     return x[rows], y[rows]

@@ -16,6 +16,13 @@ RESULTS = HERE / "results"
 
 DOCS = HERE.parent / "docs"
 TEMPLATE = "page.md.jinja"
+INDEX = """# Studies
+
+What papers say of the robustness of classifiers, measured again with this library on networks trained for it and on
+networks of others. Each study is one folder of `studies/` and one page here; every number is read from the results when
+the page is built. `make studies` runs them all.
+"""
+"""How the page that lists the studies begins."""
 
 
 def take_over(out: Path) -> None:
@@ -33,7 +40,7 @@ def take_over(out: Path) -> None:
 
 
 def build_pages(results: Path = RESULTS, docs: Path = DOCS) -> None:
-    """Write `docs/studies/NAME.md`, and its pictures into `docs/images/studies`, for every study with results."""
+    """Write `docs/studies/NAME.md` for every study with results, its pictures, and `docs/studies/README.md`."""
     for name, study in all_studies().items():
         if (results / name).is_dir():
             tables = read_tables(results / name)
@@ -43,6 +50,18 @@ def build_pages(results: Path = RESULTS, docs: Path = DOCS) -> None:
                 path = docs / "images" / "studies" / f"{picture}.svg"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(svg, encoding="utf-8")
+    (docs / "studies" / "README.md").write_text(index_of(results), encoding="utf-8")
+
+
+def index_of(results: Path) -> str:
+    """The page that lists the studies with results, a line for each finding."""
+    parts = [INDEX]
+    for name, study in all_studies().items():
+        if (results / name).is_dir():
+            rows = [(one.said, one.found, one.agreement) for one in study.findings(read_tables(results / name))]
+            found = markdown.table(("what a paper says", "what we find", "agreement"), rows)
+            parts.append(f"## [{study.title}]({name}.md)\n\nBeside {'; '.join(study.papers)}.\n\n{found}\n")
+    return "\n".join(parts)
 
 
 def page_of(study: Study, results: Tables) -> str:

@@ -71,14 +71,15 @@ def train_one(recipe: Recipe, folder: Path, out: Path, size: Size, seed: int) ->
     if load_meta(out / recipe.name) is not None:
         return
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    x, y = read(folder, "train", recipe.schedule.points)
+    data = DATASETS[recipe.dataset]
+    x, y = read(folder, data, "train", recipe.schedule.points)
     threads = torch.get_num_threads()
     made_by = f"{recipe!r}, seed {seed}, {threads} threads, {device}, torch {torch.__version__}"
     checkpoint = out / CHECKPOINTS / f"{recipe.name}.pt"
     with torch.random.fork_rng():
         done = train(Training(recipe, seed, x, y, device), checkpoint, made_by, say)
-    tests, classes = (part.to(device) for part in read(folder, "test", None))
-    attacked, epsilon = slice(recipe.attacked), DATASETS[recipe.dataset].epsilon
+    tests, classes = (part.to(device) for part in read(folder, data, "test", None))
+    attacked = slice(recipe.attacked)
     meta: dict[str, Any] = {
         "name": recipe.name,
         "dataset": recipe.dataset,
@@ -86,7 +87,7 @@ def train_one(recipe: Recipe, folder: Path, out: Path, size: Size, seed: int) ->
         "width": recipe.width,
         "way": recipe.way.name,
         "strength": recipe.way.strength,
-        "epsilon": epsilon,
+        "epsilon": data.epsilon,
         "size": size,
         "seed": seed,
         "threads": threads,
@@ -95,13 +96,13 @@ def train_one(recipe: Recipe, folder: Path, out: Path, size: Size, seed: int) ->
         "seconds": round(done.seconds, 1),
         "loss": done.loss,
         "accuracy": accuracy(done.network, tests, classes),
-        "accuracy_pgd10": attacked_accuracy(done.network, tests[attacked], classes[attacked], epsilon),
+        "accuracy_pgd10": attacked_accuracy(done.network, tests[attacked], classes[attacked], data.epsilon),
         "digest": digest(done.network),
         "recipe": repr(recipe),
     }
     store(done.network, tests[:2], meta, out / recipe.name)
     checkpoint.unlink()
-    say(f"{recipe.name}: {meta['accuracy']:.1%} right, {meta['accuracy_pgd10']:.1%} under PGD-10 at {epsilon:.3g}")
+    say(f"{recipe.name}: {meta['accuracy']:.1%} right, {meta['accuracy_pgd10']:.1%} under PGD-10 at {data.epsilon:.3g}")
 
 
 def printed(table: pd.DataFrame) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from brittle.data import open_points
+from brittle.data import Points, open_points
 from brittle.errors import DataError
 
 CHUNK = 1000
@@ -28,6 +28,7 @@ class Dataset:
         deviation: standard deviation of each channel.
         epsilon: radius of the Linf ball, in pixels, of adversarial training and of the attack that tests all networks.
         sigma: standard deviation of the noise that networks are trained with.
+        label_column: of the table of images, where several columns hold classes; else None.
     """
 
     channels: int
@@ -37,25 +38,42 @@ class Dataset:
     deviation: tuple[float, ...]
     epsilon: float
     sigma: float
+    label_column: str | None = None
 
 
 DATASETS = {
     "mnist": Dataset(1, 28, 10, (0.1307,), (0.3081,), epsilon=0.15, sigma=0.2),
     "fashion_mnist": Dataset(1, 28, 10, (0.2860,), (0.3530,), epsilon=0.05, sigma=0.1),
     "cifar10": Dataset(3, 32, 10, (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616), epsilon=8 / 255, sigma=0.1),
-    "cifar100": Dataset(3, 32, 100, (0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762), epsilon=8 / 255, sigma=0.1),
-}
+    "cifar100": Dataset(
+        3, 32, 100, (0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762), epsilon=8 / 255, sigma=0.1,
+        label_column="fine_label",
+    ),
+    "pneumoniamnist": Dataset(1, 28, 2, (0.5719,), (0.1684,), epsilon=4 / 255, sigma=0.05),
+}  # fmt: skip
 """Name, which is also that of the folder. Mean and deviation are the usual ones of their training images."""
 
 
+def open_images(folder: Path, data: Dataset, split: str, limit: int | None = None) -> Points:
+    """Images with pixels in [0, 1], in a folder, or in the one `.npz` file of that folder, as MedMNIST has them.
+
+    Raises:
+        DataError: there is no such split, or a file is damaged.
+    """
+    arrays = [*folder.glob("*.npz")]
+    if len(arrays) == 1:
+        return open_points(arrays[0], split=split, limit=limit, scale_uint8=True)
+    return open_points(folder, split=split, limit=limit, label_column=data.label_column)
+
+
 @cache
-def read(folder: Path, split: str, limit: int | None) -> tuple[Tensor, Tensor]:
+def read(folder: Path, data: Dataset, split: str, limit: int | None) -> tuple[Tensor, Tensor]:
     """The first `limit` images `[N, C, H, W]`, pixels in [0, 1], and their classes `[N]`; read once in a process.
 
     Raises:
         DataError: there is no such split, a file is damaged, or the images have no labels.
     """
-    points = open_points(folder, split=split, limit=limit)
+    points = open_images(folder, data, split, limit)
     if points.labels is None:
         raise DataError(
             "no_labels", f"the {split} images in {folder} have no labels; networks are trained on a column called label"

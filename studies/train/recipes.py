@@ -137,6 +137,16 @@ def _cifar_cpu() -> list[Recipe]:
     ]
 
 
+def _pneumonia_cpu() -> list[Recipe]:
+    data, shared = DATASETS["pneumoniamnist"], Schedule(epochs=20)
+    return [
+        *_all("pneumoniamnist", "linear", 0, [Plain()], shared, None),
+        *_all("pneumoniamnist", "cnn", 10, [Plain(), GradientNorm(WEIGHTS[-1]), PGD(data.epsilon, 5)], shared, None),
+        *_all("pneumoniamnist", "lenet_tanh", 6, [Plain()], shared, None),
+        *_all("pneumoniamnist", "vit", 32, [Plain()], shared, None),
+    ]
+
+
 def _average_case_paper() -> list[Recipe]:
     """Han et al. (ICML workshop 2023), appendix A.3: stochastic gradient descent, 200 epochs. Rates are ours."""
     small = Schedule(epochs=200, optimiser="sgd", rate=0.02, ramp=0.0)
@@ -188,5 +198,5 @@ def _expected_change_paper() -> list[Recipe]:
     ]
 
 
-CPU = [*_mnist_cpu(), *_cifar_cpu()]
+CPU = [*_mnist_cpu(), *_pneumonia_cpu(), *_cifar_cpu()]
 PAPER = [*_average_case_paper(), *_worst_case_paper(), *_expected_change_paper()]

@@ -396,6 +396,11 @@ MUTATIONS = (
         "doctor/test_outputs.py::test_outputs_that_look_like_labels_are_asked_about",
     ),
     mutation(
+        "one of several columns of classes has to be named", "data/parquet.py",
+        "    if found is None and len(classes) > 1:\n", "    if False:\n",
+        "data/test_parquet.py::test_one_of_several_columns_of_classes_has_to_be_named",
+    ),
+    mutation(
         "what does not vary is as it is at the point", "model/aside.py",
         "        if self.varies is None or self.inputs is None:\n", "        if True:\n",
         "data/test_beside.py::test_gradients_count_what_varies_alone",

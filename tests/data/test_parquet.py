@@ -7,7 +7,18 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from helpers.data_files import CLASSES, COUNT, LABELS, LEVELS, damaged, encode, image_table, only, refused
+from helpers.data_files import (
+    CLASSES,
+    COUNT,
+    LABELS,
+    LEVELS,
+    class_columns,
+    damaged,
+    encode,
+    image_table,
+    only,
+    refused,
+)
 
 from brittle.data import open_points
 from brittle.estimate import Status
@@ -19,6 +30,7 @@ def parquet(path: Path, table: pa.Table, name: str = "test.parquet") -> Path:
 
 
 GOOD = [encode(one) for one in LEVELS]
+COARSE = tuple(label // 2 for label in LABELS)
 
 
 def test_parquet_columns_are_found(tmp_path: Path) -> None:
@@ -53,6 +65,23 @@ def test_parquet_without_bytes_in_a_row(tmp_path: Path) -> None:
     batch = only(open_points(parquet(tmp_path, image_table([GOOD[0], None, GOOD[2]]))))
     assert batch.status == (Status.OK, Status.DECODE_ERROR, Status.OK)
     assert batch.detail[1] == "row 1 (001.png): the file is empty (0 bytes)"
+
+
+@pytest.mark.parametrize("asked", ["fine_label", "-1"])
+def test_a_named_column_of_classes_is_taken(asked: str, tmp_path: Path) -> None:
+    path = parquet(tmp_path, class_columns(GOOD, coarse_label=COARSE, fine_label=LABELS))
+    points = open_points(path, label_column=asked)
+    assert (points.labels, points.class_names) == (LABELS, CLASSES)
+    assert points.provenance["label_column"] == "fine_label"
+    refused("label_column", "no column 'kind'; it has picture", open_points, path, label_column="kind")
+
+
+def test_one_of_several_columns_of_classes_has_to_be_named(tmp_path: Path) -> None:
+    path = parquet(tmp_path, class_columns(GOOD, coarse_label=COARSE, fine_label=LABELS))
+    refused("label_column", "the columns of classes 'coarse_label' and 'fine_label'; name the one", open_points, path)
+    only_fine = parquet(tmp_path, class_columns(GOOD, fine_label=LABELS), "fine.parquet")
+    assert open_points(only_fine).labels == LABELS
+    assert open_points(only_fine).provenance["label_column"] is None
 
 
 @pytest.mark.parametrize("kind", range(4))

@@ -59,6 +59,12 @@ def test_it_holds_the_points_of_its_images(tmp_path: Path) -> None:
     assert only(own).ids[:2] == ("p0", "p1")
 
 
+def test_a_named_column_of_classes_is_taken(tmp_path: Path) -> None:
+    path = save(tmp_path / "saved", table(coarse=pa.array([label // 2 for label in LABELS])))
+    assert open_points(path, label_column="coarse").labels == tuple(label // 2 for label in LABELS)
+    assert open_points(path).labels == LABELS
+
+
 def test_splits(tmp_path: Path) -> None:
     for split in ("train", "test"):
         save(tmp_path / split, table(FILES[: 3 if split == "test" else 7]))

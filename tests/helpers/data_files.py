@@ -62,6 +62,13 @@ def image_table(files: Sequence[bytes | None], classes: Labels | None = None, **
     )
 
 
+def class_columns(files: Sequence[bytes | None], **labels: Labels) -> pa.Table:
+    """A table of images with several columns of classes, as CIFAR-100 has them."""
+    table = image_table(files, **{name: pa.array(one, pa.int64()) for name, one in labels.items()})
+    features = {name: {"names": list(CLASSES), "_type": "ClassLabel"} for name in labels}
+    return table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+
+
 def idx_bytes(array: np.ndarray) -> bytes:
     return struct.pack(f">4B{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.astype(np.uint8).tobytes()
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from helpers.documents import ROOT
 
-from studies.pages import DOCS, RESULTS, TEMPLATE, build_pages, page_of
+from studies.pages import DOCS, RESULTS, TEMPLATE, build_pages, index_of, page_of
 from studies.study import HERE, all_studies
 from studies.tables import TIMES, read_tables
 
@@ -58,6 +58,15 @@ def test_a_page_is_what_its_results_say(name: str) -> None:
     assert written == page_of(all_studies()[name], read_tables(RESULTS / name))
     for picture in re.findall(r"\]\((\.\./images/[^)]+)\)", written):
         assert (DOCS / "studies" / picture).is_file()
+
+
+def test_the_list_of_studies_says_what_each_found() -> None:
+    written = (DOCS / "studies" / "README.md").read_text(encoding="utf-8")
+    assert written == index_of(RESULTS)
+    for name in KEPT:
+        assert f"]({name}.md)" in written
+        for finding in all_studies()[name].findings(read_tables(RESULTS / name)):
+            assert finding.found.replace("|", "\\|") in written
 
 
 @pytest.mark.parametrize("name", sorted(all_studies()))

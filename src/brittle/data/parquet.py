@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +21,8 @@ from brittle.data.encoded import EncodedImages
 from brittle.data.files import file_digest, files_digest, path_text
 from brittle.data.listed import ListedPoints, RowIds
 from brittle.data.options import ReadingOptions
-from brittle.errors import DataError
+from brittle.data.tabular import find_label
+from brittle.errors import DataError, ParameterError
 from brittle.store.files.plain_parquet import ERRORS, PlainFile, opened, reason
 
 IMAGE_COLUMNS = ("image", "img")
@@ -54,14 +55,14 @@ def is_parquet(path: Path) -> bool:
 def read_parquet(path: Path, options: ReadingOptions) -> ListedPoints:
     """Points in a Parquet file, or in the files of one split in a folder (`test-00000-of-00002.parquet`).
 
-    The image column is the one of type struct with `bytes`; labels are the ClassLabel feature or the column `label`
-    or `labels`; ids are the column `id` or the row numbers.
+    The image column is the one of type struct with `bytes`; labels are the column that the options name, else the
+    ClassLabel feature or the column `label` or `labels`; ids are the column `id` or the row numbers.
 
     Raises:
         DataError: no such split or column, a file is damaged or differs from the others, images differ in size.
     """
     files, split = split_files(path, options.split)
-    columns = _common_columns(files)
+    columns = _common_columns(files, options.label_column)
     rows = _read_rows(files, columns, options.limit)
     count = len(rows.ids)
     if not count:
@@ -78,6 +79,7 @@ def read_parquet(path: Path, options: ReadingOptions) -> ListedPoints:
         "points": count,
         "limit": options.limit,
         "files": [path_text(one.name) for one in files],
+        "label_column": options.label_column and columns.label,
         "columns": [column for column in (columns.image, columns.label, columns.id) if column],
         **options.of_images,
     }
@@ -160,9 +162,9 @@ def _check_complete(path: Path, files: Sequence[Path]) -> None:
         )
 
 
-def _common_columns(files: Sequence[Path]) -> ImageColumns:
+def _common_columns(files: Sequence[Path], asked: str | None) -> ImageColumns:
     """The columns of the first file, which all others must have too."""
-    found = {file: _columns(file) for file in files}
+    found = {file: _columns(file, asked) for file in files}
     first = found[files[0]]
     for file, columns in found.items():
         if columns != first:
@@ -173,17 +175,23 @@ def _common_columns(files: Sequence[Path]) -> ImageColumns:
     return first
 
 
-def _columns(file: Path) -> ImageColumns:
+def _columns(file: Path, asked: str | None) -> ImageColumns:
     """The columns of a file."""
     with open_parquet(file) as parquet:
-        return columns_of(parquet.schema, path_text(file))
+        return columns_of(parquet.schema, path_text(file), asked)
 
 
-def columns_of(schema: pa.Schema, where: str) -> ImageColumns:
+def columns_of(schema: pa.Schema, where: str, asked: str | None) -> ImageColumns:
     """The columns of a table of images, found by their types and by the Hugging Face metadata.
+
+    Args:
+        schema: its columns.
+        where: what it is called in messages.
+        asked: name or place of the column of labels, or None to look for it.
 
     Raises:
         DataError: it has no column of images, or several; or its metadata are of another form.
+        ParameterError: there is no such column of labels, or several may be it.
     """
     images = {column.name: column.type for column in schema if is_image_column(column.type)}
     image = _only(images, IMAGE_COLUMNS)
@@ -202,7 +210,7 @@ def columns_of(schema: pa.Schema, where: str) -> ImageColumns:
         )
     fields = {field.name: field.type for field in images[image]}
     class_names = class_names_of(schema, where)
-    label = _only(class_names, LABEL_COLUMNS) or next((name for name in LABEL_COLUMNS if name in schema.names), None)
+    label = _label_column(schema.names, class_names, asked, where)
     return ImageColumns(
         image=image,
         path=f"{image}.path" if "path" in fields and is_text(fields["path"]) else None,
@@ -212,7 +220,21 @@ def columns_of(schema: pa.Schema, where: str) -> ImageColumns:
     )
 
 
-def _only(columns: Mapping[str, Any], preferred: Sequence[str]) -> str | None:
+def _label_column(names: Sequence[str], classes: Collection[str], asked: str | None, where: str) -> str | None:
+    """The column of the labels, or None; `classes` are the columns that are declared as classes."""
+    if asked is not None:
+        return names[find_label(names, len(names), asked, where)]
+    found = _only(classes, LABEL_COLUMNS) or next((name for name in LABEL_COLUMNS if name in names), None)
+    if found is None and len(classes) > 1:
+        both = " and ".join(map(repr, classes))
+        raise ParameterError(
+            "label_column",
+            f"{where} has the columns of classes {both}; name the one with the labels (--label-column, label_column=)",
+        )
+    return found
+
+
+def _only(columns: Collection[str], preferred: Sequence[str]) -> str | None:
     """The preferred one of these columns, else the only one, else None."""
     return next((name for name in preferred if name in columns), next(iter(columns)) if len(columns) == 1 else None)
 

@@ -88,7 +88,7 @@ def read_saved_dataset(path: Path, options: ReadingOptions) -> ListedPoints:
     root, split = _root(path, options.split)
     files = _data_files(root)
     streams = _streams(files)
-    columns = columns_of(streams[0].schema, path_text(files[0]))
+    columns = columns_of(streams[0].schema, path_text(files[0]), options.label_column)
     count = min(sum(stream.rows for stream in streams), options.limit or 1 << 62)
     if not count:
         raise DataError("empty_dataset", f"{path_text(root)} holds no rows; expected at least 1")
@@ -110,6 +110,7 @@ def read_saved_dataset(path: Path, options: ReadingOptions) -> ListedPoints:
             "points": count,
             "limit": options.limit,
             "files": [path_text(one.name) for one in files],
+            "label_column": options.label_column and columns.label,
             "columns": [column for column in (columns.image, columns.label, columns.id) if column],
             **options.of_images,
         },

@@ -193,17 +193,26 @@ def find_place(names: Sequence[str] | None, width: int, asked: str) -> int | Non
     return None
 
 
+def find_label(names: Sequence[str] | None, width: int, asked: str, where: str) -> int:
+    """The place of the column that is asked for as that of the labels.
+
+    Raises:
+        ParameterError: there is none.
+    """
+    if (place := find_place(names, width, asked)) is not None:
+        return place
+    there = f"it has {width} without a header" if names is None else f"it has {listed(list(names), SHOWN)}"
+    several = "several are for --decision multilabel or within:T (decision=); " if "," in asked else ""
+    raise ParameterError(
+        "label_column",
+        f"{where} has no column {asked!r:.60}; {there}: {several}name one, or give its place from 0 on",
+    )
+
+
 def _label_place(names: Sequence[str] | None, width: int, asked: str | None, where: str) -> int | None:
     """The place of the labels, or None."""
     if asked is not None:
-        if (place := find_place(names, width, asked)) is not None:
-            return place
-        there = f"it has {width} without a header" if names is None else f"it has {listed(list(names), SHOWN)}"
-        several = "several are for --decision multilabel or within:T (decision=); " if "," in asked else ""
-        raise ParameterError(
-            "label_column",
-            f"{where} has no column {asked!r:.60}; {there}: {several}name one, or give its place from 0 on",
-        )
+        return find_label(names, width, asked, where)
     found = [place for place, name in enumerate(names or ()) if name.lower() in LABEL_NAMES]
     if len(found) > 1:
         both = " and ".join(repr((names or ())[place]) for place in found)
