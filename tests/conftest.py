@@ -19,6 +19,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import pytest
 import torch
+from helpers.halves import leave_every_other
 from helpers.processes import hear_signals, limited
 from helpers.threads import Worker
 
@@ -59,6 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     has few to count; and no process is left alone with a long group at the end. The processes know a test by its name,
     which must be the same in all of them.
     """
+    leave_every_other(items)
     if named := next((item.nodeid for item in items if ADDRESS.search(item.nodeid)), None):
         raise pytest.UsageError(f"{named}: every process has another address here; give this case a name by `ids`")
     places: Counter[Path] = Counter()

@@ -20,6 +20,7 @@ from checks.figures import (
     sources,
     without_test,
 )
+from helpers.halves import leave_every_other
 
 pytestmark = pytest.mark.xdist_group("sources")  # one process reads every file
 
@@ -27,6 +28,21 @@ ROOT = Path(__file__).parents[1]
 
 WITHOUT_TEST = 0.3
 """At most this share of the modules is tested only through others."""
+
+
+class Item:
+    """What is asked of an item of pytest."""
+
+    def __init__(self, nodeid: str, marks: list[pytest.Mark]) -> None:
+        self.nodeid = nodeid
+        self._names = [mark.name for mark in marks]
+        self.slow = False
+
+    def get_closest_marker(self, name: str) -> str | None:
+        return name if name in self._names else None
+
+    def add_marker(self, marker: pytest.MarkDecorator) -> None:
+        self.slow = self.slow or marker.name == "slow"
 
 
 def files() -> list[Source]:
@@ -55,6 +71,15 @@ def test_no_test_is_defined_twice_in_a_file() -> None:
         for owner in [file.tree, *(node for node in file.tree.body if isinstance(node, ast.ClassDef))]:
             names = Counter(node.name for node in owner.body if isinstance(node, ast.FunctionDef))
             assert [name for name, count in names.items() if count > 1] == [], file.path
+
+
+def test_every_other_case_of_each_law_is_slow() -> None:
+    """Items as pytest hands them over, of two marked laws whose cases come mixed, and of one that is not."""
+    marked, plain = [pytest.mark.every_other.mark], []
+    laws = [("a", marked), ("b", marked), ("a", marked), ("c", plain), ("a", marked), ("b", marked), ("c", plain)]
+    items = [Item(f"test_x.py::{law}[{number}]", marks) for number, (law, marks) in enumerate(laws)]
+    leave_every_other(items)
+    assert [item.nodeid for item in items if item.slow] == ["test_x.py::a[2]", "test_x.py::b[5]"]
 
 
 def test_most_modules_have_a_test_file_of_their_name() -> None:

@@ -39,6 +39,7 @@ def test_the_interval_without_points_says_nothing() -> None:
     assert mean_interval([float("nan")], 0.99)[1:] == (0.0, 1.0)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("size", [3, 25])
 @pytest.mark.parametrize(("a", "b"), [(8.0, 0.5), (0.3, 0.3), (50.0, 2.0)])
 def test_the_interval_covers(size: int, a: float, b: float) -> None:

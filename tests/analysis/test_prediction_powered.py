@@ -36,6 +36,7 @@ def problem(
     return p, estimator(p, rng), counts
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(

@@ -144,6 +144,7 @@ def test_an_empty_subset_is_a_reason() -> None:
     assert (found.low, found.high, found.subset_points, found.credible) == (0.0, 1.0, 0, False)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(("noise", "widest"), [(0.0, 0.13), (0.5, 0.25), (2.0, 0.32)])
 @pytest.mark.parametrize("epsilon", [0.3, 1.5])
 def test_the_interval_covers(noise: float, widest: float, epsilon: float) -> None:

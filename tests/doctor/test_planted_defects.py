@@ -299,6 +299,7 @@ def diagnose(classifier: brittle.Classifier, x: Tensor, scores: list[Score]) -> 
 PRECISIONS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("gain", [1.0, 3.0])
 @pytest.mark.parametrize("dtype", PRECISIONS, ids=lambda dtype: str(dtype).removeprefix("torch."))
 @pytest.mark.parametrize("kind", list(zoo.KINDS))

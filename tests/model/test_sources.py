@@ -249,6 +249,7 @@ def test_the_table_names_every_source() -> None:
     assert _table()[OF_TEXTS] == Row("all but certificates", 1e-5)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_source_gives_what_the_same_network_as_an_archive_gives(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -28,6 +28,7 @@ def numbers(values: torch.Tensor) -> list[float | None]:
     return [None if math.isnan(value) else value for value in values.tolist()]
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("score", EXAMPLES, ids=lambda score: score.label)
 def test_what_a_call_gives_is_what_a_run_writes(score: Score) -> None:
     """More points than one batch has, and one of them broken; every bit of every number is the same."""

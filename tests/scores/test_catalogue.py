@@ -76,6 +76,7 @@ def test_any_scale_of_the_logits(score: Score, scale: float) -> None:
         assert set(found.status.tolist()) <= bad
 
 
+@pytest.mark.every_other
 @everything
 def test_alone_and_in_batches(score: Score) -> None:
     searches = isinstance(score, InputMargin | FeatureDistance)  # `test_search.py` looks at more of them

@@ -27,6 +27,7 @@ def long_run(limit: Score) -> float:
     return float(estimate(small_classifier(), inputs(1, seed=3), limit, ["long run"], MANY_ROWS).value[0])
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(
     ("score", "limit", "widest"),
     [

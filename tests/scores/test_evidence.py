@@ -92,6 +92,7 @@ def _needle() -> float:
     return float(stats.norm.cdf(1 + half) - stats.norm.cdf(1 - half))
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("score", [Moments(SIGMA), Moments(SIGMA, draws=400), Shrinkage(SIGMA),
                                    MMSE(SIGMA, draws=40), MMSEMargin(SIGMA)],
                          ids=lambda score: score.label)  # fmt: skip
@@ -255,6 +256,7 @@ def test_shape_is_told_in_its_standard_errors(share: float) -> None:
         assert float(shape.std()) == pytest.approx(1.0, abs=0.06)
 
 
+@pytest.mark.every_other
 @pytest.mark.xdist_group("linear networks")  # one process knows the truths
 @pytest.mark.parametrize(
     ("classes", "flip", "draws"),
@@ -314,6 +316,7 @@ def _exact(noise: Noise, distance: float) -> float:
     }[noise.name]()
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("family", [Sphere, Uniform, Laplace, Gaussian])
 @pytest.mark.parametrize("distance", [0.5, 1.0])
 def test_no_normal_model_is_trusted_where_the_noise_is_not_normal(family: type[Noise], distance: float) -> None:

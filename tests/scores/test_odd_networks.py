@@ -27,6 +27,7 @@ LONGEST = ("linear, 100 classes",)
 """Networks that take as long as a tenth of all others together; ten classes are among these, too."""
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if name in LONGEST else ()) for name in ZOO]
 )

@@ -101,6 +101,7 @@ def long_run(score: ChangeScore) -> float:
     return float(long.estimate(measured(long.needs[0], 1), CONFIDENCE).value[0])
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(
     ("score", "limit"),
     [

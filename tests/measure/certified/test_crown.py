@@ -15,6 +15,7 @@ from brittle.measure.certified.region import Region
 from brittle.model.bounds import Bounds
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(("family", "seed", "norm"), CASES)
 def test_bounds_hold_all_logits_and_relaxation_is_the_tighter(family: str, seed: int, norm: str) -> None:
     points = inputs(3, seed=seed).double()

@@ -42,6 +42,7 @@ class Does(nn.Module):
         return self.last(self.function(self.first(x.flatten(1))))
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(
     ("model", "words"),
     [

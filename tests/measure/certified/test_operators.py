@@ -149,6 +149,7 @@ def region(radius: float) -> Region:
     return Region.around(points, torch.tensor([radius, 2 * radius], dtype=torch.float64), "linf", NONE)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("name", AFFINE)
 def test_affine_operators_lose_nothing(name: str) -> None:
     """The bounds are those of the Jacobian of the module itself, row by row: `f(x) -+ r ||J||_1`."""
@@ -162,6 +163,7 @@ def test_affine_operators_lose_nothing(name: str) -> None:
         torch.testing.assert_close(found.upper[row], value + reach, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("name", CURVED)
 def test_no_value_leaves_the_bounds(name: str) -> None:
     """Random inputs, corners, and steps along the gradient of each value; without a radius the value itself."""

@@ -59,6 +59,7 @@ def test_a_linear_model_has_its_exact_margin(norm: str, classes: int, dtype: tor
     assert (found > 0.998 * exact).all()
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(("family", "seed", "norm"), CASES)
 def test_no_attack_inside_the_radius_succeeds(family: str, seed: int, norm: str) -> None:
     classifier, points = classifier_of(family, seed), inputs(1 if family in HEAVY else 3, seed=seed)

@@ -54,6 +54,7 @@ MASKED = {
 }
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("name", HEALTHY)
 def test_true_gradients_are_not_masked(name: str, norm: str) -> None:
@@ -62,6 +63,7 @@ def test_true_gradients_are_not_masked(name: str, norm: str) -> None:
     assert not found.masked.any()
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("name", MASKED)
 @pytest.mark.usefixtures("few_queries")

@@ -50,6 +50,7 @@ def constant(x: Tensor) -> Tensor:
     return x.flatten(1)[:, :1] * 0 + torch.tensor([0.0, 1.0, -1.0])
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("bounded", [True, False])
 @pytest.mark.parametrize(("attack", "norm"), PAIRS)
 @pytest.mark.usefixtures("few_queries")
@@ -71,6 +72,7 @@ def test_the_result_is_what_it_says(attack: str, norm: str, bounded: bool) -> No
     assert (found.distance <= torch.stack(list(found.by_attack.values())).amin(dim=0) * 1.002).all()
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(("attack", "norm"), PAIRS)
 @pytest.mark.usefixtures("few_queries")
 def test_a_point_does_not_depend_on_its_batch(attack: str, norm: str) -> None:

@@ -257,6 +257,7 @@ def _check(name: str, content: bytes, shape: tuple[int, ...], *, has_gradient: b
     assert slope == pytest.approx((ends[0] - ends[1]) / (2 * STEP), rel=0.02, abs=0.02)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(("name", "case"), CASES, ids=[f"{name}-{at}" for at, (name, _) in enumerate(CASES)])
 def test_an_operator_agrees_with_onnxruntime(name: str, case: Case) -> None:
     _check(name, *_file(name, case), has_gradient=name not in JUMPING)
