@@ -1,0 +1,3 @@
+from typing import Any
+def content(tables: Any) -> Any:
+    return {}

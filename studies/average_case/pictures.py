@@ -1,0 +1,3 @@
+from typing import Any
+def pictures(tables: Any) -> Any:
+    return {}

@@ -1,0 +1,3 @@
+from typing import Any
+def findings(tables: Any) -> Any:
+    return []
