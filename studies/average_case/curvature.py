@@ -2,7 +2,7 @@
 
 For margins `g_i(x) = x^T A_i x + u_i^T x + c_i` and noise `N(0, s^2 / d)` proposition 1 says that Taylor's error is at
 most `k s^(C-1) prod_i lambda_max(A_i) / |u_i|`. A product vanishes as soon as one margin is linear, while the others
-still bend. In the same limit of many dimensions `e^T A_i e` is `s^2 lambda_mean(A_i)`, so that each margin is shifted by
+still bend. In the same limit of many dimensions `e^T A_i e` is `s^2 lambda_mean(A_i)`, so each margin is shifted by
 `s sqrt(d) lambda_mean / |u_i|` of its deviations, and the error is at most the sum of these shifts over `sqrt(2 pi)`.
 """
 

@@ -88,7 +88,7 @@ def separability(x: Tensor, chosen: dict[str, pd.DataFrame], seed: int) -> pd.Da
 
 
 def small_pictures(x: Tensor, chosen: dict[str, pd.DataFrame], value: Callable[[str, int], float]) -> pd.DataFrame:
-    """The first of each class and side as the smaller of a PNG and a JPEG: `by`, `side`, `class`, `value`, `picture`."""
+    """The first of each class and side, the smaller of a PNG and a JPEG: `by`, `side`, `class`, `value`, `picture`."""
     rows = []
     for by, frame in chosen.items():
         for one in frame[frame["rank"] == 1].to_dict("records"):

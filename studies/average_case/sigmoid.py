@@ -68,7 +68,9 @@ def of_network(network: nn.Module, x: Tensor, sigmas: tuple[float, ...]) -> pd.D
     for point, own in enumerate(found.predicted.tolist()):
         logits, gram = found.logits[point].numpy(), found.gram[point].numpy()
         names = found.classes[point].tolist()
-        turned = np.array([[(name == own) - (name == other) for name in names] for other in names if other != own], float)
+        turned = np.array(
+            [[(name == own) - (name == other) for name in names] for other in names if other != own], float
+        )
         margins, spread = turned @ logits[names], turned @ gram @ turned.T
         if (np.diag(spread) > 0).all():
             rows += [{"sigma": sigma, "point": point, **of_margins(margins, spread, sigma)} for sigma in sigmas]

@@ -30,7 +30,7 @@ def seconds_of(task: Callable[[], object]) -> float:
 
 
 def runtimes(network: nn.Module, x: Tensor, sigma: float, copies: int) -> pd.DataFrame:
-    """Seconds a point: rows `method`, `way`, `seconds`; counting for `PAPER_COPIES`, measured over `copies`.
+    """Seconds a point: rows `method`, `how`, `seconds`; counting for `PAPER_COPIES`, measured over `copies`.
 
     Counting is plain PyTorch, a copy in a pass (the papers' serial form) or `BLOCK` of them; the others and
     `library counting` are `brittle.score`, for each point by itself or for all of them.
@@ -58,4 +58,4 @@ def runtimes(network: nn.Module, x: Tensor, sigma: float, copies: int) -> pd.Dat
         alone = [seconds_of(lambda point=point, score=score: scored(point[None], score)) for point in x[:5]]
         rows.append((name, SERIAL, sum(alone) / len(alone)))
         rows.append((name, BATCHED, seconds_of(lambda score=score: scored(x, score)) / len(x)))
-    return pd.DataFrame(rows, columns=["method", "way", "seconds"])
+    return pd.DataFrame(rows, columns=["method", "how", "seconds"])
