@@ -24,6 +24,9 @@ ITERATIONS, COPIES = 4, 6
 NODES = 4000
 """Equally likely values of a chi-square variable that an expectation is taken over."""
 
+FEWEST = 5
+"""Points that tell below which nothing is said of a network."""
+
 FIRST, SECOND, SHIFT = 1.0, 0.5, 1.0
 """Margins of the counterexample in units of their deviations, and the shift by its curvature."""
 
@@ -111,8 +114,9 @@ def needed(frame: pd.DataFrame) -> dict[str, float]:
     result: dict[str, float] = {"points": int(tells.sum())}
     for name in ("product", "sum"):
         asked = np.log10(error) - frame[name].to_numpy()[tells]
-        ends = np.quantile(asked, [0.1, 0.5, 0.9]) if len(asked) >= 5 else np.full(3, np.nan)
-        rank = stats.spearmanr(error, frame[name].to_numpy()[tells]) if len(asked) >= 5 else None
+        ends = np.quantile(asked, [0.1, 0.5, 0.9]) if len(asked) >= FEWEST else np.full(3, np.nan)
+        varied = len(asked) >= FEWEST and np.ptp(frame[name].to_numpy()[tells]) > 0
+        rank = stats.spearmanr(error, frame[name].to_numpy()[tells]) if varied else None
         result |= {f"{name}_middle": ends[1], f"{name}_range": ends[2] - ends[0]}
         result[f"{name}_rank"] = float(np.asarray(rank)[0]) if rank is not None else np.nan
     return result

@@ -13,6 +13,9 @@ from studies.tables import Frame
 SEED = 0
 """Of the bootstrap over networks."""
 
+FLIPPING = 0.001
+"""Mean flip probability above which a sigma says something of estimators; below it all of them are right."""
+
 PLAIN, REGULARISED, LINEAR = "plain", "gradnorm", "linear"
 """Ways of training, and an architecture."""
 
@@ -24,6 +27,7 @@ class Results:
         frames: every table as a frame.
         networks: a row for each network.
         sigmas: in ascending order.
+        telling: those at which more than one copy in a thousand flips, in the mean over networks.
         budgets: draws of MMSE, ascending.
     """
 
@@ -32,6 +36,8 @@ class Results:
         self.networks: Frame = self.frames["networks"]
         errors = self.frames["errors"]
         self.sigmas: list[float] = sorted(set(errors["sigma"]))
+        kept = self.frames["robustness"].groupby("sigma")["mean"].mean()
+        self.telling: list[float] = [sigma for sigma in self.sigmas if kept[sigma] < 1 - FLIPPING]
         self.budgets: list[int] = sorted(set(errors[errors["estimator"] == MMSE_]["draws"]))
 
     def errors(self, estimator: str, draws: int | None = None) -> Frame:
@@ -44,6 +50,10 @@ class Results:
     def by_sigma(self, estimator: str, draws: int | None = None) -> Frame:
         """Means over networks of `error`, `bias`, `floor` and `kept`, a row for each sigma, with intervals."""
         return means(self.errors(estimator, draws), ["sigma"], ["error", "bias", "floor", "kept"])
+
+    def telling_error(self, estimator: str, draws: int | None = None) -> Frame:
+        """The mean error over networks at each sigma that tells."""
+        return self.by_sigma(estimator, draws).set_index("sigma")["error"][self.telling]
 
     def at_own_sigma(self, table: str) -> Frame:
         """Rows of a table at the sigma that was chosen for each network."""
@@ -76,8 +86,8 @@ def judged(holds: list[bool]) -> Agreement:
 
 
 def sigmas_of(results: Results) -> str:
-    """The sigmas as a finding writes them."""
-    return " / ".join(significant(one) for one in results.sigmas)
+    """The sigmas that tell, as a finding writes them."""
+    return " / ".join(significant(one) for one in results.telling)
 
 
 SHOWN = (*ORDER, TAYLOR_SCALED)

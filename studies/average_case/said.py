@@ -40,7 +40,7 @@ def findings(tables: Tables) -> list[Finding]:
 
 def order(results: Results) -> Finding:
     """Figure 2a."""
-    found = {name: results.by_sigma(name)["error"].tolist() for name in ORDER}
+    found = {name: results.telling_error(name).tolist() for name in ORDER}
     tangent = np.array([found[TAYLOR], found[TAYLOR_MVS]])
     best = np.array([found[MMSE_], found[MMSE_MVS]]).max(axis=0) < tangent.min(axis=0)
     trails = tangent.max(axis=0) < np.array(found[SOFTMAX])
@@ -52,8 +52,8 @@ def order(results: Results) -> Finding:
         f"{slashed(found[TAYLOR], 3)}, its sigmoid form {slashed(found[TAYLOR_MVS], 3)}; softmax "
         f"{slashed(found[SOFTMAX], 3)}",
         judged([*map(bool, best), *map(bool, trails)]),
-        "where nearly no copy flips all are right, and softmax, which is near one, too; the sigmoid forms are wrong at "
-        "points that are safe; Taylor falls behind as the network bends within the noise",
+        "MMSE sees as far as the noise reaches; the sigmoid forms are too low at points that are safe, where even "
+        "softmax, which is near one, is better; Taylor falls behind as the network bends within the noise",
     )
 
 
@@ -61,11 +61,14 @@ def smaller(results: Results) -> Finding:
     """Errors by sigma."""
     parts, holds = [], []
     for name, said in ((TAYLOR, "Taylor"), (MMSE_, "MMSE")):
-        errors = results.errors(name).pivot(index="network", columns="sigma", values="error")[results.sigmas].to_numpy()
+        errors = (
+            results.errors(name).pivot(index="network", columns="sigma", values="error")[results.telling].to_numpy()
+        )
         grows = np.diff(errors, axis=1) > 0
         holds.append(bool(np.all(np.diff(errors.mean(axis=0)) > 0)))
         parts.append(f"{said}'s error grows at {percent(float(grows.mean()))} of the steps from one sigma to the next")
     rows = results.by_sigma(SOFTMAX)
+    rows = rows[rows["sigma"].isin(results.telling)]
     return Finding(
         "the smaller sigma, the more accurate the estimators; softmax is right at small sigma by chance only",
         f"{UAI}, section 4.1, figure 2a; {WORKSHOP}, figure 1",
@@ -101,7 +104,7 @@ def regularised(results: Results) -> Finding:
     for family in results.families():
         for name, said in ((MMSE_, "MMSE"), (TAYLOR, "Taylor")):
             table = results.errors(name).pivot(index="network", columns="sigma", values="error").loc[family["network"]]
-            last = table[results.sigmas].iloc[[0, -1]].to_numpy()
+            last = table[results.telling].iloc[[0, -1]].to_numpy()
             if name == MMSE_:
                 holds += [*map(bool, last[1] < last[0])]
             parts.append(
@@ -124,7 +127,7 @@ def _by_dimension(frame: Frame, name: str) -> str:
 def sigmoid(results: Results) -> Finding:
     """Figures 3, 10 and 15."""
     own, problems = results.frames["sigmoid"], results.frames["problems"]
-    rows = own.groupby("sigma")[["sigmoid", "sigmoid_pearson"]].mean()
+    rows = own.groupby("sigma")[["sigmoid", "sigmoid_pearson"]].mean().loc[results.telling]
     some = problems[problems["kind"] == "differences"]
     near = [*(rows["sigmoid"] <= CLOSE), *(some["sigmoid"] <= CLOSE)]
     strong = [*(rows["sigmoid_pearson"].dropna() >= STRONG), *(some["sigmoid_pearson"] >= STRONG)]
@@ -144,9 +147,9 @@ def sigmoid(results: Results) -> Finding:
 def scaled(results: Results) -> Finding:
     """The factor."""
     own, problems = results.frames["sigmoid"], results.frames["problems"]
-    rows = own.groupby("sigma")[["sigmoid", "scaled"]].mean()
+    rows = own.groupby("sigma")[["sigmoid", "scaled"]].mean().loc[results.telling]
     some = problems[problems["kind"] == "differences"]
-    printed, better = (results.by_sigma(name)["error"] for name in (TAYLOR_MVS, TAYLOR_SCALED))
+    printed, better = (results.telling_error(name) for name in (TAYLOR_MVS, TAYLOR_SCALED))
     return Finding(
         "does the factor of the univariate approximation, 1.702, belong into the multivariate sigmoid?",
         "",

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import brittle
-from brittle.scores import MMSE, MonteCarlo, Score, Taylor
+from brittle.scores import MMSE, Score, Taylor
 from studies.counting import BLOCK, count_flips
 
 PAPER_COPIES = 10_000
@@ -32,8 +32,8 @@ def seconds_of(task: Callable[[], object]) -> float:
 def runtimes(network: nn.Module, x: Tensor, sigma: float, copies: int) -> pd.DataFrame:
     """Seconds a point: rows `method`, `how`, `seconds`; counting for `PAPER_COPIES`, measured over `copies`.
 
-    Counting is plain PyTorch, a copy in a pass (the papers' serial form) or `BLOCK` of them; the others and
-    `library counting` are `brittle.score`, for each point by itself or for all of them.
+    Counting is plain PyTorch, a copy in a pass (the papers' serial form) or `BLOCK` of them; the others
+    are `brittle.score`, for some points each by itself, or for all of them.
     """
     classifier = brittle.Classifier(network, bounds=(0, 1))
 
@@ -51,8 +51,6 @@ def runtimes(network: nn.Module, x: Tensor, sigma: float, copies: int) -> pd.Dat
     together = max(copies, BLOCK)
     counted = seconds_of(lambda: count_flips(network, x[:1], sigma, together, 0))
     rows.append((COUNTING, BATCHED, counted * PAPER_COPIES / together))
-    library = seconds_of(lambda: scored(x, MonteCarlo(sigma, draws=copies)))
-    rows.append(("library counting", BATCHED, library / len(x) * PAPER_COPIES / copies))
     mmse = MMSE(sigma, draws=PAPER_DRAWS, antithetic=False, form="linear")
     for name, score in (("taylor", Taylor(sigma)), ("mmse", mmse)):
         alone = [seconds_of(lambda point=point, score=score: scored(point[None], score)) for point in x[:5]]
