@@ -2331,6 +2331,31 @@ MUTATIONS = (
         "[torch.arange(classes) != own[:, None]]", "[torch.arange(classes) != 0 * own[:, None]]",
         "studies/test_estimator_study.py::test_the_printed_linear_estimators_are_exact_on_linear_networks",
     ),
+    mutation(
+        "the sigmoid's factor scales its argument", "studies/average_case/sigmoid.py",
+        "np.exp(-scale * places)", "np.exp(-places)",
+        "studies/test_average_case_study.py::test_the_factor_is_the_best_one_in_one_dimension",
+    ),
+    mutation(
+        "an estimator's bias has a sign", "studies/average_case/summary.py",
+        'group["p_robust"].to_numpy() - (1 - flip)', '(1 - flip) - group["p_robust"].to_numpy()',
+        "studies/test_average_case_study.py::test_errors_are_taken_from_the_count",
+    ),
+    mutation(
+        "points that do not tell need no constant", "studies/average_case/curvature.py",
+        "tells = (off < low) | (off > high)", "tells = off == off",
+        "studies/test_average_case_study.py::test_the_constant_that_a_bound_needs",
+    ),
+    mutation(
+        "images are read by others than those trained on", "studies/average_case/images.py",
+        "fit(network, (x[~held] - middle) / spread, y[~held])", "fit(network, (x - middle) / spread, y)",
+        "studies/test_average_case_study.py::test_images_that_differ_are_told_apart_and_others_are_not",
+    ),
+    mutation(
+        "a curvature is half an eigenvalue of the Hessian", "studies/average_case/curvature.py",
+        "turned.norm(dim=1) / 2", "turned.norm(dim=1)",
+        "studies/test_average_case_study.py::test_curvatures_of_a_quadratic_are_its_eigenvalues",
+    ),
 )  # fmt: skip
 """The safeguards, by the room of the house that they stand in."""
 

@@ -1,0 +1,1 @@
+"""The tables and figures of two papers on average-case robustness: estimators, noise, classes, images, curvature."""

@@ -1,0 +1,109 @@
+"""Are the most robust images told from the most vulnerable ones by the image alone? And what do they look like?"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor, nn
+from torch.nn import functional
+
+import brittle
+from brittle.analysis import extremes
+from brittle.scores import Score
+
+SIDES = ("least", "most")
+
+READERS = ("linear", "cnn")
+"""Classifiers of images that are tried."""
+
+FOLDS = 4
+STEPS, RATE, DECAY = 100, 5e-3, 1e-2
+
+
+def sides(table: brittle.Table, score: Score, count: int) -> pd.DataFrame:
+    """The `count` most and least robust points of each class by a score: `row`, `class`, `side`, `rank`."""
+    return extremes(table, count, table[score])[["row", "class", "side", "rank"]]
+
+
+def reader(kind: str, shape: torch.Size) -> nn.Module:
+    """A classifier of two kinds of images of this shape."""
+    if kind == READERS[0]:
+        return nn.Sequential(nn.Flatten(), nn.Linear(shape.numel(), 1))
+    body = nn.Sequential(
+        nn.Conv2d(shape[0], 8, 5, stride=2, padding=2), nn.ReLU(),
+        nn.Conv2d(8, 16, 3, stride=2, padding=1), nn.ReLU(), nn.Flatten(),
+    )  # fmt: skip
+    return nn.Sequential(body, nn.Linear(body(torch.zeros(1, *shape)).shape[1], 1))
+
+
+def told_apart(kind: str, x: Tensor, y: Tensor, seed: int) -> float:
+    """The accuracy on images that were not trained on: each is in one of the folds, with both sides in equal shares.
+
+    Args:
+        kind: one of `READERS`.
+        x: images, `[B, *shape]`.
+        y: 1 for the most robust, 0 for the least robust, `[B]`.
+        seed: of the folds, and of the weights at the start.
+    """
+    right, folds = 0, torch.zeros(len(y), dtype=torch.int64)
+    for side in (0, 1):
+        rows = (y == side).nonzero()[:, 0]
+        order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed + side))
+        folds[rows[order]] = torch.arange(len(rows)) % FOLDS
+    for fold in range(FOLDS):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = reader(kind, x.shape[1:])
+        held = folds == fold
+        middle, spread = x[~held].mean(0), x[~held].std()
+        fit(network, (x[~held] - middle) / spread, y[~held])
+        with torch.no_grad():
+            right += int(((network((x[held] - middle) / spread)[:, 0] > 0) == (y[held] == 1)).sum())
+    return right / len(y)
+
+
+def fit(network: nn.Module, x: Tensor, y: Tensor) -> None:
+    """Adam on all images at once, with a decay of the weights."""
+    optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
+    for _ in range(STEPS):
+        optimiser.zero_grad()
+        functional.binary_cross_entropy_with_logits(network(x)[:, 0], y.float()).backward()
+        optimiser.step()
+
+
+def separability(x: Tensor, chosen: dict[str, pd.DataFrame], seed: int) -> pd.DataFrame:
+    """How well each classifier tells the sides apart: rows `by`, `reader`, `images`, `accuracy`."""
+    rows = []
+    for by, frame in chosen.items():
+        places, most = torch.tensor(frame["row"].to_numpy()), torch.tensor((frame["side"] == SIDES[1]).to_numpy())
+        for kind in READERS:
+            share = told_apart(kind, x[places], most.long(), seed)
+            rows.append({"by": by, "reader": kind, "images": len(frame), "accuracy": share})
+    return pd.DataFrame(rows)
+
+
+def small_pictures(x: Tensor, chosen: dict[str, pd.DataFrame], value: Callable[[str, int], float]) -> pd.DataFrame:
+    """The first of each class and side, the smaller of a PNG and a JPEG: `by`, `side`, `class`, `value`, `picture`."""
+    rows = []
+    for by, frame in chosen.items():
+        for one in frame[frame["rank"] == 1].to_dict("records"):
+            levels = (255 * x[one["row"]]).round().clamp(0, 255).to(torch.uint8).permute(1, 2, 0).numpy()
+            own = {"by": by, "side": one["side"], "class": one["class"], "value": value(by, one["row"])}
+            rows.append({**own, "picture": encoded(levels)})
+    return pd.DataFrame(rows)
+
+
+def encoded(levels: NDArray[np.uint8]) -> bytes:
+    """An image of `[H, W, 1]` or `[H, W, 3]` levels in a file."""
+    image, files = Image.fromarray(levels[..., 0] if levels.shape[2] == 1 else levels), []
+    for kind, options in (("PNG", {"optimize": True}), ("JPEG", {"quality": 85})):
+        stream = io.BytesIO()
+        image.save(stream, kind, **options)
+        files.append(stream.getvalue())
+    return min(files, key=len)

@@ -1,0 +1,94 @@
+"""The results as the findings and the page read them: frames, and means over networks."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from studies.average_case.estimating import MMSE_, MMSE_MVS, ORDER, TAYLOR_SCALED
+from studies.markdown import significant
+from studies.over_networks import over_networks
+from studies.study import Agreement, Tables
+from studies.tables import Frame
+
+SEED = 0
+"""Of the bootstrap over networks."""
+
+FLIPPING = 0.001
+"""Mean flip probability above which a sigma says something of estimators; below it all of them are right."""
+
+PLAIN, REGULARISED, LINEAR = "plain", "gradnorm", "linear"
+"""Ways of training, and an architecture."""
+
+
+class Results:
+    """What a run found.
+
+    Attributes:
+        frames: every table as a frame.
+        networks: a row for each network.
+        sigmas: in ascending order.
+        telling: those at which more than one copy in a thousand flips, in the mean over networks.
+        budgets: draws of MMSE, ascending.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self.frames: dict[str, Frame] = {name: table.to_pandas() for name, table in tables.items()}
+        self.networks: Frame = self.frames["networks"]
+        errors = self.frames["errors"]
+        self.sigmas: list[float] = sorted(set(errors["sigma"]))
+        kept = self.frames["robustness"].groupby("sigma")["mean"].mean()
+        self.telling: list[float] = [sigma for sigma in self.sigmas if kept[sigma] < 1 - FLIPPING]
+        self.budgets: list[int] = sorted(set(errors[errors["estimator"] == MMSE_]["draws"]))
+
+    def errors(self, estimator: str, draws: int | None = None) -> Frame:
+        """The errors of an estimator, a row for each network and sigma; MMSE with the most draws unless said."""
+        frame = self.frames["errors"]
+        sampled = estimator in (MMSE_, MMSE_MVS)
+        asked = (self.budgets[-1] if sampled else 0) if draws is None else draws
+        return frame[(frame["estimator"] == estimator) & (frame["draws"] == asked)]
+
+    def by_sigma(self, estimator: str, draws: int | None = None) -> Frame:
+        """Means over networks of `error`, `bias`, `floor` and `kept`, a row for each sigma, with intervals."""
+        return means(self.errors(estimator, draws), ["sigma"], ["error", "bias", "floor", "kept"])
+
+    def telling_error(self, estimator: str, draws: int | None = None) -> Frame:
+        """The mean error over networks at each sigma that tells."""
+        return self.by_sigma(estimator, draws).set_index("sigma")["error"][self.telling]
+
+    def at_own_sigma(self, table: str) -> Frame:
+        """Rows of a table at the sigma that was chosen for each network."""
+        frame = self.frames[table]
+        chosen = self.networks.set_index("network")["sigma"]
+        return frame[frame["sigma"] == frame["network"].map(chosen)]
+
+    def families(self) -> list[Frame]:
+        """The networks of one data set and architecture, of gradient-norm regularisation and plain, by strength."""
+        looked = self.networks[self.networks["way"].isin([PLAIN, REGULARISED])]
+        groups = [group.sort_values("strength") for _, group in looked.groupby(["dataset", "architecture"], sort=True)]
+        return [group for group in groups if {PLAIN, REGULARISED} <= set(group["way"])]
+
+
+def means(frame: Frame, keys: list[str], names: list[str]) -> pd.DataFrame:
+    """Means over networks with intervals, a row for each value of `keys`."""
+    return over_networks(frame, keys, names, [], SEED)
+
+
+def whole(frame: Frame, names: list[str]) -> Frame:
+    """Means over all networks with intervals, one row."""
+    return means(frame.assign(all=True), ["all"], names).iloc[0]
+
+
+def judged(holds: list[bool]) -> Agreement:
+    """Whether something that a paper says holds everywhere, somewhere or nowhere that was looked at."""
+    if not holds:
+        return Agreement.UNMEASURED
+    return Agreement.AGREES if all(holds) else Agreement.IN_PART if any(holds) else Agreement.DIFFERS
+
+
+def sigmas_of(results: Results) -> str:
+    """The sigmas that tell, as a finding writes them."""
+    return " / ".join(significant(one) for one in results.telling)
+
+
+SHOWN = (*ORDER, TAYLOR_SCALED)
+"""Estimators of the tables and pictures."""

@@ -1,0 +1,191 @@
+"""The study of average-case robustness: its sizes, its steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import torch
+
+from studies.average_case.curvature import bounds, counterexample
+from studies.average_case.estimating import (
+    COUNTED,
+    MMSE_,
+    NORMAL,
+    SOFTMAX,
+    accuracy,
+    classes_of,
+    estimates,
+    nearest_sigma,
+    points_of,
+    score_many,
+)
+from studies.average_case.images import separability, sides, small_pictures
+from studies.average_case.page import content
+from studies.average_case.pictures import pictures
+from studies.average_case.said import findings
+from studies.average_case.sigmoid import KINDS, of_network, random_problems
+from studies.average_case.summary import GLOBAL, summarise
+from studies.average_case.timing import runtimes
+from studies.counting import count_flips
+from studies.networks import META, Network, find_networks, test_points
+from studies.study import Setting, Step, Study, Tables
+from studies.tables import as_table
+
+SIGMAS = (0.03, 0.06, 0.12, 0.25, 0.5)
+"""Noise that is looked at, the same for every data set; pixels lie in [0, 1]."""
+
+SHARE = 0.9
+"""Mean `p_robust` that the sigma of what is asked about single points is chosen for."""
+
+DIMENSIONS = (1, 2, 3, 5, 9)
+"""Of the random problems."""
+
+SPACES = (10, 100, 1000, 10000)
+"""Dimensions of the counterexample to proposition 1."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured.
+
+    Attributes:
+        points: test points of a network whose flips are counted.
+        reference: noisy copies by which they are counted.
+        budgets: draws of MMSE.
+        many: test points of what is asked about points, classes and images.
+        counted: their noisy copies for counting.
+        normal: for `Moments`.
+        draws: for MMSE.
+        timed: points and copies that are timed.
+        bent: points whose curvature is looked at.
+        problems: random problems of each kind and dimension.
+    """
+
+    points: int
+    reference: int
+    budgets: tuple[int, ...]
+    many: int
+    counted: int
+    normal: int
+    draws: int
+    timed: tuple[int, int]
+    bent: int
+    problems: int
+
+
+SIZES = {
+    "cpu": Size(50, 1500, (2, 5, 10, 25), 800, 50, 30, 6, (50, 300), 25, 150),
+    "tiny": Size(12, 200, (2, 5), 36, 20, 10, 4, (3, 20), 4, 5),
+}
+
+
+def steps(setting: Setting) -> Generator[Step, Tables, None]:
+    """What needs no network; of each network the truth, the estimates, and what is asked about points."""
+    size = SIZES[setting.size]
+    identity = {"seed": setting.seed, "problems": size.problems, "dimensions": DIMENSIONS, "spaces": SPACES}
+    yield Step(GLOBAL, identity, partial(without_network, size.problems, setting.seed))
+    for network in find_networks(setting.shared, setting.networks):
+        measuring = Measuring(network, setting, size)
+        truth = (yield measuring.step("truth", measuring.truth))["truth"].to_pandas()
+        kept = 1 - truth.groupby("sigma")["flips"].mean() / size.reference
+        sigma = nearest_sigma(kept.index.to_numpy(), kept.to_numpy(), SHARE)
+        yield measuring.step("estimates", measuring.estimates)
+        yield measuring.step("many", partial(measuring.many, sigma))
+        yield measuring.step("curvature", partial(measuring.curvature, sigma))
+        yield measuring.step("runtimes", partial(measuring.runtimes, sigma))
+
+
+def without_network(problems: int, seed: int) -> Tables:
+    """The sigmoid on random problems, and the counterexample."""
+    found = [random_problems(dimension, kind, problems, seed) for kind in KINDS for dimension in DIMENSIONS]
+    return {
+        "problems": as_table(pd.concat(found, ignore_index=True)),
+        "counterexample": as_table(pd.DataFrame([counterexample(dimension) for dimension in SPACES])),
+    }
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """What is measured of a network."""
+
+    network: Network
+    setting: Setting
+    size: Size
+
+    def step(self, name: str, run: Any) -> Step:
+        """The step of this name."""
+        identity = {"network": self.network.digest, "seed": self.setting.seed, "size": asdict(self.size)}
+        return Step(f"{self.network.name}/{name}", identity | {"sigmas": SIGMAS, "share": SHARE}, run)
+
+    def points(self, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The first test points and their labels, in an order that the seed decides."""
+        return test_points(self.setting.shared, self.network.dataset, count, self.setting.seed)
+
+    def truth(self) -> Tables:
+        """What the network is, its accuracy, and the flips of each point at each sigma."""
+        model, (x, _) = self.network.load(), self.points(self.size.points)
+        meta = json.loads((self.network.path / META).read_text(encoding="utf-8"))
+        row = {
+            "network": self.network.name,
+            "dataset": self.network.dataset,
+            "architecture": meta.get("architecture") or "other",
+            "way": meta.get("way") or "other",
+            "strength": float(meta.get("strength") or 0),
+            "accuracy": accuracy(model, *self.points(self.size.many)),
+        }
+        parts = []
+        for place, sigma in enumerate(SIGMAS):
+            flips = count_flips(model, x, sigma, self.size.reference, self.setting.seed + 2 + place)
+            own = {"sigma": sigma, "point": range(len(x)), "flips": flips.numpy(), "draws": self.size.reference}
+            parts.append(pd.DataFrame(own))
+        return {"network": pa.Table.from_pylist([row]), "truth": as_table(pd.concat(parts, ignore_index=True))}
+
+    def estimates(self) -> Tables:
+        """The papers' estimators at each sigma, and the sigmoid beside the integral at the margins that they see."""
+        model, (x, _) = self.network.load(), self.points(self.size.points)
+        found = estimates(model, x, SIGMAS, self.size.budgets, self.setting.seed)
+        return {"estimates": as_table(found), "sigmoid": as_table(of_network(model, x, SIGMAS))}
+
+    def many(self, sigma: float) -> Tables:
+        """Many points: their scores, their classes, and their most and least robust images."""
+        model, (x, y) = self.network.load(), self.points(self.size.many)
+        draws = {COUNTED: self.size.counted, NORMAL: self.size.normal, MMSE_: self.size.draws}
+        table, scores = score_many(model, x, y, sigma, draws, self.setting.seed)
+        classes, bias = classes_of(table, scores)
+        points, quarter = points_of(table, scores), max(2, len(x) // (4 * len(classes)))
+        chosen = {by: sides(table, scores[by], quarter) for by in (NORMAL, SOFTMAX)}
+        return {
+            "points": as_table(points.assign(sigma=sigma)),
+            "classes": as_table(classes),
+            "bias": as_table(bias.assign(sigma=sigma)),
+            "separability": as_table(separability(x, chosen, self.setting.seed)),
+            "images": as_table(small_pictures(x, chosen, lambda by, row: float(points.at[row, by]))),
+        }
+
+    def curvature(self, sigma: float) -> Tables:
+        """What the bounds of the propositions say of each point, without their constant."""
+        x, _ = self.points(self.size.bent)
+        return {"curvature": as_table(bounds(self.network.load(), x, sigma, self.setting.seed).assign(sigma=sigma))}
+
+    def runtimes(self, sigma: float) -> Tables:
+        """Seconds of the estimators."""
+        count, copies = self.size.timed
+        return {"runtimes": as_table(runtimes(self.network.load(), self.points(count)[0], sigma, copies))}
+
+
+STUDY = Study(
+    name="average_case",
+    title="Average-case robustness: the papers' tables and figures",
+    papers=("Han, Srinivas, Lakkaraju (UAI 2024)", "Han, Srinivas, Lakkaraju (ICML workshop 2023)"),
+    steps=steps,
+    summarise=summarise,
+    findings=findings,
+    content=content,
+    pictures=pictures,
+)

@@ -1,0 +1,177 @@
+"""The results of the study, from the tables that its steps left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from scipy import stats
+
+from studies.average_case.curvature import needed
+from studies.average_case.estimating import COUNTED, MMSE_, SOFTMAX, TAYLOR
+from studies.average_case.timing import PAPER_COPIES
+from studies.counting import equal_copies, error_of_counting
+from studies.study import Tables
+from studies.tables import Frame, as_table
+
+GLOBAL = "without network"
+"""The step that needs no network."""
+
+FACTS = ["network", "dataset", "architecture", "way", "strength"]
+
+COPIES = (10, 30, 100, 300, 1000, 3000, PAPER_COPIES)
+"""Noisy copies that the error of counting is given for."""
+
+PAPER_REFERENCE = 50_000
+"""Copies that the workshop paper sets fewer beside."""
+
+BASE = 100
+"""Copies whose error is compared with an estimator's, to find how many have the same."""
+
+QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
+
+PAIRS = 400
+"""Pairs of integral and sigmoid that are kept for the picture; those where both are 1 are left out."""
+
+ONE = 0.999
+
+
+def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
+    """The tables of the results: most hold a row for each network and sigma."""
+    found: dict[str, list[pd.DataFrame]] = {}
+    for name in dict.fromkeys(step.partition("/")[0] for step in kept if "/" in step):
+        for table, frame in of_network(name, kept).items():
+            found.setdefault(table, []).append(frame)
+    results = {name: pd.concat(frames, ignore_index=True) for name, frames in found.items()}
+    results["images"] = shown_images(results["images"], results["networks"])
+    pairs = results["pairs"].query("sigmoid < @ONE or integral < @ONE")
+    results["pairs"] = pairs.sample(min(PAIRS, len(pairs)), random_state=seed).sort_index()
+    results["problems"] = problem_errors(kept[GLOBAL]["problems"].to_pandas())
+    tables: dict[str, pa.Table] = {name: as_table(frame) for name, frame in results.items()}
+    return tables | {"counterexample": kept[GLOBAL]["counterexample"]}
+
+
+def of_network(name: str, kept: Mapping[str, Tables]) -> dict[str, pd.DataFrame]:
+    """The results of one network."""
+    facts = kept[f"{name}/truth"]["network"].to_pandas()
+    truth = kept[f"{name}/truth"]["truth"].to_pandas()
+    estimates = kept[f"{name}/estimates"]["estimates"].to_pandas()
+    many = {table: frame.to_pandas() for table, frame in kept[f"{name}/many"].items()}
+    sigma = float(many["bias"]["sigma"].iloc[0])
+    sigmoid = kept[f"{name}/estimates"]["sigmoid"].to_pandas()
+    curvature = kept[f"{name}/curvature"]["curvature"].to_pandas()
+    at = truth[truth["sigma"] == sigma].head(len(curvature)).reset_index(drop=True)
+    taylor = estimates[(estimates["sigma"] == sigma) & (estimates["estimator"] == TAYLOR)]["p_robust"]
+    curved = curvature.assign(flips=at["flips"], draws=at["draws"], taylor=taylor.to_numpy()[: len(curvature)])
+    frames = {
+        "errors": errors(truth, estimates),
+        "robustness": robustness(truth),
+        "counting": counting(truth[truth["sigma"] == sigma]),
+        "sigmoid": sigmoid_errors(sigmoid),
+        "softmax": pd.DataFrame([correlations(many["points"]) | {"sigma": sigma}]),
+        "classes": many["classes"],
+        "bias": many["bias"].assign(mmse_rank=rank(many["classes"]["mean"], many["classes"][MMSE_])),
+        "separability": many["separability"],
+        "images": many["images"],
+        "runtimes": kept[f"{name}/runtimes"]["runtimes"].to_pandas(),
+        "curvature": pd.DataFrame([needed(curved.dropna(subset="taylor")) | {"sigma": sigma}]),
+        "pairs": sigmoid[["sigma", "integral", "sigmoid", "scaled"]],
+    }
+    own = facts[FACTS].iloc[0].to_dict()
+    sized = {"points": truth["point"].nunique(), "reference": int(truth["draws"].iloc[0]), "many": len(many["points"])}
+    return {table: frame.assign(**own) for table, frame in frames.items()} | {
+        "networks": facts.assign(sigma=sigma, **sized)
+    }
+
+
+def errors(truth: Frame, estimates: Frame) -> pd.DataFrame:
+    """Each estimator beside the count at each sigma.
+
+    `error` is the mean absolute difference from the count, `bias` the mean difference, `copies` the number of noisy
+    copies by which counting is as far off, `floor` the error that the count itself makes of a perfect estimator, and
+    `missing` the share of points without a number.
+    """
+    rows = []
+    for (sigma, estimator, draws), group in estimates.groupby(["sigma", "estimator", "draws"], sort=False):
+        counted = truth[truth["sigma"] == sigma]
+        reference = int(counted["draws"].iloc[0])
+        flip = counted["flips"].to_numpy() / reference
+        off = group["p_robust"].to_numpy() - (1 - flip)
+        error, base = float(np.nanmean(np.abs(off))), error_of_counting(flip, BASE, reference)
+        rows.append({
+            "sigma": sigma, "estimator": estimator, "draws": draws, "passes": float(group["passes"].mean()),
+            "error": error, "bias": float(np.nanmean(off)), "missing": float(np.isnan(off).mean()),
+            "copies": equal_copies(error / base, BASE, reference) if base > 0 else np.nan,
+            "floor": error_of_counting(flip, reference, reference) / np.sqrt(2), "kept": float(1 - flip.mean()),
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def robustness(truth: Frame) -> pd.DataFrame:
+    """Mean and quantiles over points of the counted `p_robust` at each sigma."""
+    kept = truth.assign(kept=1 - truth["flips"] / truth["draws"]).groupby("sigma")["kept"]
+    return pd.DataFrame(
+        {"mean": kept.mean(), **{name: kept.quantile(at) for name, at in QUANTILES.items()}}
+    ).reset_index()
+
+
+def counting(truth: Frame) -> pd.DataFrame:
+    """The mean absolute difference of a count from one of `PAPER_REFERENCE` copies, by the number of copies."""
+    flip = (truth["flips"] / truth["draws"]).to_numpy()
+    found = [error_of_counting(flip, copies, PAPER_REFERENCE) for copies in COPIES]
+    return pd.DataFrame({"copies": COPIES, "error": found})
+
+
+def sigmoid_errors(frame: Frame) -> pd.DataFrame:
+    """Mean absolute difference from the integral of both sigmoids at each sigma, and Pearson's correlation."""
+    rows = []
+    for sigma, group in frame.groupby("sigma", sort=False):
+        row = {"sigma": sigma, "points": len(group)}
+        for name in ("sigmoid", "scaled"):
+            row |= {name: float((group[name] - group["integral"]).abs().mean())}
+            row |= {f"{name}_pearson": pearson(group["integral"], group[name])}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def problem_errors(frame: Frame) -> pd.DataFrame:
+    """The same on the random problems of each kind and dimension, and the mean difference with its sign."""
+    rows = []
+    for (kind, dimension), group in frame.groupby(["kind", "dimension"], sort=False):
+        row: dict[str, object] = {"kind": kind, "dimension": dimension, "count": len(group)}
+        for name in ("sigmoid", "scaled"):
+            off = group[name] - group["integral"]
+            row |= {name: float(off.abs().mean()), f"{name}_bias": float(off.mean())}
+            row |= {f"{name}_pearson": pearson(group["integral"], group[name])}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def correlations(points: Frame) -> dict[str, float]:
+    """Softmax beside `p_robust`, counted and by MMSE."""
+    found = {}
+    for name in (COUNTED, MMSE_):
+        both = points[[SOFTMAX, name]].dropna()
+        found[f"pearson_{name}"] = pearson(both[SOFTMAX], both[name])
+        found[f"spearman_{name}"] = rank(both[SOFTMAX], both[name])
+    return found
+
+
+def pearson(one: Frame, other: Frame) -> float:
+    """Pearson's correlation, NaN where one does not vary."""
+    return float(np.asarray(stats.pearsonr(one, other))[0]) if min(one.nunique(), other.nunique()) > 1 else np.nan
+
+
+def rank(one: Frame, other: Frame) -> float:
+    """Spearman's correlation, NaN where one does not vary."""
+    return float(np.asarray(stats.spearmanr(one, other))[0]) if min(one.nunique(), other.nunique()) > 1 else np.nan
+
+
+def shown_images(images: Frame, networks: Frame) -> Frame:
+    """Those of the most accurate network of each data set that is not linear, where there is another."""
+    ordered = networks.assign(linear=networks["architecture"] == "linear").sort_values(
+        ["linear", "accuracy"], ascending=[True, False], kind="stable"
+    )
+    return images[images["network"].isin(set(ordered.drop_duplicates("dataset")["network"]))]

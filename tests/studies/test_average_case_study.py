@@ -1,0 +1,184 @@
+"""The study of average-case robustness, on networks and problems whose answers are known."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from scipy import stats
+from torch import Tensor, nn
+
+from studies.__main__ import main
+from studies.average_case.curvature import FIRST, SECOND, SHIFT, bounds, counterexample, curvatures, needed
+from studies.average_case.estimating import MMSE_, SOFTMAX, TAYLOR, TAYLOR_MVS, TAYLOR_SCALED, estimates, nearest_sigma
+from studies.average_case.images import encoded, told_apart
+from studies.average_case.pictures import pictures
+from studies.average_case.read import Results, judged
+from studies.average_case.sigmoid import SCALE, multivariate_sigmoid, normal_integral, of_margins, of_network
+from studies.average_case.summary import errors, rank, robustness
+from studies.counting import error_of_counting
+from studies.pages import page_of
+from studies.study import Agreement, all_studies
+from studies.tables import read_tables
+
+
+def line(slope: float = 2.0) -> nn.Linear:
+    """Two classes, whose margin is `slope * x`."""
+    network = nn.Linear(1, 2, bias=False)
+    network.weight.data = torch.tensor([[slope], [0.0]])
+    return network
+
+
+def test_estimators_of_a_linear_network_are_closed_forms() -> None:
+    x, sigma = torch.tensor([[0.05], [0.1], [0.4]]), 0.1
+    found = estimates(line(), x, (sigma,), (2,), 0).set_index("estimator")["p_robust"]
+    places = x.abs()[:, 0].numpy() / sigma
+    assert found[TAYLOR].to_numpy() == pytest.approx(stats.norm.cdf(places), abs=1e-6)
+    assert found[TAYLOR_MVS].to_numpy() == pytest.approx(1 / (1 + np.exp(-places)), rel=1e-6)
+    assert found[TAYLOR_SCALED].to_numpy() == pytest.approx(1 / (1 + np.exp(-SCALE * places)), rel=1e-6)
+    assert found[SOFTMAX].to_numpy() == pytest.approx(1 / (1 + np.exp(-2 * sigma * places)), rel=1e-6)
+    assert found[MMSE_].between(0, 1).all()
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+def test_the_sigmoid_and_the_integral_meet_at_zero(dimension: int) -> None:
+    """With correlations of one half all competitors are as likely to be the largest as the predicted class."""
+    correlation, place = np.full((dimension, dimension), 0.5) + 0.5 * np.eye(dimension), np.zeros(dimension)
+    assert normal_integral(place, correlation) == pytest.approx(1 / (dimension + 1), abs=1e-4)
+    assert multivariate_sigmoid(place[None])[0] == pytest.approx(1 / (dimension + 1))
+    assert normal_integral(place, np.eye(dimension)) == pytest.approx(0.5**dimension)
+
+
+def test_the_factor_is_the_best_one_in_one_dimension() -> None:
+    places = np.linspace(-6, 6, 2001)
+
+    def furthest(scale: float) -> float:
+        return float(np.abs(multivariate_sigmoid(places[:, None], scale) - stats.norm.cdf(places)).max())
+
+    assert furthest(SCALE) < 0.0095 < min(furthest(0.97 * SCALE), furthest(1.03 * SCALE), furthest(1.0))
+
+
+def test_margins_are_taken_in_units_of_their_deviations() -> None:
+    gram = np.array([[4.0, 0.0], [0.0, 9.0]])
+    found = of_margins(np.array([2.0, 6.0]), gram, 0.5)
+    assert found["integral"] == pytest.approx(stats.norm.cdf(2) * stats.norm.cdf(4), abs=1e-5)
+    assert found["sigmoid"] == pytest.approx(1 / (1 + math.exp(-2) + math.exp(-4)))
+    rows = of_network(line(), torch.tensor([[0.05]]), (0.1, 0.05))
+    assert rows["integral"].tolist() == pytest.approx(stats.norm.cdf([0.5, 1.0]).tolist())
+
+
+def counted(flips: list[int], draws: int) -> pd.DataFrame:
+    """Counts at one sigma."""
+    return pd.DataFrame({"sigma": 0.1, "point": range(len(flips)), "flips": flips, "draws": draws})
+
+
+def test_errors_are_taken_from_the_count() -> None:
+    own = {"sigma": 0.1, "estimator": TAYLOR, "draws": 0, "point": range(3), "passes": 11}
+    found = errors(counted([0, 500, 1000], 1000), pd.DataFrame({**own, "p_robust": [1.0, 0.7, np.nan]})).iloc[0]
+    assert (found["error"], found["bias"], found["missing"]) == pytest.approx((0.1, 0.1, 1 / 3))
+    assert found["kept"] == 0.5
+    assert found["floor"] == pytest.approx(np.sqrt(0.25 / 1000 * 2 / np.pi) / 3, rel=1e-3)
+
+
+def test_an_error_of_counting_is_worth_as_many_copies() -> None:
+    """An estimator that is as far off as a count of 50 copies is worth 50."""
+    flips, draws = [300, 400], 1000
+    off = error_of_counting(np.array(flips) / draws, 50, draws)
+    own = {"sigma": 0.1, "estimator": TAYLOR, "draws": 0, "point": range(2), "passes": 11}
+    estimate = pd.DataFrame({**own, "p_robust": [0.7 + off, 0.6 - off]})
+    assert errors(counted(flips, draws), estimate)["copies"].iloc[0] == pytest.approx(50, rel=0.02)
+
+
+def test_quantiles_and_the_noise_that_is_chosen() -> None:
+    found = robustness(counted([0, 100, 200, 300, 400], 400)).iloc[0]
+    assert found[["mean", "q50", "q25"]].tolist() == [0.5, 0.5, 0.25]
+    assert nearest_sigma(np.array([0.1, 0.2, 0.4]), np.array([1.0, 0.92, 0.7]), 0.9) == 0.2
+    assert np.isnan(rank(pd.Series([1.0, 1.0]), pd.Series([1.0, 2.0])))
+
+
+@pytest.mark.parametrize("dimension", [3, 30, 3000])
+def test_the_counterexample_is_what_simulation_gives(dimension: int) -> None:
+    """Within 5 standard errors of 200,000 draws; the product allows nothing, the sum enough."""
+    found, random = counterexample(dimension), np.random.default_rng(0)
+    first, second = random.standard_normal((2, 200_000))
+    rest = random.chisquare(dimension - 2, 200_000)
+    kept = (FIRST + first > 0) & (SECOND + second + SHIFT / dimension * (second**2 + rest) > 0)
+    assert found["truth"] == pytest.approx(kept.mean(), abs=5 * kept.std() / math.sqrt(200_000))
+    assert found["product"] < abs(found["truth"] - found["taylor"]) < found["sum"]
+
+
+class Quadratic(nn.Module):
+    """Margins `1 + u x + x^T A x`, `A` of largest eigenvalue 3 and `|u| = 5`, and `1 + u x`; their product is zero."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        straight = 1 + x @ torch.tensor([3.0, 4.0, 0.0])
+        bent = straight + x.square() @ torch.tensor([1.0, 0.5, 3.0])
+        return torch.stack([0 * straight, -bent, -straight], 1)
+
+
+def test_curvatures_of_a_quadratic_are_its_eigenvalues() -> None:
+    curvature, length = curvatures(Quadratic(), torch.zeros(2, 3), 0.1, 0)
+    assert curvature[:, 0].tolist() == pytest.approx([3, 3], rel=0.02)
+    assert curvature[:, 1].tolist() == pytest.approx([0, 0], abs=1e-4)
+    assert length.flatten().tolist() == pytest.approx([5] * 4)
+    found = bounds(Quadratic(), torch.zeros(2, 3), 0.1, 0)
+    assert found["sum"].tolist() == pytest.approx([math.log10(0.1 * math.sqrt(3) * 3 / 5)] * 2, abs=0.02)
+    assert (found["product"] < -4).all()
+
+
+def test_the_constant_that_a_bound_needs() -> None:
+    """Errors of ten times the product: its constant spans no decade; points that do not tell are left out."""
+    error = np.geomspace(0.05, 0.4, 8)
+    frame = pd.DataFrame({
+        "product": np.log10(error / 10), "sum": 0.0, "taylor": 1.0, "flips": (10_000 * error).astype(int),
+        "draws": 10_000,
+    })  # fmt: skip
+    safe = frame.assign(flips=0, product=5.0)
+    found = needed(pd.concat([frame, safe]))
+    assert (found["points"], found["product_middle"]) == (8, pytest.approx(1, abs=1e-3))
+    assert found["product_range"] == pytest.approx(0, abs=1e-3)
+    assert found["sum_range"] > 0.5
+    assert found["product_rank"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("kind", ["linear", "cnn"])
+def test_images_that_differ_are_told_apart_and_others_are_not(kind: str) -> None:
+    """Brightness tells all; of 120 images of one kind about half are right, within 5 standard errors."""
+    x = torch.rand(120, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    y = torch.arange(120) % 2
+    assert told_apart(kind, x * 0.5 + 0.5 * y[:, None, None, None], y, 0) > 0.97
+    assert abs(told_apart(kind, x, y, 0) - 0.5) < 5 * 0.5 / math.sqrt(120)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_images_are_kept(channels: int) -> None:
+    levels = np.arange(8 * 8 * channels, dtype=np.uint8).reshape(8, 8, channels)
+    back = np.asarray(Image.open(io.BytesIO(encoded(levels)))).reshape(levels.shape)
+    assert np.abs(back.astype(int) - levels).max() <= 3
+
+
+def test_a_rule_decides_on_agreement() -> None:
+    assert [judged(holds) for holds in ([], [True], [True, False], [False])] == [
+        Agreement.UNMEASURED, Agreement.AGREES, Agreement.IN_PART, Agreement.DIFFERS,
+    ]  # fmt: skip
+
+
+def test_the_whole_study(shared: Path, tmp_path: Path) -> None:
+    """A linear network of three classes: Taylor is as near to the count as the count is to the truth."""
+    arguments = ["average_case", "--shared", str(shared), "--out", str(tmp_path), "--size", "tiny"]
+    assert main(arguments) == 0
+    tables = read_tables(tmp_path / "average_case" / "results")
+    results = Results(tables)
+    assert results.networks["network"].tolist() == ["linear"]
+    taylor = results.errors(TAYLOR)
+    assert len(taylor) == len(results.sigmas)
+    assert (taylor["error"] <= 3 * taylor["floor"] + 1e-4).all()
+    study = all_studies()["average_case"]
+    assert "UNDEFINED" not in page_of(study, tables)
+    assert all(svg.startswith("<svg") and len(svg) < 100_000 for svg in pictures(tables).values())
