@@ -39,6 +39,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
+def in_words(names: Iterable[str]) -> str:
+    """Different names in sorted order: `a, b and c`."""
+    first, last = (ordered := sorted(set(names)))[:-1], ordered[-1]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def slashed(values: Iterable[float], places: int) -> str:
     """Numbers with a stroke between them."""
     return " / ".join(decimals(value, places) for value in values)

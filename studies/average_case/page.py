@@ -9,7 +9,7 @@ from studies.average_case.estimating import COUNTED, MMSE_, SOFTMAX, TAYLOR
 from studies.average_case.read import SHOWN, Results
 from studies.average_case.sigmoid import SCALE
 from studies.average_case.timing import BATCHED, COUNTING, PAPER_COPIES, PAPER_DRAWS, SERIAL
-from studies.markdown import between, decimals, interval, percent, significant, table
+from studies.markdown import between, decimals, in_words, interval, percent, significant, table
 from studies.study import Tables
 from studies.tables import Frame
 
@@ -20,7 +20,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
     first = results.networks.iloc[0]
     return {
         "networks": len(results.networks),
-        "datasets": " and ".join(sorted(set(results.networks["dataset"]))),
+        "datasets": in_words(results.networks["dataset"]),
         "points": int(first["points"]),
         "reference": f"{int(first['reference']):,}",
         "many": int(first["many"]),

@@ -11,7 +11,7 @@ from studies.estimators.entrants import LIBRARY, OWN, PRINTED
 from studies.estimators.ours import NOMINAL, SAMPLED
 from studies.estimators.read import Results, Row
 from studies.estimators.short import OUTCOMES, in_short
-from studies.markdown import decimals, interval, percent, significant, slashed, table
+from studies.markdown import decimals, in_words, interval, percent, significant, slashed, table
 from studies.study import Tables
 
 
@@ -22,7 +22,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
     seconds = tables["times"].to_pandas()["seconds"].sum()
     return {
         "networks": len(results.names),
-        "datasets": " and ".join(sorted(set(results.networks["dataset"]))),
+        "datasets": in_words(results.networks["dataset"]),
         "points": int(first["points"]),
         "reference": f"{int(first['reference']):,}",
         "free_points": int(results.free[results.free["outcome"] == "wrong"]["points"].max()),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from studies.counting import SURE
-from studies.markdown import decimals, percent, significant, table
+from studies.markdown import decimals, in_words, percent, significant, table
 from studies.probabilistic_accuracy.blocks import COPIES
 from studies.probabilistic_accuracy.said import STRICT, missed, results
 from studies.study import Tables
@@ -20,7 +20,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
     limit = 1 - STRICT
     return {
         "networks": frame["network"].nunique(),
-        "datasets": " and ".join(sorted(set(frame["dataset"]))),
+        "datasets": in_words(frame["dataset"]),
         "points": int(first["points"]),
         "copies": COPIES,
         "blocks": int(first["draws"]) // COPIES,

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from helpers.documents import ROOT
 
+from studies.markdown import in_words
 from studies.pages import DOCS, RESULTS, TEMPLATE, build_pages, index_of, page_of
 from studies.study import HERE, all_studies
 from studies.tables import TIMES, read_tables
@@ -105,3 +106,10 @@ def test_results_are_small() -> None:
         assert path.is_dir() or (path.suffix == ".parquet" and path.stat().st_size < 200_000), path
     assert all((RESULTS / name / f"{TIMES}.parquet").is_file() for name in KEPT)
     assert (ROOT / "docs" / "studies").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("names", "words"), [(["a"], "a"), (["b", "a", "b"], "a and b"), (["c", "a", "b"], "a, b and c")]
+)
+def test_names_in_words(names: list[str], words: str) -> None:
+    assert in_words(names) == words
