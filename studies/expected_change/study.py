@@ -45,6 +45,8 @@ SIZES = {"cpu": Size(200, 100, 60, 24), "tiny": Size(24, 40, 20, 4)}
 
 def steps(setting: Setting) -> Generator[Step, Tables, None]:
     """Of each network: the truth by counting, what the library says, and both under corruptions."""
+    size = asdict(SIZES[setting.size])
+    yield Step("size", size, lambda: {"size": as_table(pd.DataFrame([size]))})
     for network in find_networks(setting.shared, setting.networks):
         measuring = Measuring(network, setting, SIZES[setting.size])
         yield measuring.step("points", measuring.points)

@@ -35,10 +35,10 @@ Array = NDArray[np.float64]
 
 
 def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
-    """`networks`, `changes`, `flips`, `ranking`, `corrupted`, `models`: rows for each network."""
+    """`networks`, `changes`, `flips`, `ranking`, `corrupted`, `models`: rows for each network; `size`: how much was done."""
     del seed  # nothing is drawn here
     networks, changes, flips, ranking, corrupted, sizes = [], [], [], [], [], {}
-    for name in dict.fromkeys(step.partition("/")[0] for step in kept):
+    for name in dict.fromkeys(step.partition("/")[0] for step in kept if "/" in step):
         frames = {step: of_step(kept[f"{name}/{step}"]) for step in ("points", "counted", "library", "corrupted")}
         about = frames["points"]["network"].iloc[0].to_dict()
         points, truth = frames["points"]["points"], frames["counted"]["changes"]
@@ -51,7 +51,7 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
             changes.append(own | {"radius": radius} | of_changes(points, there, said, radius, int(about["inputs"])))
             flips.append(own | {"radius": radius} | of_flips(points, there["flips"].to_numpy()))
         weak = {"corruption": lost.groupby("point")["lost"].mean().to_numpy(dtype=np.float64)}
-        weak |= {f"noise {one:g}": truth[truth["radius"] == one]["flips"].to_numpy() for one in PAPERS}
+        weak |= {f"noise of length {one:g}": truth[truth["radius"] == one]["flips"].to_numpy() for one in PAPERS}
         ranking += [own | row for row in of_ranking(points, weak)]
         corrupted += [own | row for row in of_corrupted(points, lost, frames["corrupted"]["copies"])]
         sizes[name] = (points["laplacian"].abs().to_numpy(), truth[truth["radius"] == 1.0]["absolute"].to_numpy())
@@ -59,7 +59,7 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
         "networks": networks, "changes": changes, "flips": flips, "ranking": ranking, "corrupted": corrupted,
         "models": of_models(pd.DataFrame(networks), sizes),
     }  # fmt: skip
-    return {name: as_table(pd.DataFrame(rows)) for name, rows in found.items() if rows}
+    return {name: as_table(pd.DataFrame(rows)) for name, rows in found.items() if rows} | kept["size"]
 
 
 def of_step(tables: Tables) -> dict[str, Frame]:
@@ -105,15 +105,17 @@ def of_points(points: Frame) -> dict[str, float]:
 
 
 def relative_error(found: Array, truth: Array, truth_se: Array, found_se: Array | float = 0.0) -> float:
-    """The root of the mean square of `found - truth`, as a share of that of the truth.
+    """The root of the mean square of `found - truth`, as a share of that of the truth; or what can be told, if larger.
 
-    What the truth's own draws add is taken out, on average: the mean of `(found - truth)^2` is that of the squared
-    error plus `truth_se^2` (and `found_se^2`, where the draws behind `found` are not what is asked about).
+    The mean of `(found - truth)^2` is that of the squared error plus that of `truth_se^2` (and of `found_se^2`, where the
+    draws behind `found` are not what is asked about), which are taken out. The root of these alone is what can be told:
+    no smaller error is given.
     """
     there = np.isfinite(found)
-    square = ((found - truth)[there] ** 2 - truth_se[there] ** 2 - (np.zeros_like(found) + found_se)[there] ** 2).mean()
+    spread = (truth_se[there] ** 2 + (np.zeros_like(found) + found_se)[there] ** 2).mean()
+    square = ((found - truth)[there] ** 2).mean() - spread
     whole = (truth[there] ** 2 - truth_se[there] ** 2).mean()
-    return float(np.sqrt(max(square, 0.0) / whole)) if whole > 0 else np.nan
+    return float(np.sqrt(max(square, spread) / whole)) if whole > 0 else np.nan
 
 
 def of_changes(points: Frame, truth: Frame, said: Frame, radius: float, inputs: int) -> dict[str, float]:
