@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from studies.expected_change.rules import SOURCE, Frames, judged, mean_of, share_of
+from studies.expected_change.rules import SOURCE, Frames, judged, mean_of, share_of, with_ends
 from studies.markdown import decimals, percent, significant
 from studies.over_networks import over_networks
 from studies.study import Agreement, Finding
@@ -73,11 +73,10 @@ def models(frames: Frames) -> Finding:
     return Finding(
         claim,
         source,
-        f"it is {significant(ratio['ratio'])} times ({significant(ratio['ratio_low'])} to "
-        f"{significant(ratio['ratio_high'])}) that of the plain network of the same architecture over {len(frame)} "
-        f"networks, smaller with Welch's p below {decimals(LEVEL, 2)} on {int(smaller.sum())}{own}; the counted mean "
-        f"size of the change is {significant(change['change'])} times; of {len(others)} networks trained in other ways "
-        f"{int((others['ratio'] < 1).sum())} have a smaller one",
+        f"it is {with_ends(ratio, 'ratio', significant)} times that of the plain network of the same architecture "
+        f"over {len(frame)} networks, smaller with Welch's p below {decimals(LEVEL, 2)} on {int(smaller.sum())}{own}; the "
+        f"counted mean size of the change is {with_ends(change, 'change', significant)} times; of {len(others)} "
+        f"networks trained in other ways {int((others['ratio'] < 1).sum())} have a smaller one",
         judged(share_of(smaller)),
         "where networks are piecewise linear the Laplacian at the point leaves out what kinks do; the counted change "
         "does not, and is set beside it for that reason",
@@ -95,9 +94,9 @@ def right_and_wrong(frames: Frames) -> Finding:
         f"its mean is {mean_of(frame['laplacian_right'], significant)} over right predictions in the mean over "
         f"{len(frame)} networks; on the {len(both)} with enough wrong ones it is "
         f"{mean_of(both['laplacian_wrong'], significant)} there, and higher than over right ones on "
-        f"{int(above.sum())}; it is below zero at {mean_of(frame['negative'], percent)} of the points; its rank correlation with "
-        f"confidence is {mean_of(frame['laplacian_confidence'], lambda value: decimals(value, 2))}, that of its size "
-        f"with entropy {mean_of(frame['size_entropy'], lambda value: decimals(value, 2))}",
+        f"{int(above.sum())}; it is below zero at {mean_of(frame['negative'], percent)} of the points; its rank "
+        f"correlation with confidence is {mean_of(frame['laplacian_confidence'], lambda value: decimals(value, 2))}, "
+        f"that of its size with entropy {mean_of(frame['size_entropy'], lambda value: decimals(value, 2))}",
         Agreement.UNSAID,
         "it is a signed curvature: below zero near the ceiling of the probability, above zero where another class has "
         "as much",
@@ -110,7 +109,7 @@ def cost(frames: Frames) -> Finding:
     cheap = frame["passes"] < frame["inputs"]
     by_group = "; ".join(f"{group} {decimals(float(own['passes'].mean()), 0)}" for group, own in frame.groupby("group"))
     return Finding(
-        "the Laplacian needs the diagonal of the Hessian, for which packages compute the whole matrix, which is expensive",
+        "the Laplacian needs the diagonal of the Hessian, for which packages compute the whole, expensive matrix",
         f"{SOURCE}, section 5",
         f"passes through the network for a point, in the mean: {by_group}; below the number of pixels, which the trace "
         f"of the Hessian takes, on {int(cheap.sum())} of {len(frame)} networks",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from studies.expected_change.rules import HALF, MOST, TOLERANCE, papers, reach, read
+from studies.expected_change.rules import HALF, MOST, TOLERANCE, papers, reach, read, with_ends
 from studies.expected_change.scored import PROBES
 from studies.expected_change.summary import CONFIDENT, SURE
 from studies.markdown import decimals, percent, significant, table
@@ -21,6 +21,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
     frames = read(tables)
     networks, changes, size = frames["networks"], frames["changes"], frames["size"].iloc[0]
     return {
+        "factor": "`r^2 / (2n)`",
         "networks": len(networks),
         "bending": int((networks["group"] == "bends").sum()),
         "datasets": " and ".join(sorted(set(networks["dataset"]))),
@@ -79,24 +80,19 @@ def ratios_table(changes: Frame) -> str:
     """Sign, order and size of the prediction by group and length, over networks."""
     found = over_networks(changes, ["group", "radius"], ["sign", "order", "falls"], ["ratio"], 0)
     rows = [
-        (one["group"], f"{one['radius']:g}", str(one["networks"]), written(one, "sign", percent),
-         written(one, "order", lambda value: decimals(value, 2)), written(one, "ratio", significant),
-         written(one, "falls", percent))
+        (one["group"], f"{one['radius']:g}", str(one["networks"]), with_ends(one, "sign", percent),
+         with_ends(one, "order", lambda value: decimals(value, 2)), with_ends(one, "ratio", significant),
+         with_ends(one, "falls", percent))
         for _, one in found.iterrows()
     ]  # fmt: skip
     return table(("kind", "r", "networks", "sign right", "Spearman", "true by predicted", "falls"), rows)
 
 
-def written(row: Mapping[str, Any], name: str, how: Any) -> str:
-    """A number of a row with its interval."""
-    ends = f" ({how(row[f'{name}_low'])} to {how(row[f'{name}_high'])})" if np.isfinite(row[f"{name}_low"]) else ""
-    return how(row[name]) + ends
-
-
 def moments_table(changes: Frame) -> str:
     """Relative errors of the moments, medians over networks, and the bound."""
     names = ("sampled_mean", "sampled_variance", "tangent_variance", "sampled_absolute", "tangent_absolute", "loose")
-    found = changes.groupby(["group", "radius"])[[*names, "violated"]].agg({**dict.fromkeys(names, "median"), "violated": "max"})  # fmt: skip
+    how: Any = dict.fromkeys(names, "median") | {"violated": "max"}
+    found = changes.groupby(["group", "radius"])[[*how]].agg(how)
     rows = [
         (group, f"{radius:g}", *(percent(one[name]) for name in names[:-1]), significant(one["loose"]),
          percent(one["violated"], 1))
@@ -126,7 +122,7 @@ def ranking_table(ranking: Frame) -> str:
     rows = []
     for (outcome, among), own in found.groupby(["outcome", "among"], sort=False):
         by_score = own.set_index("score")
-        cells = [written(by_score.loc[name], "auc", lambda value: decimals(value, 2)) for name in scores]
+        cells = [with_ends(by_score.loc[name], "auc", lambda value: decimals(value, 2)) for name in scores]
         rows.append((outcome, among, str(int(own["networks"].max())), *cells))
     return table(("lost by", "points", "networks", *(name.replace("_", " ") for name in scores)), rows)
 
@@ -138,7 +134,7 @@ def corrupted_table(corrupted: Frame) -> str:
     frame["above"] = frame["ratio"] > 1
     above = frame.groupby(["kind", "severity"])["above"].sum()
     rows = [
-        (one["kind"], str(one["severity"]), written(one, "ratio", significant),
+        (one["kind"], str(one["severity"]), with_ends(one, "ratio", significant),
          f"{above[one['kind'], one['severity']]} of {one['networks']}", percent(one["larger"]), percent(one["lost"], 1))
         for _, one in found.iterrows()
     ]  # fmt: skip

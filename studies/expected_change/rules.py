@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,12 @@ def mean_of(values: Frame, written: Callable[[float], str]) -> str:
     """A mean over networks with its interval."""
     mean, low, high = mean_interval(values.dropna().to_numpy(dtype=np.float64), 0)
     return written(mean) + (f" ({written(low)} to {written(high)})" if np.isfinite(low) else "")
+
+
+def with_ends(row: Mapping[str, Any], name: str, written: Callable[[float], str]) -> str:
+    """The number `name` of a row with its interval in `name_low` and `name_high`, where there is one."""
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return written(row[name]) + (f" ({written(low)} to {written(high)})" if np.isfinite(low) else "")
 
 
 def reach(changes: Frame) -> Frame:

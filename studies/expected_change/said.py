@@ -13,9 +13,10 @@ from studies.expected_change.rules import (
     judged,
     mean_of,
     papers,
-    read,
     reach,
+    read,
     share_of,
+    with_ends,
 )
 from studies.expected_change.summary import CONFIDENT, RADII
 from studies.markdown import decimals, percent, significant, slashed
@@ -100,8 +101,8 @@ def table_1(frames: Frames) -> Finding:
         f"{' / '.join(percent(one, 2) for one in means['top'])} of the copies in the mean over networks; the lowest "
         f"flips more on {int(more.sum())} of the {len(flipping)} networks and lengths where any of them flips",
         judged(share_of(more)),
-        f"the order is that of confidence, nearly: a prediction of probability {decimals(CONFIDENT, 1)} bends more than "
-        f"one near its ceiling; our networks flip less often at the same length",
+        f"the order is that of confidence, nearly: a prediction of probability {decimals(CONFIDENT, 1)} bends more "
+        f"than one near its ceiling; our networks flip less often at the same length",
     )
 
 
@@ -142,8 +143,8 @@ def beside_confidence(frames: Frames) -> Finding:
         "",
         f"AUC in the mean over networks; {'; '.join(parts)}",
         Agreement.UNSAID,
-        "the Laplacian of a softmax is mostly a function of confidence and of the gradient's length; near a tie it says "
-        "less than confidence",
+        "the Laplacian of a softmax is mostly a function of confidence and of the gradient's length; near a tie it "
+        "says less than confidence",
     )
 
 
@@ -153,10 +154,7 @@ def bound(frames: Frames) -> Finding:
     where = papers(frame)
     held = frame.groupby("network")["violated"].max() == 0
     loose = over_networks(where, ["radius"], [], ["loose"], 0)
-    texts = [
-        f"{significant(one.loose)} ({significant(one.loose_low)} to {significant(one.loose_high)})"
-        for one in loose.itertuples()
-    ]
+    texts = [with_ends(one, "loose", significant) for _, one in loose.iterrows()]
     broken = float(frame["violated"].max())
     return Finding(
         "the mean size of the change is at most the bound of equation 7",
@@ -179,8 +177,8 @@ def moments(frames: Frames) -> Finding:
     return Finding(
         "the variance of the change is left as future work",
         f"{SOURCE}, section 5",
-        f"at lengths {lengths(frame)} the median over networks of the relative error is, for the mean change sampled by "
-        f"the library, {slashed(rows['sampled_mean'], 2)}; for the variance sampled "
+        f"at lengths {lengths(frame)} the median over networks of the relative error is, for the mean change sampled "
+        f"by the library, {slashed(rows['sampled_mean'], 2)}; for the variance sampled "
         f"{slashed(rows['sampled_variance'], 2)} and from the gradient alone {slashed(rows['tangent_variance'], 2)}; "
         f"for the mean size sampled {slashed(rows['sampled_absolute'], 2)} and from the gradient "
         f"{slashed(rows['tangent_absolute'], 2)}",

@@ -1,4 +1,4 @@
-"""What the library says of each point: the Laplacian, the moments of the change and their bound, and plain confidence."""
+"""What the library says of each point: the Laplacian, the moments of the change and their bound, and confidence."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def score_points(network: nn.Module, x: Tensor, seed: int) -> pd.DataFrame:
 def score_changes(network: nn.Module, x: Tensor, radii: Sequence[float], draws: int, seed: int) -> pd.DataFrame:
     """What the library says of the change on the sphere of each radius, a row a point and radius.
 
-    `mean`, `variance`, `absolute`: sampled. `tangent_variance`, `tangent_absolute`: from the gradient alone. `bound`: at
-    least `absolute` for the second-order model, Yang et al., equation 7, corrected; `bound_high`: the upper end of its
-    interval, as the sum over the Hessian is estimated from some of its columns.
+    `mean`, `variance`, `absolute`: sampled. `tangent_variance`, `tangent_absolute`: from the gradient alone. `bound`:
+    at least `absolute` for the second-order model, Yang et al., equation 7, corrected; `bound_high`: the upper end of
+    its interval, as the sum over the Hessian is estimated from some of its columns.
     """
     scores: dict[tuple[float, str], Score] = {}
     for radius in radii:

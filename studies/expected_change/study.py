@@ -40,7 +40,7 @@ class Size:
     corrupted: int
 
 
-SIZES = {"cpu": Size(200, 100, 60, 24), "tiny": Size(24, 40, 20, 4)}
+SIZES = {"cpu": Size(200, 100, 60, 24), "tiny": Size(12, 20, 10, 2)}
 
 
 def steps(setting: Setting) -> Generator[Step, Tables, None]:

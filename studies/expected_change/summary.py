@@ -22,11 +22,8 @@ PAPERS = (0.5, 1.0, 2.0)
 CONFIDENT = 0.8
 """Probability from which a prediction is confident (section 4.2)."""
 
-SURE = 3.3
-"""Standard errors by which a counted number is surely not another one."""
-
-FEWEST = 5
-"""Points of a kind below which nothing is said of it."""
+SURE, FEWEST = 3.3, 5
+"""Standard errors by which a counted number is surely not another; points below which nothing is said of a kind."""
 
 RANKING = ("laplacian", "laplacian size", "max_probability", "probability_margin", "logit_margin", "entropy")
 """Scores that are to tell weak points from others."""
@@ -35,7 +32,7 @@ Array = NDArray[np.float64]
 
 
 def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
-    """`networks`, `changes`, `flips`, `ranking`, `corrupted`, `models`: rows for each network; `size`: how much was done."""
+    """`networks`, `changes`, `flips`, `ranking`, `corrupted`, `models`: of each network; `size`: how much was done."""
     del seed  # nothing is drawn here
     networks, changes, flips, ranking, corrupted, sizes = [], [], [], [], [], {}
     for name in dict.fromkeys(step.partition("/")[0] for step in kept if "/" in step):
@@ -107,9 +104,9 @@ def of_points(points: Frame) -> dict[str, float]:
 def relative_error(found: Array, truth: Array, truth_se: Array, found_se: Array | float = 0.0) -> float:
     """The root of the mean square of `found - truth`, as a share of that of the truth; or what can be told, if larger.
 
-    The mean of `(found - truth)^2` is that of the squared error plus that of `truth_se^2` (and of `found_se^2`, where the
-    draws behind `found` are not what is asked about), which are taken out. The root of these alone is what can be told:
-    no smaller error is given.
+    The mean of `(found - truth)^2` is that of the squared error plus that of `truth_se^2` (and of `found_se^2`, where
+    the draws behind `found` are not what is asked about), which are taken out. The root of these alone is what can be
+    told: no smaller error is given.
     """
     there = np.isfinite(found)
     spread = (truth_se[there] ** 2 + (np.zeros_like(found) + found_se)[there] ** 2).mean()
@@ -146,11 +143,10 @@ def of_changes(points: Frame, truth: Frame, said: Frame, radius: float, inputs: 
         "loose": float(np.median((bound / np.where(size > 0, size, 1))[bounded])) if bounded.any() else np.nan,
     }
     for name in ("mean", "variance", "absolute"):
-        row[f"sampled_{name}"] = relative_error(said[name].to_numpy(), truth[name].to_numpy(), truth[f"{name}_se"].to_numpy())  # fmt: skip
-    for name in ("variance", "absolute"):
-        row[f"tangent_{name}"] = relative_error(
-            said[f"tangent_{name}"].to_numpy(), truth[name].to_numpy(), truth[f"{name}_se"].to_numpy()
-        )
+        counted, counted_se = truth[name].to_numpy(), truth[f"{name}_se"].to_numpy()
+        row[f"sampled_{name}"] = relative_error(said[name].to_numpy(), counted, counted_se)
+        if name != "mean":
+            row[f"tangent_{name}"] = relative_error(said[f"tangent_{name}"].to_numpy(), counted, counted_se)
     return row
 
 
