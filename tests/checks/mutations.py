@@ -2356,6 +2356,31 @@ MUTATIONS = (
         "turned.norm(dim=1) / 2", "turned.norm(dim=1)",
         "studies/test_average_case_study.py::test_curvatures_of_a_quadratic_are_its_eigenvalues",
     ),
+    mutation(
+        "noise on the sphere has the length that is named", "studies/expected_change/counted.py",
+        "return normal * (radius / lengths)", "return normal * radius",
+        "studies/test_expected_change_study.py::test_noise_has_its_length_and_points_have_draws_of_their_own",
+    ),
+    mutation(
+        "what the gradient does cancels in a pair", "studies/expected_change/counted.py",
+        "torch.cat([point + noise, point - noise])", "torch.cat([point + noise, point + noise])",
+        "studies/test_expected_change_study.py::test_the_change_on_a_line_is_exact",
+    ),
+    mutation(
+        "the draws of the truth add nothing to an error", "studies/expected_change/summary.py",
+        "square = ((found - truth)[there] ** 2).mean() - spread", "square = ((found - truth)[there] ** 2).mean()",
+        "studies/test_expected_change_study.py::test_errors_are_without_what_the_draws_add",
+    ),
+    mutation(
+        "an approximation holds up to its first large error", "studies/expected_change/rules.py",
+        ".cumprod().astype(bool)", ".astype(bool)",
+        "studies/test_expected_change_study.py::test_an_approximation_holds_up_to_its_first_large_error",
+    ),
+    mutation(
+        "a network stands beside the plain one of its own architecture", "studies/expected_change/summary.py",
+        '            & (networks["architecture"] == one.architecture)\n', "",
+        "studies/test_expected_change_study.py::test_models_stand_beside_the_plain_one_of_their_kind",
+    ),
 )  # fmt: skip
 """The safeguards, by the room of the house that they stand in."""
 

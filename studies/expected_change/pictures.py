@@ -1,0 +1,60 @@
+"""The pictures of the study: how far the Laplacian's prediction holds, and what corruption does to its size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import altair as alt
+import vl_convert
+
+from studies.expected_change.rules import TOLERANCE, read
+from studies.study import Tables
+from studies.tables import Frame
+
+LEAST = 0.01
+"""Errors below it are drawn there."""
+
+
+def pictures(tables: Tables) -> Mapping[str, str]:
+    """SVG by name."""
+    frames = read(tables)
+    drawn = {"expected_change": errors(frames["changes"]), "expected_change_corrupted": corrupted(frames["corrupted"])}
+    return {name: vl_convert.vegalite_to_svg(one.to_json()) for name, one in drawn.items()}
+
+
+def errors(changes: Frame) -> alt.FacetChart:
+    """The relative error against the length of the noise, a line a network, one panel for each kind of network."""
+    columns = changes[["network", "group", "radius", "error"]].dropna()
+    columns = columns.assign(error=columns["error"].clip(lower=LEAST), tolerance=TOLERANCE)
+    lines = (
+        alt.Chart(columns)
+        .mark_line(point=True, opacity=0.7)
+        .encode(
+            x=alt.X("radius:Q", scale=alt.Scale(type="log"), title="length of the noise"),
+            y=alt.Y("error:Q", scale=alt.Scale(type="log"), title="relative error", axis=alt.Axis(format="%")),
+            color=alt.Color("group:N", scale=alt.Scale(scheme="category10"), legend=None),
+            detail="network:N",
+        )
+    )
+    limit = alt.Chart(columns).mark_rule(color="gray", strokeDash=[3, 3]).encode(y="tolerance:Q")
+    both = alt.layer(lines, limit, data=columns).properties(width=280, height=230)
+    return both.facet(column=alt.Column("group:N", title=None))
+
+
+def corrupted(frame: Frame) -> alt.LayerChart:
+    """The size of the Laplacian on corrupted images by that on clean ones, a mark a network and severity."""
+    columns = frame.assign(ratio=frame["corrupted"] / frame["clean"], one=1.0)
+    columns = columns[columns["ratio"] > 0][["kind", "severity", "ratio", "one"]]
+    kinds = [*dict.fromkeys(columns["kind"])]
+    marks = (
+        alt.Chart(columns)
+        .mark_point(filled=True, opacity=0.6)
+        .encode(
+            x=alt.X("ratio:Q", scale=alt.Scale(type="log"), title="mean size of the Laplacian, corrupted by clean"),
+            y=alt.Y("kind:N", sort=kinds, title=None),
+            yOffset="severity:O",
+            color=alt.Color("severity:O", scale=alt.Scale(scheme="viridis"), title="severity"),
+        )
+    )
+    rule = alt.Chart(columns).mark_rule(color="gray", strokeDash=[3, 3]).encode(x="one:Q")
+    return alt.layer(marks, rule).properties(width=420, height=alt.Step(10))

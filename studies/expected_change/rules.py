@@ -1,0 +1,74 @@
+"""The rules by which findings are judged, and what their words share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from studies.expected_change.summary import PAPERS
+from studies.over_networks import mean_interval
+from studies.study import Agreement, Tables
+from studies.tables import TIMES, Frame
+
+SOURCE = "Yang et al."
+
+TOLERANCE = 0.2
+"""Relative error up to which an approximation is said to hold."""
+
+MOST, HALF = 0.8, 0.5
+"""Shares of the cases: from the first what a paper says agrees, up to the second it does not."""
+
+Frames = dict[str, Frame]
+
+
+def read(tables: Tables) -> Frames:
+    """The results by name."""
+    return {name: table.to_pandas() for name, table in tables.items() if name != TIMES}
+
+
+def judged(share: float) -> Agreement:
+    """What the share of the cases that are as the paper says comes to."""
+    if not np.isfinite(share):
+        return Agreement.UNMEASURED
+    return Agreement.AGREES if share >= MOST else Agreement.IN_PART if share > HALF else Agreement.DIFFERS
+
+
+def share_of(cases: Frame) -> float:
+    """The share that holds; NaN of none."""
+    return float(cases.mean()) if len(cases) else np.nan
+
+
+def papers(frame: Frame) -> Frame:
+    """The rows at the paper's lengths."""
+    return frame[frame["radius"].isin(PAPERS)]
+
+
+def count(frame: Frame) -> int:
+    """The networks of a frame."""
+    return int(frame["network"].nunique())
+
+
+def mean_of(values: Frame, written: Callable[[float], str]) -> str:
+    """A mean over networks with its interval."""
+    mean, low, high = mean_interval(values.dropna().to_numpy(dtype=np.float64), 0)
+    return written(mean) + (f" ({written(low)} to {written(high)})" if np.isfinite(low) else "")
+
+
+def with_ends(row: Mapping[str, Any], name: str, written: Callable[[float], str]) -> str:
+    """The number `name` of a row with its interval in `name_low` and `name_high`, where there is one."""
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return written(row[name]) + (f" ({written(low)} to {written(high)})" if np.isfinite(low) else "")
+
+
+def reach(changes: Frame) -> Frame:
+    """The largest length of each network up to which the Laplacian's relative error is within the tolerance, or 0."""
+    return changes.groupby("network", sort=False)[["radius", "error"]].apply(_reach)
+
+
+def _reach(own: Frame) -> float:
+    """The last length before the first at which the error is too large or not known."""
+    own = own.sort_values("radius")
+    good = (own["error"] <= TOLERANCE).cumprod().astype(bool)
+    return float(own["radius"][good].max()) if good.any() else 0.0

@@ -1,0 +1,248 @@
+"""The results of the study, from the tables that its steps left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from studies.study import Tables
+from studies.tables import Frame, as_table
+
+RADII = (0.1, 0.25, 0.5, 1.0, 2.0)
+"""Lengths of the noise; the last three are the paper's."""
+
+PAPERS = (0.5, 1.0, 2.0)
+"""Lengths of the noise in the paper's table 1 and figure 4."""
+
+CONFIDENT = 0.8
+"""Probability from which a prediction is confident (section 4.2)."""
+
+SURE, FEWEST = 3.3, 5
+"""Standard errors by which a counted number is surely not another; points below which nothing is said of a kind."""
+
+RANKING = ("laplacian", "laplacian size", "max_probability", "probability_margin", "logit_margin", "entropy")
+"""Scores that are to tell weak points from others."""
+
+Array = NDArray[np.float64]
+
+
+def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
+    """`networks`, `changes`, `flips`, `ranking`, `corrupted`, `models`: of each network; `size`: how much was done."""
+    del seed  # nothing is drawn here
+    networks, changes, flips, ranking, corrupted, sizes = [], [], [], [], [], {}
+    for name in dict.fromkeys(step.partition("/")[0] for step in kept if "/" in step):
+        frames = {step: of_step(kept[f"{name}/{step}"]) for step in ("points", "counted", "library", "corrupted")}
+        about = frames["points"]["network"].iloc[0].to_dict()
+        points, truth = frames["points"]["points"], frames["counted"]["changes"]
+        lost = frames["corrupted"]["lost"]
+        own = {key: about[key] for key in ("network", "dataset")} | {"group": group_of(points)}
+        networks.append(about | own | of_points(points))
+        for radius in RADII:
+            there = truth[truth["radius"] == radius].reset_index(drop=True)
+            said = frames["library"]["changes"].query("radius == @radius").reset_index(drop=True)
+            changes.append(own | {"radius": radius} | of_changes(points, there, said, radius, int(about["inputs"])))
+            flips.append(own | {"radius": radius} | of_flips(points, there["flips"].to_numpy()))
+        weak = {"corruption": lost.groupby("point")["lost"].mean().to_numpy(dtype=np.float64)}
+        weak |= {f"noise of length {one:g}": truth[truth["radius"] == one]["flips"].to_numpy() for one in PAPERS}
+        ranking += [own | row for row in of_ranking(points, weak)]
+        corrupted += [own | row for row in of_corrupted(points, lost, frames["corrupted"]["copies"])]
+        sizes[name] = (points["laplacian"].abs().to_numpy(), truth[truth["radius"] == 1.0]["absolute"].to_numpy())
+    found = {
+        "networks": networks, "changes": changes, "flips": flips, "ranking": ranking, "corrupted": corrupted,
+        "models": of_models(pd.DataFrame(networks), sizes),
+    }  # fmt: skip
+    return {name: as_table(pd.DataFrame(rows)) for name, rows in found.items() if rows} | kept["size"]
+
+
+def of_step(tables: Tables) -> dict[str, Frame]:
+    """The frames of a step."""
+    return {name: table.to_pandas() for name, table in tables.items()}
+
+
+def group_of(points: Frame) -> str:
+    """`bends` where the network bends at most points, else `piecewise linear`."""
+    return "bends" if points["bends"].mean() > 0.5 else "piecewise linear"
+
+
+def spearman(one: Array, other: Array) -> float:
+    """Rank correlation of what is finite; NaN where either does not vary."""
+    there = np.isfinite(one) & np.isfinite(other)
+    one, other = one[there], other[there]
+    if min(np.unique(one).size, np.unique(other).size) < 2:
+        return np.nan
+    ranked: Any = stats.spearmanr(one, other)
+    return float(ranked.statistic)
+
+
+def of_points(points: Frame) -> dict[str, float]:
+    """The Laplacian over points: by right and wrong predictions, its sign, its size, and beside confidence."""
+    laplacian, right = points["laplacian"].to_numpy(), points["right"].to_numpy()
+    known = np.isfinite(laplacian)
+    wrong = known & ~right
+    return {
+        "points": len(points),
+        "known": int(known.sum()),
+        "right": float(right.mean()),
+        "kink": float(points["kink"].mean()),
+        "bent": float(points["bends"].mean()),
+        "passes": float(points["passes"].mean()),
+        "negative": float((laplacian[known] < 0).mean()),
+        "laplacian_right": float(laplacian[known & right].mean()) if (known & right).any() else np.nan,
+        "laplacian_wrong": float(laplacian[wrong].mean()) if wrong.sum() >= FEWEST else np.nan,
+        "size": float(np.abs(laplacian[known]).mean()),
+        "median_size": float(np.median(np.abs(laplacian[known]))),
+        "size_entropy": spearman(np.abs(laplacian), points["entropy"].to_numpy()),
+        "laplacian_confidence": spearman(laplacian, points["max_probability"].to_numpy()),
+    }
+
+
+def relative_error(found: Array, truth: Array, truth_se: Array, found_se: Array | float = 0.0) -> float:
+    """The root of the mean square of `found - truth`, as a share of that of the truth; or what can be told, if larger.
+
+    The mean of `(found - truth)^2` is that of the squared error plus that of `truth_se^2` (and of `found_se^2`, where
+    the draws behind `found` are not what is asked about), which are taken out. The root of these alone is what can be
+    told: no smaller error is given.
+    """
+    there = np.isfinite(found)
+    spread = (truth_se[there] ** 2 + (np.zeros_like(found) + found_se)[there] ** 2).mean()
+    square = ((found - truth)[there] ** 2).mean() - spread
+    whole = (truth[there] ** 2 - truth_se[there] ** 2).mean()
+    return float(np.sqrt(max(square, spread) / whole)) if whole > 0 else np.nan
+
+
+def of_changes(points: Frame, truth: Frame, said: Frame, radius: float, inputs: int) -> dict[str, float]:
+    """The Laplacian's prediction `r^2 / (2 n) L`, the sampled moments and the bound, beside the truth at one radius.
+
+    `sign` is the share of the points whose change is surely not 0 where the Laplacian has its sign; `ratio` the median
+    there of true by predicted change. `violated` is the share of points where the mean size of the change is surely
+    above the bound, `loose` the median of bound by mean size.
+    """
+    factor = radius**2 / (2 * inputs)
+    predicted = factor * points["laplacian"].to_numpy()
+    mean, error = truth["mean"].to_numpy(), truth["mean_se"].to_numpy()
+    surely = (np.abs(mean) > SURE * error) & np.isfinite(predicted)
+    same = np.sign(predicted) == np.sign(mean)
+    size, size_se = truth["absolute"].to_numpy(), truth["absolute_se"].to_numpy()
+    bound, high = said["bound"].to_numpy(), said["bound_high"].to_numpy()
+    bounded = np.isfinite(bound) & (size > 0)
+    row = {
+        "sigma": radius / np.sqrt(inputs),
+        "error": relative_error(predicted, mean, error, factor * points["laplacian_se"].to_numpy()),
+        "surely": int(surely.sum()),
+        "sign": float(same[surely].mean()) if surely.sum() >= FEWEST else np.nan,
+        "ratio": float(np.median(mean[surely] / predicted[surely])) if surely.sum() >= FEWEST else np.nan,
+        "order": spearman(predicted, mean),
+        "falls": float((mean[surely] < 0).mean()) if surely.sum() >= FEWEST else np.nan,
+        "bounded": int(bounded.sum()),
+        "violated": float((size - SURE * size_se > high)[bounded].mean()) if bounded.any() else np.nan,
+        "loose": float(np.median((bound / np.where(size > 0, size, 1))[bounded])) if bounded.any() else np.nan,
+    }
+    for name in ("mean", "variance", "absolute"):
+        counted, counted_se = truth[name].to_numpy(), truth[f"{name}_se"].to_numpy()
+        row[f"sampled_{name}"] = relative_error(said[name].to_numpy(), counted, counted_se)
+        if name != "mean":
+            row[f"tangent_{name}"] = relative_error(said[f"tangent_{name}"].to_numpy(), counted, counted_se)
+    return row
+
+
+def of_flips(points: Frame, flips: Array) -> dict[str, float]:
+    """Table 1 and figure 4: flips of the confident points with the lowest and the highest Laplacian; a quarter each.
+
+    And the mean Laplacian of the points that flipped at least once and of those that never did, with Welch's test.
+    """
+    frame = points.assign(flips=flips).dropna(subset="laplacian")
+    ordered = frame[frame["max_probability"] >= CONFIDENT].sort_values("laplacian", kind="stable")["flips"].to_numpy()
+    quarter = len(ordered) // 4
+    ever = frame[frame["flips"] > 0]["laplacian"].to_numpy()
+    never = frame[frame["flips"] == 0]["laplacian"].to_numpy()
+    enough = min(len(ever), len(never)) >= FEWEST
+    welch: Any = stats.ttest_ind(ever, never, equal_var=False) if enough else None
+    return {
+        "confident": len(ordered),
+        "group_size": quarter,
+        "bottom": float(ordered[:quarter].mean()) if quarter else np.nan,
+        "top": float(ordered[-quarter:].mean()) if quarter else np.nan,
+        "ever": len(ever),
+        "laplacian_ever": float(ever.mean()) if enough else np.nan,
+        "laplacian_never": float(never.mean()) if enough else np.nan,
+        "p": float(welch.pvalue) if enough else np.nan,
+    }
+
+
+def auc(score: Array, weak: NDArray[np.bool_]) -> float:
+    """The probability that a weak point has the lower score than another, ties half; NaN for few of either."""
+    there = np.isfinite(score)
+    one, other = score[there & weak], score[there & ~weak]
+    if min(len(one), len(other)) < FEWEST:
+        return np.nan
+    return float(stats.mannwhitneyu(other, one).statistic / (len(one) * len(other)))
+
+
+def of_ranking(points: Frame, outcomes: Mapping[str, Array]) -> list[dict[str, Any]]:
+    """How well each score tells weak points, with an outcome above the median, of all points and of confident ones."""
+    safer = points.assign(**{"laplacian size": -points["laplacian"].abs(), "entropy": -points["entropy"]})
+    sure = points["max_probability"].to_numpy() >= CONFIDENT
+    rows = []
+    for outcome, weak in outcomes.items():
+        for among, chosen in (("all", np.ones(len(points), dtype=bool)), ("confident", sure)):
+            if not chosen.any():
+                continue
+            positive = weak[chosen] > np.median(weak[chosen])
+            rows += [
+                {
+                    "outcome": outcome, "among": among, "score": name, "weak": int(positive.sum()),
+                    "auc": auc(safer[name].to_numpy()[chosen], positive),
+                }
+                for name in RANKING
+            ]  # fmt: skip
+    return rows
+
+
+def of_corrupted(points: Frame, lost: Frame, copies: Frame) -> list[dict[str, Any]]:
+    """Mean size of the Laplacian on corrupted copies and on the same images clean, and the share of lost classes."""
+    gone = lost.groupby(["kind", "severity"], sort=False)["lost"].mean()
+    rows = []
+    for (kind, severity), there in copies.groupby(["kind", "severity"], sort=False):
+        after = there["laplacian"].abs().to_numpy()
+        before = points["laplacian"].abs().to_numpy()[there["point"].to_numpy()]
+        known = np.isfinite(after) & np.isfinite(before)
+        if known.any():
+            rows.append({
+                "kind": kind, "severity": severity, "lost": float(gone[kind, severity]),
+                "clean": float(before[known].mean()), "corrupted": float(after[known].mean()),
+                "larger": float((after > before)[known].mean()),
+            })  # fmt: skip
+    return rows
+
+
+def of_models(networks: Frame, sizes: Mapping[str, tuple[Array, Array]]) -> list[dict[str, Any]]:
+    """Figure 6: each network beside the plain one of its data and architecture, at the same points.
+
+    `ratio` is that of the mean size of the Laplacian, `p` of Welch's test on the sizes as in the paper; `change` is the
+    ratio of the counted mean size of the change at radius 1.
+    """
+    rows = []
+    for one in networks[(networks["way"] != "") & (networks["way"] != "plain")].itertuples():
+        plain = networks[
+            (networks["way"] == "plain")
+            & (networks["dataset"] == one.dataset)
+            & (networks["architecture"] == one.architecture)
+        ]
+        if len(plain):
+            other = plain.iloc[0]
+            (own, changed), (before, changed_before) = sizes[one.network], sizes[other["network"]]
+            known = np.isfinite(own) & np.isfinite(before)
+            welch: Any = stats.ttest_ind(own[known], before[known], equal_var=False)
+            rows.append({
+                "network": one.network, "dataset": one.dataset, "architecture": one.architecture, "way": one.way,
+                "group": one.group, "plain": other["network"], "accuracy": one.accuracy,
+                "plain_accuracy": other["accuracy"], "size": float(own[known].mean()),
+                "plain_size": float(before[known].mean()), "ratio": float(own[known].mean() / before[known].mean()),
+                "p": float(welch.pvalue), "change": float(changed.mean() / changed_before.mean()),
+            })  # fmt: skip
+    return rows

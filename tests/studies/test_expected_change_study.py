@@ -1,0 +1,199 @@
+"""The study of the expected change, where the change of every point is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from studies.__main__ import main
+from studies.expected_change.corrupted import SEVERITIES, TRANSLATE, copies, kinds, translate
+from studies.expected_change.counted import count_changes, doubt, on_sphere
+from studies.expected_change.rules import TOLERANCE, judged, reach
+from studies.expected_change.scored import score_changes, score_points
+from studies.expected_change.summary import (
+    RADII,
+    auc,
+    of_changes,
+    of_corrupted,
+    of_flips,
+    of_models,
+    relative_error,
+)
+from studies.pages import page_of
+from studies.study import Agreement, all_studies
+from studies.tables import read_tables
+
+
+def logistic(*weights: float) -> nn.Module:
+    """Two classes whose log-odds are linear with these weights, so that all is known of them."""
+    network = nn.Linear(len(weights), 2, bias=False)
+    network.weight.data = torch.tensor([weights, (0.0,) * len(weights)])
+    return network
+
+
+def sigmoid(x: float) -> float:
+    return 1 / (1 + float(np.exp(-x)))
+
+
+def test_the_change_on_a_line_is_exact() -> None:
+    """In one dimension the sphere is two points, and each pair holds both."""
+    found = count_changes(logistic(2.0), torch.tensor([[0.3]]), 0.25, 10, 0).iloc[0]
+    up, down = (sigmoid(2 * (0.3 + way * 0.25)) - sigmoid(0.6) for way in (1, -1))
+    assert found["mean"] == pytest.approx((up + down) / 2, rel=1e-5)
+    assert found["variance"] == pytest.approx((up - down) ** 2 / 4, rel=1e-5)
+    assert found["absolute"] == pytest.approx((up - down) / 2, rel=1e-5)
+    assert found["mean_se"] < 1e-8
+
+
+def test_the_change_in_three_dimensions_is_within_its_standard_error() -> None:
+    """There a coordinate of the sphere is even on its range (Archimedes): moments by quadrature, 5 standard errors."""
+    x, radius, weights = torch.tensor([[0.5, 0.1, -0.2]]), 0.8, (2.0, 1.0, -2.0)
+    found = count_changes(logistic(*weights), x, radius, 4000, 0).iloc[0]
+    odds, nodes = 2 * 0.5 + 0.1 + 0.4, (np.arange(20000) + 0.5) / 10000 - 1
+    change = 1 / (1 + np.exp(-(odds + radius * 3 * nodes))) - sigmoid(odds)
+    for name, truth in {"mean": change.mean(), "variance": change.var(), "absolute": np.abs(change).mean()}.items():
+        assert abs(found[name] - truth) < 5 * found[f"{name}_se"]
+        assert found[f"{name}_se"] < 0.05 * abs(truth)
+    assert found["flips"] == pytest.approx((1 - odds / (radius * 3)) / 2, abs=0.03)
+
+
+def test_noise_has_its_length_and_points_have_draws_of_their_own() -> None:
+    noise = on_sphere(torch.Size([1, 4, 4]), 0.5, 7, torch.Generator().manual_seed(0))
+    assert torch.allclose(noise.flatten(1).norm(dim=1), torch.tensor(0.5))
+    x = torch.tensor([[0.3, 0.1], [0.3, 0.1]])
+    both, one = (count_changes(logistic(2.0, -1.0), part, 0.5, 20, 0) for part in (x, x[:1]))
+    assert both.iloc[0].equals(one.iloc[0])
+    assert both["mean"].nunique() == 2
+
+
+def test_doubt_keeps_its_digits() -> None:
+    logits, own = torch.tensor([[40.0, 0.0, 0.0]]), torch.tensor([0])
+    assert float(doubt(logits, own)) == pytest.approx(2 * np.exp(-40.0), rel=1e-9)
+
+
+def test_the_library_and_the_count_agree_where_all_is_known() -> None:
+    """`L = p (1 - p) (1 - 2 p) |w|^2`, the variance to second order, and a bound that holds."""
+    network, x = logistic(3.0, 4.0), torch.tensor([[0.2, 0.3], [0.4, 0.1], [0.5, 0.2]])
+    p = np.array([sigmoid(1.8), sigmoid(1.6), sigmoid(2.3)])
+    points = score_points(network, x, 0)
+    assert points["laplacian"].to_numpy() == pytest.approx(25 * p * (1 - p) * (1 - 2 * p), rel=1e-4)
+    assert not points["bends"].any()
+    assert (points["laplacian_se"] == 0).all()
+    radius = 0.05
+    truth = count_changes(network, x, radius, 400, 1)
+    found = of_changes(points, truth, score_changes(network, x, [radius], 200, 0), radius, 2)
+    assert found["error"] < 0.1
+    assert found["tangent_variance"] < 0.1
+    assert found["tangent_absolute"] < 0.1
+    assert found["violated"] == 0
+    assert found["loose"] > 1
+    assert found["sigma"] == pytest.approx(radius / np.sqrt(2))
+
+
+def test_a_network_that_bends_is_seen() -> None:
+    network = nn.Sequential(nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 3))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        points = score_points(network, torch.rand(3, 40), 0)
+    assert points["bends"].all()
+    assert (points["laplacian_se"] > 0).all()
+
+
+def test_errors_are_without_what_the_draws_add() -> None:
+    """A truth with noise of 0.5 about `x`, an estimate of `1.5 x`: the error is a half, and not `sqrt(0.5)`."""
+    random = np.random.default_rng(0)
+    exact = random.normal(size=200_000)
+    truth, se = exact + 0.5 * random.normal(size=exact.size), np.full(exact.size, 0.5)
+    assert relative_error(1.5 * exact + 0.0, truth, se) == pytest.approx(0.5, abs=0.01)
+    assert relative_error(exact, truth, se) == pytest.approx(0.5, abs=0.01)  # what can be told
+    assert relative_error(2 * exact, exact, 0 * se) == pytest.approx(1, abs=1e-9)
+
+
+def test_auc_counts_ties_half() -> None:
+    score = np.array([0.0, 1, 1, 1, 1, 1, 2, 2, 2, 2])
+    weak = np.arange(10) < 5
+    assert auc(score, weak) == pytest.approx((5 * 5 - 4 * 0.5) / 25)
+    assert np.isnan(auc(score, np.arange(10) < 4))
+
+
+def test_the_lowest_and_the_highest_laplacians_of_confident_points() -> None:
+    frame = pd.DataFrame({
+        "laplacian": [-9.0, -4, -3, -2, -1, 0, 1, 2, 3.0], "max_probability": [0.5] + [0.9] * 8,
+    })  # fmt: skip
+    found = of_flips(frame, np.array([1, 0.5, 0.25, 0, 0, 0, 0, 0, 0.1]))
+    assert (found["confident"], found["group_size"]) == (8, 2)
+    assert (found["bottom"], found["top"]) == pytest.approx((0.375, 0.05))
+    assert found["ever"] == 4
+    assert np.isnan(found["p"])
+
+
+def test_corrupted_copies() -> None:
+    x = torch.rand(2, 1, 8, 8)
+    found = [*copies(x, 0)]
+    assert [(kind, severity) for kind, severity, _ in found] == [(one, of) for one in kinds(1) for of in SEVERITIES]
+    assert all(images.shape == x.shape and images.min() >= 0 and images.max() <= 1 for *_, images in found)
+    image = np.arange(1, 10, dtype=np.uint8).reshape(3, 3, 1)
+    for seed in range(8):
+        moved = translate(image, 1, np.random.default_rng(seed))
+        assert (moved == 0).sum() == 3
+        assert set(moved.ravel()) <= {0, *image.ravel()}
+    assert TRANSLATE in kinds(3)
+    assert "saturate" not in kinds(1)
+
+
+def test_sizes_on_corrupted_images_are_set_beside_the_same_images() -> None:
+    points = pd.DataFrame({"laplacian": [-1.0, 3.0, 100.0]})
+    lost = pd.DataFrame({"kind": "blur", "severity": 1, "point": [0, 1, 2], "lost": [True, False, False]})
+    copied = pd.DataFrame({"kind": "blur", "severity": 1, "point": [0, 1], "laplacian": [2.0, -4.0]})
+    (row,) = of_corrupted(points, lost, copied)
+    assert (row["clean"], row["corrupted"], row["larger"]) == (2, 3, 1)
+    assert row["lost"] == pytest.approx(1 / 3)
+
+
+def test_models_stand_beside_the_plain_one_of_their_kind() -> None:
+    rows = [
+        {"network": name, "dataset": "mnist", "architecture": kind, "way": way, "group": "bends", "accuracy": 0.9}
+        for name, kind, way in (("a", "x", "plain"), ("b", "x", "fgsm"), ("c", "y", "fgsm"), ("d", "", ""))
+    ]
+    sizes = {"a": (np.array([1.0, 3]), np.ones(2)), "b": (np.array([0.5, 1.5]), np.full(2, 0.25))}
+    (row,) = of_models(pd.DataFrame(rows), sizes | {"c": sizes["a"], "d": sizes["a"]})
+    assert (row["network"], row["plain"], row["ratio"], row["change"]) == ("b", "a", 0.5, 0.25)
+
+
+def test_an_approximation_holds_up_to_its_first_large_error() -> None:
+    errors = {"a": [0.1, TOLERANCE, 0.5, 0.1], "b": [0.5, 0.1, 0.1, 0.1], "c": [0.1] * 4}
+    rows = [
+        {"network": name, "radius": radius, "error": error}
+        for name, own in errors.items()
+        for radius, error in zip(RADII, own, strict=False)
+    ]
+    assert reach(pd.DataFrame(rows)).to_dict() == {"a": RADII[1], "b": 0, "c": RADII[3]}
+
+
+@pytest.mark.parametrize(
+    ("share", "agreement"),
+    [(0.8, Agreement.AGREES), (0.79, Agreement.IN_PART), (0.5, Agreement.DIFFERS), (np.nan, Agreement.UNMEASURED)],
+)
+def test_agreement_follows_the_share(share: float, agreement: Agreement) -> None:
+    assert judged(share) == agreement
+
+
+def test_the_whole_study(shared: Path, tmp_path: Path) -> None:
+    """A linear network: it is piecewise linear, without kinks, and its prediction holds for short noise."""
+    arguments = ["expected_change", "--shared", str(shared), "--out", str(tmp_path), "--size", "tiny"]
+    assert main(arguments) == 0
+    tables = read_tables(tmp_path / "expected_change" / "results")
+    networks, changes = tables["networks"].to_pandas(), tables["changes"].to_pandas()
+    assert networks["group"].tolist() == ["piecewise linear"]
+    assert networks["kink"].tolist() == [0]
+    assert changes["radius"].tolist() == [*RADII]
+    assert (changes["tangent_variance"] < 0.4).all()
+    assert (changes["violated"] == 0).all()
+    study = all_studies()["expected_change"]
+    assert "does not agree" in page_of(study, tables)
+    assert len(study.pictures(tables)) == 2
