@@ -1,0 +1,1 @@
+def content(t): return {}

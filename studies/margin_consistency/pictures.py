@@ -1,0 +1,1 @@
+def pictures(t): return {}

@@ -1,0 +1,1 @@
+def findings(t): return {}
