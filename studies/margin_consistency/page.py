@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from studies.margin_consistency.facts import GROUPS, NORMS
-from studies.margin_consistency.said import STRONG, frame_of
+from studies.margin_consistency.words import STRONG, frame_of
 from studies.markdown import NOTHING, between, decimals, percent, significant, table
 from studies.study import Tables
 from studies.tables import Frame

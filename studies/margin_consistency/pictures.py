@@ -1,4 +1,4 @@
-"""The pictures of the study: margins against one another, tau, detection by epsilon, robust accuracy from a few points."""
+"""The pictures of the study: margins, tau, detection by epsilon, robust accuracy from a few points."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import vl_convert
 
 from studies.margin_consistency.facts import GROUPS, NORMS
 from studies.margin_consistency.page import ordered
-from studies.margin_consistency.said import frame_of
+from studies.margin_consistency.words import frame_of
 from studies.markdown import decimals
 from studies.study import Tables
 from studies.tables import Frame

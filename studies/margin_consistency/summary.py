@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 
 def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
-    """`networks`, `epsilons`, `scores`, `bins`, `few`, `checked` and `pseudo`: see the functions that make their rows."""
+    """The tables, by their names; the functions that make their rows say what these hold."""
     rows: dict[str, list[Row]] = {
         name: [] for name in ("networks", "epsilons", "scores", "bins", "few", "checked", "pseudo")
     }
@@ -99,7 +99,8 @@ def consistency(points: Frame, epsilon: float) -> Row:
         "passes": float(points["passes"].mean()),
         "tau": found.tau, "tau_low": found.low, "tau_high": found.high,
         "tau_of_all": kendall_tau(points["margin"].to_numpy(), points["logit_margin"].to_numpy()),
-        "accuracy": float(points["right"].mean()), "robust": float((points["right"] & (points["margin"] > epsilon)).mean()),
+        "accuracy": float(points["right"].mean()),
+        "robust": float((points["right"] & (points["margin"] > epsilon)).mean()),
         "middle": middle, "auroc_middle": detected(margin, logit, middle)["auroc"],
         "moved": moved.spearman, "spread": moved.kappa_high / moved.kappa_low if moved.kappa_low > 0 else np.nan,
     } | detected(margin, logit, epsilon)  # fmt: skip
@@ -149,7 +150,7 @@ def binned(points: Frame) -> list[Row]:
 
 
 def equidistance(distances: Any) -> Row:
-    """How alike the distances between the rows of the head are: their deviation and range over their mean (figure 13)."""
+    """How alike the distances between the rows of the head are: deviation and range over the mean (figure 13)."""
     if len(distances) < 2:  # two classes have one distance
         return {"pairs": len(distances), "variation": np.nan, "nearest": np.nan, "farthest": np.nan}
     shares = distances / distances.mean()
