@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+NEARER = 0.95
+"""Share of the distance found within which something nearer is looked for."""
+
 REACH = 2.5
 """Radii that all steps together are long."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from brittle.analysis.detection import TPR
 from studies.margin_consistency.facts import GROUPS, NORMS
 from studies.margin_consistency.words import STRONG, frame_of
 from studies.markdown import NOTHING, between, decimals, percent, significant, table
@@ -23,7 +24,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "networks": len(linf),
         "datasets": " and ".join(sorted(set(linf["dataset"]))),
         "points": int(linf["points"].max()),
-        "points_l2": int(l2["points"].max()) if len(l2) else 0,
+        "points_euclidean": int(l2["points"].max()) if len(l2) else 0,
         "all_points": int(few["all"].max()) if len(few) else 0,
         "effort": linf["effort"].iloc[0],
         "passes": decimals(float(linf["passes"].mean()), 0),
@@ -36,6 +37,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "head_table": head_table(linf),
         "checked_table": checked_table(frame_of(tables, "checked")),
         "pseudo_table": pseudo_table(frame_of(tables, "pseudo")),
+        "tpr": percent(TPR),
         "minutes": decimals(tables["times"].to_pandas()["seconds"].sum() / 60, 0),
     }
 
@@ -57,7 +59,7 @@ def consistency_table(frame: Frame) -> str:
         for one in ordered(frame).itertuples()
     ]  # fmt: skip
     head = (
-        "network", "training", "points", "tau", "accuracy", "epsilon", "robust", "AUROC", "AUPR", "FPR@95",
+        "network", "training", "points", "tau", "accuracy", "epsilon", "robust", "AUROC", "AUPR", "FPR",
         "median margin", "AUROC there",
     )  # fmt: skip
     return table(head, rows)
@@ -129,4 +131,4 @@ def pseudo_table(frame: Frame) -> str:
         )
         for one in frame.itertuples()
     ]  # fmt: skip
-    return table(("network", "score", "tau", "AUROC", "AUPR", "FPR@95"), rows) if rows else NOTHING
+    return table(("network", "score", "tau", "AUROC", "AUPR", "FPR"), rows) if rows else NOTHING

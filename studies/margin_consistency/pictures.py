@@ -22,12 +22,14 @@ def pictures(tables: Tables) -> Mapping[str, str]:
     """SVG by name."""
     networks = frame_of(tables, "networks")
     linf = ordered(networks[networks["norm"] == NORMS[0]])
-    drawn = {
-        "margin_consistency": margins(frame_of(tables, "bins"), linf),
-        "margin_consistency_tau": taus(networks),
-        "margin_consistency_epsilon": by_epsilon(frame_of(tables, "epsilons")),
-        "margin_consistency_few": few(frame_of(tables, "few")),
-    }
+    bins, epsilons, from_few = (frame_of(tables, name) for name in ("bins", "epsilons", "few"))
+    drawn: dict[str, alt.TopLevelMixin] = {"margin_consistency_tau": taus(networks)}
+    if len(bins):
+        drawn["margin_consistency"] = margins(bins, linf)
+    if len(epsilons):
+        drawn["margin_consistency_epsilon"] = by_epsilon(epsilons)
+    if len(from_few):
+        drawn["margin_consistency_few"] = few(from_few)
     return {name: vl_convert.vegalite_to_svg(chart.to_json()) for name, chart in drawn.items()}
 
 
@@ -95,7 +97,7 @@ def by_epsilon(epsilons: Frame) -> alt.FacetChart:
 
 def few(frame: Frame) -> alt.LayerChart:
     """The robust accuracy from half of the margins against that under attack (figure 5)."""
-    columns = frame[frame["share"] == 0.5][["group", "attacked", "estimate"]] if len(frame) else frame
+    columns = frame[frame["share"] == 0.5][["group", "attacked", "estimate"]]
     axis = alt.Axis(format="%")
     scale = alt.Scale(domain=(0, 1))
     points = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from studies.margin_consistency.descent import NEARER
 from studies.margin_consistency.facts import ADVERSARIAL, NORMS
 from studies.margin_consistency.words import (
     ALIKE,
@@ -35,8 +36,8 @@ def from_few(few: Frame) -> Finding:
         f"with {size} of {everything} points the mean error is {percent(float(own['estimate_error'].mean()), 1)} on "
         f"adversarially trained networks ({percent(float(others['estimate_error'].mean()), 1)} on the others); it is "
         f"at most {percent(NEAR)} on {int((own['estimate_error'] <= NEAR).sum())} of {len(own)}; the share of the "
-        f"subset itself, without any logit margin, is off by {percent(float(own['counted_error'].mean()), 1)}, the library's "
-        f"corrected estimate by {percent(float(own['rectified_error'].mean()), 1)}",
+        f"subset itself, without any logit margin, is off by {percent(float(own['counted_error'].mean()), 1)}, the "
+        f"library's corrected estimate by {percent(float(own['rectified_error'].mean()), 1)}",
         Agreement.AGREES
         if (own["estimate_error"] <= NEAR).mean() > 0.5
         else Agreement.IN_PART
@@ -150,7 +151,7 @@ def search(checked: Frame) -> Finding:
         "are the input margins that the library finds right?",
         "",
         f"of {total} inputs found in two norms {int(checked['there'].sum()) if total else 0} are what they are said to "
-        f"be; within {decimals(0.95, 2)} of the distance a plain descent of our own found something nearer at "
+        f"be; within {decimals(NEARER, 2)} of the distance a plain descent of our own found something nearer at "
         f"{total - int(checked['held'].sum()) if total else 0}{exact}",
         Agreement.UNSAID,
         "a margin from a search is an upper bound: the check can refute it and never prove it",

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 import brittle
-from studies.margin_consistency.descent import withstands
+from studies.margin_consistency.descent import NEARER, withstands
 from studies.margin_consistency.exact import affine_weight, exact_margins
 from studies.margin_consistency.facts import NORMS, Facts, facts_of
 from studies.margin_consistency.margins import head_distances, margins, pseudo_margins, scores_of_all
@@ -24,9 +24,6 @@ from studies.margin_consistency.summary import summarise, tau_of
 from studies.networks import Network, find_networks, test_points
 from studies.study import Setting, Step, Study, Tables
 from studies.tables import as_table
-
-NEARER = 0.95
-"""Share of the distance found within which something nearer is looked for."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ FEWEST = 5
 """Points of either kind below which no detection is measured."""
 
 BINS = 8
-"""Groups of equally many points by logit margin, in the picture."""
+"""Groups of equally many points by logit margin, in the picture, at most."""
 
 CONFIDENCE = 0.95
 
@@ -141,7 +141,7 @@ def binned(points: Frame) -> list[Row]:
     right = right_points(points)
     right = right[np.isfinite(right["margin"])].sort_values("logit_margin", kind="stable")
     rows = []
-    for part in np.array_split(np.arange(len(right)), BINS):
+    for part in np.array_split(np.arange(len(right)), max(1, min(BINS, len(right) // 2))):
         own = right.iloc[part]
         if len(own) > 1:
             margin, error = float(own["margin"].mean()), float(own["margin"].std() / np.sqrt(len(own)))

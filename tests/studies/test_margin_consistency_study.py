@@ -45,7 +45,11 @@ def exactly(network: nn.Module, x: torch.Tensor, norm: str) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("norm", "gap", "bounded", "free"),
-    [("linf", 0.3, 0.25, 0.15), ("l2", 0.3, np.hypot(0.25, 0.05), 0.3 / np.sqrt(2)), ("l2", 0.96, np.inf, 0.96 / np.sqrt(2))],
+    [
+        ("linf", 0.3, 0.25, 0.15),
+        ("l2", 0.3, np.hypot(0.25, 0.05), 0.3 / np.sqrt(2)),
+        ("l2", 0.96, np.inf, 0.96 / np.sqrt(2)),
+    ],
 )  # fmt: skip
 def test_margins_by_hand(norm: str, gap: float, bounded: float, free: float) -> None:
     """Both pixels have to fall; the second one may fall by 0.05 only, the first one by 0.9."""
