@@ -1,0 +1,64 @@
+"""What is known of a network before it is measured: how it was trained, and the perturbation size to ask about."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from studies.networks import META, Network
+from studies.train.images import DATASETS as TRAINED
+
+ADVERSARIAL, OTHERWISE, UNKNOWN = "adversarial", "other ways", "by others"
+"""Groups of networks: trained on attacked inputs, trained in another way, and trained by somebody else."""
+
+GROUPS = (ADVERSARIAL, OTHERWISE, UNKNOWN)
+
+ATTACKED = ("fgsm", "pgd", "trades", "mart", "alp", "clp")
+"""Ways of training that attack their inputs."""
+
+EUCLIDEAN = {"mnist": 1.5, "fashion_mnist": 1.0, "cifar10": 0.5}
+"""Perturbation sizes in L2 by data set."""
+
+USUAL = {"linf": 8 / 255, "l2": 0.5}
+"""Perturbation sizes of data sets that nothing is said about."""
+
+NORMS = ("linf", "l2")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a network.
+
+    Attributes:
+        architecture: as its `meta.json` says; empty where it says nothing.
+        way: of training.
+        group: one of `GROUPS`.
+        linf: the perturbation size in Linf: that of its training, or that of its data set.
+        l2: in L2, by data set.
+    """
+
+    architecture: str
+    way: str
+    group: str
+    linf: float
+    l2: float
+
+
+def facts_of(network: Network) -> Facts:
+    """What `meta.json` says, and for the rest what is usual."""
+    meta: dict[str, Any] = json.loads((network.path / META).read_text(encoding="utf-8"))
+    way, own = str(meta.get("way") or ""), meta.get("epsilon")
+    known = TRAINED.get(network.dataset)
+    return Facts(
+        architecture=str(meta.get("architecture") or ""),
+        way=way,
+        group=group_of(way),
+        linf=float(own or (known.epsilon if known else USUAL["linf"])),
+        l2=EUCLIDEAN.get(network.dataset, USUAL["l2"]),
+    )
+
+
+def group_of(way: str) -> str:
+    """The group of a way of training."""
+    return UNKNOWN if not way else ADVERSARIAL if way in ATTACKED else OTHERWISE

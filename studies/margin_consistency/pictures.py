@@ -1,0 +1,114 @@
+"""The pictures of the study: margins, tau, detection by epsilon, robust accuracy from a few points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import altair as alt
+import pandas as pd
+import vl_convert
+
+from studies.margin_consistency.facts import GROUPS, NORMS
+from studies.margin_consistency.page import ordered
+from studies.margin_consistency.words import frame_of
+from studies.markdown import decimals
+from studies.study import Tables
+from studies.tables import Frame
+
+COLOURS = alt.Scale(domain=[*GROUPS], scheme="category10")
+
+
+def pictures(tables: Tables) -> Mapping[str, str]:
+    """SVG by name."""
+    networks = frame_of(tables, "networks")
+    linf = ordered(networks[networks["norm"] == NORMS[0]])
+    bins, epsilons, from_few = (frame_of(tables, name) for name in ("bins", "epsilons", "few"))
+    drawn: dict[str, alt.TopLevelMixin] = {"margin_consistency_tau": taus(networks)}
+    if len(bins):
+        drawn["margin_consistency"] = margins(bins, linf)
+    if len(epsilons):
+        drawn["margin_consistency_epsilon"] = by_epsilon(epsilons)
+    if len(from_few):
+        drawn["margin_consistency_few"] = few(from_few)
+    return {name: vl_convert.vegalite_to_svg(chart.to_json()) for name, chart in drawn.items()}
+
+
+def _group(legend: bool = True) -> alt.Color:
+    return alt.Color("group:N", scale=COLOURS, title="training", legend=alt.Legend() if legend else None)
+
+
+def margins(bins: Frame, linf: Frame) -> alt.FacetChart:
+    """Mean input margin and its standard error against the logit margin, a panel a network (figure 2)."""
+    titles = {one.network: f"{one.network}, tau {decimals(one.tau, 2)}" for one in linf.itertuples()}
+    columns = bins.assign(
+        panel=bins["network"].map(titles), low=bins["margin"] - bins["error"], high=bins["margin"] + bins["error"]
+    )[["panel", "group", "logit_margin", "margin", "low", "high"]].astype(
+        {"logit_margin": "float64", "margin": "float64"}
+    )
+    x = alt.X("logit_margin:Q", title=None, axis=alt.Axis(tickCount=3))
+    scale = alt.Scale(zero=True)
+    points = alt.Chart(columns).mark_line(point=alt.OverlayMarkDef(size=14), strokeWidth=1)
+    drawn = points.encode(x=x, y=alt.Y("margin:Q", title=None, scale=scale, axis=alt.Axis(tickCount=3)), color=_group())
+    bars = alt.Chart(columns).mark_rule().encode(x=x, y=alt.Y("low:Q", title=None), y2="high:Q", color=_group())
+    both = alt.layer(drawn, bars, data=columns).properties(width=150, height=95)
+    title = "input margin in Linf (upwards) against logit margin (to the right)"
+    order = [titles[name] for name in linf["network"]]
+    header = alt.Header(labelFontSize=8, labelLimit=170)
+    return (
+        both.facet(facet=alt.Facet("panel:N", sort=order, title=title, header=header), columns=4)
+        .resolve_scale(x="independent", y="independent")
+        .configure_legend(orient="top")
+    )
+
+
+def taus(networks: Frame) -> alt.FacetChart:
+    """Tau against the robust accuracy, with its interval over points, a panel a norm (figure 4)."""
+    columns = networks[["norm", "group", "robust", "tau", "tau_low", "tau_high"]].assign(
+        norm=networks["norm"].map({"linf": "Linf", "l2": "L2"})
+    )
+    x = alt.X("robust:Q", axis=alt.Axis(format="%"), title="robust accuracy at epsilon")
+    y = alt.Y("tau:Q", scale=alt.Scale(domain=(0, 1), clamp=True), title="tau")
+    points = alt.Chart(columns).mark_point(filled=True).encode(x=x, y=y, color=_group())
+    bars = (
+        alt.Chart(columns)
+        .mark_rule(opacity=0.5)
+        .encode(x=x, y=alt.Y("tau_low:Q", title="tau"), y2="tau_high:Q", color=_group())
+    )
+    both = alt.layer(bars, points, data=columns).properties(width=260, height=220)
+    return both.facet(column=alt.Column("norm:N", title=None, sort=["Linf", "L2"]))
+
+
+def by_epsilon(epsilons: Frame) -> alt.FacetChart:
+    """AUROC against the share of points that are not robust, a line a network, a panel a group (figure 9)."""
+    columns = epsilons[epsilons["norm"] == NORMS[0]][["network", "group", "level", "auroc"]].dropna()
+    lines = (
+        alt.Chart(columns)
+        .mark_line(point=True, opacity=0.8)
+        .encode(
+            x=alt.X("level:Q", axis=alt.Axis(format="%"), title="not robust at this epsilon"),
+            y=alt.Y("auroc:Q", scale=alt.Scale(domain=(0.5, 1), clamp=True), title="AUROC of the logit margin"),
+            color=_group(legend=False),
+            detail="network:N",
+        )
+        .properties(width=190, height=200)
+    )
+    return lines.facet(column=alt.Column("group:N", title="training", sort=[*GROUPS]))
+
+
+def few(frame: Frame) -> alt.LayerChart:
+    """The robust accuracy from half of the margins against that under attack (figure 5)."""
+    columns = frame[frame["share"] == 0.5][["group", "attacked", "estimate"]]
+    axis = alt.Axis(format="%")
+    scale = alt.Scale(domain=(0, 1))
+    points = (
+        alt.Chart(columns)
+        .mark_point(filled=True, opacity=0.8)
+        .encode(
+            x=alt.X("attacked:Q", scale=scale, axis=axis, title="right and withstands the attack, of all points"),
+            y=alt.Y("estimate:Q", scale=scale, axis=axis, title="estimated from a few margins, mean"),
+            color=_group(),
+        )
+    )
+    line = pd.DataFrame({"attacked": [0.0, 1.0], "estimate": [0.0, 1.0]})
+    equal = alt.Chart(line).mark_line(color="gray", strokeDash=[3, 3]).encode(x="attacked:Q", y="estimate:Q")
+    return alt.layer(equal, points).properties(width=260, height=260)

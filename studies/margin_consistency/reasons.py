@@ -1,0 +1,158 @@
+"""What the study found about robust accuracy from few points, heads and features, stand-ins, and the search."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from studies.margin_consistency.descent import NEARER
+from studies.margin_consistency.facts import ADVERSARIAL, NORMS
+from studies.margin_consistency.words import (
+    ALIKE,
+    NEAR,
+    PAPER,
+    STRONG,
+    mean_of,
+    numbers,
+    share,
+    unmeasured,
+    where,
+)
+from studies.markdown import NOTHING, decimals, percent
+from studies.study import Agreement, Finding
+from studies.tables import Frame
+
+
+def from_few(few: Frame) -> Finding:
+    """Figures 5, 10 and 11."""
+    middle = where(few, share=0.5)
+    own, others = where(middle, group=ADVERSARIAL), middle[middle["group"] != ADVERSARIAL] if len(middle) else middle
+    if not len(own):
+        return unmeasured("the logit margin and the input margins of a few points give the robust accuracy of all")
+    size, everything = int(own["size"].max()), int(own["all"].max())
+    return Finding(
+        "the logit margin and the input margins of 500 points give the robust accuracy of 10,000; with 300 the mean "
+        "error is below 2 points on most networks",
+        f"{PAPER}, section 2.4 and figures 5, 10 and 11",
+        f"with {size} of {everything} points the mean error is {percent(float(own['estimate_error'].mean()), 1)} on "
+        f"adversarially trained networks ({percent(float(others['estimate_error'].mean()), 1)} on the others); it is "
+        f"at most {percent(NEAR)} on {int((own['estimate_error'] <= NEAR).sum())} of {len(own)}; the share of the "
+        f"subset itself, without any logit margin, is off by {percent(float(own['counted_error'].mean()), 1)}, the "
+        f"library's corrected estimate by {percent(float(own['rectified_error'].mean()), 1)}",
+        Agreement.AGREES
+        if (own["estimate_error"] <= NEAR).mean() > 0.5
+        else Agreement.IN_PART
+        if (own["estimate_error"] < own["counted_error"]).mean() > 0.5
+        else Agreement.DIFFERS,
+        "the subset is far smaller than the paper's, and what counts is whether the logit margin is better than "
+        "counting robust points in the subset alone, which the paper does not set beside it",
+    )
+
+
+def sane(few: Frame) -> Finding:
+    """Figure 8."""
+    own = where(few, share=1.0)
+    gaps = numbers((own["by_margins"] - own["by_attack"]).abs() if len(own) else [])
+    return Finding(
+        "margins above epsilon and an attack at epsilon give one robust accuracy: they differ by 1.3 points in the "
+        "mean and 6.1 at most",
+        f"{PAPER}, section 3.1 and figure 8",
+        f"the share right with a margin above epsilon and the share that withstands our plain descent differ by "
+        f"{percent(float(gaps.mean()) if len(gaps) else np.nan, 1)} in the mean over {len(gaps)} networks and "
+        f"{percent(float(gaps.max()) if len(gaps) else np.nan, 1)} at most",
+        share(gaps <= 0.061),
+        "both are upper bounds: the lower one is the better; the descent has few steps",
+    )
+
+
+def equidistant(linf: Frame) -> Finding:
+    """Figure 13."""
+    own = where(linf, group=ADVERSARIAL)
+    variation = numbers(own.get("variation", []))
+    return Finding(
+        "the rows of the last layer are equidistant, so that the logit margin is the margin in feature space",
+        f"{PAPER}, section 2.1, appendix B.5 and figure 13",
+        f"the deviation of their distances over the mean is {mean_of(variation)} over {len(variation)} adversarially "
+        f"trained networks and {mean_of(linf.get('variation', []))} over all",
+        share(variation <= ALIKE),
+        f"up to {decimals(ALIKE, 2)} counts as one distance here; the paper gives box plots and no figure",
+    )
+
+
+def isometric(linf: Frame) -> Finding:
+    """Figure 6."""
+    own, others = where(linf, group=ADVERSARIAL), linf[linf["group"] != ADVERSARIAL]
+    return Finding(
+        "features keep distances up to a factor: the way to the nearest other prediction is as long among the features "
+        "as among the inputs",
+        f"{PAPER}, section 3.2 and figure 6",
+        f"rank correlation of the two lengths over points: {mean_of(own['moved'])} over adversarially trained "
+        f"networks, {mean_of(others['moved'])} over the others; the upper quartile of the factor is "
+        f"{mean_of(own['spread'])} and {mean_of(others['spread'])} times the lower",
+        share(numbers(own["moved"]) >= STRONG),
+        "distances among features are in the same norm; of a linear network the features are the inputs",
+    )
+
+
+def learned(pseudo: Frame) -> Finding:
+    """Table 2."""
+    claim = (
+        "where consistency is weak a pseudo-margin learned from the features of 5,000 points does better: tau from "
+        "0.28 and 0.43 to 0.57 and 0.62"
+    )
+    if not len(pseudo):
+        return unmeasured(claim)
+    wide = pseudo.pivot_table(index="network", columns="score", values="tau", sort=False)
+    logit, paper, both = (
+        wide[name] for name in ("logit_margin", "pseudo-margin, features", "pseudo-margin, features and head")
+    )
+    parts = [
+        f"`{name}`: logit margin {decimals(logit[name], 2)}, learned from features {decimals(paper[name], 2)}, from "
+        f"features and the head's margins {decimals(both[name], 2)}"
+        + (f", feature margin {decimals(wide['feature_margin'][name], 2)}" if "feature_margin" in wide else "")
+        for name in wide.index
+    ]
+    points = int(pseudo["learned"].max())
+    return Finding(
+        claim,
+        f"{PAPER}, section 3.3 and table 2",
+        f"tau on the networks with the smallest ones, learned from {points} points: {'; '.join(parts)}",
+        share((paper > logit).tolist()),
+        "far fewer points were learned from than in the paper; the head's margins are known without learning",
+    )
+
+
+def other_scores(scores: Frame) -> Finding:
+    """Other stand-ins."""
+    own = where(scores, norm=NORMS[0])
+    parts = [
+        f"{name.replace('_', ' ')} {mean_of(part['tau'])}"
+        for name, part in (own.groupby("score", sort=False) if len(own) else [])
+    ]
+    return Finding(
+        "does another score of few passes follow the input margin better?",
+        "",
+        f"tau in Linf, mean over all networks: {'; '.join(parts) or NOTHING}",
+        Agreement.UNSAID,
+        "the first-order margin divides each gap by its gradient, for a pass backward a class; the rest take one pass",
+    )
+
+
+def search(checked: Frame) -> Finding:
+    """Our own search."""
+    own = checked[np.isfinite(checked["exact_mean"])] if len(checked) else checked
+    total = int(checked["points"].sum()) if len(checked) else 0
+    exact = (
+        f"; on affine networks they are {decimals(float(own['exact_mean'].mean()), 4)} times the exact ones in the "
+        f"mean, {decimals(float(own['exact_most'].max()), 4)} at most"
+        if len(own)
+        else ""
+    )
+    return Finding(
+        "are the input margins that the library finds right?",
+        "",
+        f"of {total} inputs found in two norms {int(checked['there'].sum()) if total else 0} are what they are said to "
+        f"be; within {decimals(NEARER, 2)} of the distance a plain descent of our own found something nearer at "
+        f"{total - int(checked['held'].sum()) if total else 0}{exact}",
+        Agreement.UNSAID,
+        "a margin from a search is an upper bound: the check can refute it and never prove it",
+    )

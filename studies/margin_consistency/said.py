@@ -1,0 +1,156 @@
+"""What the study found about consistency and detection, a line for each thing; `reasons` holds the rest."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from studies.margin_consistency.facts import ADVERSARIAL, GROUPS, NORMS
+from studies.margin_consistency.reasons import equidistant, from_few, isometric, learned, other_scores, sane, search
+from studies.margin_consistency.words import (
+    DETECTS,
+    PAPER,
+    STRONG,
+    SURE,
+    frame_of,
+    mean_of,
+    numbers,
+    range_of,
+    ranks,
+    share,
+    where,
+)
+from studies.markdown import NOTHING, decimals, percent
+from studies.study import Agreement, Finding, Tables
+from studies.tables import Frame
+
+
+def findings(tables: Tables) -> list[Finding]:
+    """Every finding, from the results."""
+    networks, epsilons, scores = (frame_of(tables, name) for name in ("networks", "epsilons", "scores"))
+    few, checked, pseudo = (frame_of(tables, name) for name in ("few", "checked", "pseudo"))
+    linf = networks[networks["norm"] == NORMS[0]]
+    return [
+        robust_networks(linf), other_networks(linf), detection_at_epsilon(linf), tau_and_detection(linf),
+        other_epsilons(epsilons), robust_accuracy_and_tau(linf), euclidean(networks), from_few(few), sane(few),
+        equidistant(linf), isometric(linf), learned(pseudo), other_scores(scores), search(checked),
+    ]  # fmt: skip
+
+
+def robust_networks(linf: Frame) -> Finding:
+    """Table 1 and figure 2."""
+    own = numbers(where(linf, group=ADVERSARIAL)["tau"])
+    return Finding(
+        "the logit margin follows the input margin on nearly all adversarially trained networks: Kendall's tau is 0.68 "
+        "to 0.86, and 0.28 and 0.43 on two",
+        f"{PAPER}, table 1 and figure 2",
+        f"on {len(own)} networks with an adversarial training tau is {mean_of(own)} in the mean over networks, from "
+        f"{range_of(own)}; {int((own >= STRONG).sum())} of them reach {decimals(STRONG, 2)}",
+        share(own >= STRONG),
+        "the networks and the data here are far smaller; a point at which the logit margin is large for its distance "
+        "is one where the network is steep",
+    )
+
+
+def other_networks(linf: Frame) -> Finding:
+    """The same networks trained in other ways."""
+    parts = []
+    for group in GROUPS[1:]:
+        own = numbers(where(linf, group=group)["tau"])
+        if len(own):
+            high = int((own >= STRONG).sum())
+            parts.append(
+                f"{group}: {mean_of(own)}, from {range_of(own)}, {high} of {len(own)} reach {decimals(STRONG, 2)}"
+            )
+    return Finding(
+        "is it adversarial training that makes margins consistent?",
+        "",
+        f"tau of networks trained otherwise: {'; '.join(parts) or NOTHING}",
+        Agreement.UNSAID,
+        "the paper measures adversarially trained networks alone; what was trained plainly serves as the comparison "
+        "that it leaves out",
+    )
+
+
+def detection_at_epsilon(linf: Frame) -> Finding:
+    """Table 1, the detection."""
+    own = where(linf, group=ADVERSARIAL)
+    own = own[np.isfinite(own["auroc"])]
+    consistent = own[own["tau"] >= STRONG]
+    return Finding(
+        "a small logit margin finds the points that are not robust at one epsilon: AUROC 0.93 to 0.98, FPR at 95% TPR "
+        "0.13 to 0.33, but on the two networks of weak consistency",
+        f"{PAPER}, table 1",
+        f"at the epsilon of their training AUROC is {mean_of(own['auroc'])} over {len(own)} adversarially trained "
+        f"networks with enough points of both kinds, from {range_of(own['auroc'])}; FPR at {percent(0.95)} TPR is "
+        f"{mean_of(own['fpr95'])}; where tau reaches {decimals(STRONG, 2)} AUROC is "
+        f"{range_of(consistent['auroc'])}",
+        share(own["auroc"] >= DETECTS),
+        "few points are on the rarer side, so that a single network's numbers have wide intervals",
+    )
+
+
+def tau_and_detection(linf: Frame) -> Finding:
+    """Theorem 1, as far as it speaks of degrees."""
+    found, chance, count = ranks(linf["tau"], linf["auroc_middle"])
+    return Finding(
+        "the more consistent the margins, the better the detection",
+        f"{PAPER}, theorem 1 and table 1",
+        f"rank correlation of tau with the AUROC at each network's median margin: {decimals(found, 2)} over {count} "
+        f"networks",
+        Agreement.UNMEASURED
+        if not np.isfinite(found)
+        else Agreement.AGREES
+        if found > 0 and chance < SURE
+        else Agreement.DIFFERS,
+        "both count pairs of points in the right order; AUROC only those on two sides of the median",
+    )
+
+
+def other_epsilons(epsilons: Frame) -> Finding:
+    """Figure 9."""
+    own = where(epsilons, norm=NORMS[0], group=ADVERSARIAL)
+    parts, least = [], []
+    for level in sorted(set(own["level"])) if len(own) else []:
+        found = numbers(where(own, level=level)["auroc"])
+        if len(found):
+            parts.append(f"{mean_of(found)} where {percent(level)} break")
+            least.append(float(found.mean()))
+    return Finding(
+        "detection stays good over a range of epsilons",
+        f"{PAPER}, appendix B.2 and figure 9",
+        f"AUROC over adversarially trained networks is {'; '.join(parts) or NOTHING}",
+        share(one >= DETECTS for one in least),
+        "epsilon is set at quantiles of each network's margins, so that there are points of both kinds",
+    )
+
+
+def robust_accuracy_and_tau(linf: Frame) -> Finding:
+    """Figure 4."""
+    own = where(linf, group=ADVERSARIAL)
+    found, chance, count = ranks(own["tau"], own["robust"])
+    everywhere, _, all_ = ranks(linf["tau"], linf["robust"])
+    return Finding(
+        "how consistent the margins are does not depend on the robust accuracy",
+        f"{PAPER}, section 3.2 and figure 4",
+        f"rank correlation of the two: {decimals(found, 2)} over {count} adversarially trained networks, "
+        f"{decimals(everywhere, 2)} over all {all_}",
+        Agreement.UNMEASURED if not np.isfinite(found) else Agreement.AGREES if chance >= SURE else Agreement.DIFFERS,
+        "so few networks could show a strong dependence alone",
+    )
+
+
+def euclidean(networks: Frame) -> Finding:
+    """L2, which the paper leaves out."""
+    both = networks.pivot_table(index=["network", "group"], columns="norm", values="tau").reset_index()
+    own = where(both, group=ADVERSARIAL)
+    absent = not set(NORMS) <= set(both.columns)
+    differences = numbers([] if absent else own[NORMS[1]] - own[NORMS[0]])
+    return Finding(
+        "does the same hold for distances in L2?",
+        "",
+        f"tau in L2 is {mean_of([] if absent else own[NORMS[1]])} over adversarially trained networks and "
+        f"{mean_of([] if absent else both[NORMS[1]])} over all; less tau in Linf that is {mean_of(differences)} for "
+        f"the former",
+        Agreement.UNSAID,
+        "the networks were trained against changes in Linf; the logit margin is the same for both norms",
+    )

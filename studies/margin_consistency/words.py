@@ -1,0 +1,87 @@
+"""Numbers over networks in words, and whether they agree with the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from studies.markdown import NOTHING, between, decimals
+from studies.over_networks import mean_interval
+from studies.study import Agreement, Finding, Tables
+from studies.tables import Frame
+
+PAPER = "Ngnawé et al. 2024"
+
+STRONG = 0.68
+"""The smallest tau of the networks that the paper calls strongly margin-consistent (table 1)."""
+
+DETECTS = 0.9
+"""AUROC that all of those are above (table 1)."""
+
+ALIKE = 0.25
+"""Deviation of the distances between classifiers over their mean up to which they count as one distance here."""
+
+NEAR = 0.02
+"""Error of the robust accuracy that most of the paper's networks stay within (figures 5, 10 and 11)."""
+
+SURE = 0.05
+"""Probability of a rank correlation by chance from which on it counts as none."""
+
+SEVERAL = 4
+"""Networks below which no rank correlation over networks is judged."""
+
+
+def frame_of(tables: Tables, name: str) -> Frame:
+    """A table of the results; without rows where nothing of it was measured."""
+    return tables[name].to_pandas() if name in tables else pd.DataFrame()
+
+
+def where(frame: Frame, **wanted: object) -> Frame:
+    """The rows with these values; a frame without rows as it is."""
+    for column, value in wanted.items():
+        frame = frame[frame[column] == value] if len(frame) else frame
+    return frame
+
+
+def numbers(values: Iterable[float]) -> NDArray[np.float64]:
+    """Those that are finite."""
+    found = np.asarray([*values], dtype=np.float64)
+    return found[np.isfinite(found)]
+
+
+def mean_of(values: Iterable[float], places: int = 2) -> str:
+    """The mean over networks with its interval, in words."""
+    return between(*mean_interval(numbers(values), 0), places)
+
+
+def range_of(values: Iterable[float], places: int = 2) -> str:
+    """The smallest and the largest number."""
+    found = numbers(values)
+    return f"{decimals(found.min(), places)} to {decimals(found.max(), places)}" if len(found) else NOTHING
+
+
+def share(right: Iterable[bool]) -> Agreement:
+    """Whether it is so on all networks, on some or on none."""
+    found = [*right]
+    if not found:
+        return Agreement.UNMEASURED
+    return Agreement.AGREES if all(found) else Agreement.IN_PART if any(found) else Agreement.DIFFERS
+
+
+def ranks(first: Frame, second: Frame) -> tuple[float, float, int]:
+    """Spearman's correlation over networks, its probability by chance, and the networks."""
+    there = np.isfinite(first) & np.isfinite(second)
+    one, other = first[there], second[there]
+    if len(one) < SEVERAL or one.nunique() < 2 or other.nunique() < 2:
+        return np.nan, np.nan, len(one)
+    found = stats.spearmanr(one, other)
+    return float(found.statistic), float(found.pvalue), len(one)
+
+
+def unmeasured(claim: str) -> Finding:
+    """A claim that nothing was measured for."""
+    return Finding(claim, PAPER, NOTHING, Agreement.UNMEASURED, "")
