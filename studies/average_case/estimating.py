@@ -14,6 +14,7 @@ import brittle
 from brittle.analysis import class_bias
 from brittle.scores import MMSE, MMSEMVS, Moments, MonteCarlo, Score, Softmax, Taylor, TaylorMVS
 from studies.average_case.sigmoid import SCALE
+from studies.tables import Frame
 
 TAYLOR, TAYLOR_MVS, TAYLOR_SCALED = "taylor", "taylor_mvs", "taylor_mvs, scaled"
 MMSE_, MMSE_MVS, SOFTMAX = "mmse", "mmse_mvs", "softmax"
@@ -88,7 +89,7 @@ def classes_of(table: brittle.Table, scores: dict[str, Score]) -> tuple[pd.DataF
     """
     found = class_bias(table, table[scores[COUNTED]])
     assert found is not None
-    points = points_of(table, scores)
+    points: Frame = points_of(table, scores)
     means = points.groupby("label")[[MMSE_, NORMAL]].mean()
     classes = found.classes[["class", "points", "mean", "low", "high"]].join(means, on="class")
     row = {"p_value": found.p_value, "differ": found.differ, "spread": found.spread, "least": len(found.least),

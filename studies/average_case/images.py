@@ -16,6 +16,7 @@ from torch.nn import functional
 import brittle
 from brittle.analysis import extremes
 from brittle.scores import Score
+from studies.tables import Frame
 
 SIDES = ("least", "most")
 
@@ -26,7 +27,7 @@ FOLDS = 4
 STEPS, RATE, DECAY = 100, 5e-3, 1e-2
 
 
-def sides(table: brittle.Table, score: Score, count: int) -> pd.DataFrame:
+def sides(table: brittle.Table, score: Score, count: int) -> Frame:
     """The `count` most and least robust points of each class by a score: `row`, `class`, `side`, `rank`."""
     return extremes(table, count, table[score])[["row", "class", "side", "rank"]]
 
@@ -77,7 +78,7 @@ def fit(network: nn.Module, x: Tensor, y: Tensor) -> None:
         optimiser.step()
 
 
-def separability(x: Tensor, chosen: dict[str, pd.DataFrame], seed: int) -> pd.DataFrame:
+def separability(x: Tensor, chosen: dict[str, Frame], seed: int) -> pd.DataFrame:
     """How well each classifier tells the sides apart: rows `by`, `reader`, `images`, `accuracy`."""
     rows = []
     for by, frame in chosen.items():
@@ -88,7 +89,7 @@ def separability(x: Tensor, chosen: dict[str, pd.DataFrame], seed: int) -> pd.Da
     return pd.DataFrame(rows)
 
 
-def small_pictures(x: Tensor, chosen: dict[str, pd.DataFrame], value: Callable[[str, int], float]) -> pd.DataFrame:
+def small_pictures(x: Tensor, chosen: dict[str, Frame], value: Callable[[str, int], float]) -> pd.DataFrame:
     """The first of each class and side, the smaller of a PNG and a JPEG: `by`, `side`, `class`, `value`, `picture`."""
     rows = []
     for by, frame in chosen.items():

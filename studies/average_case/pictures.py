@@ -16,6 +16,8 @@ from studies.average_case.read import SHOWN, Results, means
 from studies.study import Tables
 from studies.tables import Frame
 
+Chart = alt.Chart | alt.LayerChart | alt.FacetChart
+
 NAME = "average_case"
 
 SIGMA = alt.X("sigma:Q", scale=alt.Scale(type="log"), title="sigma")
@@ -91,7 +93,7 @@ def robustness(results: Results) -> alt.FacetChart:
     return lines.properties(width=300, height=200).facet(column=alt.Column("dataset:N", title=None))
 
 
-def sigmoid(frame: Frame) -> alt.LayerChart:
+def sigmoid(frame: Frame) -> Chart:
     """Figures 10 and 15: sigmoid against integral, a point for each point of a network and sigma."""
     names = {"sigmoid": "as printed", "scaled": "with the factor"}
     long = frame.rename(columns=names).melt(["integral"], [*names.values()], "form", "value").round(4)
@@ -110,7 +112,7 @@ def sigmoid(frame: Frame) -> alt.LayerChart:
     return alt.layer(points, equal).properties(width=320, height=300)
 
 
-def counting(results: Results) -> alt.LayerChart:
+def counting(results: Results) -> Chart:
     """Figures 4, 10 and 11: error of counting and of MMSE by passes, at the sigma of each network."""
     copies = means(results.frames["counting"], ["copies"], ["error"])
     own = results.at_own_sigma("errors")
@@ -128,7 +130,7 @@ def counting(results: Results) -> alt.LayerChart:
             color=alt.Color("estimator:N", scale=alt.Scale(scheme="category10"), title=None),
         )
     )
-    return alt.layer(lines).properties(width=380, height=230)
+    return lines.properties(width=380, height=230)
 
 
 def classes(results: Results) -> alt.FacetChart:

@@ -25,7 +25,7 @@ from studies.average_case.summary import errors, rank, robustness
 from studies.counting import error_of_counting
 from studies.pages import page_of
 from studies.study import Agreement, all_studies
-from studies.tables import read_tables
+from studies.tables import Frame, read_tables
 
 
 def line(slope: float = 2.0) -> nn.Linear:
@@ -37,7 +37,8 @@ def line(slope: float = 2.0) -> nn.Linear:
 
 def test_estimators_of_a_linear_network_are_closed_forms() -> None:
     x, sigma = torch.tensor([[0.05], [0.1], [0.4]]), 0.1
-    found = estimates(line(), x, (sigma,), (2,), 0).set_index("estimator")["p_robust"]
+    rows: Frame = estimates(line(), x, (sigma,), (2,), 0)
+    found = rows.set_index("estimator")["p_robust"]
     places = x.abs()[:, 0].numpy() / sigma
     assert found[TAYLOR].to_numpy() == pytest.approx(stats.norm.cdf(places), abs=1e-6)
     assert found[TAYLOR_MVS].to_numpy() == pytest.approx(1 / (1 + np.exp(-places)), rel=1e-6)
