@@ -845,7 +845,7 @@ MUTATIONS = (
         "store/test_inputs.py::test_a_large_value_that_all_rows_share_is_held_once",
     ),
     mutation(
-        "inputs are kept in the precision of the network", "run/evaluation.py",
+        "inputs are kept in the precision of the network", "run/rows.py",
         "(seen if seen.dtype == torch.float64 else seen.float())", "seen.float()",
         "run/test_evaluation.py::test_small_inputs_that_are_no_images_are_kept_as_the_network_gets_them",
     ),
