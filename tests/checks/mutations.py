@@ -1973,7 +1973,7 @@ MUTATIONS = (
         "run/test_identity.py::test_where_scores_differ_by_parameters_these_are_told",
     ),
     mutation(
-        "an interval without ends where no point differs", "analysis/comparison.py",
+        "an interval without ends where no point differs", "analysis/comparison_text.py",
         'AT_EVERY_POINT if is_nowhere(row) else with_interval(row, "difference")', 'with_interval(row, "difference")',
         "analysis/test_comparison.py::test_a_run_and_itself_do_not_differ",
     ),

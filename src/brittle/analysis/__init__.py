@@ -3,7 +3,8 @@
 from brittle.analysis.agreement import agreement, format_agreement
 from brittle.analysis.class_bias import ClassBias, class_bias
 from brittle.analysis.class_differences import Differences, mean_differences
-from brittle.analysis.comparison import compare, format_comparison
+from brittle.analysis.comparison import compare
+from brittle.analysis.comparison_text import format_comparison
 from brittle.analysis.decisions import decide, decisions, format_decisions
 from brittle.analysis.detection import Detection, auroc, detection, detection_curve, roc_curve
 from brittle.analysis.distribution import distribution, histogram
