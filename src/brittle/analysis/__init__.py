@@ -39,13 +39,12 @@ from brittle.analysis.rank_correlation import rank_correlation
 from brittle.analysis.robust_accuracy import (
     EstimatedRobustAccuracy,
     RobustAccuracy,
-    Sanity,
     direct_robust_accuracy,
     estimate_robust_accuracy,
-    sanity,
     subset_study,
 )
 from brittle.analysis.sample_points import sample_points
+from brittle.analysis.sanity import Sanity, sanity
 from brittle.analysis.worst_case import format_worst_case, margin_columns, worst_case_table
 from brittle.store.columns import Column
 from brittle.store.settings import Setting
