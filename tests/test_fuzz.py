@@ -1,6 +1,6 @@
 """Damaged files for every reader, for as long as the suite may take; what was found before, as examples.
 
-`tests/checks/fuzz.py` says what is done to the files. A longer hunt is marked slow; an endless one is
+`tests/checks/fuzz_damage.py` says what is done to the files. A longer hunt is marked slow; an endless one is
 `PYTHONPATH=tests python -m checks.fuzz --minutes N --seed S`.
 """
 
@@ -15,7 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from checks.fuzz import SHARES, hunt, outcome, pseudo_margin_target, with_header
+from checks.fuzz import SHARES, hunt, outcome
+from checks.fuzz_damage import with_header
+from checks.fuzz_targets import pseudo_margin_target
 from helpers.artefacts import Records, edited, export
 
 from brittle.data import open_points

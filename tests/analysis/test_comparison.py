@@ -14,7 +14,8 @@ from helpers.two_runs import POINTS_MADE, first_points, renamed, run, two_runs, 
 from scipy.stats import binomtest, ttest_rel, wilcoxon
 
 from brittle.analysis import compare, format_comparison
-from brittle.analysis.comparison import ALIKE, AT_EVERY_POINT, NO_POINTS, _difference
+from brittle.analysis.comparison import ALIKE, NO_POINTS, _difference
+from brittle.analysis.comparison_text import AT_EVERY_POINT
 from brittle.analysis.location import median_interval, skewed_mean
 from brittle.analysis.mean_interval import mean_interval
 from brittle.errors import DataError

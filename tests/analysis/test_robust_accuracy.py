@@ -17,7 +17,6 @@ from brittle.analysis import (
     EstimatedRobustAccuracy,
     direct_robust_accuracy,
     estimate_robust_accuracy,
-    sanity,
     subset_study,
 )
 from brittle.analysis.robust_accuracy import RobustAccuracy, direct_robust_accuracies
@@ -190,28 +189,3 @@ def test_the_study_is_repeatable_size_by_size() -> None:
 
 def test_the_study_of_a_consistent_model_with_all_points_has_no_error() -> None:
     assert subset_study(*sample(300, 0.0, 0), EPSILON, sizes=(300,))["max_error"].tolist() == [0.0]
-
-
-# Sanity
-
-
-@pytest.mark.parametrize(
-    ("attacked", "agrees", "words"), [(0.5, True, "agree"), (0.2, False, "too large"), (0.8, False, "weaker")]
-)
-def test_sanity(attacked: float, agrees: bool, words: str) -> None:
-    found = sanity(np.linspace(0.0, 1.0, 200), np.ones(200), 0.5, attacked)
-    assert (found.agrees, found.robust_accuracy) == (agrees, 0.5)
-    assert found.difference == pytest.approx(0.5 - attacked)
-    assert words in found.verdict
-
-
-def test_sanity_of_nothing() -> None:
-    found = sanity([None], [True], 0.5, 0.5)  # pyright: ignore[reportArgumentType] None is no number
-    assert not found.agrees
-    assert "nothing can be compared" in found.verdict
-
-
-@pytest.mark.parametrize("attacked", [-0.1, 42.0, math.nan])
-def test_sanity_wants_a_share(attacked: float) -> None:
-    with pytest.raises(ParameterError, match="between 0 and 1"):
-        sanity([0.1], [True], 0.5, attacked)

@@ -845,7 +845,7 @@ MUTATIONS = (
         "store/test_inputs.py::test_a_large_value_that_all_rows_share_is_held_once",
     ),
     mutation(
-        "inputs are kept in the precision of the network", "run/evaluation.py",
+        "inputs are kept in the precision of the network", "run/rows.py",
         "(seen if seen.dtype == torch.float64 else seen.float())", "seen.float()",
         "run/test_evaluation.py::test_small_inputs_that_are_no_images_are_kept_as_the_network_gets_them",
     ),
@@ -941,10 +941,9 @@ MUTATIONS = (
         "data/test_points.py::test_nothing_is_drawn_before_it_is_asked_for",
     ),
     mutation(
-        "a gradient imports no SymPy", "model/classifier.py",
-        "            total = torch.dot(values, seeds)\n            return torch.autograd.grad(\n"
-        "                total, inputs,",
-        "            return torch.autograd.grad(\n                values, inputs, seeds,",
+        "a gradient imports no SymPy", "model/derivatives.py",
+        "        total = torch.dot(values, seeds)\n        return torch.autograd.grad(total, inputs,",
+        "        return torch.autograd.grad(values, inputs, seeds,",
         "cli/test_last_words.py::test_a_run_imports_nothing_slow_that_it_does_not_need",
     ),
     mutation(
@@ -1071,8 +1070,8 @@ MUTATIONS = (
         "measure/test_curvature.py::test_ties_in_max_pooling_are_kinks",
     ),
     mutation(
-        "operations that differentiate once are seen", "model/classifier.py",
-        "        if differentiable and differentiates_once(gradient):\n", "        if False:\n",
+        "operations that differentiate once are seen", "model/derivatives.py",
+        "    if gradient is not None and differentiable and differentiates_once(gradient):\n", "    if False:\n",
         "measure/test_curvature.py::test_no_second_derivative_is_one_sentence",
     ),
     mutation(
@@ -1089,7 +1088,8 @@ MUTATIONS = (
     ),
     mutation(
         "a model that is trained during a pass", "model/classifier.py",
-        "self._called(call, ready, aside)\n        check_mode(self.model)\n", "self._called(call, ready, aside)\n",
+        "called(call, seen, aside, self.perturb)\n        check_mode(self.model)\n",
+        "called(call, seen, aside, self.perturb)\n",
         f"{MODE}training_in_the_middle_of_a_pass_stops_it",
     ),
     mutation(
@@ -1239,8 +1239,8 @@ MUTATIONS = (
         "noise/test_promise.py::test_families_that_could_not_be_told_apart",
     ),
     mutation(
-        "a model works on a copy of its input", "model/classifier.py",
-        "if self.mean or self.std else moved.clone()\n", "if self.mean or self.std else moved\n",
+        "a model works on a copy of its input", "model/sent_rows.py",
+        "if mean or std else kept.clone()\n", "if mean or std else kept\n",
         "model/test_classifier.py::test_the_callers_data_are_not_changed",
     ),
     # Workers, and who is let in.
@@ -1973,7 +1973,7 @@ MUTATIONS = (
         "run/test_identity.py::test_where_scores_differ_by_parameters_these_are_told",
     ),
     mutation(
-        "an interval without ends where no point differs", "analysis/comparison.py",
+        "an interval without ends where no point differs", "analysis/comparison_text.py",
         'AT_EVERY_POINT if is_nowhere(row) else with_interval(row, "difference")', 'with_interval(row, "difference")',
         "analysis/test_comparison.py::test_a_run_and_itself_do_not_differ",
     ),

@@ -24,7 +24,8 @@ from brittle.model.loading.load import load_model
 from brittle.run import execute, identity, make_job
 from brittle.run.record import describe, describe_score
 from brittle.scores import LogitMargin, Moments, MonteCarlo, Score, Softmax
-from brittle.store.record import SAME, checked, plain
+from brittle.store.record import plain
+from brittle.store.same_run import SAME, checked
 
 
 def other_weights() -> brittle.Classifier:

@@ -3,7 +3,8 @@
 from brittle.analysis.agreement import agreement, format_agreement
 from brittle.analysis.class_bias import ClassBias, class_bias
 from brittle.analysis.class_differences import Differences, mean_differences
-from brittle.analysis.comparison import compare, format_comparison
+from brittle.analysis.comparison import compare
+from brittle.analysis.comparison_text import format_comparison
 from brittle.analysis.decisions import decide, decisions, format_decisions
 from brittle.analysis.detection import Detection, auroc, detection, detection_curve, roc_curve
 from brittle.analysis.distribution import distribution, histogram
@@ -38,13 +39,12 @@ from brittle.analysis.rank_correlation import rank_correlation
 from brittle.analysis.robust_accuracy import (
     EstimatedRobustAccuracy,
     RobustAccuracy,
-    Sanity,
     direct_robust_accuracy,
     estimate_robust_accuracy,
-    sanity,
     subset_study,
 )
 from brittle.analysis.sample_points import sample_points
+from brittle.analysis.sanity import Sanity, sanity
 from brittle.analysis.worst_case import format_worst_case, margin_columns, worst_case_table
 from brittle.store.columns import Column
 from brittle.store.settings import Setting

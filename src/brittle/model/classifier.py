@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -20,14 +20,16 @@ from brittle.model.arrays import ArrayModel, Estimator, as_model
 from brittle.model.aside import Aside
 from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.caller_modes import standard_modes
+from brittle.model.derivatives import gradient_of, hessian_product_of
 from brittle.model.evaluation_mode import check_mode, evaluation_mode
-from brittle.model.failures import NO_GRADIENT, NO_SECOND, WITHOUT_SECOND, differentiates_once, failures_in_one_sentence
+from brittle.model.failures import NO_GRADIENT, failures_in_one_sentence
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.in_use import check_not_in_use, in_use
 from brittle.model.outputs import OUTPUTS, check_decision, logits_of, numbers_of, scores_of
 from brittle.model.pass_memory import PassMemory
 from brittle.model.placement import place
-from brittle.model.preprocessing import channel_numbers, normalise
+from brittle.model.preprocessing import channel_numbers
+from brittle.model.sent_rows import SentRows, as_seen, called
 from brittle.model.turns import PASSES
 from brittle.model.uncompiled import uncompiled
 
@@ -37,19 +39,6 @@ beside their inputs."""
 
 WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 """Called for every pass that this thread makes; None for no watcher."""
-
-
-@dataclass
-class SentRows:
-    """Rows that were sent through a model, counted for all that share this count.
-
-    Attributes:
-        forward: sent forward.
-        backward: sent backward.
-    """
-
-    forward: int = 0
-    backward: int = 0
 
 
 class Classifier:
@@ -293,14 +282,10 @@ class Classifier:
         Raises:
             ModelError: the model cannot be differentiated.
         """
-        gradient = self._derivative("differentiated at", values, inputs, keep or differentiable, differentiable)
+        self._count_backward(inputs)
+        gradient = gradient_of(values, inputs, self.device, keep=keep, differentiable=differentiable)
         if gradient is None:
             raise ModelError("not_differentiable", self.forward_only or NO_GRADIENT)
-        if differentiable and differentiates_once(gradient):
-            raise ModelError(
-                "not_twice_differentiable",
-                f"{NO_SECOND} (it is marked as differentiable once); {WITHOUT_SECOND}",
-            )
         return gradient
 
     def hessian_product(self, gradient: Tensor, inputs: Tensor, along: Tensor, *, keep: bool) -> Tensor:
@@ -317,30 +302,13 @@ class Classifier:
         Raises:
             ModelError: an operation of the model has no second derivative.
         """
-        slope = (gradient * along).flatten(1).sum(dim=1)
-        try:
-            product = self._derivative("differentiated twice at", slope, inputs, keep, False)
-        except ModelError as error:
-            if error.code != "model_failed":
-                raise
-            reason = str(error.__cause__).partition("\n")[0].rstrip(".")
-            raise ModelError("not_twice_differentiable", f"{NO_SECOND} ({reason}); {WITHOUT_SECOND}") from error
-        return torch.zeros_like(inputs) if product is None else product
+        self._count_backward(inputs)
+        return hessian_product_of(gradient, inputs, along, self.device, keep=keep)
 
-    def _derivative(self, what: str, values: Tensor, inputs: Tensor, keep: bool, differentiable: bool) -> Tensor | None:
-        """Derivative of each row's value; None where it does not depend on the input."""
+    def _count_backward(self, inputs: Tensor) -> None:
+        """Count rows that are about to be sent backward, by the thread that uses this classifier."""
         check_not_in_use(self)
         self.backward_passes += len(inputs)
-        if not values.requires_grad:
-            return None
-        # Seeds that require gradients make operations that differentiate once show up in the graph of the gradient.
-        seeds = torch.ones_like(values, requires_grad=differentiable)
-        with PASSES.together(), failures_in_one_sentence(what, inputs, self.device):
-            # Of one number: to hand over the seeds themselves would import SymPy, a third of a second in every process.
-            total = torch.dot(values, seeds)
-            return torch.autograd.grad(
-                total, inputs, retain_graph=keep, create_graph=differentiable, allow_unused=True
-            )[0]
 
     @property
     def forward_only(self) -> str | None:
@@ -399,31 +367,12 @@ class Classifier:
         """What `call` makes of `inputs` as the model sees them; counts `B` forward passes."""
         check_not_in_use(self)
         self.forward_passes += len(inputs)
-        moved = inputs.to(self.device, self.dtype or inputs.dtype)
-        if aside is not None:
-            moved = aside.kept(moved)
-        # A copy, so that a model that works in place cannot change the caller's data.
-        ready = self._normalise(moved) if self.mean or self.std else moved.clone()
+        seen = as_seen(inputs.to(self.device, self.dtype or inputs.dtype), aside, self.mean, self.std)
         check_mode(self.model)
         with PASSES.together(), failures_in_one_sentence("run on", inputs, self.device):
-            output = self._called(call, ready, aside)
+            output = called(call, seen, aside, self.perturb)
         check_mode(self.model)
         return output
-
-    def _called(self, call: Callable[..., Any], ready: Tensor, aside: Aside | None) -> Any:
-        """The output for inputs as the model sees them, with the other tensors of each row."""
-        others = {} if aside is None else {name: one.to(self.device) for name, one in aside.tensors.items()}
-        return call(ready, **others) if self.perturb is None else call(**{self.perturb: ready}, **others)
-
-    def _normalise(self, inputs: Tensor) -> Tensor:
-        channels = inputs.shape[1] if inputs.dim() > 1 else 1
-        for name, numbers in (("mean", self.mean), ("std", self.std)):
-            if numbers is not None and len(numbers) not in (1, channels):
-                raise ParameterError(
-                    name,
-                    f"{len(numbers)} numbers for {name}, inputs of shape {list(inputs.shape)}; give 1 or one a channel",
-                )
-        return normalise(inputs, inputs.new_tensor(self.mean or (0.0,)), inputs.new_tensor(self.std or (1.0,)))
 
     def _outputs(self, output: Any, rows: int) -> Tensor:
         """What the decision is taken from; remembers in which form and precision the model returned it."""

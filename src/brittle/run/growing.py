@@ -18,9 +18,11 @@ from brittle.estimate import Status
 from brittle.intervals import sequence_successes
 from brittle.measure import Clean, SampleUntil, StoppedVotes
 from brittle.measure.rows import join
-from brittle.run.evaluation import cells, deciding, decisions_of, evaluate, look_at, of_label
+from brittle.run.evaluated import decisions_of
+from brittle.run.evaluation import deciding, evaluate, look_at, of_label
 from brittle.run.growth import Continued, Growth, ScoreKey
 from brittle.run.job import Job
+from brittle.run.rows import cells
 from brittle.scores.sound import estimate_of
 from brittle.store.account import Account
 from brittle.store.columns import BULKY, WITHOUT_VALUE, Row

@@ -7,7 +7,8 @@ from itertools import takewhile
 from typing import Any
 
 from brittle.errors import ResumeError, listed
-from brittle.store.record import RunRecord, ScoreRecord, decisive_fields
+from brittle.store.record import RunRecord, ScoreRecord
+from brittle.store.same_run import decisive_fields
 
 SHOWN, BEFORE, LISTED = 60, 20, 3
 """Characters of a value, those of them before two values differ, and labels of a list, in a message."""

@@ -1,15 +1,14 @@
 """The record of a run: everything needed to repeat it, and what became of it. It is the content of `run.json`.
 
-Every field says by its metadata whether it makes a run the same run: `SAME` decides a number, or what it is about;
-`OTHER` is where things lie, how the run was started, what was found out, or what became of it. A class with a field
-that says neither cannot be made; of the account, where all is what became of the run, `RunRecord.account` says it.
+Every field says by its metadata whether it makes a run the same run (`brittle.store.same_run`); of the account, where
+all is what became of the run, `RunRecord.account` says it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -18,6 +17,7 @@ from brittle.estimate import Parameter
 from brittle.store.account import Account
 from brittle.store.files.records import MOST_TEXT, read_object
 from brittle.store.files.strict_json import FormatProblem, Rule, convert
+from brittle.store.same_run import OTHER, SAME, checked
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
 FORMAT = 7
 """Version of the run folder's layout."""
 
-SAME: Mapping[str, bool] = {"same_run": True}
-"""Metadata of a field that makes a run the same run; of a record in a record, that its fields say so themselves."""
-
-OTHER: Mapping[str, bool] = {"same_run": False}
-"""Metadata of a field that does not."""
 
 Share = Annotated[float, Rule(lambda value: 0 < value < 1, "a number between 0 and 1")]
 """A number between 0 and 1, both excluded."""
@@ -40,20 +35,7 @@ Range = Annotated[tuple[float, float], Rule(lambda pair: pair[0] < pair[1], "two
 Count = Annotated[int, Rule(lambda value: value >= 0, "a whole number of at least 0")]
 """How many there are."""
 
-K = TypeVar("K", bound=type)
 T = TypeVar("T")
-
-
-def checked(kind: K) -> K:
-    """The dataclass `kind`, every field of which says whether it makes a run the same run.
-
-    Raises:
-        TypeError: a field does not.
-    """
-    unknown = [one.name for one in fields(kind) if "same_run" not in one.metadata]
-    if unknown:
-        raise TypeError(f"fields of {kind.__name__} must be SAME or OTHER; found neither for {', '.join(unknown)}")
-    return kind
 
 
 @checked
@@ -355,26 +337,6 @@ class RunRecord:
     seconds: float | None = field(default=None, metadata=OTHER)
     account: Account = field(default=Account(), metadata=OTHER)
     warnings: tuple[WarningRecord, ...] = field(default=(), metadata=OTHER)
-
-
-def decisive_fields(
-    record: DataclassInstance, also: tuple[str, ...] = (), inside: str = ""
-) -> Iterator[tuple[str, Any]]:
-    """The fields that make a run the same run: dotted name and value, records in it opened.
-
-    Args:
-        record: of a run, or a part of one.
-        also: dotted names of fields to give beyond those.
-        inside: what stands before the names.
-    """
-    for one in fields(record):
-        name, value = f"{inside}{one.name}", getattr(record, one.name)
-        if not (one.metadata["same_run"] or name in also):
-            continue
-        if is_dataclass(value) and not isinstance(value, type):
-            yield from decisive_fields(value, also, f"{name}.")
-        else:
-            yield name, value
 
 
 def plain(record: DataclassInstance) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from brittle.analysis.change_columns import LAPLACIAN
 from brittle.analysis.comparison import (
     ACCURACY,
-    AT_EVERY_POINT,
     BOUNDED,
     MEAN_ABSOLUTE,
     MEDIAN,
@@ -16,6 +15,7 @@ from brittle.analysis.comparison import (
     is_nowhere,
     most_drawn,
 )
+from brittle.analysis.comparison_text import AT_EVERY_POINT
 from brittle.analysis.label_flips import FLIPS
 from brittle.estimate import FLIP_PROBABILITY
 from brittle.report.chapters.other_runs.drawn import differences, spreads

@@ -1,0 +1,223 @@
+"""Ways to damage a file: blindly, or with the digests, checksums and lengths around the damage set right again."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import random
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+Files = dict[str, bytes]
+
+NUMBERS = (
+    0,
+    1,
+    2,
+    7,
+    127,
+    128,
+    255,
+    256,
+    2**15,
+    2**16 - 1,
+    2**31 - 1,
+    2**31,
+    2**32 - 1,
+    2**62,
+    2**63 - 1,
+    2**63,
+    2**64 - 1,
+)
+
+TOKENS = (
+    b"null", b"NaN", b"-Infinity", b"1e999", b"-1", b"9" * 400, b"9" * 5000, b'"', b"{", b"}", b"[", b"]", b"[" * 2000,
+    b'{"a":' * 2000, b",", b":", b"true", b'""', b"\\u0000", b"\\ud800", b"\xff\xfe", b"\0", b"../../", b"/etc/passwd",
+    b"<script>", b"\xf0\x9f\x92\xa5", b"0", b"1e-400", b"'", b"__import__('os')", b"%s%n",
+)  # fmt: skip
+
+
+def flip_bits(rng: random.Random, content: bytearray) -> None:
+    for _ in range(rng.choice((1, 1, 1, 2, 8, 64))):
+        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+
+
+def set_bytes(rng: random.Random, content: bytearray) -> None:
+    start = rng.randrange(len(content))
+    for place in range(start, min(len(content), start + rng.choice((1, 4, 32)))):
+        content[place] = rng.choice((0, 255, 128, rng.randrange(256)))
+
+
+def truncate(rng: random.Random, content: bytearray) -> None:
+    del content[rng.randrange(len(content)) :]
+
+
+def insert(rng: random.Random, content: bytearray) -> None:
+    place = rng.randrange(len(content) + 1)
+    content[place:place] = rng.choice((rng.randbytes(rng.choice((1, 4, 100))), bytes(rng.choice((1, 8, 4096)))))
+
+
+def delete(rng: random.Random, content: bytearray) -> None:
+    start = rng.randrange(len(content))
+    del content[start : start + rng.choice((1, 2, 4, 16, 256))]
+
+
+def swap_blocks(rng: random.Random, content: bytearray) -> None:
+    size = rng.choice((1, 4, 16, 64, 512))
+    first, second = sorted(rng.randrange(len(content)) for _ in range(2))
+    if first + size <= second:
+        one, other = bytes(content[first : first + size]), bytes(content[second : second + size])
+        content[second : second + size] = one
+        content[first : first + size] = other
+
+
+def repeat_block(rng: random.Random, content: bytearray) -> None:
+    start = rng.randrange(len(content))
+    block = bytes(content[start : start + rng.choice((1, 16, 200))])
+    content[start:start] = block * rng.choice((1, 2, 50))
+
+
+def set_length(rng: random.Random, content: bytearray) -> None:
+    form = rng.choice(("<H", ">H", "<I", ">I", "<Q", ">Q"))
+    size = struct.calcsize(form)
+    if len(content) >= size:
+        struct.pack_into(form, content, rng.randrange(len(content) - size + 1), rng.choice(NUMBERS) % (1 << 8 * size))
+
+
+def put_token(rng: random.Random, content: bytearray) -> None:
+    start = rng.randrange(len(content))
+    content[start : start + rng.choice((0, 1, 1, 4))] = rng.choice(TOKENS)
+
+
+def change_number(rng: random.Random, content: bytearray) -> None:
+    digits = [place for place in range(len(content)) if 48 <= content[place] <= 57]
+    if digits:
+        start = rng.choice(digits)
+        stop = start
+        while stop < len(content) and 48 <= content[stop] <= 57:
+            stop += 1
+        content[start:stop] = str(rng.choice((*NUMBERS, -1, rng.randrange(1000)))).encode()
+
+
+MUTATIONS = (
+    flip_bits, flip_bits, set_bytes, truncate, insert, delete, swap_blocks, repeat_block, set_length, set_length,
+    put_token, change_number,
+)  # fmt: skip
+
+
+def mutated(rng: random.Random, content: bytes) -> bytes:
+    changed = bytearray(content or b"\0")
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        rng.choice(MUTATIONS)(rng, changed)
+        if not changed:
+            break
+    return bytes(changed)
+
+
+def mutated_json(rng: random.Random, content: bytes) -> bytes:
+    """A JSON text with one of its values replaced by something else, so that it still is JSON."""
+    whole = json.loads(content)
+    places: list[tuple[Any, Any]] = []
+
+    def walk(value: Any) -> None:
+        for key in value if isinstance(value, dict) else range(len(value)):
+            places.append((value, key))
+            if isinstance(value[key], dict | list):
+                walk(value[key])
+
+    walk(whole)
+    others = (
+        None,
+        True,
+        0,
+        -1,
+        0.5,
+        1e308,
+        2**70,
+        "",
+        "x",
+        "\x00<b>",
+        [],
+        {},
+        [1, "a"],
+        {"a": {"b": 1}},
+        ["x"] * 3,
+        "8/255",
+    )
+    for _ in range(rng.choice((1, 1, 2))):
+        holder, key = rng.choice(places)
+        kind = rng.randrange(6)
+        if kind == 0 and isinstance(holder, dict):
+            holder.pop(key, None)
+        elif kind == 1:
+            other, own = rng.choice(places)
+            with contextlib.suppress(LookupError):
+                holder[key] = json.loads(json.dumps(other[own]))
+        else:
+            with contextlib.suppress(LookupError):
+                holder[key] = rng.choice(others)
+    return json.dumps(whole).encode()
+
+
+def with_header(content: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """A safetensors file with another header, and the length that belongs to it."""
+    length = int.from_bytes(content[:8], "little")
+    header = change(content[8 : 8 + length])
+    return struct.pack("<Q", len(header)) + header + content[8 + length :]
+
+
+def mutate_tensors(rng: random.Random, files: Files) -> Files:
+    name, content = next(iter(files.items()))
+    kind = rng.randrange(4)
+    if kind == 0:
+        return {name: with_header(content, lambda header: mutated(rng, header))}
+    if kind == 1:
+        return {name: with_header(content, lambda header: mutated_json(rng, header))}
+    if kind == 2:
+        kinds = ("F64", "F32", "F16", "BF16", "I64", "U64", "U8", "BOOL", "F8_E4M3", "F8_E8M0", "F4", "C64", "F6_E2M3")
+        old, new = rng.choice((b'"F32"', b'"F64"', b'"U8"')), f'"{rng.choice(kinds)}"'.encode()
+        return {name: with_header(content, lambda header: header.replace(old, new, rng.choice((1, -1))))}
+    return {name: mutated(rng, content)}
+
+
+def signed(files: Files, name: str) -> Files:
+    """The files of a run with the size and digest of one of them in the manifest set right."""
+    manifest = json.loads(files["manifest.json"])
+    for entry in manifest["shards"]:
+        for value in entry.values():
+            if isinstance(value, dict) and value.get("file") == name:
+                value |= {"bytes": len(files[name]), "sha256": hashlib.sha256(files[name]).hexdigest()}
+    return files | {"manifest.json": json.dumps(manifest).encode()}
+
+
+def with_checksums(png: bytes) -> bytes:
+    """A PNG file with the checksum of every chunk set right."""
+    fixed, place = bytearray(png), 8
+    while place + 12 <= len(fixed):
+        length = int.from_bytes(fixed[place : place + 4], "big")
+        end = place + 8 + length
+        if end + 4 > len(fixed):
+            break
+        fixed[end : end + 4] = zlib.crc32(fixed[place + 4 : end]).to_bytes(4, "big")
+        place = end + 4
+    return bytes(fixed)
+
+
+def repacked(
+    content: bytes, rng: random.Random, change: Callable[[str, bytes], bytes], kind: int = zipfile.ZIP_STORED
+) -> bytes:
+    """A zip archive with one of its records changed."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        records = {name: archive.read(name) for name in archive.namelist()}
+    name = rng.choice(sorted(records))
+    records[name] = change(name, records[name])
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", kind) as archive:
+        for own, record in records.items():
+            archive.writestr(own, record)
+    return sink.getvalue()
