@@ -1,0 +1,83 @@
+"""Safeguards of `data/`, each with what is taken out and the test that turns red."""
+
+from __future__ import annotations
+
+from checks.taken_out import mutation
+
+SAFEGUARDS = (
+    # What is decided.
+    mutation(
+        "labels that are no whole numbers are refused", "data/arrays.py",
+        "    odd = np.argwhere((labels != np.floor(labels)) | ", "    odd = np.argwhere(",
+        "test_mistakes.py::test_a_mistake_on_the_command_line_gets_its_sentence",
+    ),
+    mutation(
+        "one of several columns of classes has to be named", "data/parquet.py",
+        "    if found is None and len(classes) > 1:\n", "    if False:\n",
+        "data/test_parquet.py::test_one_of_several_columns_of_classes_has_to_be_named",
+    ),
+    # Numbers.
+    mutation(
+        "a chosen point has the id that was asked for", "data/chosen.py",
+        "            if own != now:\n", "            if False:\n",
+        "data/test_chosen.py::test_data_that_change_are_not_read_as_if_they_had_not",
+    ),
+    mutation(
+        "a loader that shuffles is refused", "data/datasets.py",
+        "    if shuffles:\n", "    if False:\n",
+        "data/test_datasets.py::test_a_loader_that_shuffles_is_told",
+    ),
+    mutation(
+        "how images were resized makes another run", "data/options.py",
+        '        names = ("resize", "center_crop", ', '        names = ("center_crop", ',
+        "data/test_fitting.py::test_a_run_knows_how_its_images_were_fitted",
+    ),
+    mutation(
+        "labels are mapped by name", "data/class_names.py",
+        "{at: known.index(name) for at, name in enumerate(own)}", "None",
+        "data/test_class_names.py::test_labels_are_mapped_by_name",
+    ),
+    mutation(
+        "a header of an array is not believed", "data/npy.py",
+        "            if expected != there or not kind.itemsize:\n", "            if False:\n",
+        "data/test_npy.py::test_a_damaged_file",
+    ),
+    mutation(
+        "a feature that is missing is refused", "data/tabular.py",
+        "    if len(missing):\n", "    if False:\n",
+        "data/test_tabular.py::test_tables_of_another_form_get_one_sentence",
+    ),
+    mutation(
+        "a row of another length is refused", "data/csv_file.py",
+        "        if len(cells) != width:\n", "        if False:\n",
+        "data/test_tabular.py::test_tables_of_another_form_get_one_sentence",
+    ),
+    mutation(
+        "thumbnails are drawn when they are asked for", "data/points.py",
+        "    def __len__(self) -> int:\n        return len(self.rows)\n",
+        "    def __post_init__(self) -> None:\n        _ = self.images\n\n"
+        "    def __len__(self) -> int:\n        return len(self.rows)\n",
+        "data/test_points.py::test_nothing_is_drawn_before_it_is_asked_for",
+    ),
+    mutation(
+        "ids that are not there are refused", "data/chosen.py",
+        "    if missing:\n", "    if False:\n",
+        "data/test_chosen.py::test_ids_that_are_not_there_are_counted_and_named",
+    ),
+    # What is said of mistakes, and data of other people.
+    mutation(
+        "the end of an archive is looked at", "data/webdataset.py",
+        "            _check_end(file, archive.offset)\n", "",
+        "data/test_webdataset.py::test_damaged_and_compressed_archives",
+    ),
+    mutation(
+        "no link in an archive is followed", "data/webdataset.py",
+        "if not member.isreg() or member.issparse():", "if False:",
+        "data/test_webdataset.py::test_what_is_odd_is_refused",
+    ),
+    mutation(
+        "a saved data set names files of its folder alone", "data/saved_dataset.py",
+        "if Path(name).name != name or path.resolve().parent != folder.resolve():", "if False:",
+        "data/test_saved_dataset.py::test_what_could_harm_is_refused",
+    ),
+)  # fmt: skip

@@ -1,0 +1,135 @@
+"""Safeguards of `studies/`, beside the package, each with what is taken out and the test that turns red."""
+
+from __future__ import annotations
+
+from checks.taken_out import mutation
+
+SAFEGUARDS = (
+    # What is said of mistakes, and data of other people.
+    mutation(
+        "a killed training goes on with its learning rate", "studies/train/loop.py",
+        '        self.rates.load_state_dict(state["rates"])\n', "",
+        "studies/train/test_training_loop.py::test_a_kill_in_the_middle_changes_no_weight",
+    ),
+    mutation(
+        "each epoch of a training draws from a seed of its own", "studies/train/loop.py",
+        '        torch.manual_seed(self._seed(f"epoch {self.epochs}"))\n', "",
+        "studies/train/test_training_loop.py::test_a_kill_in_the_middle_changes_no_weight",
+    ),
+    mutation(
+        "a checkpoint of other weights is not used", "studies/train/loop.py",
+        'if state["made_by"] != made_by:', "if False:",
+        "studies/train/test_training_loop.py::test_a_checkpoint_of_other_weights_is_not_used",
+    ),
+    mutation(
+        "attacks in a training leave the statistics of batches", "studies/train/ways/ascent.py",
+        "with evaluating(network), torch.enable_grad():", "with torch.enable_grad():",
+        "studies/train/test_training_ways.py::test_an_attack_moves_no_statistics_of_batches",
+    ),
+    mutation(
+        "the divergence of TRADES is that from the clean image", "studies/train/ways/trades.py",
+        "(p.exp() * (p - q))", "(q.exp() * (q - p))",
+        "studies/train/test_training_ways.py::test_divergences_are_those_of_scipy",
+    ),
+    mutation(
+        "the penalty is the squared gradient norm", "studies/train/ways/gradient_norm.py",
+        ".square().sum(dim=1)", ".norm(dim=1)",
+        "studies/train/test_training_ways.py::test_the_gradient_norm_is_that_of_finite_differences",
+    ),
+    mutation(
+        "the sigmoid of a training leaves the label out of its competitors", "studies/train/ways/sigmoid.py",
+        "logits.detach().scatter(1, y[:, None], -torch.inf)", "logits.detach()",
+        "studies/train/test_training_ways.py::test_the_sigmoid_is_that_of_the_library",
+    ),
+    mutation(
+        "a network that was trained otherwise is not taken for another", "studies/train/every.py",
+        'if meta is not None and (meta["recipe"], meta["seed"]) != (repr(recipe), seed):', "if False and meta:",
+        "studies/train/test_training_command.py::test_a_network_is_trained_stored_and_listed",
+    ),
+    mutation(
+        "a step of a study under another seed is done again", "studies/running.py",
+        'path.is_file() and path.read_text(encoding="utf-8") == _identity(step)', "path.is_file()",
+        "studies/test_study_running.py::test_another_seed_is_another_study",
+    ),
+    mutation(
+        "passes of an estimator of a user go backward, too", "studies/estimators/entrants.py",
+        "            output.register_hook(self._back)\n", "            pass\n",
+        "studies/test_estimator_study.py::test_passes_are_rows_forward_and_backward",
+    ),
+    mutation(
+        "intervals miss on both sides", "studies/estimators/errors.py",
+        ' | (held["high"] < 1 - high)', "",
+        "studies/test_estimator_study.py::test_errors_are_those_of_the_numbers_that_are_there",
+    ),
+    mutation(
+        "counting is off by its reference, too", "studies/counting.py",
+        " * math.sqrt(1 + count / reference)", "",
+        "studies/test_estimator_study.py::test_copies_of_equal_error",
+    ),
+    mutation(
+        "each block of copies has draws of its own", "studies/probabilistic_accuracy/blocks.py",
+        "        for block in range(blocks):\n",
+        "        for block in range(blocks):\n            generator.manual_seed(seed)\n",
+        "studies/test_probabilistic_accuracy_study.py::test_flips_are_counted_in_blocks",
+    ),
+    mutation(
+        "points that are predicted wrongly hold nothing", "studies/probabilistic_accuracy/summary.py",
+        "called = right[:, None] & (flips == 0)", "called = flips == 0",
+        "studies/test_probabilistic_accuracy_study.py::test_the_truth_and_the_usual_estimate_of_points_that_are_known",
+    ),
+    mutation(
+        "the printed margins leave the predicted class out", "studies/estimators/printed.py",
+        "[torch.arange(classes) != own[:, None]]", "[torch.arange(classes) != 0 * own[:, None]]",
+        "studies/test_estimator_study.py::test_the_printed_linear_estimators_are_exact_on_linear_networks",
+    ),
+    mutation(
+        "the sigmoid's factor scales its argument", "studies/average_case/sigmoid.py",
+        "np.exp(-scale * places)", "np.exp(-places)",
+        "studies/test_average_case_study.py::test_the_factor_is_the_best_one_in_one_dimension",
+    ),
+    mutation(
+        "an estimator's bias has a sign", "studies/average_case/summary.py",
+        'group["p_robust"].to_numpy() - (1 - flip)', '(1 - flip) - group["p_robust"].to_numpy()',
+        "studies/test_average_case_study.py::test_errors_are_taken_from_the_count",
+    ),
+    mutation(
+        "points that do not tell need no constant", "studies/average_case/curvature.py",
+        "tells = (off < low) | (off > high)", "tells = off == off",
+        "studies/test_average_case_study.py::test_the_constant_that_a_bound_needs",
+    ),
+    mutation(
+        "images are read by others than those trained on", "studies/average_case/images.py",
+        "fit(network, (x[~held] - middle) / spread, y[~held])", "fit(network, (x - middle) / spread, y)",
+        "studies/test_average_case_study.py::test_images_that_differ_are_told_apart_and_others_are_not",
+    ),
+    mutation(
+        "a curvature is half an eigenvalue of the Hessian", "studies/average_case/curvature.py",
+        "turned.norm(dim=1) / 2", "turned.norm(dim=1)",
+        "studies/test_average_case_study.py::test_curvatures_of_a_quadratic_are_its_eigenvalues",
+    ),
+    mutation(
+        "noise on the sphere has the length that is named", "studies/expected_change/counted.py",
+        "return normal * (radius / lengths)", "return normal * radius",
+        "studies/test_expected_change_study.py::test_noise_has_its_length_and_points_have_draws_of_their_own",
+    ),
+    mutation(
+        "what the gradient does cancels in a pair", "studies/expected_change/counted.py",
+        "torch.cat([point + noise, point - noise])", "torch.cat([point + noise, point + noise])",
+        "studies/test_expected_change_study.py::test_the_change_on_a_line_is_exact",
+    ),
+    mutation(
+        "the draws of the truth add nothing to an error", "studies/expected_change/summary.py",
+        "square = ((found - truth)[there] ** 2).mean() - spread", "square = ((found - truth)[there] ** 2).mean()",
+        "studies/test_expected_change_study.py::test_errors_are_without_what_the_draws_add",
+    ),
+    mutation(
+        "an approximation holds up to its first large error", "studies/expected_change/rules.py",
+        ".cumprod().astype(bool)", ".astype(bool)",
+        "studies/test_expected_change_study.py::test_an_approximation_holds_up_to_its_first_large_error",
+    ),
+    mutation(
+        "a network stands beside the plain one of its own architecture", "studies/expected_change/summary.py",
+        '            & (networks["architecture"] == one.architecture)\n', "",
+        "studies/test_expected_change_study.py::test_models_stand_beside_the_plain_one_of_their_kind",
+    ),
+)  # fmt: skip
