@@ -111,7 +111,7 @@ def test_images_in_one_file_of_arrays_are_read_in_the_unit_range(tmp_path: Path)
 
 def test_of_several_columns_of_classes_the_data_set_names_one(tmp_path: Path) -> None:
     """CIFAR-100 has fine labels and coarse ones."""
-    coarse = [label // 2 for label in LABELS]
+    coarse = tuple(label // 2 for label in LABELS)
     table = class_columns([encode(one) for one in LEVELS], coarse_label=coarse, fine_label=LABELS)
     pq.write_table(table, tmp_path / "train.parquet")
     assert read(tmp_path, DATASETS["cifar100"], "train", None)[1].tolist() == list(LABELS)
