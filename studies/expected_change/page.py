@@ -9,7 +9,7 @@ import numpy as np
 
 from studies.expected_change.rules import HALF, MOST, TOLERANCE, papers, reach, read, with_ends
 from studies.expected_change.scored import PROBES
-from studies.expected_change.summary import CONFIDENT, SURE
+from studies.expected_change.summary import CONFIDENT, PAPERS, SURE
 from studies.markdown import decimals, percent, significant, table
 from studies.over_networks import over_networks
 from studies.study import Tables
@@ -33,7 +33,8 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "few": int(size["corrupted"]),
         "severities": ", ".join(str(one) for one in sorted(set(frames["corrupted"]["severity"]))),
         "kinds": ", ".join(f"`{one}`" for one in dict.fromkeys(frames["corrupted"]["kind"])),
-        "tolerance": percent(TOLERANCE),
+        "tolerance": decimals(TOLERANCE, 1),
+        "inverse": decimals(1 / TOLERANCE, 2),
         "most": percent(MOST),
         "half": percent(HALF),
         "sure": decimals(SURE, 1),
@@ -53,27 +54,27 @@ def content(tables: Tables) -> Mapping[str, Any]:
 def errors_table(changes: Frame, networks: Frame) -> str:
     """The relative error of the Laplacian's prediction, and how far it holds, of each network."""
     reached = reach(changes)
-    errors = changes.pivot(index="network", columns="radius", values="error")
+    lengths = sorted(set(changes["radius"]))
     rows = []
     for one in networks.sort_values("group", kind="stable").itertuples():
         there = changes[changes["network"] == one.network]
         sigma = reached[one.network] / np.sqrt(one.inputs)
         rows.append((
             f"`{one.network}`", one.group, percent(one.kink),
-            *(percent(value) for value in errors.loc[one.network]),
+            *(significant(value) for value in there["ratio"]), *map(error_of, papers(there).itertuples()),
             f"{reached[one.network]:g}" if sigma else "none", significant(sigma) if sigma else "-",
             percent(float(papers(there)["sign"].mean())),
         ))  # fmt: skip
     head = (
-        "network",
-        "kind",
-        "kinks",
-        *(f"r = {one:g}" for one in errors.columns),
-        "holds to r",
-        "sigma",
-        "sign right",
-    )
+        "network", "kind", "kinks", *(f"r = {one:g}" for one in lengths), *(f"error, {one:g}" for one in PAPERS),
+        "holds to r", "sigma", "sign right",
+    )  # fmt: skip
     return table(head, rows)
+
+
+def error_of(row: Any) -> str:
+    """A relative error; where it is smaller than can be told, that."""
+    return f"< {percent(row.told)}" if row.error < row.told else percent(row.error)
 
 
 def ratios_table(changes: Frame) -> str:
@@ -120,7 +121,7 @@ def ranking_table(ranking: Frame) -> str:
     found = over_networks(ranking.dropna(subset="auc"), ["outcome", "among", "score"], ["auc"], [], 0)
     scores = [*dict.fromkeys(found["score"])]
     rows = []
-    for (outcome, among), own in found.groupby(["outcome", "among"], sort=False):
+    for (outcome, among), own in found.groupby(["outcome", "among"]):
         by_score = own.set_index("score")
         cells = [with_ends(by_score.loc[name], "auc", lambda value: decimals(value, 2)) for name in scores]
         rows.append((outcome, among, str(int(own["networks"].max())), *cells))

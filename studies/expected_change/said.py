@@ -7,9 +7,9 @@ import numpy as np
 from studies.expected_change.models_said import LEVEL, corrupted_larger, cost, grows, models, right_and_wrong
 from studies.expected_change.rules import (
     SOURCE,
-    TOLERANCE,
     Frames,
     count,
+    holds,
     judged,
     mean_of,
     papers,
@@ -47,10 +47,10 @@ def lengths(frame: Frame) -> str:
 def theorem(frames: Frames, group: str) -> Finding:
     """The theorem, on the networks of one group."""
     frame = frames["changes"].query("group == @group")
-    within = papers(frame)["error"].dropna() <= TOLERANCE
+    holding = holds(papers(frame))
     reached = reach(frame)
-    medians = frame.groupby("radius")["error"].median()
-    holding = [f"{int((reached >= one).sum())}" for one in RADII]
+    ratios, errors = (frame.groupby("radius")[name].median() for name in ("ratio", "error"))
+    up_to = [f"{int((reached >= one).sum())}" for one in RADII]
     why = {
         "bends": "the next term grows with the fourth power of the length: where the noise is long beside the distance "
         "at which the prediction changes, the second order no longer describes it",
@@ -60,10 +60,11 @@ def theorem(frames: Frames, group: str) -> Finding:
     return Finding(
         "the expected change is r^2 / (2n) times the Laplacian, up to higher orders",
         f"{SOURCE}, theorem 1; here: {NAMED[group]}",
-        f"noise of length {lengths(frame)}: the median over {count(frame)} networks of the relative error is "
-        f"{' / '.join(percent(one) for one in medians)}; it is at most {percent(TOLERANCE)} up to that length on "
-        f"{' / '.join(holding)} networks",
-        judged(float(within.mean()) if len(within) else np.nan),
+        f"noise of length {lengths(frame)}: the true change is {' / '.join(significant(one) for one in ratios)} times "
+        f"the predicted one in the median over points, then over {count(frame)} networks; by the root of mean squares "
+        f"the error is {' / '.join(percent(one) for one in errors)} of the change; the prediction holds up to that "
+        f"length on {' / '.join(up_to)} networks, at the paper's lengths in {int(holding.sum())} of {len(holding)} cases",
+        judged(share_of(holding)),
         why[group],
     )
 
@@ -101,8 +102,8 @@ def table_1(frames: Frames) -> Finding:
         f"{' / '.join(percent(one, 2) for one in means['top'])} of the copies in the mean over networks; the lowest "
         f"flips more on {int(more.sum())} of the {len(flipping)} networks and lengths where any of them flips",
         judged(share_of(more)),
-        f"the order is that of confidence, nearly: a prediction of probability {decimals(CONFIDENT, 1)} bends more "
-        f"than one near its ceiling; our networks flip less often at the same length",
+        f"a prediction of probability {decimals(CONFIDENT, 1)} bends more than one near its ceiling, so most of the "
+        f"order is that of confidence",
     )
 
 
@@ -119,8 +120,8 @@ def figure_4(frames: Frames) -> Finding:
         f"and by Welch's test below the paper's level of {decimals(LEVEL, 2)} on {int(surely.sum())}; on "
         f"{int((~lower & significant_ones).sum())} it is significantly higher",
         judged(float(surely.sum()) / float(significant_ones.sum()) if significant_ones.any() else np.nan),
-        "a prediction near a tie bends little or upwards, so the points that flip most easily do not have the lowest "
-        "Laplacians",
+        "the points that flip lie near a tie; there the probability bends less, or upwards, than at a middling "
+        "confidence, so the lowest Laplacians are not those of the points that flip first",
     )
 
 
@@ -143,8 +144,8 @@ def beside_confidence(frames: Frames) -> Finding:
         "",
         f"AUC in the mean over networks; {'; '.join(parts)}",
         Agreement.UNSAID,
-        "the Laplacian of a softmax is mostly a function of confidence and of the gradient's length; near a tie it "
-        "says less than confidence",
+        "the Laplacian follows from confidence and from the lengths of gradients; the second are news beside "
+        "confidence, but near a tie, where points are weakest, its sign turns",
     )
 
 
