@@ -79,7 +79,7 @@ def error_of(row: Any) -> str:
 
 def ratios_table(changes: Frame) -> str:
     """Sign, order and size of the prediction by group and length, over networks."""
-    found = over_networks(changes, ["group", "radius"], ["sign", "order", "falls"], ["ratio"], 0)
+    found: Frame = over_networks(changes, ["group", "radius"], ["sign", "order", "falls"], ["ratio"], 0)
     rows = [
         (one["group"], f"{one['radius']:g}", str(one["networks"]), with_ends(one, "sign", percent),
          with_ends(one, "order", lambda value: decimals(value, 2)), with_ends(one, "ratio", significant),
@@ -118,7 +118,7 @@ def flips_table(flips: Frame) -> str:
 
 def ranking_table(ranking: Frame) -> str:
     """AUC of each score for each outcome, over networks."""
-    found = over_networks(ranking.dropna(subset="auc"), ["outcome", "among", "score"], ["auc"], [], 0)
+    found: Frame = over_networks(ranking.dropna(subset="auc"), ["outcome", "among", "score"], ["auc"], [], 0)
     scores = [*dict.fromkeys(found["score"])]
     rows = []
     for (outcome, among), own in found.groupby(["outcome", "among"]):
@@ -131,7 +131,7 @@ def ranking_table(ranking: Frame) -> str:
 def corrupted_table(corrupted: Frame) -> str:
     """The size of the Laplacian beside that of clean images, by kind and severity, over networks."""
     frame = corrupted.assign(ratio=corrupted["corrupted"] / corrupted["clean"])
-    found = over_networks(frame, ["kind", "severity"], ["lost", "larger"], ["ratio"], 0)
+    found: Frame = over_networks(frame, ["kind", "severity"], ["lost", "larger"], ["ratio"], 0)
     frame["above"] = frame["ratio"] > 1
     above = frame.groupby(["kind", "severity"])["above"].sum()
     rows = [

@@ -23,7 +23,7 @@ def pictures(tables: Tables) -> Mapping[str, str]:
 
 
 def ratios(changes: Frame) -> alt.FacetChart:
-    """True by predicted change against the length of the noise, a line a network, one panel for each kind of network."""
+    """True by predicted change against the length of the noise, a line a network, one panel for each kind."""
     columns = changes[["network", "group", "radius", "ratio"]].dropna()
     columns = columns.assign(ratio=columns["ratio"].clip(lower=LEAST), equal=1.0)
     lines = (
@@ -41,7 +41,7 @@ def ratios(changes: Frame) -> alt.FacetChart:
     return both.facet(column=alt.Column("group:N", title=None))
 
 
-def corrupted(frame: Frame) -> alt.LayerChart:
+def corrupted(frame: Frame) -> alt.LayerChart | alt.FacetChart:
     """The size of the Laplacian on corrupted images by that on clean ones, a mark a network and severity."""
     columns = frame.assign(ratio=frame["corrupted"] / frame["clean"], one=1.0)
     columns = columns[columns["ratio"] > 0][["kind", "severity", "ratio", "one"]]

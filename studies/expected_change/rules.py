@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,7 @@ def mean_of(values: Frame, written: Callable[[float], str]) -> str:
     return written(mean) + (f" ({written(low)} to {written(high)})" if np.isfinite(low) else "")
 
 
-def with_ends(row: Mapping[str, Any], name: str, written: Callable[[float], str]) -> str:
+def with_ends(row: Any, name: str, written: Callable[[float], str]) -> str:
     """The number `name` of a row with its interval in `name_low` and `name_high`, where there is one."""
     low, high = row[f"{name}_low"], row[f"{name}_high"]
     return written(row[name]) + (f" ({written(low)} to {written(high)})" if np.isfinite(low) else "")

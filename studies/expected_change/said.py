@@ -63,7 +63,8 @@ def theorem(frames: Frames, group: str) -> Finding:
         f"noise of length {lengths(frame)}: the true change is {' / '.join(significant(one) for one in ratios)} times "
         f"the predicted one in the median over points, then over {count(frame)} networks; by the root of mean squares "
         f"the error is {' / '.join(percent(one) for one in errors)} of the change; the prediction holds up to that "
-        f"length on {' / '.join(up_to)} networks, at the paper's lengths in {int(holding.sum())} of {len(holding)} cases",
+        f"length on {' / '.join(up_to)} networks; of the paper's lengths, in {int(holding.sum())} of {len(holding)} "
+        f"cases",
         judged(share_of(holding)),
         why[group],
     )

@@ -54,7 +54,7 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
         "networks": networks, "changes": changes, "flips": flips, "ranking": ranking, "corrupted": corrupted,
         "models": of_models(pd.DataFrame(networks), sizes),
     }  # fmt: skip
-    return {name: as_table(pd.DataFrame(rows)) for name, rows in found.items() if rows} | kept["size"]
+    return {**{name: as_table(pd.DataFrame(rows)) for name, rows in found.items() if rows}, **kept["size"]}
 
 
 def of_step(tables: Tables) -> dict[str, Frame]:
