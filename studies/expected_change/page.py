@@ -79,14 +79,18 @@ def error_of(row: Any) -> str:
 
 def ratios_table(changes: Frame) -> str:
     """Sign, order and size of the prediction by group and length, over networks."""
-    found: Frame = over_networks(changes, ["group", "radius"], ["sign", "order", "falls"], ["ratio"], 0)
-    rows = [
-        (one["group"], f"{one['radius']:g}", str(one["networks"]), with_ends(one, "sign", percent),
-         with_ends(one, "order", lambda value: decimals(value, 2)), with_ends(one, "ratio", significant),
-         with_ends(one, "falls", percent))
-        for _, one in found.iterrows()
-    ]  # fmt: skip
-    return table(("kind", "r", "networks", "sign right", "Spearman", "true by predicted", "falls"), rows)
+    found: Frame = over_networks(changes, ["group", "radius"], ["sign", "order", "falls"], [], 0)
+    ratios = changes.groupby(["group", "radius"])["ratio"].agg(["median", "min", "max"])
+    rows = []
+    for _, one in found.iterrows():
+        ratio = ratios.loc[one["group"], one["radius"]]
+        rows.append((
+            one["group"], f"{one['radius']:g}", str(one["networks"]), with_ends(one, "sign", percent),
+            with_ends(one, "order", lambda value: decimals(value, 2)), significant(ratio["median"]),
+            f"{significant(ratio['min'])} to {significant(ratio['max'])}", with_ends(one, "falls", percent),
+        ))  # fmt: skip
+    head = ("kind", "r", "networks", "sign right", "Spearman", "true by predicted", "least to most", "falls")
+    return table(head, rows)
 
 
 def moments_table(changes: Frame) -> str:

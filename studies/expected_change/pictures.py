@@ -11,9 +11,6 @@ from studies.expected_change.rules import read
 from studies.study import Tables
 from studies.tables import Frame
 
-LEAST = 0.1
-"""Ratios below it are drawn there."""
-
 
 def pictures(tables: Tables) -> Mapping[str, str]:
     """SVG by name."""
@@ -25,13 +22,13 @@ def pictures(tables: Tables) -> Mapping[str, str]:
 def ratios(changes: Frame) -> alt.FacetChart:
     """True by predicted change against the length of the noise, a line a network, one panel for each kind."""
     columns = changes[["network", "group", "radius", "ratio"]].dropna()
-    columns = columns.assign(ratio=columns["ratio"].clip(lower=LEAST), equal=1.0)
+    columns = columns.assign(equal=1.0)
     lines = (
         alt.Chart(columns)
         .mark_line(point=True, opacity=0.7)
         .encode(
-            x=alt.X("radius:Q", scale=alt.Scale(type="log"), title="length of the noise"),
-            y=alt.Y("ratio:Q", scale=alt.Scale(type="log"), title="true by predicted change (median)"),
+            x=alt.X("radius:Q", scale=alt.Scale(type="log", nice=False), title="length of the noise"),
+            y=alt.Y("ratio:Q", scale=alt.Scale(type="symlog"), title="true by predicted change (median)"),
             color=alt.Color("group:N", scale=alt.Scale(scheme="category10"), legend=None),
             detail="network:N",
         )

@@ -55,7 +55,8 @@ def theorem(frames: Frames, group: str) -> Finding:
         "bends": "the next term grows with the fourth power of the length: where the noise is long beside the distance "
         "at which the prediction changes, the second order no longer describes it",
         "piecewise linear": "between kinks the second derivatives know of the softmax alone; noise of these lengths "
-        "crosses kinks, which bend the probability, too, and the Laplacian at the point sees none of them",
+        "crosses kinks, which bend the probability, too, and the Laplacian sees none of them; where the point itself lies "
+        "on a kink, as with pooling over a black background, the change grows with the length, not with its square",
     }
     return Finding(
         "the expected change is r^2 / (2n) times the Laplacian, up to higher orders",
@@ -83,8 +84,8 @@ def sign(frames: Frames) -> Finding:
         f"at lengths {lengths(frame)}, of the points whose mean change is surely not zero its sign is right at "
         f"{' and '.join(parts)}; {percent(float(frame['falls'].mean()))} of these points fall",
         judged(float(frame["sign"].mean())),
-        "nearly all probabilities fall, as they are near their ceiling: a constant answer would be right as often as "
-        "that",
+        "where the network bends nearly every probability falls, being near its ceiling, so the sign is easily right; "
+        "where pooling takes the largest of equal pixels, noise can only raise it, which the Laplacian does not see",
     )
 
 
