@@ -49,21 +49,22 @@ def theorem(frames: Frames, group: str) -> Finding:
     frame = frames["changes"].query("group == @group")
     holding = holds(papers(frame))
     reached = reach(frame)
-    ratios, errors = (frame.groupby("radius")[name].median() for name in ("ratio", "error"))
+    ratios = frame.groupby("radius")["ratio"].median()
+    errors = frame.assign(error=frame[["error", "told"]].max(axis=1)).groupby("radius")["error"].median()
     up_to = [f"{int((reached >= one).sum())}" for one in RADII]
     why = {
         "bends": "the next term grows with the fourth power of the length: where the noise is long beside the distance "
         "at which the prediction changes, the second order no longer describes it",
         "piecewise linear": "between kinks the second derivatives know of the softmax alone; noise of these lengths "
-        "crosses kinks, which bend the probability, too, and the Laplacian sees none of them; where the point itself lies "
-        "on a kink, as with pooling over a black background, the change grows with the length, not with its square",
+        "crosses kinks, which bend the probability, too, and the Laplacian sees none of them; where the point itself "
+        "lies on a kink, as with pooling over a black background, the change grows with the length, not its square",
     }
     return Finding(
         "the expected change is r^2 / (2n) times the Laplacian, up to higher orders",
         f"{SOURCE}, theorem 1; here: {NAMED[group]}",
         f"noise of length {lengths(frame)}: the true change is {' / '.join(significant(one) for one in ratios)} times "
-        f"the predicted one in the median over points, then over {count(frame)} networks; by the root of mean squares "
-        f"the error is {' / '.join(percent(one) for one in errors)} of the change; the prediction holds up to that "
+        f"the predicted one in the median over points, then over {count(frame)} networks; the error by the root of mean "
+        f"squares, or what can be told of it, is {' / '.join(percent(one) for one in errors)} of the change; the prediction holds up to that "
         f"length on {' / '.join(up_to)} networks; of the paper's lengths, in {int(holding.sum())} of {len(holding)} "
         f"cases",
         judged(share_of(holding)),
