@@ -7,6 +7,7 @@ import numpy as np
 from studies.expected_change.models_said import LEVEL, corrupted_larger, cost, grows, models, right_and_wrong
 from studies.expected_change.rules import (
     SOURCE,
+    TOLERANCE,
     Frames,
     count,
     holds,
@@ -64,9 +65,9 @@ def theorem(frames: Frames, group: str) -> Finding:
         f"{SOURCE}, theorem 1; here: {NAMED[group]}",
         f"noise of length {lengths(frame)}: the true change is {' / '.join(significant(one) for one in ratios)} times "
         f"the predicted one in the median over points, then over {count(frame)} networks; the error by the root of mean "
-        f"squares, or what can be told of it, is {' / '.join(percent(one) for one in errors)} of the change; the prediction holds up to that "
-        f"length on {' / '.join(up_to)} networks; of the paper's lengths, in {int(holding.sum())} of {len(holding)} "
-        f"cases",
+        f"squares, or what can be told of it, is {' / '.join(percent(one) for one in errors)} of the change; the "
+        f"prediction holds up to that length on {' / '.join(up_to)} networks; at the paper's lengths it holds in "
+        f"{int(holding.sum())} of {len(holding)} cases",
         judged(share_of(holding)),
         why[group],
     )
@@ -75,6 +76,7 @@ def theorem(frames: Frames, group: str) -> Finding:
 def sign(frames: Frames) -> Finding:
     """Which way the probability moves."""
     frame = papers(frames["changes"]).dropna(subset="sign")
+    right = frame["sign"] >= TOLERANCE
     parts = []
     for group, own in frame.groupby("group"):
         shares = [mean_of(there["sign"], percent) for _, there in own.groupby("radius")]
@@ -83,8 +85,9 @@ def sign(frames: Frames) -> Finding:
         "where the Laplacian is below zero the probability is expected to fall, where it is above zero to rise",
         f"{SOURCE}, section 3",
         f"at lengths {lengths(frame)}, of the points whose mean change is surely not zero its sign is right at "
-        f"{' and '.join(parts)}; {percent(float(frame['falls'].mean()))} of these points fall",
-        judged(float(frame["sign"].mean())),
+        f"{' and '.join(parts)}; at {decimals(TOLERANCE, 1)} of them or more on {int(right.sum())} of {len(right)} "
+        f"networks and lengths; {percent(float(frame['falls'].mean()))} of these points fall",
+        judged(share_of(right)),
         "where the network bends nearly every probability falls, being near its ceiling, so the sign is easily right; "
         "where pooling takes the largest of equal pixels, noise can only raise it, which the Laplacian does not see",
     )
@@ -123,8 +126,8 @@ def figure_4(frames: Frames) -> Finding:
         f"and by Welch's test below the paper's level of {decimals(LEVEL, 2)} on {int(surely.sum())}; on "
         f"{int((~lower & significant_ones).sum())} it is significantly higher",
         judged(float(surely.sum()) / float(significant_ones.sum()) if significant_ones.any() else np.nan),
-        "the points that flip lie near a tie; there the probability bends less, or upwards, than at a middling "
-        "confidence, so the lowest Laplacians are not those of the points that flip first",
+        "points that flip are less confident, where probabilities fall faster; at a tie itself the Laplacian turns, so "
+        "the points that flip first need not have the lowest",
     )
 
 
