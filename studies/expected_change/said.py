@@ -64,8 +64,8 @@ def theorem(frames: Frames, group: str) -> Finding:
         "the expected change is r^2 / (2n) times the Laplacian, up to higher orders",
         f"{SOURCE}, theorem 1; here: {NAMED[group]}",
         f"noise of length {lengths(frame)}: the true change is {' / '.join(significant(one) for one in ratios)} times "
-        f"the predicted one in the median over points, then over {count(frame)} networks; the error by the root of mean "
-        f"squares, or what can be told of it, is {' / '.join(percent(one) for one in errors)} of the change; the "
+        f"the predicted one in the median over points, then over {count(frame)} networks; the error by the root of "
+        f"mean squares, or what can be told of it, is {' / '.join(percent(one) for one in errors)} of the change; the "
         f"prediction holds up to that length on {' / '.join(up_to)} networks; at the paper's lengths it holds in "
         f"{int(holding.sum())} of {len(holding)} cases",
         judged(share_of(holding)),
