@@ -43,6 +43,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "ratios_table": ratios_table(changes),
         "moments_table": moments_table(changes),
         "flips_table": flips_table(frames["flips"]),
+        "flipping": papers(frames["flips"]).query("bottom > 0 or top > 0")["network"].nunique(),
         "ranking_table": ranking_table(frames["ranking"]),
         "corrupted_table": corrupted_table(frames["corrupted"]),
         "models_table": models_table(frames["models"]) if "models" in frames else "",
@@ -111,10 +112,12 @@ def moments_table(changes: Frame) -> str:
 
 
 def flips_table(flips: Frame) -> str:
-    """Flips of the lowest and of the highest Laplacians among confident points, of each network."""
+    """Flips of the lowest and of the highest Laplacians among confident points, of each network with any."""
     frame = papers(flips)
     rows = []
     for network, own in frame.groupby("network", sort=False):
+        if not (own[["bottom", "top"]] > 0).any(axis=None):
+            continue
         cells = [f"{percent(one.top, 2)} / {percent(one.bottom, 2)}" for one in own.itertuples()]
         rows.append((f"`{network}`", str(int(own["group_size"].iloc[0])), *cells))
     return table(("network", "points each", *(f"r = {one:g}" for one in sorted(set(frame["radius"])))), rows)

@@ -55,7 +55,8 @@ def theorem(frames: Frames, group: str) -> Finding:
     up_to = [f"{int((reached >= one).sum())}" for one in RADII]
     why = {
         "bends": "the next term grows with the fourth power of the length: where the noise is long beside the distance "
-        "at which the prediction changes, the second order no longer describes it",
+        "at which the prediction changes, the second order no longer describes it; a few points that bend sharply can "
+        "make the error large where the median is right",
         "piecewise linear": "between kinks the second derivatives know of the softmax alone; noise of these lengths "
         "crosses kinks, which bend the probability, too, and the Laplacian sees none of them; where the point itself "
         "lies on a kink, as with pooling over a black background, the change grows with the length, not its square",
