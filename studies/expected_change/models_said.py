@@ -74,8 +74,9 @@ def models(frames: Frames) -> Finding:
         claim,
         source,
         f"it is {with_ends(ratio, 'ratio', significant)} times that of the plain network of the same architecture "
-        f"over {len(frame)} networks, smaller with Welch's p below {decimals(LEVEL, 2)} on {int(smaller.sum())}{own}; the "
-        f"counted mean size of the change is {with_ends(change, 'change', significant)} times; of {len(others)} "
+        f"over {len(frame)} networks, smaller with Welch's p below {decimals(LEVEL, 2)} on {int(smaller.sum())}{own}; "
+        f"the counted mean size of the change is {with_ends(change, 'change', significant)} times, and "
+        f"smaller on {int((frame['change'] < 1).sum())}; of {len(others)} "
         f"networks trained in other ways {int((others['ratio'] < 1).sum())} have a smaller one",
         judged(share_of(smaller)),
         "where networks are piecewise linear the Laplacian at the point leaves out what kinks do; the counted change "

@@ -9,7 +9,7 @@ import numpy as np
 
 from studies.expected_change.rules import HALF, MOST, TOLERANCE, papers, reach, read, with_ends
 from studies.expected_change.scored import PROBES
-from studies.expected_change.summary import CONFIDENT, SURE
+from studies.expected_change.summary import CONFIDENT, PAPERS, SURE
 from studies.markdown import decimals, percent, significant, table
 from studies.over_networks import over_networks
 from studies.study import Tables
@@ -33,7 +33,8 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "few": int(size["corrupted"]),
         "severities": ", ".join(str(one) for one in sorted(set(frames["corrupted"]["severity"]))),
         "kinds": ", ".join(f"`{one}`" for one in dict.fromkeys(frames["corrupted"]["kind"])),
-        "tolerance": percent(TOLERANCE),
+        "tolerance": decimals(TOLERANCE, 1),
+        "inverse": decimals(1 / TOLERANCE, 2),
         "most": percent(MOST),
         "half": percent(HALF),
         "sure": decimals(SURE, 1),
@@ -42,6 +43,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "ratios_table": ratios_table(changes),
         "moments_table": moments_table(changes),
         "flips_table": flips_table(frames["flips"]),
+        "flipping": papers(frames["flips"]).query("bottom > 0 or top > 0")["network"].nunique(),
         "ranking_table": ranking_table(frames["ranking"]),
         "corrupted_table": corrupted_table(frames["corrupted"]),
         "models_table": models_table(frames["models"]) if "models" in frames else "",
@@ -53,39 +55,43 @@ def content(tables: Tables) -> Mapping[str, Any]:
 def errors_table(changes: Frame, networks: Frame) -> str:
     """The relative error of the Laplacian's prediction, and how far it holds, of each network."""
     reached = reach(changes)
-    errors = changes.pivot(index="network", columns="radius", values="error")
+    lengths = sorted(set(changes["radius"]))
     rows = []
     for one in networks.sort_values("group", kind="stable").itertuples():
         there = changes[changes["network"] == one.network]
         sigma = reached[one.network] / np.sqrt(one.inputs)
         rows.append((
             f"`{one.network}`", one.group, percent(one.kink),
-            *(percent(value) for value in errors.loc[one.network]),
+            *(significant(value) for value in there["ratio"]), *map(error_of, papers(there).itertuples()),
             f"{reached[one.network]:g}" if sigma else "none", significant(sigma) if sigma else "-",
             percent(float(papers(there)["sign"].mean())),
         ))  # fmt: skip
     head = (
-        "network",
-        "kind",
-        "kinks",
-        *(f"r = {one:g}" for one in errors.columns),
-        "holds to r",
-        "sigma",
-        "sign right",
-    )
+        "network", "kind", "kinks", *(f"r = {one:g}" for one in lengths), *(f"error, {one:g}" for one in PAPERS),
+        "holds to r", "sigma", "sign right",
+    )  # fmt: skip
     return table(head, rows)
+
+
+def error_of(row: Any) -> str:
+    """A relative error; where it is smaller than can be told, that."""
+    return f"< {percent(row.told)}" if row.error < row.told else percent(row.error)
 
 
 def ratios_table(changes: Frame) -> str:
     """Sign, order and size of the prediction by group and length, over networks."""
-    found = over_networks(changes, ["group", "radius"], ["sign", "order", "falls"], ["ratio"], 0)
-    rows = [
-        (one["group"], f"{one['radius']:g}", str(one["networks"]), with_ends(one, "sign", percent),
-         with_ends(one, "order", lambda value: decimals(value, 2)), with_ends(one, "ratio", significant),
-         with_ends(one, "falls", percent))
-        for _, one in found.iterrows()
-    ]  # fmt: skip
-    return table(("kind", "r", "networks", "sign right", "Spearman", "true by predicted", "falls"), rows)
+    found: Frame = over_networks(changes, ["group", "radius"], ["sign", "order", "falls"], [], 0)
+    ratios = changes.groupby(["group", "radius"])["ratio"].agg(["median", "min", "max"])
+    rows = []
+    for _, one in found.iterrows():
+        ratio = ratios.loc[one["group"], one["radius"]]
+        rows.append((
+            one["group"], f"{one['radius']:g}", str(one["networks"]), with_ends(one, "sign", percent),
+            with_ends(one, "order", lambda value: decimals(value, 2)), significant(ratio["median"]),
+            f"{significant(ratio['min'])} to {significant(ratio['max'])}", with_ends(one, "falls", percent),
+        ))  # fmt: skip
+    head = ("kind", "r", "networks", "sign right", "Spearman", "true by predicted", "least to most", "falls")
+    return table(head, rows)
 
 
 def moments_table(changes: Frame) -> str:
@@ -106,10 +112,12 @@ def moments_table(changes: Frame) -> str:
 
 
 def flips_table(flips: Frame) -> str:
-    """Flips of the lowest and of the highest Laplacians among confident points, of each network."""
+    """Flips of the lowest and of the highest Laplacians among confident points, of each network with any."""
     frame = papers(flips)
     rows = []
     for network, own in frame.groupby("network", sort=False):
+        if not (own[["bottom", "top"]] > 0).any(axis=None):
+            continue
         cells = [f"{percent(one.top, 2)} / {percent(one.bottom, 2)}" for one in own.itertuples()]
         rows.append((f"`{network}`", str(int(own["group_size"].iloc[0])), *cells))
     return table(("network", "points each", *(f"r = {one:g}" for one in sorted(set(frame["radius"])))), rows)
@@ -117,10 +125,10 @@ def flips_table(flips: Frame) -> str:
 
 def ranking_table(ranking: Frame) -> str:
     """AUC of each score for each outcome, over networks."""
-    found = over_networks(ranking.dropna(subset="auc"), ["outcome", "among", "score"], ["auc"], [], 0)
+    found: Frame = over_networks(ranking.dropna(subset="auc"), ["outcome", "among", "score"], ["auc"], [], 0)
     scores = [*dict.fromkeys(found["score"])]
     rows = []
-    for (outcome, among), own in found.groupby(["outcome", "among"], sort=False):
+    for (outcome, among), own in found.groupby(["outcome", "among"]):
         by_score = own.set_index("score")
         cells = [with_ends(by_score.loc[name], "auc", lambda value: decimals(value, 2)) for name in scores]
         rows.append((outcome, among, str(int(own["networks"].max())), *cells))
@@ -130,7 +138,7 @@ def ranking_table(ranking: Frame) -> str:
 def corrupted_table(corrupted: Frame) -> str:
     """The size of the Laplacian beside that of clean images, by kind and severity, over networks."""
     frame = corrupted.assign(ratio=corrupted["corrupted"] / corrupted["clean"])
-    found = over_networks(frame, ["kind", "severity"], ["lost", "larger"], ["ratio"], 0)
+    found: Frame = over_networks(frame, ["kind", "severity"], ["lost", "larger"], ["ratio"], 0)
     frame["above"] = frame["ratio"] > 1
     above = frame.groupby(["kind", "severity"])["above"].sum()
     rows = [

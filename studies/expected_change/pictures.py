@@ -7,41 +7,38 @@ from collections.abc import Mapping
 import altair as alt
 import vl_convert
 
-from studies.expected_change.rules import TOLERANCE, read
+from studies.expected_change.rules import read
 from studies.study import Tables
 from studies.tables import Frame
-
-LEAST = 0.01
-"""Errors below it are drawn there."""
 
 
 def pictures(tables: Tables) -> Mapping[str, str]:
     """SVG by name."""
     frames = read(tables)
-    drawn = {"expected_change": errors(frames["changes"]), "expected_change_corrupted": corrupted(frames["corrupted"])}
+    drawn = {"expected_change": ratios(frames["changes"]), "expected_change_corrupted": corrupted(frames["corrupted"])}
     return {name: vl_convert.vegalite_to_svg(one.to_json()) for name, one in drawn.items()}
 
 
-def errors(changes: Frame) -> alt.FacetChart:
-    """The relative error against the length of the noise, a line a network, one panel for each kind of network."""
-    columns = changes[["network", "group", "radius", "error"]].dropna()
-    columns = columns.assign(error=columns["error"].clip(lower=LEAST), tolerance=TOLERANCE)
+def ratios(changes: Frame) -> alt.FacetChart:
+    """True by predicted change against the length of the noise, a line a network, one panel for each kind."""
+    columns = changes[["network", "group", "radius", "ratio"]].dropna()
+    columns = columns.assign(equal=1.0)
     lines = (
         alt.Chart(columns)
         .mark_line(point=True, opacity=0.7)
         .encode(
-            x=alt.X("radius:Q", scale=alt.Scale(type="log"), title="length of the noise"),
-            y=alt.Y("error:Q", scale=alt.Scale(type="log"), title="relative error", axis=alt.Axis(format="%")),
+            x=alt.X("radius:Q", scale=alt.Scale(type="log", nice=False), title="length of the noise"),
+            y=alt.Y("ratio:Q", scale=alt.Scale(type="symlog"), title="true by predicted change (median)"),
             color=alt.Color("group:N", scale=alt.Scale(scheme="category10"), legend=None),
             detail="network:N",
         )
     )
-    limit = alt.Chart(columns).mark_rule(color="gray", strokeDash=[3, 3]).encode(y="tolerance:Q")
+    limit = alt.Chart(columns).mark_rule(color="gray", strokeDash=[3, 3]).encode(y="equal:Q")
     both = alt.layer(lines, limit, data=columns).properties(width=280, height=230)
     return both.facet(column=alt.Column("group:N", title=None))
 
 
-def corrupted(frame: Frame) -> alt.LayerChart:
+def corrupted(frame: Frame) -> alt.LayerChart | alt.FacetChart:
     """The size of the Laplacian on corrupted images by that on clean ones, a mark a network and severity."""
     columns = frame.assign(ratio=frame["corrupted"] / frame["clean"], one=1.0)
     columns = columns[columns["ratio"] > 0][["kind", "severity", "ratio", "one"]]

@@ -10,6 +10,7 @@ from studies.expected_change.rules import (
     TOLERANCE,
     Frames,
     count,
+    holds,
     judged,
     mean_of,
     papers,
@@ -47,23 +48,28 @@ def lengths(frame: Frame) -> str:
 def theorem(frames: Frames, group: str) -> Finding:
     """The theorem, on the networks of one group."""
     frame = frames["changes"].query("group == @group")
-    within = papers(frame)["error"].dropna() <= TOLERANCE
+    holding = holds(papers(frame))
     reached = reach(frame)
-    medians = frame.groupby("radius")["error"].median()
-    holding = [f"{int((reached >= one).sum())}" for one in RADII]
+    ratios = frame.groupby("radius")["ratio"].median()
+    errors = frame.assign(error=frame[["error", "told"]].max(axis=1)).groupby("radius")["error"].median()
+    up_to = [f"{int((reached >= one).sum())}" for one in RADII]
     why = {
         "bends": "the next term grows with the fourth power of the length: where the noise is long beside the distance "
-        "at which the prediction changes, the second order no longer describes it",
+        "at which the prediction changes, the second order no longer describes it; a few points that bend sharply can "
+        "make the error large where the median is right",
         "piecewise linear": "between kinks the second derivatives know of the softmax alone; noise of these lengths "
-        "crosses kinks, which bend the probability, too, and the Laplacian at the point sees none of them",
+        "crosses kinks, which bend the probability, too, and the Laplacian sees none of them; where the point itself "
+        "lies on a kink, as with pooling over a black background, the change grows with the length, not its square",
     }
     return Finding(
         "the expected change is r^2 / (2n) times the Laplacian, up to higher orders",
         f"{SOURCE}, theorem 1; here: {NAMED[group]}",
-        f"noise of length {lengths(frame)}: the median over {count(frame)} networks of the relative error is "
-        f"{' / '.join(percent(one) for one in medians)}; it is at most {percent(TOLERANCE)} up to that length on "
-        f"{' / '.join(holding)} networks",
-        judged(float(within.mean()) if len(within) else np.nan),
+        f"noise of length {lengths(frame)}: the true change is {' / '.join(significant(one) for one in ratios)} times "
+        f"the predicted one in the median over points, then over {count(frame)} networks; the error by the root of "
+        f"mean squares, or what can be told of it, is {' / '.join(percent(one) for one in errors)} of the change; the "
+        f"prediction holds up to that length on {' / '.join(up_to)} networks; at the paper's lengths it holds in "
+        f"{int(holding.sum())} of {len(holding)} cases",
+        judged(share_of(holding)),
         why[group],
     )
 
@@ -71,6 +77,7 @@ def theorem(frames: Frames, group: str) -> Finding:
 def sign(frames: Frames) -> Finding:
     """Which way the probability moves."""
     frame = papers(frames["changes"]).dropna(subset="sign")
+    right = frame["sign"] >= TOLERANCE
     parts = []
     for group, own in frame.groupby("group"):
         shares = [mean_of(there["sign"], percent) for _, there in own.groupby("radius")]
@@ -79,10 +86,11 @@ def sign(frames: Frames) -> Finding:
         "where the Laplacian is below zero the probability is expected to fall, where it is above zero to rise",
         f"{SOURCE}, section 3",
         f"at lengths {lengths(frame)}, of the points whose mean change is surely not zero its sign is right at "
-        f"{' and '.join(parts)}; {percent(float(frame['falls'].mean()))} of these points fall",
-        judged(float(frame["sign"].mean())),
-        "nearly all probabilities fall, as they are near their ceiling: a constant answer would be right as often as "
-        "that",
+        f"{' and '.join(parts)}; at {decimals(TOLERANCE, 1)} of them or more on {int(right.sum())} of {len(right)} "
+        f"networks and lengths; {percent(float(frame['falls'].mean()))} of these points fall",
+        judged(share_of(right)),
+        "where the network bends nearly every probability falls, being near its ceiling, so the sign is easily right; "
+        "where pooling takes the largest of equal pixels, noise can only raise it, which the Laplacian does not see",
     )
 
 
@@ -101,8 +109,8 @@ def table_1(frames: Frames) -> Finding:
         f"{' / '.join(percent(one, 2) for one in means['top'])} of the copies in the mean over networks; the lowest "
         f"flips more on {int(more.sum())} of the {len(flipping)} networks and lengths where any of them flips",
         judged(share_of(more)),
-        f"the order is that of confidence, nearly: a prediction of probability {decimals(CONFIDENT, 1)} bends more "
-        f"than one near its ceiling; our networks flip less often at the same length",
+        f"a prediction of probability {decimals(CONFIDENT, 1)} bends more than one near its ceiling, so most of the "
+        f"order is that of confidence",
     )
 
 
@@ -119,8 +127,8 @@ def figure_4(frames: Frames) -> Finding:
         f"and by Welch's test below the paper's level of {decimals(LEVEL, 2)} on {int(surely.sum())}; on "
         f"{int((~lower & significant_ones).sum())} it is significantly higher",
         judged(float(surely.sum()) / float(significant_ones.sum()) if significant_ones.any() else np.nan),
-        "a prediction near a tie bends little or upwards, so the points that flip most easily do not have the lowest "
-        "Laplacians",
+        "points that flip are less confident, where probabilities fall faster; at a tie itself the Laplacian turns, so "
+        "the points that flip first need not have the lowest",
     )
 
 
@@ -143,8 +151,8 @@ def beside_confidence(frames: Frames) -> Finding:
         "",
         f"AUC in the mean over networks; {'; '.join(parts)}",
         Agreement.UNSAID,
-        "the Laplacian of a softmax is mostly a function of confidence and of the gradient's length; near a tie it "
-        "says less than confidence",
+        "the Laplacian follows from confidence and from the lengths of gradients; the second are news beside "
+        "confidence, but near a tie, where points are weakest, its sign turns",
     )
 
 

@@ -79,10 +79,11 @@ class Measuring:
         with torch.no_grad():
             scored["right"] = (model(x).argmax(1) == y).numpy()
         meta = json.loads((self.network.path / META).read_text(encoding="utf-8"))
+        accuracy = meta.get("accuracy")  # of other people's networks it may have parts
         about = {
             "network": self.network.name, "dataset": self.network.dataset, "inputs": x[0].numel(),
             "architecture": str(meta.get("architecture", "")), "way": str(meta.get("way", "")),
-            "accuracy": float(meta.get("accuracy") or np.nan),
+            "accuracy": accuracy if isinstance(accuracy, float) else np.nan,
         }  # fmt: skip
         return {"points": as_table(scored), "network": as_table(pd.DataFrame([about]))}
 

@@ -19,11 +19,9 @@ RADII = (0.1, 0.25, 0.5, 1.0, 2.0)
 PAPERS = (0.5, 1.0, 2.0)
 """Lengths of the noise in the paper's table 1 and figure 4."""
 
-CONFIDENT = 0.8
-"""Probability from which a prediction is confident (section 4.2)."""
-
-SURE, FEWEST = 3.3, 5
-"""Standard errors by which a counted number is surely not another; points below which nothing is said of a kind."""
+CONFIDENT, SURE, FEWEST = 0.8, 3.3, 5
+"""Probability of a confident prediction (section 4.2); standard errors by which a counted number is surely not another;
+points of a kind below which nothing is said of it."""
 
 RANKING = ("laplacian", "laplacian size", "max_probability", "probability_margin", "logit_margin", "entropy")
 """Scores that are to tell weak points from others."""
@@ -56,7 +54,7 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
         "networks": networks, "changes": changes, "flips": flips, "ranking": ranking, "corrupted": corrupted,
         "models": of_models(pd.DataFrame(networks), sizes),
     }  # fmt: skip
-    return {name: as_table(pd.DataFrame(rows)) for name, rows in found.items() if rows} | kept["size"]
+    return {**{name: as_table(pd.DataFrame(rows)) for name, rows in found.items() if rows}, **kept["size"]}
 
 
 def of_step(tables: Tables) -> dict[str, Frame]:
@@ -101,18 +99,20 @@ def of_points(points: Frame) -> dict[str, float]:
     }
 
 
-def relative_error(found: Array, truth: Array, truth_se: Array, found_se: Array | float = 0.0) -> float:
-    """The root of the mean square of `found - truth`, as a share of that of the truth; or what can be told, if larger.
+def relative_error(found: Array, truth: Array, truth_se: Array, found_se: Array | float = 0.0) -> tuple[float, float]:
+    """The root of the mean square of `found - truth`, as a share of that of the truth; and what can be told of it.
 
     The mean of `(found - truth)^2` is that of the squared error plus that of `truth_se^2` (and of `found_se^2`, where
-    the draws behind `found` are not what is asked about), which are taken out. The root of these alone is what can be
-    told: no smaller error is given.
+    the draws behind `found` are not what is asked about), which are taken out. The root of these alone is the second:
+    an error below it is not told from none.
     """
     there = np.isfinite(found)
     spread = (truth_se[there] ** 2 + (np.zeros_like(found) + found_se)[there] ** 2).mean()
     square = ((found - truth)[there] ** 2).mean() - spread
     whole = (truth[there] ** 2 - truth_se[there] ** 2).mean()
-    return float(np.sqrt(max(square, spread) / whole)) if whole > 0 else np.nan
+    if not whole > 0:
+        return np.nan, np.nan
+    return float(np.sqrt(max(square, 0.0) / whole)), float(np.sqrt(spread / whole))
 
 
 def of_changes(points: Frame, truth: Frame, said: Frame, radius: float, inputs: int) -> dict[str, float]:
@@ -130,9 +130,11 @@ def of_changes(points: Frame, truth: Frame, said: Frame, radius: float, inputs: 
     size, size_se = truth["absolute"].to_numpy(), truth["absolute_se"].to_numpy()
     bound, high = said["bound"].to_numpy(), said["bound_high"].to_numpy()
     bounded = np.isfinite(bound) & (size > 0)
+    off, told = relative_error(predicted, mean, error, factor * points["laplacian_se"].to_numpy())
     row = {
         "sigma": radius / np.sqrt(inputs),
-        "error": relative_error(predicted, mean, error, factor * points["laplacian_se"].to_numpy()),
+        "error": off,
+        "told": told,
         "surely": int(surely.sum()),
         "sign": float(same[surely].mean()) if surely.sum() >= FEWEST else np.nan,
         "ratio": float(np.median(mean[surely] / predicted[surely])) if surely.sum() >= FEWEST else np.nan,
@@ -144,9 +146,9 @@ def of_changes(points: Frame, truth: Frame, said: Frame, radius: float, inputs: 
     }
     for name in ("mean", "variance", "absolute"):
         counted, counted_se = truth[name].to_numpy(), truth[f"{name}_se"].to_numpy()
-        row[f"sampled_{name}"] = relative_error(said[name].to_numpy(), counted, counted_se)
+        row[f"sampled_{name}"] = max(relative_error(said[name].to_numpy(), counted, counted_se))
         if name != "mean":
-            row[f"tangent_{name}"] = relative_error(said[f"tangent_{name}"].to_numpy(), counted, counted_se)
+            row[f"tangent_{name}"] = max(relative_error(said[f"tangent_{name}"].to_numpy(), counted, counted_se))
     return row
 
 

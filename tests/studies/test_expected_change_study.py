@@ -109,9 +109,10 @@ def test_errors_are_without_what_the_draws_add() -> None:
     random = np.random.default_rng(0)
     exact = random.normal(size=200_000)
     truth, se = exact + 0.5 * random.normal(size=exact.size), np.full(exact.size, 0.5)
-    assert relative_error(1.5 * exact + 0.0, truth, se) == pytest.approx(0.5, abs=0.01)
-    assert relative_error(exact, truth, se) == pytest.approx(0.5, abs=0.01)  # what can be told
-    assert relative_error(2 * exact, exact, 0 * se) == pytest.approx(1, abs=1e-9)
+    assert relative_error(1.5 * exact, truth, se) == pytest.approx((0.5, 0.5), abs=0.01)
+    assert relative_error(2 * exact, exact, 0 * se) == pytest.approx((1, 0))
+    known = np.append(np.nan, exact[1:])
+    assert relative_error(known, truth, se)[0] < 0.05
 
 
 def test_auc_counts_ties_half() -> None:
@@ -165,14 +166,18 @@ def test_models_stand_beside_the_plain_one_of_their_kind() -> None:
     assert (row["network"], row["plain"], row["ratio"], row["change"]) == ("b", "a", 0.5, 0.25)
 
 
-def test_an_approximation_holds_up_to_its_first_large_error() -> None:
-    errors = {"a": [0.1, TOLERANCE, 0.5, 0.1], "b": [0.5, 0.1, 0.1, 0.1], "c": [0.1] * 4}
+def test_a_prediction_holds_up_to_the_first_length_at_which_it_does_not() -> None:
+    """By sign, order and size; too few sure changes are no reason to say that it holds."""
+    ratios = {"a": [1.0, 1.25, 2, 1], "b": [0.7, 1, 1, 1], "c": [1.0] * 4, "d": [1.0, np.nan, 1, 1]}
     rows = [
-        {"network": name, "radius": radius, "error": error}
-        for name, own in errors.items()
-        for radius, error in zip(RADII, own, strict=False)
+        {"network": name, "radius": radius, "ratio": ratio, "sign": 0.9, "order": 0.9}
+        for name, own in ratios.items()
+        for radius, ratio in zip(RADII, own, strict=False)
     ]
-    assert reach(pd.DataFrame(rows)).to_dict() == {"a": RADII[1], "b": 0, "c": RADII[3]}
+    frame = pd.DataFrame(rows)
+    assert reach(frame).to_dict() == {"a": RADII[1], "b": 0, "c": RADII[3], "d": RADII[0]}
+    for name in ("sign", "order"):
+        assert (reach(frame.assign(**{name: TOLERANCE - 0.01})) == 0).all()
 
 
 @pytest.mark.parametrize(

@@ -123,13 +123,13 @@ SAFEGUARDS = (
         "studies/test_expected_change_study.py::test_errors_are_without_what_the_draws_add",
     ),
     mutation(
-        "an approximation holds up to its first large error", "studies/expected_change/rules.py",
-        ".cumprod().astype(bool)", ".astype(bool)",
-        "studies/test_expected_change_study.py::test_an_approximation_holds_up_to_its_first_large_error",
-    ),
-    mutation(
         "a network stands beside the plain one of its own architecture", "studies/expected_change/summary.py",
         '            & (networks["architecture"] == one.architecture)\n', "",
         "studies/test_expected_change_study.py::test_models_stand_beside_the_plain_one_of_their_kind",
+    ),
+    mutation(
+        "a prediction holds up to the first length at which it does not", "studies/expected_change/rules.py",
+        ".cumprod().astype(bool)", ".astype(bool)",
+        "studies/test_expected_change_study.py::test_a_prediction_holds_up_to_the_first_length_at_which_it_does_not",
     ),
 )  # fmt: skip
