@@ -91,9 +91,10 @@ def few_table(frame: Frame) -> str:
             f"{percent(one.estimate_error, 1)}, {percent(one.most, 1)}, {percent(one.counted_error, 1)}"
             for one in own.itertuples()
         ]
-        rows.append((f"`{name}`", significant(first["epsilon"], 2), percent(first["attacked"], 1), *cells))
-    sizes = [f"{int(size)} points" for size in dict.fromkeys(frame["size"])]
-    return table(("network", "epsilon", "attacked", *sizes), rows) if rows else NOTHING
+        shares = (percent(first[one], 1) for one in ("by_margins", "by_attack", "attacked"))
+        rows.append((f"`{name}`", significant(first["epsilon"], 2), *shares, *cells))
+    sizes = [f"{size} of {among}" for size, among in dict.fromkeys(zip(frame["size"], frame["among"], strict=True))]
+    return table(("network", "epsilon", "by margins", "attacked", "attacked, all", *sizes), rows) if rows else NOTHING
 
 
 def head_table(linf: Frame) -> str:

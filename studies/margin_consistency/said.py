@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from brittle.analysis.detection import TPR
 from studies.margin_consistency.facts import ADVERSARIAL, GROUPS, NORMS
 from studies.margin_consistency.reasons import equidistant, from_few, isometric, learned, other_scores, sane, search
 from studies.margin_consistency.words import (
@@ -81,7 +82,7 @@ def detection_at_epsilon(linf: Frame) -> Finding:
         "0.13 to 0.33, but on the two networks of weak consistency",
         f"{PAPER}, table 1",
         f"at the epsilon of their training AUROC is {mean_of(own['auroc'])} over {len(own)} adversarially trained "
-        f"networks with enough points of both kinds, from {range_of(own['auroc'])}; FPR at {percent(0.95)} TPR is "
+        f"networks with enough points of both kinds, from {range_of(own['auroc'])}; FPR at {percent(TPR)} TPR is "
         f"{mean_of(own['fpr95'])}; where tau reaches {decimals(STRONG, 2)} AUROC is "
         f"{range_of(consistent['auroc'])}",
         share(own["auroc"] >= DETECTS),
@@ -99,9 +100,11 @@ def tau_and_detection(linf: Frame) -> Finding:
         f"networks",
         Agreement.UNMEASURED
         if not np.isfinite(found)
+        else Agreement.DIFFERS
+        if found <= 0
         else Agreement.AGREES
-        if found > 0 and chance < SURE
-        else Agreement.DIFFERS,
+        if chance < SURE
+        else Agreement.IN_PART,
         "both count pairs of points in the right order; AUROC only those on two sides of the median",
     )
 

@@ -136,6 +136,7 @@ def test_a_perfect_score_gives_the_robust_accuracy_exactly() -> None:
     assert rows["size"].tolist() == [10, 20, 40]
     assert whole["by_margins"] == whole["by_attack"] == whole["attacked"] == everything["robust"].mean()
     assert whole["estimate_error"] == whole["counted_error"] == 0
+    assert rows["among"].tolist() == [40, 40, 40]
     assert rows["estimate_error"].is_monotonic_decreasing
     assert (rows["estimate_error"] < rows["counted_error"] + 1e-12).all()
 
