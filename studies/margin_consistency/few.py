@@ -1,4 +1,4 @@
-"""Robust accuracy from the margins of a few points: the paper's Algorithm 1 against the margins of all, and an attack."""
+"""Robust accuracy from the margins of a few points: the paper's Algorithm 1 against all margins, and an attack."""
 
 from __future__ import annotations
 

@@ -32,22 +32,24 @@ def from_few(few: Frame) -> Finding:
     if not len(own):
         return unmeasured(claim)
     first, last = own.iloc[0], whole.iloc[0]
+    attacked = percent(float(whole["estimate_error"].mean()), 1)
+    within = int((own["estimate_error"] <= NEAR).sum())
     errors = {name: percent(float(own[f"{name}_error"].mean()), 1) for name in ("estimate", "counted", "rectified")}
     return Finding(
         claim,
         f"{PAPER}, section 2.4 and figures 5, 10 and 11",
         f"with {int(first['size'])} of {int(first['among'])} points the mean error is {errors['estimate']} over "
-        f"adversarially trained networks, and at most {percent(NEAR)} on {int((own['estimate_error'] <= NEAR).sum())} of "
+        f"adversarially trained networks, and at most {percent(NEAR)} on {within} of "
         f"{len(own)}; the share of the subset itself, without any logit margin, is off by {errors['counted']}, the "
         f"library's corrected estimate by {errors['rectified']}; {int(last['size'])} margins give the share of "
-        f"{int(last['among'])} points that withstands a plain attack to {percent(float(whole['estimate_error'].mean()), 1)}",
+        f"{int(last['among'])} points that withstands a plain attack to {attacked}",
         Agreement.AGREES
         if (own["estimate_error"] <= NEAR).mean() > 0.5
         else Agreement.IN_PART
         if (own["estimate_error"] < own["counted_error"]).mean() > 0.5
         else Agreement.DIFFERS,
-        "what counts is whether the logit margin does better than counting robust points in the subset alone, which the "
-        "paper does not set beside it; subsets and networks here are smaller",
+        "what counts is whether the logit margin does better than counting robust points in the subset alone, which "
+        "the paper does not set beside it; subsets and networks here are smaller",
     )
 
 
@@ -62,8 +64,8 @@ def sane(few: Frame) -> Finding:
         f"{PAPER}, section 3.1 and figure 8",
         f"the share right with a margin above epsilon and the share that withstands our plain descent differ by "
         f"{percent(float(gaps.mean()) if len(gaps) else np.nan, 1)} in the mean over {len(gaps)} networks and "
-        f"{percent(float(gaps.max()) if len(gaps) else np.nan, 1)} at most; the margins leave fewer on {lower} and more on "
-        f"{higher}",
+        f"{percent(float(gaps.max()) if len(gaps) else np.nan, 1)} at most; the margins leave fewer on {lower} and more "
+        f"on {higher}",
         share(gaps <= 0.061),
         "both are upper bounds, so the lower one is nearer; the descent has few steps",
     )
