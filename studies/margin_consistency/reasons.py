@@ -62,9 +62,9 @@ def sane(few: Frame) -> Finding:
         "margins above epsilon and an attack at epsilon give one robust accuracy: they differ by 1.3 points in the "
         "mean and 6.1 at most",
         f"{PAPER}, section 3.1 and figure 8",
-        f"the share right with a margin above epsilon and the share that withstands our plain descent differ by "
+        f"the share right with a margin above epsilon and the share that withstands a plain descent differ by "
         f"{percent(float(gaps.mean()) if len(gaps) else np.nan, 1)} in the mean over {len(gaps)} networks and "
-        f"{percent(float(gaps.max()) if len(gaps) else np.nan, 1)} at most; the margins leave fewer on {lower} and more "
+        f"{percent(float(gaps.max()) if len(gaps) else np.nan, 1)} at most; the margins leave fewer on {lower}, more "
         f"on {higher}",
         share(gaps <= 0.061),
         "both are upper bounds, so the lower one is nearer; the descent has few steps",
