@@ -95,7 +95,7 @@ def by_epsilon(epsilons: Frame) -> alt.FacetChart:
     return lines.facet(column=alt.Column("group:N", title="training", sort=[*GROUPS]))
 
 
-def few(frame: Frame) -> alt.LayerChart:
+def few(frame: Frame) -> alt.TopLevelMixin:
     """The robust accuracy from half of the margins against that from all (figure 5)."""
     columns = frame[frame["share"] == 0.5][["group", "truth", "estimate"]]
     axis = alt.Axis(format="%")

@@ -71,8 +71,8 @@ def sane(few: Frame) -> Finding:
         f"{percent(float(gaps.max()) if len(gaps) else np.nan, 1)} at most; the margins leave fewer on {lower}, more "
         f"on {higher}",
         share(gaps <= 0.061),
-        "both are upper bounds, so the lower one is nearer; the inputs found by the library are confirmed below, so that "
-        "it is the plain descent that misses some",
+        "both are upper bounds, so the lower one is nearer; the inputs found by the library are confirmed below, so "
+        "that it is the plain descent that misses some",
     )
 
 
@@ -166,6 +166,6 @@ def search(checked: Frame) -> Finding:
         f"be; within {decimals(NEARER, 2)} of the distance a plain descent of our own found something nearer at "
         f"{total - int(checked['held'].sum()) if total else 0}{exact}",
         Agreement.UNSAID,
-        "a margin from a search is an upper bound: such a check can refute it and never prove it, and the plain descent "
-        "is the weaker search (see the robust accuracy under attack)",
+        "a margin from a search is an upper bound: such a check can refute it and never prove it, and the plain "
+        "descent is the weaker search (see the robust accuracy under attack)",
     )

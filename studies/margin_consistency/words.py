@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -78,7 +79,7 @@ def ranks(first: Frame, second: Frame) -> tuple[float, float, int]:
     one, other = first[there], second[there]
     if len(one) < SEVERAL or one.nunique() < 2 or other.nunique() < 2:
         return np.nan, np.nan, len(one)
-    found = stats.spearmanr(one, other)
+    found: Any = stats.spearmanr(one, other)
     return float(found.statistic), float(found.pvalue), len(one)
 
 
