@@ -9,6 +9,7 @@ from brittle.analysis.detection import TPR
 from studies.margin_consistency.facts import GROUPS, NORMS
 from studies.margin_consistency.words import STRONG, frame_of
 from studies.markdown import NOTHING, between, decimals, percent, significant, table
+from studies.over_networks import CONFIDENCE
 from studies.study import Tables
 from studies.tables import Frame
 
@@ -28,6 +29,8 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "all_points": int(few["all"].max()) if len(few) else 0,
         "effort": linf["effort"].iloc[0],
         "passes": decimals(float(linf["passes"].mean()), 0),
+        "wrong_matter": decimals(float((networks["tau_of_all"] - networks["tau"]).abs().max()), 2),
+        "confidence": percent(CONFIDENCE),
         "failed": int(networks["failed"].sum()),
         "masked": int(networks["masked"].sum()),
         "strong": decimals(STRONG, 2),

@@ -46,14 +46,10 @@ def from_few(few: Frame) -> Finding:
         f"library's corrected estimate by {errors['rectified']}; the algorithm errs most on "
         f"{worst}; {int(last['size'])} margins give the share of "
         f"{int(last['among'])} points that withstands a plain attack to {attacked}",
-        Agreement.AGREES
-        if (own["estimate_error"] <= NEAR).mean() > 0.5
-        else Agreement.IN_PART
-        if (own["estimate_error"] < own["counted_error"]).mean() > 0.5
-        else Agreement.DIFFERS,
+        share(own["estimate_error"] <= NEAR),
         "what counts is whether the logit margin does better than counting robust points in the subset alone, which "
-        "the paper does not set beside it; where the score is a poor one its threshold, which has to find most fragile "
-        "points of the subset, takes too many robust ones, and the estimate is too low",
+        "the paper does not set beside it; where the logit margin is a poor score the algorithm's threshold, which has "
+        "to find most fragile points, takes many robust ones with them, and the estimate is too low",
     )
 
 
@@ -136,6 +132,11 @@ def learned(pseudo: Frame) -> Finding:
 def other_scores(scores: Frame) -> Finding:
     """Other stand-ins."""
     own = where(scores, norm=NORMS[0])
+
+    def of_robust(name: str) -> str:
+        found = where(own, group=ADVERSARIAL, score=name)
+        return mean_of(found["tau"] if len(found) else [])
+
     parts = [
         f"{name.replace('_', ' ')} {mean_of(part['tau'])}"
         for name, part in (own.groupby("score", sort=False) if len(own) else [])
@@ -143,7 +144,8 @@ def other_scores(scores: Frame) -> Finding:
     return Finding(
         "does another score of few passes follow the input margin better?",
         "",
-        f"tau in Linf, mean over all networks: {'; '.join(parts) or NOTHING}",
+        f"tau in Linf, mean over all networks: {'; '.join(parts) or NOTHING}; on adversarially trained networks alone "
+        f"the first-order margin has {of_robust('first_order_margin')} and the logit margin {of_robust('logit_margin')}",
         Agreement.UNSAID,
         "the first-order margin divides each gap by its gradient, for a pass backward a class; the rest take one pass",
     )

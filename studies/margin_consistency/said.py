@@ -120,7 +120,7 @@ def other_epsilons(epsilons: Frame) -> Finding:
     for level in sorted(set(own["level"])) if len(own) else []:
         found = numbers(where(own, level=level)["auroc"])
         if len(found):
-            parts.append(f"{mean_of(found)} where {percent(level)} break")
+            parts.append(f"{mean_of(found)} where {percent(level)} of the points are that near")
             least.append(float(found.mean()))
     return Finding(
         "detection stays good over a range of epsilons",
@@ -156,8 +156,8 @@ def euclidean(networks: Frame) -> Finding:
         "does the same hold for distances in L2?",
         "",
         f"tau in L2 is {mean_of([] if absent else own[NORMS[1]])} over adversarially trained networks and "
-        f"{mean_of([] if absent else both[NORMS[1]])} over all; less tau in Linf that is {mean_of(differences)} for "
-        f"the former",
+        f"{mean_of([] if absent else both[NORMS[1]])} over all; on the former tau in L2 "
+        f"less tau in Linf is {mean_of(differences)}",
         Agreement.UNSAID,
         "the networks were trained against changes in Linf; the logit margin is the same for both norms",
     )
