@@ -145,7 +145,7 @@ def other_scores(scores: Frame) -> Finding:
         "does another score of few passes follow the input margin better?",
         "",
         f"tau in Linf, mean over all networks: {'; '.join(parts) or NOTHING}; on adversarially trained networks alone "
-        f"the first-order margin has {of_robust('first_order_margin')} and the logit margin {of_robust('logit_margin')}",
+        f"the first-order one has {of_robust('first_order_margin')} and the logit margin {of_robust('logit_margin')}",
         Agreement.UNSAID,
         "the first-order margin divides each gap by its gradient, for a pass backward a class; the rest take one pass",
     )
