@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from brittle.analysis.detection import TPR
@@ -48,7 +48,9 @@ def content(tables: Tables) -> Mapping[str, Any]:
 def ordered(frame: Frame) -> Frame:
     """By group, the most consistent networks first."""
     places = {group: place for place, group in enumerate(GROUPS)}
-    return frame.assign(place=frame["group"].map(places)).sort_values(["place", "tau"], ascending=[True, False])
+    columns = [column for column in ("place", "tau") if column in ("place", *frame.columns)]
+    ascending = [True, False][: len(columns)]
+    return frame.assign(place=frame["group"].map(places)).sort_values(columns, ascending=ascending, kind="stable")
 
 
 def consistency_table(frame: Frame) -> str:
@@ -88,7 +90,7 @@ def _at(frame: Frame, norm: str, group: str) -> Frame:
 def few_table(frame: Frame) -> str:
     """Errors of the robust accuracy from subsets, of each network."""
     rows = []
-    for name, own in frame.groupby("network", sort=False):
+    for name, own in ordered(frame).groupby("network", sort=False) if len(frame) else []:
         first = own.iloc[0]
         cells = [
             f"{percent(one.estimate_error, 1)}, {percent(one.most, 1)}, {percent(one.counted_error, 1)}"
@@ -114,16 +116,21 @@ def head_table(linf: Frame) -> str:
 
 
 def checked_table(frame: Frame) -> str:
-    """The check of the search, of each network and norm."""
-    rows = [
-        (
-            f"`{one.network}`", NAMES[one.norm], f"{one.points}", f"{one.there}", f"{one.points - one.held}",
-            f"{decimals(one.exact_mean, 4)} ({decimals(one.exact_least, 4)} to {decimals(one.exact_most, 4)})"
-            if one.exact_mean == one.exact_mean else NOTHING,
-        )
-        for one in frame.itertuples()
-    ]  # fmt: skip
-    return table(("network", "norm", "points", "confirmed", "nearer found", "found over exact"), rows)
+    """The check of the search, a row a network, with both norms in each cell."""
+    rows = []
+    for name, own in frame.groupby("network", sort=False):
+        each = [*own.itertuples()]
+        exact = [f"{decimals(one.exact_mean, 4)} (to {decimals(one.exact_most, 4)})" for one in each]
+        known = own["exact_mean"].notna().any()
+        rows.append((
+            f"`{name}`", _both(f"{one.there} of {one.points}" for one in each),
+            _both(f"{one.points - one.held}" for one in each), _both(exact) if known else NOTHING,
+        ))  # fmt: skip
+    return table(("network", "confirmed", "nearer found", "found over exact"), rows)
+
+
+def _both(cells: Iterable[str]) -> str:
+    return " / ".join(cells)
 
 
 def pseudo_table(frame: Frame) -> str:

@@ -54,6 +54,11 @@ def numbers(values: Iterable[float]) -> NDArray[np.float64]:
     return found[np.isfinite(found)]
 
 
+def strong(taus: Any) -> NDArray[np.bool_]:
+    """Whether each reaches `STRONG`, rounded as that is."""
+    return np.round(np.asarray(taus, dtype=np.float64), 2) >= STRONG
+
+
 def mean_of(values: Iterable[float], places: int = 2) -> str:
     """The mean over networks with its interval, in words."""
     return between(*mean_interval(numbers(values), 0), places)
