@@ -1,4 +1,4 @@
-"""Robust accuracy from the margins of a few points: the paper's Algorithm 1 against an attack on all points."""
+"""Robust accuracy from the margins of a few points: the paper's Algorithm 1 against all margins, and an attack."""
 
 from __future__ import annotations
 
@@ -21,48 +21,51 @@ Row = dict[str, Any]
 
 
 def from_few(points: Frame, everything: Frame, epsilon: float, seed: int) -> list[Row]:
-    """A row for each size of subset: the error of three answers against `attacked`, over random subsets.
+    """A row for each size of subset: the error of three answers, over random subsets of `points`.
 
-    `points` have margins and are the first of `everything`; `attacked` is the share of everything that is right and
-    withstands the descent. `estimate` is Algorithm 1, `rectified` the library's correction of it, and `counted` the
-    share of the subset alone that is right with a larger margin: what the margins say without any logit margin. Each
-    has its mean absolute error; `most` is the largest of the estimate, `held` the share of intervals that hold
-    `attacked`. `by_margins` and `by_attack` are the robust accuracy of the points with margins, both ways (figure 8).
+    `points` have margins and are the first of `everything`. Parts of them are set against the robust accuracy by the
+    margins of them all; all of them against `attacked`, the share of everything that is right and withstands the
+    descent. `truth` is the one or the other. `estimate` is Algorithm 1, `rectified` the library's correction of it, and
+    `counted` the share of the subset alone that is right with a larger margin: what the margins say without any logit
+    margin. Each has its mean absolute error; `most` is the largest of the estimate, `held` the share of intervals that
+    hold the truth. `by_margins` and `by_attack` are the robust accuracy of `points`, both ways (figure 8).
     """
     margin = np.full(len(everything), np.nan)
     margin[: len(points)] = points["margin"].to_numpy()
-    score, right = everything["logit_margin"].to_numpy(), everything["right"].to_numpy()
-    robust = everything["robust"].to_numpy()
+    score, right, robust = (everything[name].to_numpy() for name in ("logit_margin", "right", "robust"))
+    by_margins = float((points["right"] & (points["margin"] > epsilon)).mean())
     attacked = float(robust.mean())
     own = {
         "epsilon": epsilon, "all": len(everything), "attacked": attacked,
-        "by_margins": float((points["right"] & (points["margin"] > epsilon)).mean()),
-        "by_attack": float(robust[: len(points)].mean()),
+        "by_margins": by_margins, "by_attack": float(robust[: len(points)].mean()),
     }  # fmt: skip
     rows = []
     for share in SHARES:
         size = round(share * len(points))
         generator = np.random.default_rng([seed, size])
-        repeats = RESAMPLES if size < len(points) else 1
+        part = share < 1
+        truth, among = (by_margins, len(points)) if part else (attacked, len(everything))
         found = [
             estimate_robust_accuracy(
-                margin, score, right, epsilon, generator.choice(len(points), size, replace=False), CONFIDENCE
+                margin[:among], score[:among], right[:among], epsilon,
+                generator.choice(len(points), size, replace=False), CONFIDENCE,
             )
-            for _ in range(repeats)
-        ]
+            for _ in range(RESAMPLES if part else 1)
+        ]  # fmt: skip
         answers = {
             "estimate": np.array([one.estimate for one in found]),
             "rectified": np.array([one.rectified for one in found]),
             "counted": np.array([one.subset for one in found]),
         }
-        errors = {f"{name}_error": float(np.abs(value - attacked).mean()) for name, value in answers.items()}
+        errors = {f"{name}_error": float(np.abs(value - truth).mean()) for name, value in answers.items()}
         rows.append(
             own
-            | {"size": size, "share": share, "repeats": repeats, "estimate": float(answers["estimate"].mean())}
+            | {"size": size, "share": share, "among": among, "truth": truth}
             | errors
             | {
-                "most": float(np.abs(answers["estimate"] - attacked).max()),
-                "held": float(np.mean([one.low <= attacked <= one.high for one in found])),
+                "estimate": float(answers["estimate"].mean()),
+                "most": float(np.abs(answers["estimate"] - truth).max()),
+                "held": float(np.mean([one.low <= truth <= one.high for one in found])),
             }
         )
     return rows

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from brittle.analysis.detection import TPR
 from studies.margin_consistency.facts import GROUPS, NORMS
 from studies.margin_consistency.words import STRONG, frame_of
 from studies.markdown import NOTHING, between, decimals, percent, significant, table
+from studies.over_networks import CONFIDENCE
 from studies.study import Tables
 from studies.tables import Frame
 
@@ -28,6 +29,8 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "all_points": int(few["all"].max()) if len(few) else 0,
         "effort": linf["effort"].iloc[0],
         "passes": decimals(float(linf["passes"].mean()), 0),
+        "wrong_matter": decimals(float((networks["tau_of_all"] - networks["tau"]).abs().max()), 2),
+        "confidence": percent(CONFIDENCE),
         "failed": int(networks["failed"].sum()),
         "masked": int(networks["masked"].sum()),
         "strong": decimals(STRONG, 2),
@@ -45,7 +48,9 @@ def content(tables: Tables) -> Mapping[str, Any]:
 def ordered(frame: Frame) -> Frame:
     """By group, the most consistent networks first."""
     places = {group: place for place, group in enumerate(GROUPS)}
-    return frame.assign(place=frame["group"].map(places)).sort_values(["place", "tau"], ascending=[True, False])
+    columns = [column for column in ("place", "tau") if column in ("place", *frame.columns)]
+    ascending = [True, False][: len(columns)]
+    return frame.assign(place=frame["group"].map(places)).sort_values(columns, ascending=ascending, kind="stable")
 
 
 def consistency_table(frame: Frame) -> str:
@@ -85,15 +90,16 @@ def _at(frame: Frame, norm: str, group: str) -> Frame:
 def few_table(frame: Frame) -> str:
     """Errors of the robust accuracy from subsets, of each network."""
     rows = []
-    for name, own in frame.groupby("network", sort=False):
+    for name, own in ordered(frame).groupby("network", sort=False) if len(frame) else []:
         first = own.iloc[0]
         cells = [
             f"{percent(one.estimate_error, 1)}, {percent(one.most, 1)}, {percent(one.counted_error, 1)}"
             for one in own.itertuples()
         ]
-        rows.append((f"`{name}`", significant(first["epsilon"], 2), percent(first["attacked"], 1), *cells))
-    sizes = [f"{int(size)} points" for size in dict.fromkeys(frame["size"])]
-    return table(("network", "epsilon", "attacked", *sizes), rows) if rows else NOTHING
+        shares = (percent(first[one], 1) for one in ("by_margins", "by_attack", "attacked"))
+        rows.append((f"`{name}`", significant(first["epsilon"], 2), *shares, *cells))
+    sizes = [f"{size} of {among}" for size, among in dict.fromkeys(zip(frame["size"], frame["among"], strict=True))]
+    return table(("network", "epsilon", "by margins", "attacked", "attacked, all", *sizes), rows) if rows else NOTHING
 
 
 def head_table(linf: Frame) -> str:
@@ -110,16 +116,21 @@ def head_table(linf: Frame) -> str:
 
 
 def checked_table(frame: Frame) -> str:
-    """The check of the search, of each network and norm."""
-    rows = [
-        (
-            f"`{one.network}`", NAMES[one.norm], f"{one.points}", f"{one.there}", f"{one.points - one.held}",
-            f"{decimals(one.exact_mean, 4)} ({decimals(one.exact_least, 4)} to {decimals(one.exact_most, 4)})"
-            if one.exact_mean == one.exact_mean else NOTHING,
-        )
-        for one in frame.itertuples()
-    ]  # fmt: skip
-    return table(("network", "norm", "points", "confirmed", "nearer found", "found over exact"), rows)
+    """The check of the search, a row a network, with both norms in each cell."""
+    rows = []
+    for name, own in frame.groupby("network", sort=False):
+        each = [*own.itertuples()]
+        exact = [f"{decimals(one.exact_mean, 4)} (to {decimals(one.exact_most, 4)})" for one in each]
+        known = own["exact_mean"].notna().any()
+        rows.append((
+            f"`{name}`", _both(f"{one.there} of {one.points}" for one in each),
+            _both(f"{one.points - one.held}" for one in each), _both(exact) if known else NOTHING,
+        ))  # fmt: skip
+    return table(("network", "confirmed", "nearer found", "found over exact"), rows)
+
+
+def _both(cells: Iterable[str]) -> str:
+    return " / ".join(cells)
 
 
 def pseudo_table(frame: Frame) -> str:

@@ -95,20 +95,20 @@ def by_epsilon(epsilons: Frame) -> alt.FacetChart:
     return lines.facet(column=alt.Column("group:N", title="training", sort=[*GROUPS]))
 
 
-def few(frame: Frame) -> alt.LayerChart:
-    """The robust accuracy from half of the margins against that under attack (figure 5)."""
-    columns = frame[frame["share"] == 0.5][["group", "attacked", "estimate"]]
+def few(frame: Frame) -> alt.TopLevelMixin:
+    """The robust accuracy from half of the margins against that from all (figure 5)."""
+    columns = frame[frame["share"] == 0.5][["group", "truth", "estimate"]]
     axis = alt.Axis(format="%")
     scale = alt.Scale(domain=(0, 1))
     points = (
         alt.Chart(columns)
         .mark_point(filled=True, opacity=0.8)
         .encode(
-            x=alt.X("attacked:Q", scale=scale, axis=axis, title="right and withstands the attack, of all points"),
-            y=alt.Y("estimate:Q", scale=scale, axis=axis, title="estimated from a few margins, mean"),
+            x=alt.X("truth:Q", scale=scale, axis=axis, title="robust accuracy by the margins of all points"),
+            y=alt.Y("estimate:Q", scale=scale, axis=axis, title="estimated from half of the margins, mean"),
             color=_group(),
         )
     )
-    line = pd.DataFrame({"attacked": [0.0, 1.0], "estimate": [0.0, 1.0]})
-    equal = alt.Chart(line).mark_line(color="gray", strokeDash=[3, 3]).encode(x="attacked:Q", y="estimate:Q")
+    line = pd.DataFrame({"truth": [0.0, 1.0], "estimate": [0.0, 1.0]})
+    equal = alt.Chart(line).mark_line(color="gray", strokeDash=[3, 3]).encode(x="truth:Q", y="estimate:Q")
     return alt.layer(equal, points).properties(width=260, height=260)

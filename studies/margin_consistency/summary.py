@@ -86,6 +86,7 @@ def consistency(points: Frame, epsilon: float) -> Row:
     """Of one network and norm: table 1, how the search went, and how far the features move (figure 6).
 
     Points at which nothing was found have an infinite margin: they tie as the farthest, and are robust at any size.
+    `middle` is the median of the finite margins, and `width` how far their quartiles lie apart, as a share of it.
     """
     right = right_points(points)
     margin, logit = right["margin"].to_numpy(), right["logit_margin"].to_numpy()
@@ -101,6 +102,7 @@ def consistency(points: Frame, epsilon: float) -> Row:
         "tau_of_all": kendall_tau(points["margin"].to_numpy(), points["logit_margin"].to_numpy()),
         "accuracy": float(points["right"].mean()),
         "robust": float((points["right"] & (points["margin"] > epsilon)).mean()),
+        "width": float(np.diff(np.quantile(finite, (0.25, 0.75)))[0] / middle) if middle > 0 else np.nan,
         "middle": middle, "auroc_middle": detected(margin, logit, middle)["auroc"],
         "moved": moved.spearman, "spread": moved.kappa_high / moved.kappa_low if moved.kappa_low > 0 else np.nan,
     } | detected(margin, logit, epsilon)  # fmt: skip

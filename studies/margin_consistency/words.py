@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -53,6 +54,11 @@ def numbers(values: Iterable[float]) -> NDArray[np.float64]:
     return found[np.isfinite(found)]
 
 
+def strong(taus: Any) -> NDArray[np.bool_]:
+    """Whether each reaches `STRONG`, rounded as that is."""
+    return np.round(np.asarray(taus, dtype=np.float64), 2) >= STRONG
+
+
 def mean_of(values: Iterable[float], places: int = 2) -> str:
     """The mean over networks with its interval, in words."""
     return between(*mean_interval(numbers(values), 0), places)
@@ -78,7 +84,7 @@ def ranks(first: Frame, second: Frame) -> tuple[float, float, int]:
     one, other = first[there], second[there]
     if len(one) < SEVERAL or one.nunique() < 2 or other.nunique() < 2:
         return np.nan, np.nan, len(one)
-    found = stats.spearmanr(one, other)
+    found: Any = stats.spearmanr(one, other)
     return float(found.statistic), float(found.pvalue), len(one)
 
 

@@ -132,4 +132,29 @@ SAFEGUARDS = (
         ".cumprod().astype(bool)", ".astype(bool)",
         "studies/test_expected_change_study.py::test_a_prediction_holds_up_to_the_first_length_at_which_it_does_not",
     ),
+    mutation(
+        "exact margins heed the bounds", "studies/margin_consistency/exact.py",
+        "return np.clip(size * way, -point, 1 - point)", "return size * way",
+        "studies/test_margin_consistency_study.py::test_margins_by_hand",
+    ),
+    mutation(
+        "the descent stays inside the bounds", "studies/margin_consistency/descent.py",
+        "return (x + change).clamp(0, 1)", "return x + change",
+        "studies/test_margin_consistency_study.py::test_the_descent_finds_what_is_there_and_nothing_else",
+    ),
+    mutation(
+        "points that are predicted wrongly are not compared", "studies/margin_consistency/summary.py",
+        'return points[points["right"]]', "return points",
+        "studies/test_margin_consistency_study.py::test_points_without_a_margin_tie_as_the_farthest_and_wrong_ones_are_left_out",
+    ),
+    mutation(
+        "a network with a bend has no exact margins", "studies/margin_consistency/exact.py",
+        "if error <= ALIKE * logits.abs().max() else None", "if error <= 9 * logits.abs().max() else None",
+        "studies/test_margin_consistency_study.py::test_only_affine_networks_have_a_weight",
+    ),
+    mutation(
+        "where nothing was found there is nothing to check", "studies/margin_consistency/summary.py",
+        'finite = own[np.isfinite(own["margin"])]', "finite = own",
+        "studies/test_margin_consistency_study.py::test_what_was_checked_is_counted",
+    ),
 )  # fmt: skip
