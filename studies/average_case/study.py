@@ -37,7 +37,7 @@ from studies.networks import META, Network, find_networks, test_points
 from studies.study import Setting, Step, Study, Tables
 from studies.tables import as_table
 
-SIGMAS = (0.03, 0.06, 0.12, 0.25, 0.5)
+SIGMAS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
 """Noise that is looked at, the same for every data set; pixels lie in [0, 1]."""
 
 SHARE = 0.9
