@@ -21,6 +21,7 @@ SETTLED = 1.1
 def counting(results: Results) -> Finding:
     """Figures 4 and 10 of the workshop paper."""
     rows = results.frames["counting"].groupby("copies")["error"].mean()
+    asked = " / ".join(decimals(float(one), 0) for one in rows.index)
     mmse = float(
         results.at_own_sigma("errors").query("estimator == @MMSE_ and draws == @results.budgets[-1]")["error"].mean()
     )
@@ -29,8 +30,8 @@ def counting(results: Results) -> Finding:
     return Finding(
         "counting takes about 10,000 copies a point to converge",
         f"{WORKSHOP}, section 4.2, figures 4 and 10; {UAI}, section 3.1",
-        f"at the noise where about nine copies in ten hold, {' / '.join(decimals(float(one), 0) for one in rows.index)} "
-        f"copies are off by {slashed(rows, 4)}; MMSE with {results.budgets[-1]} draws is off by {decimals(mmse, 4)}, "
+        f"at the noise where about nine copies in ten hold, {asked} copies "
+        f"are off by {slashed(rows, 4)}; MMSE with {results.budgets[-1]} draws is off by {decimals(mmse, 4)}, "
         f"and counting by less from {least} copies on",
         judged([bool(enough) and enough[0] >= PAPER_COPIES]),
         "the error falls as one over the root of the number and settles nowhere; how many are enough depends on the "
