@@ -113,7 +113,7 @@ def product(results: Results) -> Finding:
         f"that holds allows {decimals(float(rows['sum'].iloc[0]), 3)}, for a shift of {decimals(SHIFT, 0)} deviation",
         judged([bool(one <= bound) for one, bound in zip(off, rows["product"], strict=True)]),
         "one bent margin is enough for an error: the errors of the margins add up, and a product forgets that; "
-        "proposition 2 has the same form",
+        "the bound for MMSE has the same form",
     )
 
 
