@@ -28,6 +28,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "few": PAPER_DRAWS,
         "copies": f"{PAPER_COPIES:,}",
         "scale": decimals(SCALE, 3),
+        "formula": "1 / (1 + sum_i exp(-u_i))",
         "regularised": bool(results.families()),
         "shown": sorted(set(results.frames["images"]["dataset"])),
         "error_table": error_table(results),

@@ -20,7 +20,7 @@ Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 
 NAME = "average_case"
 
-SIGMA = alt.X("sigma:Q", scale=alt.Scale(type="log"), title="sigma")
+SIGMA = alt.X("sigma:Q", scale=alt.Scale(type="log", nice=False), title="sigma")
 
 
 def pictures(tables: Tables) -> Mapping[str, str]:
@@ -136,12 +136,13 @@ def counting(results: Results) -> Chart:
 def classes(results: Results) -> alt.FacetChart:
     """Figures 4, 8 and 16: class means of each network, counted."""
     frame = results.frames["classes"]
+    labels = [str(int(one)) for one in sorted(set(frame["class"]))]
     columns = frame.assign(label=[str(int(one)) for one in frame["class"]])[["dataset", "label", "mean"]]
     points = (
         alt.Chart(columns)
         .mark_point(filled=True, opacity=0.6)
         .encode(
-            x=alt.X("label:N", title="class", sort=None, axis=alt.Axis(labelAngle=0)),
+            x=alt.X("label:N", title="class", sort=labels, axis=alt.Axis(labelAngle=0)),
             y=alt.Y("mean:Q", scale=alt.Scale(zero=False), title="mean p_robust of a network"),
         )
     )

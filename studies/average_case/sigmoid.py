@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ SCALE = 1.702
 NODES = 20_000
 """Nodes of SciPy's integral for each dimension, at most."""
 
+SEEDED = "rng" in inspect.signature(stats.multivariate_normal.cdf).parameters
+"""Whether SciPy's integral draws from a generator that is given; an older one draws as it likes."""
+
 KINDS = ("independent", "differences")
 """Correlations of the random problems: none, or those of differences of independent gradients, near one half."""
 
@@ -31,7 +35,8 @@ def normal_integral(place: NDArray[np.float64], correlation: NDArray[np.float64]
     """`P(Z < u)`, `Z ~ N(0, R)`, by SciPy; in one dimension and for independent coordinates as a product."""
     if np.array_equal(correlation, np.eye(len(place))):
         return float(stats.norm.cdf(place).prod())
-    options: Any = {"cov": correlation, "allow_singular": True, "maxpts": NODES * len(place)}
+    drawn: Any = {"rng": np.random.default_rng(0)} if SEEDED else {}
+    options: Any = {"cov": correlation, "allow_singular": True, "maxpts": NODES * len(place), **drawn}
     return float(np.clip(stats.multivariate_normal.cdf(place, np.zeros(len(place)), **options), 0, 1))
 
 

@@ -37,7 +37,7 @@ from studies.networks import META, Network, find_networks, test_points
 from studies.study import Setting, Step, Study, Tables
 from studies.tables import as_table
 
-SIGMAS = (0.03, 0.06, 0.12, 0.25, 0.5)
+SIGMAS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
 """Noise that is looked at, the same for every data set; pixels lie in [0, 1]."""
 
 SHARE = 0.9
@@ -81,7 +81,7 @@ class Size:
 
 SIZES = {
     "cpu": Size(50, 1500, (2, 5, 10, 25), 800, 50, 30, 6, (50, 300), 25, 150),
-    "tiny": Size(12, 200, (2, 5), 36, 20, 10, 4, (3, 20), 4, 5),
+    "tiny": Size(10, 200, (2, 5), 24, 10, 10, 2, (2, 10), 3, 3),
 }
 
 

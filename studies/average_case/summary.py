@@ -32,7 +32,7 @@ BASE = 100
 
 QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 
-PAIRS = 400
+PAIRS = 130
 """Pairs of integral and sigmoid that are kept for the picture; those where both are 1 are left out."""
 
 ONE = 0.999
