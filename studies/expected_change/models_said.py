@@ -30,8 +30,8 @@ def corrupted_larger(frames: Frames) -> Finding:
         f"{SOURCE}, figures 5 and 8",
         f"it is larger on {'; '.join(parts)}; most with {ratios.index[-1]}, least with {ratios.index[0]}",
         judged(share_of(larger)),
-        "corruption brings points nearer to a tie, where probabilities bend; what takes contrast away or smooths an "
-        "image can do the opposite, as it takes confidence away, too",
+        "a prediction near the ceiling hardly bends, and corruption takes it away from there; a network that is unsure "
+        "of clean images, too, bends there as much as on corrupted ones",
     )
 
 

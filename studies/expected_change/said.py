@@ -90,7 +90,7 @@ def sign(frames: Frames) -> Finding:
         f"networks and lengths; {percent(float(frame['falls'].mean()))} of these points fall",
         judged(share_of(right)),
         "where the network bends nearly every probability falls, being near its ceiling, so the sign is easily right; "
-        "where pooling takes the largest of equal pixels, noise can only raise it, which the Laplacian does not see",
+        "where pooling takes the largest of equal pixels, noise can only raise that, and the Laplacian does not see it",
     )
 
 
