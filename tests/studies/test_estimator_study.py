@@ -241,7 +241,7 @@ def test_the_same_seed_is_the_same_bytes_and_an_estimator_of_a_user_joins(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["unknown", "--shared", "S", "--out", "o"], "no study is called unknown; there are estimators"),
+        (["unknown", "--shared", "S", "--out", "o"], "no study is called unknown; there are average_case, estimators"),
         (["estimators", "--shared", "S", "--out", "o"], "no network with data and gradients"),
         (["estimators", "--shared", "S", "--out", "o", "--estimator", "no.py:f"], "no file 'no.py'"),
         (["pages", "--from", "S"], "S holds the results of no study"),
