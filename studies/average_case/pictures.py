@@ -8,11 +8,11 @@ from xml.sax.saxutils import escape
 
 import altair as alt
 import pandas as pd
-import vl_convert
 
 from studies.average_case.estimating import MMSE_, NORMAL, SOFTMAX, TAYLOR
 from studies.average_case.images import SIDES
 from studies.average_case.read import SHOWN, Results, means
+from studies.drawing import svg
 from studies.study import Tables
 from studies.tables import Frame
 
@@ -30,7 +30,7 @@ def pictures(tables: Tables) -> Mapping[str, str]:
               "counting": counting(results), "classes": classes(results)}  # fmt: skip
     if results.families():
         charts["regularised"] = regularised(results)
-    found = {f"{NAME}_{name}": vl_convert.vegalite_to_svg(chart.to_json()) for name, chart in charts.items()}
+    found = {f"{NAME}_{name}": svg(chart) for name, chart in charts.items()}
     for dataset, frame in results.frames["images"].groupby("dataset"):
         found[f"{NAME}_images_{dataset}"] = image_rows(frame)
     return found

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import altair as alt
 import pandas as pd
-import vl_convert
 
+from studies.drawing import svg
 from studies.estimators.entrants import LIBRARY, OWN, PRINTED
 from studies.estimators.read import Results
 from studies.study import Tables
@@ -29,7 +29,7 @@ def pictures(tables: Tables) -> Mapping[str, str]:
     shown = frame[named].assign(
         estimator=lambda rows: rows["estimator"] + rows["origin"].map({LIBRARY: "", PRINTED: ", as printed", OWN: ""})
     )
-    return {"estimators": vl_convert.vegalite_to_svg(drawing(shown).to_json())}
+    return {"estimators": svg(drawing(shown))}
 
 
 def drawing(frame: pd.DataFrame) -> alt.FacetChart:

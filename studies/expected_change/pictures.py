@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import altair as alt
-import vl_convert
 
+from studies.drawing import svg
 from studies.expected_change.rules import read
 from studies.study import Tables
 from studies.tables import Frame
@@ -16,7 +16,7 @@ def pictures(tables: Tables) -> Mapping[str, str]:
     """SVG by name."""
     frames = read(tables)
     drawn = {"expected_change": ratios(frames["changes"]), "expected_change_corrupted": corrupted(frames["corrupted"])}
-    return {name: vl_convert.vegalite_to_svg(one.to_json()) for name, one in drawn.items()}
+    return {name: svg(one) for name, one in drawn.items()}
 
 
 def ratios(changes: Frame) -> alt.FacetChart:

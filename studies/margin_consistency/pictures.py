@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import altair as alt
 import pandas as pd
-import vl_convert
 
+from studies.drawing import svg
 from studies.margin_consistency.facts import GROUPS, NORMS
 from studies.margin_consistency.page import ordered
 from studies.margin_consistency.words import frame_of
@@ -30,7 +30,7 @@ def pictures(tables: Tables) -> Mapping[str, str]:
         drawn["margin_consistency_epsilon"] = by_epsilon(epsilons)
     if len(from_few):
         drawn["margin_consistency_few"] = few(from_few)
-    return {name: vl_convert.vegalite_to_svg(chart.to_json()) for name, chart in drawn.items()}
+    return {name: svg(chart) for name, chart in drawn.items()}
 
 
 def _group(legend: bool = True) -> alt.Color:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import altair as alt
-import vl_convert
 
+from studies.drawing import svg
 from studies.probabilistic_accuracy.said import results
 from studies.study import Tables
 from studies.tables import Frame
@@ -14,7 +14,7 @@ from studies.tables import Frame
 
 def pictures(tables: Tables) -> Mapping[str, str]:
     """SVG by name."""
-    return {"probabilistic_accuracy": vl_convert.vegalite_to_svg(drawing(results(tables)).to_json())}
+    return {"probabilistic_accuracy": svg(drawing(results(tables)))}
 
 
 def drawing(frame: Frame) -> alt.FacetChart:
