@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from studies.average_case.curvature import SHIFT
 from studies.average_case.estimating import MMSE_, TAYLOR
-from studies.average_case.read import Results, judged, sigmas_of, whole
+from studies.average_case.read import Results, judged, sigmas_of
 from studies.average_case.timing import BATCHED, COUNTING, PAPER_COPIES, PAPER_DRAWS, SERIAL
 from studies.markdown import decimals, significant, slashed
 from studies.study import Agreement, Finding
@@ -122,16 +122,18 @@ def constant(results: Results) -> Finding:
     frame = results.frames["curvature"].dropna(subset="product_range")
     if frame.empty:
         return Finding("is its constant one number?", "", "too few points tell", Agreement.UNMEASURED, "")
-    row = whole(frame, ["product_range", "sum_range", "product_rank", "sum_rank"])
+    middle, most = frame.median(numeric_only=True), frame.max(numeric_only=True)
     return Finding(
         "is the constant of the proposition small, and about one number, on networks?",
         "",
         f"from one point of a network to the next the constant that the product needs spans "
-        f"{decimals(row['product_range'], 1)} decades between its lowest and its highest tenth in the mean over "
-        f"{int(row['networks'])} networks, that of the sum {decimals(row['sum_range'], 1)}; the rank correlation with "
-        f"Taylor's error is {decimals(row['product_rank'], 2)} for the product and {decimals(row['sum_rank'], 2)} for "
-        f"the sum",
+        f"{decimals(middle['product_range'], 1)} decades between its lowest and its highest tenth in the median over "
+        f"{len(frame)} networks, {decimals(most['product_range'], 0)} at most; that of the sum "
+        f"{decimals(middle['sum_range'], 1)}, {decimals(most['sum_range'], 1)} at most; the rank correlation with "
+        f"Taylor's error is {decimals(middle['product_rank'], 2)} for the product and "
+        f"{decimals(middle['sum_rank'], 2)} for the sum",
         Agreement.UNSAID,
         "the curvature says how much a margin bends, not whether the boundary lies within the noise at all; curvatures "
-        "are those of the margins averaged over the noise, because most of the networks are piecewise linear",
+        "are those of the margins averaged over the noise, because most of the networks are piecewise linear, and a "
+        "margin that is straight all over the noise brings the product down to nothing",
     )
