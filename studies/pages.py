@@ -21,6 +21,10 @@ INDEX = """# Studies
 What papers say of the robustness of classifiers, measured again with this library on networks trained for it and on
 networks of others. Each study is one folder of `studies/` and one page here; every number is read from the results when
 the page is built. `make studies` runs them all.
+
+What a paper says *agrees* where it holds in every case that the line looks at, such as networks or levels of noise,
+*does not agree* where it holds in none, else *in part*. A page or a line with another rule says so. *Not said by a
+paper*: a question that none of these papers answers.
 """
 """How the page that lists the studies begins."""
 

@@ -36,9 +36,9 @@ def moments_and_counting(results: Results) -> Finding:
     return Finding(
         "is the normal model of `moments` better than counting as many copies?",
         "",
-        f"at {results.all_levels} noise its error is {told[0]} and {told[1]} of that of independent counting; beside "
-        f"the count of the same copies it loses {lost[0]} and {lost[1]} of {len(results.levels) * len(results.names)} "
-        f"pairs of network and noise",
+        f"at {results.all_levels} noise its error divided by that of independent counting is {told[0]} and {told[1]}; "
+        f"beside the count of the same copies it loses {lost[0]} and {lost[1]} of "
+        f"{len(results.levels) * len(results.names)} pairs of network and noise",
         Agreement.UNSAID,
         "where margins are not normal the model has a bias, which more draws do not remove",
     )
@@ -55,7 +55,7 @@ def default_and_counting(results: Results) -> Finding:
     return Finding(
         "is the default, `shrinkage`, better than counting with as many passes?",
         "",
-        f"over all networks and levels its error is {' and '.join(told)} of that of independent counting",
+        f"over all networks and levels its error divided by that of independent counting is {' and '.join(told)}",
         Agreement.UNSAID,
         "it goes over to the count where the copies speak against the model, and draws more where it matters",
     )
@@ -77,8 +77,8 @@ def intervals(results: Results) -> Finding:
         "do intervals of 99% hold the truth?",
         "",
         (f"more than {percent(NOMINAL)} surely miss of {', '.join(above)}; " if above else "")
-        + f"of {'the others' if above else 'all that cover sampling'} at most {percent(rest, 1)} do; worst alone is "
-        f"`{name}` on `{network}` at {level} noise, {percent(parts.iloc[0], 1)}",
+        + f"of {'the others' if above else 'all that cover sampling'} at most {percent(rest, 1)} surely miss; the "
+        f"worst is `{name}` on `{network}` at {level} noise, {percent(parts.iloc[0], 1)}",
         Agreement.UNSAID,
         "an interval by a model of the margins does not cover that the model is wrong where no copy shows it",
     )
@@ -105,10 +105,10 @@ def wrong_and_corrupted(results: Results) -> Finding:
     best, softmax = results.best_score("wrong"), results.foretells("wrong", "max_probability")
     away = results.best_score("corruption")
     return Finding(
-        "which free score finds wrong predictions, and which those that a corruption changes?",
+        "which score without noisy copies finds wrong predictions, and which those that a corruption changes?",
         "",
         f"wrong: `{best['score']}`, AUC {interval(best, 'auc', 2)}, softmax {decimals(softmax['auc'], 2)}; corruption: "
         f"`{away['score']}`, AUC {interval(away, 'auc', 2)}",
         Agreement.UNSAID,
-        "both grow where the network is in doubt, which every free score shows",
+        "both are more frequent where the network is in doubt, which all of these scores show",
     )

@@ -59,16 +59,18 @@ def theorem(frames: Frames, group: str) -> Finding:
         "make the error large where the median is right",
         "piecewise linear": "between kinks the second derivatives know of the softmax alone; noise of these lengths "
         "crosses kinks, which bend the probability, too, and the Laplacian sees none of them; where the point itself "
-        "lies on a kink, as with pooling over a black background, the change grows with the length, not its square",
+        "lies on a kink, as with pooling over a black background, the change grows with the length, not its square; "
+        "the theorem asks for derivatives that do not exist at kinks, but the paper applies it to networks with "
+        "PReLU, which have kinks, too",
     }
     return Finding(
         "the expected change is r^2 / (2n) times the Laplacian, up to higher orders",
         f"{SOURCE}, theorem 1; here: {NAMED[group]}",
         f"noise of length {lengths(frame)}: the true change is {' / '.join(significant(one) for one in ratios)} times "
-        f"the predicted one in the median over points, then over {count(frame)} networks; the error by the root of "
-        f"mean squares, or what can be told of it, is {' / '.join(percent(one) for one in errors)} of the change; the "
-        f"prediction holds up to that length on {' / '.join(up_to)} networks; at the paper's lengths it holds in "
-        f"{int(holding.sum())} of {len(holding)} cases",
+        f"the predicted one in the median over points, then over {count(frame)} networks; the root of the mean square "
+        f"error (or the least that the count could show) is {' / '.join(percent(one) for one in errors)} of the "
+        f"change; the prediction holds up to that length on {' / '.join(up_to)} networks; at the paper's lengths it "
+        f"holds in {int(holding.sum())} of {len(holding)} cases",
         judged(share_of(holding)),
         why[group],
     )
@@ -87,7 +89,7 @@ def sign(frames: Frames) -> Finding:
         f"{SOURCE}, section 3",
         f"at lengths {lengths(frame)}, of the points whose mean change is surely not zero its sign is right at "
         f"{' and '.join(parts)}; at {decimals(TOLERANCE, 1)} of them or more on {int(right.sum())} of {len(right)} "
-        f"networks and lengths; {percent(float(frame['falls'].mean()))} of these points fall",
+        f"networks and lengths; the probability falls at {percent(float(frame['falls'].mean()))} of these points",
         judged(share_of(right)),
         "where the network bends nearly every probability falls, being near its ceiling, so the sign is easily right; "
         "where pooling takes the largest of equal pixels, noise can only raise that, and the Laplacian does not see it",
@@ -110,7 +112,8 @@ def table_1(frames: Frames) -> Finding:
         f"flips more on {int(more.sum())} of the {len(flipping)} networks and lengths where any of them flips",
         judged(share_of(more)),
         f"a prediction of probability {decimals(CONFIDENT, 1)} bends more than one near its ceiling, so most of the "
-        f"order is that of confidence",
+        f"order is that of confidence; only the order of the two groups is judged, because lengths are in other units "
+        f"than the paper's",
     )
 
 
@@ -124,11 +127,12 @@ def figure_4(frames: Frames) -> Finding:
         "points that flipped at least once have a lower Laplacian than those that never did",
         f"{SOURCE}, figure 4",
         f"it is lower on {int(lower.sum())} of {len(frame)} networks and lengths with enough points of both kinds, "
-        f"and by Welch's test below the paper's level of {decimals(LEVEL, 2)} on {int(surely.sum())}; on "
+        f"and with Welch's p below {decimals(LEVEL, 2)} on {int(surely.sum())}; on "
         f"{int((~lower & significant_ones).sum())} it is significantly higher",
         judged(float(surely.sum()) / float(significant_ones.sum()) if significant_ones.any() else np.nan),
-        "points that flip are less confident, where probabilities fall faster; at a tie itself the Laplacian turns, so "
-        "the points that flip first need not have the lowest",
+        "points that flip are less confident, where probabilities fall faster; at a tie between two classes the "
+        "Laplacian changes its sign, so the points that flip first need not have the lowest; cases without "
+        "significance are not judged, because few points flip",
     )
 
 
@@ -151,8 +155,8 @@ def beside_confidence(frames: Frames) -> Finding:
         "",
         f"AUC in the mean over networks; {'; '.join(parts)}",
         Agreement.UNSAID,
-        "the Laplacian follows from confidence and from the lengths of gradients; the second are news beside "
-        "confidence, but near a tie, where points are weakest, its sign turns",
+        "where class scores do not bend the Laplacian follows from the probabilities and the gradients; the "
+        "gradients add something to confidence, but near a tie, where points are weakest, its sign turns",
     )
 
 

@@ -64,11 +64,11 @@ def usual(frame: Frame) -> Finding:
         SOURCE,
         f"at {_each(_levels(frame))} noise the truth is {_each(truths)} of the points in the mean over networks; "
         f"without a flip in {COPIES} copies are {_each([percent(one, 1) for one in found])}; that is within the "
-        f"truth's ends on {int(inside.sum())} of {len(strict)} networks and levels, the largest miss is "
+        f"range of the truth on {int(inside.sum())} of {len(strict)} networks and levels, the largest miss is "
         f"{percent(float(missed(strict).abs().max()), 1)}",
         judged(int(inside.sum()), len(strict)),
-        "a point that flips at exactly the limit passes about as often as it fails, and errors on the two sides cancel "
-        "in part where points are spread evenly around the limit",
+        f"a point that flips at exactly the limit passes with a chance of {percent(STRICT**COPIES)}; points above the "
+        f"limit that pass and points below that fail cancel in part",
     )
 
 
@@ -117,7 +117,8 @@ def repeats(frame: Frame) -> Finding:
         f"{_each([percent(float(one.mean()), 1) for one in ranges])} in the mean over networks and by "
         f"{_each([percent(float(one.max()), 1) for one in ranges])} at most",
         Agreement.UNSAID,
-        "no interval says so; on larger test sets the spread shrinks, the bias stays",
+        "the estimate comes without an interval that would say so; on more points the spread shrinks, and what the "
+        "estimate is off by in the mean stays",
     )
 
 
@@ -130,8 +131,8 @@ def library(frame: Frame) -> Finding:
     return Finding(
         "what does counting until each point is decided give, and what does it cost?",
         "",
-        f"`probabilistic_accuracy` with `until='decided'`: its ends for these points meet the truth's at "
-        f"{int(sure.sum())} of {len(frame)} networks, levels and limits, its interval for the population at "
+        f"`probabilistic_accuracy` with `until='decided'`: its range for these points overlaps the truth's "
+        f"at {int(sure.sum())} of {len(frame)} networks, levels and limits, its interval for the population at "
         f"{int(held.sum())}; {decimals(float(strict['undecided'].mean()), 1)} points stay undecided in the mean for "
         f"{decimals(STRICT, 2)} with {decimals(float(strict['passes'].mean()), 0)} passes a point, "
         f"{decimals(float(easier['undecided'].mean()), 1)} for the others with "
