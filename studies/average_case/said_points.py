@@ -103,7 +103,8 @@ def classes(results: Results) -> Finding:
         first = chosen.sort_values("mean").groupby("network")["class"].first().mode().iloc[0]
         last = chosen.sort_values("mean").groupby("network")["class"].last().mode().iloc[0]
         parts.append(
-            f"on these the least robust class of {dataset} is most often {int(first)}, the most robust {int(last)}"
+            f"where classes differ the least robust one of {dataset} is most often {int(first)}, the most robust "
+            f"{int(last)}"
         )
     return Finding(
         "a network is significantly more robust for some classes than for others",

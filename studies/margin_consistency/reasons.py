@@ -82,7 +82,8 @@ def equidistant(linf: Frame) -> Finding:
     own = where(linf, group=ADVERSARIAL)
     variation = numbers(own.get("variation", []))
     return Finding(
-        "the rows of the last layer are equidistant, so that the logit margin is the margin in feature space",
+        "the rows of the last layer are equidistant, so that the logit margin is the margin in feature space up to a "
+        "factor",
         f"{PAPER}, section 2.1, appendix B.5 and figure 13",
         f"the deviation of their distances over the mean is {mean_of(variation)} over {len(variation)} adversarially "
         f"trained networks and {mean_of(linf.get('variation', []))} over all",
