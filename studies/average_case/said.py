@@ -153,7 +153,8 @@ def sigmoid(results: Results) -> Finding:
         f"always too low (mean difference {_by_dimension(some, 'sigmoid_bias')}), correlation "
         f"{_by_dimension(some, 'sigmoid_pearson')}",
         judged([*map(bool, near), *map(bool, strong)]),
-        "the order is right, the value is not: a logistic curve of scale one is much flatter than the normal one",
+        f"the order is right, the value is not: a logistic curve of scale one is much flatter than the normal one; "
+        f"low means here up to {decimals(CLOSE, 2)}, strong from {decimals(STRONG, 1)}",
     )
 
 

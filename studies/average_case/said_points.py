@@ -165,6 +165,6 @@ def apart(results: Results) -> Finding:
         f"over {len(results.networks)} networks: {'; '.join(parts)}",
         Agreement.AGREES if last["gap"] >= GAP else Agreement.IN_PART if last["gap_low"] > 0 else Agreement.DIFFERS,
         "here the order by softmax is much like that by robustness, so both choices pick images that are hard to "
-        "read; a guess is right on half; robustness is the library's `moments` here and MMSE in the paper; images "
-        "and networks are other ones than the paper's",
+        "read; a guess is right on half; the verdict asks the CNN for half of the paper's difference; robustness is "
+        "the library's `moments` here and MMSE in the paper; images and networks are other ones than the paper's",
     )

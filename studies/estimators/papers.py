@@ -141,7 +141,8 @@ def sigmoid(results: Results) -> Finding:
         judged([one <= NEAR for of_both in ratios for one in of_both]),
         "the logistic curve falls off as an exponential where the normal one falls off faster, and competitors add up; "
         "it keeps the order of points, which is what the correlation in the paper shows; where the integral is far too "
-        "high, as Taylor's at large noise, its bias the other way makes up for some of it",
+        f"high, as Taylor's at large noise, its bias the other way makes up for some of it; well means here: at most "
+        f"{decimals(NEAR, 2)} times the error",
     )
 
 
@@ -191,9 +192,9 @@ def margins_find(results: Results) -> Finding:
         f"{decimals(each['kendall'].min(), 2)} to {decimals(each['kendall'].max(), 2)}; best is `{best['score']}`, AUC "
         f"{decimals(best['auc'], 2)}",
         judged([one >= GOOD_AUC for one in each["auc"].dropna()]),
-        "these networks are of every kind, most without adversarial training, the norm is L2, and weak are the half "
-        "of the points with the smaller margins, not those below one radius; the study of margin consistency "
-        "measures it as the paper does",
+        f"these networks are of every kind, most without adversarial training, the norm is L2, and weak are the half "
+        f"of the points with the smaller margins, not those below one radius; the verdict asks for an AUC of "
+        f"{decimals(GOOD_AUC, 1)} on each network; the study of margin consistency measures it as the paper does",
     )
 
 
