@@ -11,7 +11,7 @@ from studies.average_case.sigmoid import SCALE
 from studies.average_case.timing import BATCHED, COUNTING, PAPER_COPIES, PAPER_DRAWS, SERIAL
 from studies.markdown import between, decimals, in_words, interval, percent, significant, table
 from studies.study import Tables
-from studies.tables import Frame
+from studies.tables import RUNTIMES, Frame, minutes_of
 
 
 def content(tables: Tables) -> Mapping[str, Any]:
@@ -35,7 +35,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "problem_table": problem_table(results.frames["problems"]),
         "time_table": time_table(results),
         "network_table": network_table(results),
-        "minutes": decimals(tables["times"].to_pandas()["seconds"].sum() / 60, 0),
+        "minutes": decimals(minutes_of(tables), 0),
     }
 
 
@@ -73,7 +73,7 @@ def problem_table(frame: Frame) -> str:
 
 def time_table(results: Results) -> str:
     """Processor time of each estimator, in units of one network pass of its own, and against counting."""
-    rows = results.frames["runtimes"].pivot_table(index="network", columns=["method", "how"], values="seconds")
+    rows = results.frames[RUNTIMES].pivot_table(index="network", columns=["method", "how"], values="seconds")
     errors, lines = results.at_own_sigma("errors"), []
     for name, draws in ((TAYLOR, 0), (MMSE_, PAPER_DRAWS)):
         own = errors[(errors["estimator"] == name) & (errors["draws"] == draws)].set_index("network")["copies"]

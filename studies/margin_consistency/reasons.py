@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from studies.agreement import judged
+from studies.groups import ADVERSARIAL
 from studies.margin_consistency.descent import NEARER
-from studies.margin_consistency.facts import ADVERSARIAL, NORMS
+from studies.margin_consistency.facts import NORMS
 from studies.margin_consistency.words import (
     ALIKE,
     NEAR,
     PAPER,
     STRONG,
-    mean_of,
     numbers,
-    share,
     unmeasured,
     where,
 )
 from studies.markdown import NOTHING, decimals, percent
+from studies.over_networks import mean_of
 from studies.study import Agreement, Finding
 from studies.tables import Frame
 
@@ -46,7 +47,7 @@ def from_few(few: Frame) -> Finding:
         f"library's corrected estimate by {errors['rectified']}; the algorithm errs most on "
         f"{worst}; {int(last['size'])} margins give the share of "
         f"{int(last['among'])} points that withstands a plain attack to {attacked}",
-        share(own["estimate_error"] <= NEAR),
+        judged(own["estimate_error"] <= NEAR),
         "what counts is whether the logit margin does better than counting robust points in the subset alone, which "
         "the paper does not set beside it; where the logit margin is a poor score the algorithm's threshold, which has "
         "to find most fragile points, takes many robust ones with them, and the estimate is too low",
@@ -66,7 +67,7 @@ def sane(few: Frame) -> Finding:
         f"{percent(float(gaps.mean()) if len(gaps) else np.nan, 1)} in the mean over {len(gaps)} networks and "
         f"{percent(float(gaps.max()) if len(gaps) else np.nan, 1)} at most; the margins leave fewer on {lower}, more "
         f"on {higher}",
-        share(gaps <= 0.061),
+        judged(gaps <= 0.061),
         "both are upper bounds, so the lower one is nearer; the inputs found by the library are confirmed below, so "
         "that it is the plain descent that misses some",
     )
@@ -81,7 +82,7 @@ def equidistant(linf: Frame) -> Finding:
         f"{PAPER}, section 2.1, appendix B.5 and figure 13",
         f"the deviation of their distances over the mean is {mean_of(variation)} over {len(variation)} adversarially "
         f"trained networks and {mean_of(linf.get('variation', []))} over all",
-        share(variation <= ALIKE),
+        judged(variation <= ALIKE),
         f"up to {decimals(ALIKE, 2)} counts as one distance here; the paper gives box plots and no figure",
     )
 
@@ -96,7 +97,7 @@ def isometric(linf: Frame) -> Finding:
         f"rank correlation of the two lengths over points: {mean_of(own['moved'])} over adversarially trained "
         f"networks, {mean_of(others['moved'])} over the others; the upper quartile of the factor is "
         f"{mean_of(own['spread'])} and {mean_of(others['spread'])} times the lower",
-        share(numbers(own["moved"]) >= STRONG),
+        judged(numbers(own["moved"]) >= STRONG),
         "distances among features are in the same norm; of a linear network the features are the inputs",
     )
 
@@ -124,7 +125,7 @@ def learned(pseudo: Frame) -> Finding:
         claim,
         f"{PAPER}, section 3.3 and table 2",
         f"tau on the networks with the smallest ones, learned from {points} points: {'; '.join(parts)}",
-        share((paper > logit).tolist()),
+        judged((paper > logit).tolist()),
         "far fewer points were learned from than in the paper; the head's margins are known without learning",
     )
 
