@@ -116,6 +116,10 @@ def test_errors_are_without_what_the_draws_add() -> None:
     assert relative_error(known, truth, se)[0] < 0.05
 
 
+def test_an_error_of_no_number_is_none() -> None:
+    assert np.isnan(relative_error(np.full(3, np.nan), np.ones(3), np.zeros(3))).all()
+
+
 def test_auc_counts_ties_half() -> None:
     score = np.array([0.0, 1, 1, 1, 1, 1, 2, 2, 2, 2])
     weak = np.arange(10) < 5
