@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 NOTHING = "-"
@@ -29,8 +29,12 @@ def significant(value: float, digits: int = 2) -> str:
 
 def between(value: float, low: float, high: float, places: int) -> str:
     """A number and its interval."""
-    ends = f" ({decimals(low, places)} to {decimals(high, places)})" if math.isfinite(low) else ""
-    return decimals(value, places) + ends
+    return bounded(value, low, high, lambda one: decimals(one, places))
+
+
+def bounded(value: float, low: float, high: float, written: Callable[[float], str]) -> str:
+    """The same in another way of writing numbers."""
+    return written(value) + (f" ({written(low)} to {written(high)})" if math.isfinite(low) else "")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -52,4 +56,9 @@ def slashed(values: Iterable[float], places: int) -> str:
 
 def interval(row: Mapping[str, Any], name: str, places: int) -> str:
     """The number `name` of a row, and its interval in `name_low` and `name_high`."""
-    return between(row[name], row[f"{name}_low"], row[f"{name}_high"], places)
+    return with_ends(row, name, lambda one: decimals(one, places))
+
+
+def with_ends(row: Mapping[str, Any], name: str, written: Callable[[float], str]) -> str:
+    """The same in another way of writing numbers."""
+    return bounded(row[name], row[f"{name}_low"], row[f"{name}_high"], written)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +34,10 @@ class Network:
     dataset: str
     path: Path
     digest: str
+
+    def meta(self) -> dict[str, Any]:
+        """What `meta.json` says."""
+        return json.loads((self.path / META).read_text(encoding="utf-8"))
 
     def load(self) -> nn.Module:
         """The program as a module."""
@@ -63,7 +68,7 @@ def find_networks(shared: Path, others: Path | None, said: Callable[[str], None]
             if has_gradients(network, test_points(shared, dataset, 2, 0)[0]):
                 found[path.name] = network
             else:
-                said(f"{path.name} is left out: its gradients are zero")
+                said(f"{path.name} is left out: its gradients are zero, or its scores NaN")
     if not found:
         raise StudyError(
             f"no network with data and gradients is in {shared / 'models'} or {others}; see what was left out"
@@ -71,11 +76,17 @@ def find_networks(shared: Path, others: Path | None, said: Callable[[str], None]
     return list(found.values())
 
 
+def names_of(steps: Iterable[str]) -> list[str]:
+    """The networks of steps that are called `NETWORK/WHAT`, in their order."""
+    return [*dict.fromkeys(step.partition("/")[0] for step in steps if "/" in step)]
+
+
 def has_gradients(network: Network, x: Tensor) -> bool:
-    """Whether some class score of the network changes with its input at `x`."""
+    """Whether some class score of the network changes with its input at `x`, and none is NaN there."""
     x = x.clone().requires_grad_()
-    (slope,) = torch.autograd.grad(network.load()(x).square().sum(), x)
-    return bool((slope != 0).any())
+    scores = network.load()(x)
+    (slope,) = torch.autograd.grad(scores.square().sum(), x)
+    return bool((slope != 0).any() and not scores.isnan().any())
 
 
 @cache

@@ -13,8 +13,9 @@ from studies.study import Tables
 Frame = Any
 """A frame of pandas, or a column of one: its stubs take a cell for a series."""
 
-TIMES = "times"
-"""The table of the seconds that steps took: the only result that another run does not repeat."""
+TIMES, RUNTIMES = "times", "runtimes"
+"""The tables of seconds: those that steps took, and those that were measured as a result. All other results are the
+same bytes in another run."""
 
 
 def write_tables(folder: Path, tables: Tables) -> None:
@@ -30,6 +31,16 @@ def write_tables(folder: Path, tables: Tables) -> None:
 def read_tables(folder: Path) -> dict[str, pa.Table]:
     """Every `NAME.parquet` of a folder by its name."""
     return {path.stem: pq.read_table(path) for path in sorted(folder.glob("*.parquet"))}
+
+
+def frames_of(tables: Tables) -> dict[str, Frame]:
+    """Every table as a frame."""
+    return {name: table.to_pandas() for name, table in tables.items()}
+
+
+def minutes_of(tables: Tables) -> float:
+    """How long all steps took."""
+    return float(tables[TIMES].to_pandas()["seconds"].sum() / 60)
 
 
 def as_table(frame: Frame) -> pa.Table:

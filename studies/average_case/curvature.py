@@ -17,6 +17,7 @@ from scipy import stats
 from torch import Tensor, nn
 
 from studies.counting import exact_interval
+from studies.ranks import spearman
 
 ITERATIONS, COPIES = 4, 6
 """Of the power iteration, and noisy copies over which a curvature is averaged."""
@@ -115,8 +116,6 @@ def needed(frame: pd.DataFrame) -> dict[str, float]:
     for name in ("product", "sum"):
         asked = np.log10(error) - frame[name].to_numpy()[tells]
         ends = np.quantile(asked, [0.1, 0.5, 0.9]) if len(asked) >= FEWEST else np.full(3, np.nan)
-        varied = len(asked) >= FEWEST and np.ptp(frame[name].to_numpy()[tells]) > 0
-        rank = stats.spearmanr(error, frame[name].to_numpy()[tells]) if varied else None
         result |= {f"{name}_middle": ends[1], f"{name}_range": ends[2] - ends[0]}
-        result[f"{name}_rank"] = float(np.asarray(rank)[0]) if rank is not None else np.nan
+        result[f"{name}_rank"] = spearman(error, frame[name].to_numpy()[tells]) if len(asked) >= FEWEST else np.nan
     return result

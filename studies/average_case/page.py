@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from studies.average_case.estimating import COUNTED, MMSE_, SOFTMAX, TAYLOR
 from studies.average_case.read import SHOWN, Results
 from studies.average_case.sigmoid import SCALE
 from studies.average_case.timing import BATCHED, COUNTING, PAPER_COPIES, PAPER_DRAWS, SERIAL
 from studies.markdown import between, decimals, in_words, interval, percent, significant, table
 from studies.study import Tables
-from studies.tables import Frame
+from studies.tables import RUNTIMES, Frame, minutes_of
 
 
 def content(tables: Tables) -> Mapping[str, Any]:
@@ -35,7 +37,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "problem_table": problem_table(results.frames["problems"]),
         "time_table": time_table(results),
         "network_table": network_table(results),
-        "minutes": decimals(tables["times"].to_pandas()["seconds"].sum() / 60, 0),
+        "minutes": decimals(minutes_of(tables), 0),
     }
 
 
@@ -73,13 +75,14 @@ def problem_table(frame: Frame) -> str:
 
 def time_table(results: Results) -> str:
     """Processor time of each estimator, in units of one network pass of its own, and against counting."""
-    rows = results.frames["runtimes"].pivot_table(index="network", columns=["method", "how"], values="seconds")
+    rows = results.frames[RUNTIMES].pivot_table(index="network", columns=["method", "how"], values="seconds")
     errors, lines = results.at_own_sigma("errors"), []
     for name, draws in ((TAYLOR, 0), (MMSE_, PAPER_DRAWS)):
         own = errors[(errors["estimator"] == name) & (errors["draws"] == draws)].set_index("network")["copies"]
         ratios = {way: rows[COUNTING, way] / rows[name, way] for way in (SERIAL, BATCHED)}
         same = (ratios[BATCHED] * own / PAPER_COPIES).dropna()
-        low, middle, high = same.quantile([0.25, 0.5, 0.75])
+        with np.errstate(invalid="ignore"):  # between two that the reference cannot tell from none there is no number
+            low, middle, high = same.quantile([0.25, 0.5, 0.75])
         lines.append((
             f"`{name}`" + (f", {draws} draws" if draws else ""),
             *(decimals(float(ratio.median()), 0) for ratio in ratios.values()), between(middle, low, high, 2),

@@ -7,8 +7,8 @@ import pandas as pd
 from studies.average_case.estimating import MMSE_, MMSE_MVS, ORDER, TAYLOR_SCALED
 from studies.markdown import significant
 from studies.over_networks import over_networks
-from studies.study import Agreement, Tables
-from studies.tables import Frame
+from studies.study import Tables
+from studies.tables import Frame, frames_of
 
 SEED = 0
 """Of the bootstrap over networks."""
@@ -32,7 +32,7 @@ class Results:
     """
 
     def __init__(self, tables: Tables) -> None:
-        self.frames: dict[str, Frame] = {name: table.to_pandas() for name, table in tables.items()}
+        self.frames: dict[str, Frame] = frames_of(tables)
         self.networks: Frame = self.frames["networks"]
         errors = self.frames["errors"]
         self.sigmas: list[float] = sorted(set(errors["sigma"]))
@@ -76,13 +76,6 @@ def means(frame: Frame, keys: list[str], names: list[str]) -> pd.DataFrame:
 def whole(frame: Frame, names: list[str]) -> Frame:
     """Means over all networks with intervals, one row."""
     return means(frame.assign(all=True), ["all"], names).iloc[0]
-
-
-def judged(holds: list[bool]) -> Agreement:
-    """Whether something that a paper says holds everywhere, somewhere or nowhere that was looked at."""
-    if not holds:
-        return Agreement.UNMEASURED
-    return Agreement.AGREES if all(holds) else Agreement.IN_PART if any(holds) else Agreement.DIFFERS
 
 
 def sigmas_of(results: Results) -> str:

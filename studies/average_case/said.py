@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from studies.agreement import judged
 from studies.average_case.estimating import MMSE_, MMSE_MVS, ORDER, SOFTMAX, TAYLOR, TAYLOR_MVS, TAYLOR_SCALED
-from studies.average_case.read import LINEAR, Results, judged, sigmas_of
+from studies.average_case.read import LINEAR, Results, sigmas_of
 from studies.average_case.said_costs import as_near, constant, counting, few_draws, product, times
 from studies.average_case.said_points import of_points
 from studies.average_case.sigmoid import SCALE

@@ -5,12 +5,14 @@ Figures of the papers stand in the claims; every other number is read from the r
 
 from __future__ import annotations
 
+from studies.agreement import judged
 from studies.average_case.curvature import SHIFT
 from studies.average_case.estimating import MMSE_, TAYLOR
-from studies.average_case.read import Results, judged, sigmas_of
+from studies.average_case.read import Results, sigmas_of
 from studies.average_case.timing import BATCHED, COUNTING, PAPER_COPIES, PAPER_DRAWS, SERIAL
 from studies.markdown import decimals, significant, slashed
 from studies.study import Agreement, Finding
+from studies.tables import RUNTIMES
 
 UAI, WORKSHOP = "UAI paper", "workshop paper"
 
@@ -86,7 +88,7 @@ def as_near(results: Results) -> Finding:
 
 def times(results: Results) -> Finding:
     """Tables 1 and 3."""
-    rows = results.frames["runtimes"].pivot_table(index="network", columns=["method", "how"], values="seconds")
+    rows = results.frames[RUNTIMES].pivot_table(index="network", columns=["method", "how"], values="seconds")
     parts, holds = [], []
     for way in (SERIAL, BATCHED):
         for name, said, paper in ((TAYLOR, "Taylor", 35), (MMSE_, "MMSE", 17)):

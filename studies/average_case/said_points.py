@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from studies.agreement import judged
 from studies.average_case.estimating import COUNTED, MMSE_, NORMAL, SOFTMAX
 from studies.average_case.images import READERS
-from studies.average_case.read import Results, judged, means, whole
-from studies.markdown import decimals, interval, percent, significant, slashed
+from studies.average_case.read import Results, means, whole
+from studies.markdown import NOTHING, decimals, interval, percent, significant, slashed, with_ends
 from studies.study import Agreement, Finding
 from studies.tables import Frame
 
@@ -121,14 +122,15 @@ def classes(results: Results) -> Finding:
 
 def classes_by_mmse(results: Results) -> Finding:
     """Figure 4: MMSE beside counting."""
-    frame, found = results.frames["bias"], results.frames["classes"]
+    frame, found = results.frames["bias"].dropna(subset="mmse_rank"), results.frames["classes"]
+    rank = interval(whole(frame, ["mmse_rank"]), "mmse_rank", 2) if len(frame) else NOTHING
     off = (found[MMSE_] - found["mean"]).abs()
     return Finding(
         "MMSE captures the class bias as counting does",
         f"{UAI}, section 4.3, figure 4",
         f"the class means of MMSE lie {decimals(float(off.mean()), 3)} from the counted ones in the mean, "
         f"{decimals(float(off.max()), 3)} at most; their rank correlation over classes is "
-        f"{interval(whole(frame, ['mmse_rank']), 'mmse_rank', 2)}, and {decimals(ALIKE, 1)} or more on "
+        f"{rank}, and {decimals(ALIKE, 1)} or more on "
         f"{int((frame['mmse_rank'] >= ALIKE).sum())} of {len(frame)} networks",
         judged([*map(bool, frame["mmse_rank"] >= ALIKE)]),
         "in the mean over a class the errors of single points cancel in part; a bias that all points share does not",
@@ -142,18 +144,12 @@ def accuracies(results: Results, reader: str) -> Frame:
     return whole(table.assign(gap=table[NORMAL] - table[SOFTMAX]), [NORMAL, SOFTMAX, "gap"])
 
 
-def shares(row: Frame, name: str) -> str:
-    """A share and its interval in percent."""
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    return percent(row[name]) + (f" ({percent(low)} to {percent(high)})" if np.isfinite(low) else "")
-
-
 def apart(results: Results) -> Finding:
     """Section 4.3: a classifier of images."""
     rows = {reader: accuracies(results, reader) for reader in READERS}
     parts = [
-        f"{READER_NAMES[reader]}: {shares(row, NORMAL)} by robustness, {shares(row, SOFTMAX)} by softmax, difference "
-        f"{shares(row, 'gap')}"
+        f"{READER_NAMES[reader]}: {with_ends(row, NORMAL, percent)} by robustness, "
+        f"{with_ends(row, SOFTMAX, percent)} by softmax, difference {with_ends(row, 'gap', percent)}"
         for reader, row in rows.items()
     ]
     last = rows[READERS[-1]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -33,9 +32,9 @@ from studies.average_case.sigmoid import KINDS, of_network, random_problems
 from studies.average_case.summary import GLOBAL, summarise
 from studies.average_case.timing import runtimes
 from studies.counting import count_flips
-from studies.networks import META, Network, find_networks, test_points
+from studies.networks import Network, find_networks, test_points
 from studies.study import Setting, Step, Study, Tables
-from studies.tables import as_table
+from studies.tables import RUNTIMES, as_table
 
 SIGMAS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
 """Noise that is looked at, the same for every data set; pixels lie in [0, 1]."""
@@ -130,7 +129,7 @@ class Measuring:
     def truth(self) -> Tables:
         """What the network is, its accuracy, and the flips of each point at each sigma."""
         model, (x, _) = self.network.load(), self.points(self.size.points)
-        meta = json.loads((self.network.path / META).read_text(encoding="utf-8"))
+        meta = self.network.meta()
         row = {
             "network": self.network.name,
             "dataset": self.network.dataset,
@@ -176,7 +175,7 @@ class Measuring:
     def runtimes(self, sigma: float) -> Tables:
         """Seconds of the estimators."""
         count, copies = self.size.timed
-        return {"runtimes": as_table(runtimes(self.network.load(), self.points(count)[0], sigma, copies))}
+        return {RUNTIMES: as_table(runtimes(self.network.load(), self.points(count)[0], sigma, copies))}
 
 
 STUDY = Study(

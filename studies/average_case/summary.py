@@ -13,8 +13,10 @@ from studies.average_case.curvature import needed
 from studies.average_case.estimating import COUNTED, MMSE_, SOFTMAX, TAYLOR
 from studies.average_case.timing import PAPER_COPIES
 from studies.counting import equal_copies, error_of_counting
+from studies.networks import names_of
+from studies.ranks import spearman
 from studies.study import Tables
-from studies.tables import Frame, as_table
+from studies.tables import RUNTIMES, Frame, as_table, frames_of
 
 GLOBAL = "without network"
 """The step that needs no network."""
@@ -37,11 +39,14 @@ PAIRS = 130
 
 ONE = 0.999
 
+FEWEST_CLASSES = 3
+"""Below which nothing is said of their order."""
+
 
 def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
     """The tables of the results: most hold a row for each network and sigma."""
     found: dict[str, list[pd.DataFrame]] = {}
-    for name in dict.fromkeys(step.partition("/")[0] for step in kept if "/" in step):
+    for name in names_of(kept):
         for table, frame in of_network(name, kept).items():
             found.setdefault(table, []).append(frame)
     results = {name: pd.concat(frames, ignore_index=True) for name, frames in found.items()}
@@ -58,7 +63,7 @@ def of_network(name: str, kept: Mapping[str, Tables]) -> dict[str, pd.DataFrame]
     facts = kept[f"{name}/truth"]["network"].to_pandas()
     truth = kept[f"{name}/truth"]["truth"].to_pandas()
     estimates = kept[f"{name}/estimates"]["estimates"].to_pandas()
-    many = {table: frame.to_pandas() for table, frame in kept[f"{name}/many"].items()}
+    many = frames_of(kept[f"{name}/many"])
     sigma = float(many["bias"]["sigma"].iloc[0])
     sigmoid = kept[f"{name}/estimates"]["sigmoid"].to_pandas()
     curvature = kept[f"{name}/curvature"]["curvature"].to_pandas()
@@ -72,10 +77,10 @@ def of_network(name: str, kept: Mapping[str, Tables]) -> dict[str, pd.DataFrame]
         "sigmoid": sigmoid_errors(sigmoid),
         "softmax": pd.DataFrame([correlations(many["points"]) | {"sigma": sigma}]),
         "classes": many["classes"],
-        "bias": many["bias"].assign(mmse_rank=rank(many["classes"]["mean"], many["classes"][MMSE_])),
+        "bias": many["bias"].assign(mmse_rank=class_rank(many["classes"])),
         "separability": many["separability"],
         "images": many["images"],
-        "runtimes": kept[f"{name}/runtimes"]["runtimes"].to_pandas(),
+        RUNTIMES: kept[f"{name}/runtimes"][RUNTIMES].to_pandas(),
         "curvature": pd.DataFrame([needed(curved.dropna(subset="taylor")) | {"sigma": sigma}]),
         "pairs": sigmoid[["sigma", "integral", "sigmoid", "scaled"]],
     }
@@ -155,18 +160,18 @@ def correlations(points: Frame) -> dict[str, float]:
     for name in (COUNTED, MMSE_):
         both = points[[SOFTMAX, name]].dropna()
         found[f"pearson_{name}"] = pearson(both[SOFTMAX], both[name])
-        found[f"spearman_{name}"] = rank(both[SOFTMAX], both[name])
+        found[f"spearman_{name}"] = spearman(both[SOFTMAX], both[name])
     return found
+
+
+def class_rank(classes: Frame) -> float:
+    """Spearman's correlation over classes of the means by MMSE and by counting; NaN for two, whose order is a guess."""
+    return spearman(classes["mean"], classes[MMSE_]) if len(classes) >= FEWEST_CLASSES else np.nan
 
 
 def pearson(one: Frame, other: Frame) -> float:
     """Pearson's correlation, NaN where one does not vary."""
     return float(np.asarray(stats.pearsonr(one, other))[0]) if min(one.nunique(), other.nunique()) > 1 else np.nan
-
-
-def rank(one: Frame, other: Frame) -> float:
-    """Spearman's correlation, NaN where one does not vary."""
-    return float(np.asarray(stats.spearmanr(one, other))[0]) if min(one.nunique(), other.nunique()) > 1 else np.nan
 
 
 def shown_images(images: Frame, networks: Frame) -> Frame:

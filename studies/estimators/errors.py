@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
 from studies.counting import error_of_counting, exact_interval
+from studies.ranks import kendall, spearman
 from studies.tables import Frame
 
 ROUNDING = 1e-12
@@ -40,23 +40,18 @@ def errors_of(estimates: Frame, flips: NDArray[np.int64], reference: int) -> pd.
         off = one["p_robust"].to_numpy() - (1 - truth)
         passes = float(group["passes"].mean())
         error = float(np.abs(off).mean()) if len(off) else np.nan
+        base = error_of_counting(truth, passes, reference) if len(off) else 0.0
         row: dict[str, Any] = dict(zip(keys, key, strict=True)) | {
             "points": len(one),
             "passes": passes,
             "error": error,
-            "ratio": error / error_of_counting(truth, passes, reference) if len(off) and truth.any() else np.nan,
+            "ratio": error / base if base > 0 else np.nan,
             "bias": float(off.mean()) if len(off) else np.nan,
-            "spearman": _rank(stats.spearmanr, one["p_robust"], -truth),
-            "kendall": _rank(stats.kendalltau, one["p_robust"], -truth),
+            "spearman": spearman(one["p_robust"], -truth),
+            "kendall": kendall(one["p_robust"], -truth),
         }
         rows.append(row | _intervals(one, flips, reference))
     return pd.DataFrame(rows)
-
-
-def _rank(statistic: Any, one: Frame, other: NDArray[np.float64]) -> float:
-    if one.nunique() < 2 or np.unique(other).size < 2:
-        return np.nan
-    return float(statistic(one, other).statistic)
 
 
 def _intervals(one: Frame, flips: NDArray[np.int64], reference: int) -> dict[str, Any]:

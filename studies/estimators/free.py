@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from scipy import stats
 from torch import Tensor, nn
 
 import brittle
@@ -28,6 +26,7 @@ from brittle.scores import (
     Taylor,
     TaylorMVS,
 )
+from studies.ranks import auc, kendall, spearman
 from studies.tables import Frame
 
 SEVERITY = 3
@@ -105,27 +104,23 @@ def foretold(scores: Frame, outcomes: Mapping[str, NDArray[np.float64]]) -> pd.D
     """
     rows = []
     for outcome, weak in outcomes.items():
-        looked = np.isfinite(weak)
+        looked = ~np.isnan(weak)
         positive = weak > np.median(weak[looked])
         for name in [name for name in scores.columns if not name.endswith(" passes")]:
             score = scores[name].to_numpy()
             there = looked & np.isfinite(score)
-            one, other = score[there & positive], score[there & ~positive]
-            enough = min(len(one), len(other)) >= FEWEST
-            varied = np.unique(score[there]).size > 1 and np.unique(weak[there]).size > 1
-            auc = stats.mannwhitneyu(other, one).statistic / (len(one) * len(other)) if enough else np.nan
-            ranks: tuple[Any, Any] = (stats.spearmanr, stats.kendalltau)
-            spearman, kendall = (
-                rank(score[there], -weak[there]).statistic if varied and enough else np.nan for rank in ranks
-            )
+            found = auc(score[there], positive[there], FEWEST)
+            order = [rank(score[there], -weak[there]) if np.isfinite(found) else np.nan for rank in (spearman, kendall)]
             passes = float(scores[f"{name} passes"].mean())
-            rows.append((name, outcome, int(there.sum()), len(one), passes, auc, spearman, kendall))
+            rows.append((name, outcome, int(there.sum()), int(positive[there].sum()), passes, found, *order))
     return pd.DataFrame(rows, columns=["score", "outcome", "points", "weak", "passes", "auc", "spearman", "kendall"])
 
 
 def flips_of_confident(scores: Frame, flip: NDArray[np.float64]) -> tuple[int, float, float]:
     """Of confident points: how many, and the mean flip probability of the quarter with the smallest and the largest
     Laplacian (Yang et al., table 1, with a quarter in the place of 50 of 1,000)."""
+    if "laplacian" not in scores:
+        return 0, np.nan, np.nan
     confident = (
         scores[: len(flip)].assign(flip=flip).query(f"max_probability >= {CONFIDENT}").dropna(subset="laplacian")
     )

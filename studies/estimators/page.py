@@ -13,20 +13,20 @@ from studies.estimators.read import Results, Row
 from studies.estimators.short import OUTCOMES, in_short
 from studies.markdown import decimals, in_words, interval, percent, significant, slashed, table
 from studies.study import Tables
+from studies.tables import minutes_of
 
 
 def content(tables: Tables) -> Mapping[str, Any]:
     """The values of the template's names."""
     results = Results(tables)
     first = results.networks.iloc[0]
-    seconds = tables["times"].to_pandas()["seconds"].sum()
     return {
         "networks": len(results.names),
         "datasets": in_words(results.networks["dataset"]),
         "points": int(first["points"]),
         "reference": f"{int(first['reference']):,}",
         "free_points": int(results.free[results.free["outcome"] == "wrong"]["points"].max()),
-        "minutes": decimals(seconds / 60, 0),
+        "minutes": decimals(minutes_of(tables), 0),
         "confidence": percent(1 - NOMINAL),
         "sure": percent(SURE, 1),
         "budgets": ", ".join(map(str, results.budgets)),

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from studies.agreement import judged
 from studies.counting import equal_copies
 from studies.estimators.entrants import PRINTED
 from studies.estimators.read import Results
 from studies.markdown import decimals, interval, percent, slashed
-from studies.study import Agreement, Finding
+from studies.study import Finding
 
 UAI, WORKSHOP, MARGINS, LAPLACE = "Han, UAI", "Han, workshop", "Ngnawé", "Yang"
 
@@ -25,13 +26,6 @@ GOOD_AUC = 0.9
 
 MILD = 0.7
 """Rank correlation below which two quantities are only mildly related."""
-
-
-def judged(holds: Sequence[bool]) -> Agreement:
-    """Whether something that a paper says holds everywhere, somewhere or nowhere that was looked at."""
-    if not holds:
-        return Agreement.UNMEASURED
-    return Agreement.AGREES if all(holds) else Agreement.IN_PART if any(holds) else Agreement.DIFFERS
 
 
 def _errors(results: Results, name: str, budget: int = 0) -> list[float]:

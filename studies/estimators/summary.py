@@ -10,6 +10,7 @@ import pandas as pd
 from studies.counting import error_of_counting
 from studies.estimators.errors import errors_of
 from studies.estimators.free import flips_of_confident, foretold
+from studies.networks import names_of
 from studies.over_networks import over_networks, sums
 from studies.study import Tables
 from studies.tables import as_table
@@ -29,7 +30,7 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
     `levels`, `errors`, `free`, `confident`, `absent`: of each network. `estimators`, `scores`: over networks.
     """
     parts: dict[str, list[pd.DataFrame]] = {}
-    for name in dict.fromkeys(step.partition("/")[0] for step in kept):
+    for name in names_of(kept):
         own = {step.partition("/")[2]: tables for step, tables in kept.items() if step.startswith(f"{name}/")}
         for result, frame in _of_network(own).items():
             parts.setdefault(result, []).append(frame.assign(network=name))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from studies.expected_change.rules import SOURCE, Frames, judged, mean_of, share_of, with_ends
-from studies.markdown import decimals, percent, significant
-from studies.over_networks import over_networks
+from studies.expected_change.rules import SOURCE, Frames, judged, share_of
+from studies.groups import ATTACKED
+from studies.markdown import decimals, percent, significant, with_ends
+from studies.over_networks import mean_of, over_networks
 from studies.study import Agreement, Finding
-
-ADVERSARIAL = ("fgsm", "pgd", "trades", "mart", "alp", "clp")
-"""Ways of training that attack each batch; the paper's is the first."""
 
 LEVEL = 0.05
 """Of the tests; the paper prints p-values and names no level."""
@@ -59,8 +57,8 @@ def models(frames: Frames) -> Finding:
     if "models" not in frames:
         return Finding(claim, source, "no network has a plain one beside it", Agreement.UNMEASURED, "")
     everything = frames["models"]
-    frame = everything[everything["way"].isin(ADVERSARIAL)]
-    others = everything[~everything["way"].isin(ADVERSARIAL)]
+    frame = everything[everything["way"].isin(ATTACKED)]
+    others = everything[~everything["way"].isin(ATTACKED)]
     smaller = (frame["ratio"] < 1) & (frame["p"] < LEVEL)
     ratio, change = (
         over_networks(frame.assign(every="all"), ["every"], [], [name], 0).iloc[0] if len(frame) else None

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from studies.expected_change.rules import HALF, MOST, TOLERANCE, papers, reach, read, with_ends
+from studies.expected_change.rules import HALF, MOST, TOLERANCE, papers, reach, read
 from studies.expected_change.scored import PROBES
 from studies.expected_change.summary import CONFIDENT, PAPERS, SURE
-from studies.markdown import decimals, percent, significant, table
+from studies.markdown import NOTHING, decimals, interval, percent, significant, table, with_ends
 from studies.over_networks import over_networks
 from studies.study import Tables
-from studies.tables import Frame
+from studies.tables import Frame, minutes_of
 
 
 def content(tables: Tables) -> Mapping[str, Any]:
@@ -48,7 +48,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "corrupted_table": corrupted_table(frames["corrupted"]),
         "models_table": models_table(frames["models"]) if "models" in frames else "",
         "signs_table": signs_table(networks),
-        "minutes": decimals(tables["times"].to_pandas()["seconds"].sum() / 60, 0),
+        "minutes": decimals(minutes_of(tables), 0),
     }
 
 
@@ -87,7 +87,7 @@ def ratios_table(changes: Frame) -> str:
         ratio = ratios.loc[one["group"], one["radius"]]
         rows.append((
             one["group"], f"{one['radius']:g}", str(one["networks"]), with_ends(one, "sign", percent),
-            with_ends(one, "order", lambda value: decimals(value, 2)), significant(ratio["median"]),
+            interval(one, "order", 2), significant(ratio["median"]),
             f"{significant(ratio['min'])} to {significant(ratio['max'])}", with_ends(one, "falls", percent),
         ))  # fmt: skip
     head = ("kind", "r", "networks", "sign right", "Spearman", "true by predicted", "least to most", "falls")
@@ -130,7 +130,7 @@ def ranking_table(ranking: Frame) -> str:
     rows = []
     for (outcome, among), own in found.groupby(["outcome", "among"]):
         by_score = own.set_index("score")
-        cells = [with_ends(by_score.loc[name], "auc", lambda value: decimals(value, 2)) for name in scores]
+        cells = [interval(by_score.loc[name], "auc", 2) if name in by_score.index else NOTHING for name in scores]
         rows.append((outcome, among, str(int(own["networks"].max())), *cells))
     return table(("lost by", "points", "networks", *(name.replace("_", " ") for name in scores)), rows)
 

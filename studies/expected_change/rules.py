@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from studies.expected_change.summary import PAPERS
-from studies.over_networks import mean_interval
 from studies.study import Agreement, Tables
-from studies.tables import TIMES, Frame
+from studies.tables import Frame, frames_of
 
 SOURCE = "Yang et al."
 
@@ -27,7 +23,7 @@ Frames = dict[str, Frame]
 
 def read(tables: Tables) -> Frames:
     """The results by name."""
-    return {name: table.to_pandas() for name, table in tables.items() if name != TIMES}
+    return frames_of(tables)
 
 
 def judged(share: float) -> Agreement:
@@ -50,18 +46,6 @@ def papers(frame: Frame) -> Frame:
 def count(frame: Frame) -> int:
     """The networks of a frame."""
     return int(frame["network"].nunique())
-
-
-def mean_of(values: Frame, written: Callable[[float], str]) -> str:
-    """A mean over networks with its interval."""
-    mean, low, high = mean_interval(values.dropna().to_numpy(dtype=np.float64), 0)
-    return written(mean) + (f" ({written(low)} to {written(high)})" if np.isfinite(low) else "")
-
-
-def with_ends(row: Any, name: str, written: Callable[[float], str]) -> str:
-    """The number `name` of a row with its interval in `name_low` and `name_high`, where there is one."""
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    return written(row[name]) + (f" ({written(low)} to {written(high)})" if np.isfinite(low) else "")
 
 
 def holds(changes: Frame) -> Frame:

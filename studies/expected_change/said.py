@@ -12,16 +12,14 @@ from studies.expected_change.rules import (
     count,
     holds,
     judged,
-    mean_of,
     papers,
     reach,
     read,
     share_of,
-    with_ends,
 )
 from studies.expected_change.summary import CONFIDENT, RADII
-from studies.markdown import decimals, percent, significant, slashed
-from studies.over_networks import over_networks
+from studies.markdown import decimals, percent, significant, slashed, with_ends
+from studies.over_networks import mean_of, over_networks
 from studies.study import Agreement, Finding, Tables
 from studies.tables import Frame
 

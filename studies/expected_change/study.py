@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Generator
 from dataclasses import asdict, dataclass
 
@@ -18,7 +17,7 @@ from studies.expected_change.pictures import pictures
 from studies.expected_change.said import findings
 from studies.expected_change.scored import PROBES, laplacians, score_all, score_changes, score_points
 from studies.expected_change.summary import RADII, summarise
-from studies.networks import META, Network, find_networks, test_points
+from studies.networks import Network, find_networks, test_points
 from studies.study import Setting, Step, Study, Tables
 from studies.tables import as_table
 
@@ -78,7 +77,7 @@ class Measuring:
         scored = score_points(model, x, self.setting.seed)
         with torch.no_grad():
             scored["right"] = (model(x).argmax(1) == y).numpy()
-        meta = json.loads((self.network.path / META).read_text(encoding="utf-8"))
+        meta = self.network.meta()
         accuracy = meta.get("accuracy")  # of other people's networks it may have parts
         about = {
             "network": self.network.name, "dataset": self.network.dataset, "inputs": x[0].numel(),

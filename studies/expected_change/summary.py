@@ -10,8 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from studies.networks import names_of
+from studies.ranks import auc, spearman
 from studies.study import Tables
-from studies.tables import Frame, as_table
+from studies.tables import Frame, as_table, frames_of
 
 RADII = (0.1, 0.25, 0.5, 1.0, 2.0)
 """Lengths of the noise; the last three are the paper's."""
@@ -33,8 +35,8 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
     """`networks`, `changes`, `flips`, `ranking`, `corrupted`, `models`: of each network; `size`: how much was done."""
     del seed  # nothing is drawn here
     networks, changes, flips, ranking, corrupted, sizes = [], [], [], [], [], {}
-    for name in dict.fromkeys(step.partition("/")[0] for step in kept if "/" in step):
-        frames = {step: of_step(kept[f"{name}/{step}"]) for step in ("points", "counted", "library", "corrupted")}
+    for name in names_of(kept):
+        frames = {step: frames_of(kept[f"{name}/{step}"]) for step in ("points", "counted", "library", "corrupted")}
         about = frames["points"]["network"].iloc[0].to_dict()
         points, truth = frames["points"]["points"], frames["counted"]["changes"]
         lost = frames["corrupted"]["lost"]
@@ -57,24 +59,9 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
     return {**{name: as_table(pd.DataFrame(rows)) for name, rows in found.items() if rows}, **kept["size"]}
 
 
-def of_step(tables: Tables) -> dict[str, Frame]:
-    """The frames of a step."""
-    return {name: table.to_pandas() for name, table in tables.items()}
-
-
 def group_of(points: Frame) -> str:
     """`bends` where the network bends at most points, else `piecewise linear`."""
     return "bends" if points["bends"].mean() > 0.5 else "piecewise linear"
-
-
-def spearman(one: Array, other: Array) -> float:
-    """Rank correlation of what is finite; NaN where either does not vary."""
-    there = np.isfinite(one) & np.isfinite(other)
-    one, other = one[there], other[there]
-    if min(np.unique(one).size, np.unique(other).size) < 2:
-        return np.nan
-    ranked: Any = stats.spearmanr(one, other)
-    return float(ranked.statistic)
 
 
 def of_points(points: Frame) -> dict[str, float]:
@@ -107,6 +94,8 @@ def relative_error(found: Array, truth: Array, truth_se: Array, found_se: Array 
     an error below it is not told from none.
     """
     there = np.isfinite(found)
+    if not there.any():
+        return np.nan, np.nan
     spread = (truth_se[there] ** 2 + (np.zeros_like(found) + found_se)[there] ** 2).mean()
     square = ((found - truth)[there] ** 2).mean() - spread
     whole = (truth[there] ** 2 - truth_se[there] ** 2).mean()
@@ -176,15 +165,6 @@ def of_flips(points: Frame, flips: Array) -> dict[str, float]:
     }
 
 
-def auc(score: Array, weak: NDArray[np.bool_]) -> float:
-    """The probability that a weak point has the lower score than another, ties half; NaN for few of either."""
-    there = np.isfinite(score)
-    one, other = score[there & weak], score[there & ~weak]
-    if min(len(one), len(other)) < FEWEST:
-        return np.nan
-    return float(stats.mannwhitneyu(other, one).statistic / (len(one) * len(other)))
-
-
 def of_ranking(points: Frame, outcomes: Mapping[str, Array]) -> list[dict[str, Any]]:
     """How well each score tells weak points, with an outcome above the median, of all points and of confident ones."""
     safer = points.assign(**{"laplacian size": -points["laplacian"].abs(), "entropy": -points["entropy"]})
@@ -198,7 +178,7 @@ def of_ranking(points: Frame, outcomes: Mapping[str, Array]) -> list[dict[str, A
             rows += [
                 {
                     "outcome": outcome, "among": among, "score": name, "weak": int(positive.sum()),
-                    "auc": auc(safer[name].to_numpy()[chosen], positive),
+                    "auc": auc(safer[name].to_numpy()[chosen], positive, FEWEST),
                 }
                 for name in RANKING
             ]  # fmt: skip

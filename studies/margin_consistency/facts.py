@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
-from studies.networks import META, Network
+from studies.groups import group_of
+from studies.networks import Network
 from studies.train.images import DATASETS as TRAINED
-
-ADVERSARIAL, OTHERWISE, UNKNOWN = "adversarial", "other ways", "by others"
-"""Groups of networks: trained on attacked inputs, trained in another way, and trained by somebody else."""
-
-GROUPS = (ADVERSARIAL, OTHERWISE, UNKNOWN)
-
-ATTACKED = ("fgsm", "pgd", "trades", "mart", "alp", "clp")
-"""Ways of training that attack their inputs."""
 
 EUCLIDEAN = {"mnist": 1.5, "fashion_mnist": 1.0, "cifar10": 0.5}
 """Perturbation sizes in L2 by data set."""
@@ -47,7 +38,7 @@ class Facts:
 
 def facts_of(network: Network) -> Facts:
     """What `meta.json` says, and for the rest what is usual."""
-    meta: dict[str, Any] = json.loads((network.path / META).read_text(encoding="utf-8"))
+    meta = network.meta()
     way, own = str(meta.get("way") or ""), meta.get("epsilon")
     known = TRAINED.get(network.dataset)
     return Facts(
@@ -57,8 +48,3 @@ def facts_of(network: Network) -> Facts:
         linf=float(own or (known.epsilon if known else USUAL["linf"])),
         l2=EUCLIDEAN.get(network.dataset, USUAL["l2"]),
     )
-
-
-def group_of(way: str) -> str:
-    """The group of a way of training."""
-    return UNKNOWN if not way else ADVERSARIAL if way in ATTACKED else OTHERWISE

@@ -39,11 +39,9 @@ def margins(network: nn.Module, x: Tensor, y: Tensor, norm: str, effort: str, se
     features: dict[str, Score] = {
         "feature_margin": FeatureMargin(norm), "feature_distance": FeatureDistance(norm, effort=effort),
     }  # fmt: skip
-    try:
-        table = brittle.score(classifier, x, [*scores.values(), *features.values()], seed=seed, most_failures=None)
+    if has_head(network, x):
         scores |= features
-    except ModelError:  # without such a layer it is refused before the search
-        table = brittle.score(classifier, x, [*scores.values()], seed=seed, most_failures=None)
+    table = brittle.score(classifier, x, [*scores.values()], seed=seed, most_failures=None)
     found = pd.DataFrame({name: table[score].value.to_numpy(np.float64) for name, score in scores.items()})
     for name in features:
         found[name] = found.get(name, np.nan)
@@ -53,12 +51,20 @@ def margins(network: nn.Module, x: Tensor, y: Tensor, norm: str, effort: str, se
     return found.assign(status=rows["status"].to_numpy(), passes=rows["passes"].to_numpy(), right=right)
 
 
-def head_distances(network: nn.Module) -> pd.DataFrame:
-    """`||w_i - w_j||_2` of all pairs of rows of the last linear layer; empty where there is none (figure 13)."""
+def has_head(network: nn.Module, x: Tensor) -> bool:
+    """Whether the logits are what the last linear layer gives."""
     try:
-        weight = brittle.Classifier(network, bounds=(0, 1)).head.weight
+        brittle.Classifier(network, bounds=(0, 1)).observe(x[:1])
     except ModelError:
+        return False
+    return True
+
+
+def head_distances(network: nn.Module, x: Tensor) -> pd.DataFrame:
+    """`||w_i - w_j||_2` of all pairs of rows of the last linear layer; empty where there is none (figure 13)."""
+    if not has_head(network, x):
         return pd.DataFrame({"distance": np.array([], dtype=np.float64)})
+    weight = brittle.Classifier(network, bounds=(0, 1)).head.weight
     return pd.DataFrame({"distance": pdist(weight.detach().double().numpy())})
 
 

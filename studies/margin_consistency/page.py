@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from brittle.analysis.detection import TPR
-from studies.margin_consistency.facts import GROUPS, NORMS
+from studies.groups import GROUPS
+from studies.margin_consistency.facts import NORMS
 from studies.margin_consistency.words import STRONG, frame_of
 from studies.markdown import NOTHING, between, decimals, percent, significant, table
 from studies.over_networks import CONFIDENCE
 from studies.study import Tables
-from studies.tables import Frame
+from studies.tables import Frame, minutes_of
 
 NAMES = {"linf": "Linf", "l2": "L2"}
 
@@ -41,7 +42,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "checked_table": checked_table(frame_of(tables, "checked")),
         "pseudo_table": pseudo_table(frame_of(tables, "pseudo")),
         "tpr": percent(TPR),
-        "minutes": decimals(tables["times"].to_pandas()["seconds"].sum() / 60, 0),
+        "minutes": decimals(minutes_of(tables), 0),
     }
 
 

@@ -8,7 +8,8 @@ import altair as alt
 import pandas as pd
 
 from studies.drawing import svg
-from studies.margin_consistency.facts import GROUPS, NORMS
+from studies.groups import GROUPS
+from studies.margin_consistency.facts import NORMS
 from studies.margin_consistency.page import ordered
 from studies.margin_consistency.words import frame_of
 from studies.markdown import decimals

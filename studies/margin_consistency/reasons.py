@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from studies.agreement import judged
+from studies.groups import ADVERSARIAL
 from studies.margin_consistency.descent import NEARER
-from studies.margin_consistency.facts import ADVERSARIAL, NORMS
+from studies.margin_consistency.facts import NORMS
 from studies.margin_consistency.words import (
     ALIKE,
     NEAR,
     PAPER,
     STRONG,
-    mean_of,
     numbers,
-    share,
     unmeasured,
     where,
 )
 from studies.markdown import NOTHING, decimals, percent
+from studies.over_networks import mean_of
 from studies.study import Agreement, Finding
 from studies.tables import Frame
 
@@ -49,7 +50,7 @@ def from_few(few: Frame) -> Finding:
         f"library's corrected estimate by {errors['rectified']}; the algorithm errs most on "
         f"{worst}; {int(last['size'])} margins give the share of "
         f"{int(last['among'])} points that withstands a plain attack to {attacked}",
-        share(float((one["estimate_error"] <= NEAR).mean()) > MAJORITY for one in (own, whole)),
+        judged(float((one["estimate_error"] <= NEAR).mean()) > MAJORITY for one in (own, whole)),
         "the verdict asks whether the error is that small on most networks, both for the margins and for the attack; "
         "fewer margins are known than in the paper; what counts is whether the logit margin does better than "
         "counting robust points in the subset alone, which the paper does not set beside it; where the logit margin "
@@ -71,7 +72,7 @@ def sane(few: Frame) -> Finding:
         f"{percent(float(gaps.mean()) if len(gaps) else np.nan, 1)} in the mean over {len(gaps)} networks and "
         f"{percent(float(gaps.max()) if len(gaps) else np.nan, 1)} at most; by margins fewer points are robust on "
         f"{lower} networks, more on {higher}",
-        share(gaps <= 0.061),
+        judged(gaps <= 0.061),
         "both are upper bounds, so the lower one is nearer; the inputs found by the library are confirmed below, so "
         "that it is the plain descent that misses some; the paper's attack, AutoAttack, is a stronger one",
     )
@@ -87,7 +88,7 @@ def equidistant(linf: Frame) -> Finding:
         f"{PAPER}, section 2.1, appendix B.5 and figure 13",
         f"the deviation of their distances over the mean is {mean_of(variation)} over {len(variation)} adversarially "
         f"trained networks and {mean_of(linf.get('variation', []))} over all",
-        share(variation <= ALIKE),
+        judged(variation <= ALIKE),
         f"up to {decimals(ALIKE, 2)} counts as one distance here; the paper gives box plots and no number",
     )
 
@@ -102,7 +103,7 @@ def isometric(linf: Frame) -> Finding:
         f"rank correlation of the two lengths over points: {mean_of(own['moved'])} over adversarially trained "
         f"networks, {mean_of(others['moved'])} over the others; the upper quartile of the factor is "
         f"{mean_of(own['spread'])} and {mean_of(others['spread'])} times the lower",
-        share(numbers(own["moved"]) >= STRONG),
+        judged(numbers(own["moved"]) >= STRONG),
         "distances among features are measured in the same norm; of a linear network the features are the inputs; the "
         "verdict asks for a rank correlation as high as the paper's smallest strong tau",
     )
@@ -132,7 +133,7 @@ def learned(pseudo: Frame) -> Finding:
         f"{PAPER}, section 3.3 and table 2",
         f"tau on the networks where the logit margin has the smallest, learned from {points} points: "
         f"{'; '.join(parts)}",
-        share((paper > logit).tolist()),
+        judged((paper > logit).tolist()),
         "far fewer points were learned from than in the paper; the head's margins are known without learning",
     )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from brittle.analysis.detection import TPR
-from studies.margin_consistency.facts import ADVERSARIAL, GROUPS, NORMS
+from studies.agreement import judged
+from studies.groups import ADVERSARIAL, GROUPS
+from studies.margin_consistency.facts import NORMS
 from studies.margin_consistency.reasons import equidistant, from_few, isometric, learned, other_scores, sane, search
 from studies.margin_consistency.words import (
     DETECTS,
@@ -13,15 +15,14 @@ from studies.margin_consistency.words import (
     STRONG,
     SURE,
     frame_of,
-    mean_of,
     numbers,
     range_of,
     ranks,
-    share,
     strong,
     where,
 )
 from studies.markdown import NOTHING, decimals, percent
+from studies.over_networks import mean_of
 from studies.study import Agreement, Finding, Tables
 from studies.tables import Frame
 
@@ -47,7 +48,7 @@ def robust_networks(linf: Frame) -> Finding:
         f"{PAPER}, table 1 and figure 2",
         f"on {len(own)} networks with an adversarial training tau is {mean_of(own)} in the mean over networks, from "
         f"{range_of(own)}; {int(strong(own).sum())} of them reach {decimals(STRONG, 2)}",
-        share(strong(own)),
+        judged(strong(own)),
         "networks and data are far smaller here; where a network is steep at a point, its logit margin is large "
         "for its distance",
     )
@@ -89,7 +90,7 @@ def detection_at_epsilon(linf: Frame) -> Finding:
         f"networks with enough points of both kinds, from {range_of(own['auroc'])}; FPR at {percent(TPR)} TPR is "
         f"{mean_of(own['fpr95'])}; where tau reaches {decimals(STRONG, 2)} AUROC is "
         f"{range_of(consistent['auroc'])}",
-        share(own["auroc"] >= DETECTS),
+        judged(own["auroc"] >= DETECTS),
         f"few points are on the rarer side, so that the numbers of a single network vary widely; the verdict asks for "
         f"an AUROC of {decimals(DETECTS, 1)} on each",
     )
@@ -128,7 +129,7 @@ def other_epsilons(epsilons: Frame) -> Finding:
         "detection stays good over a range of epsilons",
         f"{PAPER}, appendix B.2 and figure 9",
         f"AUROC over adversarially trained networks is {'; '.join(parts) or NOTHING}",
-        share(one >= DETECTS for one in least),
+        judged(one >= DETECTS for one in least),
         f"epsilon is set at quantiles of each network's margins, so that there are points of both kinds; good means "
         f"here: {decimals(DETECTS, 1)} in the mean over networks",
     )

@@ -73,7 +73,9 @@ def steps(setting: Setting) -> Generator[Step, Tables, None]:
         for norm in NORMS:
             found = yield one.step(f"margins {norm}", partial(one.margins, norm))
             if norm == NORMS[0]:
-                taus[one] = tau_of(found["points"].to_pandas())
+                taus[one] = (
+                    tau_of(found["points"].to_pandas()) if len(found["head"]) else np.nan
+                )  # nothing to learn from
         yield one.step("attacked", one.attacked)
         yield one.step("checked", one.checked)
     able = [one for one in measured if np.isfinite(taus[one])]
@@ -111,7 +113,7 @@ class Measuring:
         if norm == NORMS[0]:
             about = {"network": self.network.name, "dataset": self.network.dataset, "effort": self.size.effort}
             found["about"] = as_table(pd.DataFrame([about | asdict(self.facts)]))
-            found["head"] = as_table(head_distances(model))
+            found["head"] = as_table(head_distances(model, x))
         return found
 
     def attacked(self) -> Tables:

@@ -12,6 +12,7 @@ from brittle.analysis import detection, isometry, kendall_tau, margin_consistenc
 from studies.margin_consistency.facts import NORMS
 from studies.margin_consistency.few import from_few
 from studies.margin_consistency.margins import SCORES
+from studies.networks import names_of
 from studies.study import Tables
 from studies.tables import Frame, as_table
 
@@ -34,7 +35,7 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
     rows: dict[str, list[Row]] = {
         name: [] for name in ("networks", "epsilons", "scores", "bins", "few", "checked", "pseudo")
     }
-    for name in dict.fromkeys(step.partition("/")[0] for step in kept):
+    for name in names_of(kept):
         about = kept[f"{name}/margins {NORMS[0]}"]["about"].to_pandas().iloc[0].to_dict()
         own = {"network": name, "dataset": about["dataset"], "group": about["group"]}
         for norm in NORMS:

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
-from studies.markdown import NOTHING, between, decimals
-from studies.over_networks import mean_interval
+from studies.markdown import NOTHING, decimals
+from studies.ranks import spearman_and_chance
 from studies.study import Agreement, Finding, Tables
 from studies.tables import Frame
 
@@ -59,33 +58,16 @@ def strong(taus: Any) -> NDArray[np.bool_]:
     return np.round(np.asarray(taus, dtype=np.float64), 2) >= STRONG
 
 
-def mean_of(values: Iterable[float], places: int = 2) -> str:
-    """The mean over networks with its interval, in words."""
-    return between(*mean_interval(numbers(values), 0), places)
-
-
 def range_of(values: Iterable[float], places: int = 2) -> str:
     """The smallest and the largest number."""
     found = numbers(values)
     return f"{decimals(found.min(), places)} to {decimals(found.max(), places)}" if len(found) else NOTHING
 
 
-def share(right: Iterable[bool]) -> Agreement:
-    """Whether it is so on all networks, on some or on none."""
-    found = [*right]
-    if not found:
-        return Agreement.UNMEASURED
-    return Agreement.AGREES if all(found) else Agreement.IN_PART if any(found) else Agreement.DIFFERS
-
-
 def ranks(first: Frame, second: Frame) -> tuple[float, float, int]:
     """Spearman's correlation over networks, its probability by chance, and the networks."""
-    there = np.isfinite(first) & np.isfinite(second)
-    one, other = first[there], second[there]
-    if len(one) < SEVERAL or one.nunique() < 2 or other.nunique() < 2:
-        return np.nan, np.nan, len(one)
-    found: Any = stats.spearmanr(one, other)
-    return float(found.statistic), float(found.pvalue), len(one)
+    found, chance, count = spearman_and_chance(first, second)
+    return (found, chance, count) if count >= SEVERAL else (np.nan, np.nan, count)
 
 
 def unmeasured(claim: str) -> Finding:

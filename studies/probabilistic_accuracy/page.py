@@ -10,7 +10,7 @@ from studies.markdown import decimals, in_words, percent, significant, table
 from studies.probabilistic_accuracy.blocks import COPIES
 from studies.probabilistic_accuracy.said import STRICT, missed, results
 from studies.study import Tables
-from studies.tables import Frame
+from studies.tables import Frame, minutes_of
 
 
 def content(tables: Tables) -> Mapping[str, Any]:
@@ -30,7 +30,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "limit": decimals(limit, 2),
         "passing_table": passing_table(limit),
         "tables": {decimals(rho, 2): accuracy_table(frame[frame["rho"] == rho]) for rho in sorted(set(frame["rho"]))},
-        "minutes": decimals(tables["times"].to_pandas()["seconds"].sum() / 60, 0),
+        "minutes": decimals(minutes_of(tables), 0),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from studies.agreement import judged
 from studies.markdown import decimals, percent
 from studies.probabilistic_accuracy.blocks import COPIES
 from studies.study import Agreement, Finding, Tables
@@ -47,11 +48,6 @@ def _each(numbers: list[str]) -> str:
     return " / ".join(numbers)
 
 
-def judged(right: int, of: int) -> Agreement:
-    """Whether it is right on all networks, on some or on none."""
-    return Agreement.AGREES if right == of else Agreement.IN_PART if right else Agreement.DIFFERS
-
-
 def usual(frame: Frame) -> Finding:
     """The usual estimate for the probability that it is meant for."""
     strict = frame[frame["rho"] == STRICT]
@@ -66,7 +62,7 @@ def usual(frame: Frame) -> Finding:
         f"without a flip in {COPIES} copies are {_each([percent(one, 1) for one in found])}; that is within the "
         f"range of the truth on {int(inside.sum())} of {len(strict)} networks and levels, the largest miss is "
         f"{percent(float(missed(strict).abs().max()), 1)}",
-        judged(int(inside.sum()), len(strict)),
+        judged(inside),
         f"a point that flips at exactly the limit passes with a chance of {percent(STRICT**COPIES)}; points above the "
         f"limit that pass and points below that fail cancel in part",
     )

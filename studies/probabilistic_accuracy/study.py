@@ -103,7 +103,7 @@ class Measuring:
             classifier = brittle.Classifier(self.network.load(), bounds=(0, 1))
             run = brittle.score(
                 classifier, (x, y), [MonteCarlo(sigma)], seed=self.setting.seed, until="decided", limit=rho,
-                most_draws=self.size.most,
+                most_draws=self.size.most, most_failures=None,
             )  # fmt: skip
             found = probabilistic_accuracy(run, rho)
             passes = float(np.mean(found.column.rows["passes"].to_numpy()))

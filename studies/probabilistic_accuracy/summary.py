@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from studies.counting import exact_interval
+from studies.networks import names_of
 from studies.probabilistic_accuracy.blocks import COPIES
 from studies.study import Tables
 from studies.tables import as_table
@@ -21,7 +22,7 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
     """`accuracy`: a row for each network, level and `rho`."""
     del seed  # nothing is drawn here
     rows = []
-    for name in dict.fromkeys(step.partition("/")[0] for step in kept):
+    for name in names_of(kept):
         for noise in kept[f"{name}/levels"]["levels"].to_pandas().itertuples():
             counted = kept[f"{name}/counted {noise.level}"]
             library = kept[f"{name}/library {noise.level}"]["accuracy"].to_pandas().set_index("rho")

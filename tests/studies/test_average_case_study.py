@@ -15,13 +15,14 @@ from scipy import stats
 from torch import Tensor, nn
 
 from studies.__main__ import main
+from studies.agreement import judged
 from studies.average_case.curvature import FIRST, SECOND, SHIFT, bounds, counterexample, curvatures, needed
 from studies.average_case.estimating import MMSE_, SOFTMAX, TAYLOR, TAYLOR_MVS, TAYLOR_SCALED, estimates, nearest_sigma
 from studies.average_case.images import encoded, told_apart
 from studies.average_case.pictures import pictures
-from studies.average_case.read import Results, judged
+from studies.average_case.read import Results
 from studies.average_case.sigmoid import SCALE, multivariate_sigmoid, normal_integral, of_margins, of_network
-from studies.average_case.summary import errors, rank, robustness
+from studies.average_case.summary import class_rank, errors, robustness
 from studies.counting import error_of_counting
 from studies.pages import page_of
 from studies.study import Agreement, all_studies
@@ -100,7 +101,9 @@ def test_quantiles_and_the_noise_that_is_chosen() -> None:
     found = robustness(counted([0, 100, 200, 300, 400], 400)).iloc[0]
     assert found[["mean", "q50", "q25"]].tolist() == [0.5, 0.5, 0.25]
     assert nearest_sigma(np.array([0.1, 0.2, 0.4]), np.array([1.0, 0.92, 0.7]), 0.9) == 0.2
-    assert np.isnan(rank(pd.Series([1.0, 1.0]), pd.Series([1.0, 2.0])))
+    classes = pd.DataFrame({"mean": [0.1, 0.5, 0.4], MMSE_: [0.2, 0.8, 0.7]})
+    assert class_rank(classes) == pytest.approx(1)
+    assert np.isnan(class_rank(classes[:2]))
 
 
 @pytest.mark.parametrize("dimension", [3, 30, 3000])

@@ -21,7 +21,7 @@ from studies.__main__ import main
 from studies.counting import count_flips, equal_copies, error_of_counting, exact_interval, sigma_of
 from studies.estimators.entrants import Counted, load_estimator
 from studies.estimators.errors import errors_of
-from studies.estimators.free import foretold
+from studies.estimators.free import flips_of_confident, foretold
 from studies.estimators.printed import SEEDED, linearised, mmse_family, monte_carlo, softmax, taylor, taylor_mvs
 from studies.over_networks import mean_interval, over_networks
 from studies.study import StudyError
@@ -172,6 +172,20 @@ def test_what_foretells_is_ranked() -> None:
     assert found["points"]["noise"].tolist() == [11] * 3
     assert found["weak"]["wrong"].tolist() == [4] * 3
     assert np.isnan(found.loc["wrong", "auc"].tolist()).all()  # four points are too few
+    far = foretold(scores, {"margin": np.r_[-safe[:11], -math.inf]}).set_index("score")  # nothing was found at the last
+    assert far["points"].tolist() == [12] * 3
+    assert far["kendall"].tolist()[:2] == pytest.approx([1, -1])
+
+
+def test_where_counting_cannot_err_there_is_no_ratio() -> None:
+    found = errors_of(estimates([1.0, 0.0], [1.0, 0.0], [1.0, 0.0]), np.array([0, 1000]), 1000).iloc[0]
+    assert np.isnan(found["ratio"])
+
+
+def test_without_a_laplacian_nothing_is_said_of_it() -> None:
+    count, lowest, highest = flips_of_confident(pd.DataFrame({"max_probability": [0.9] * 8}), np.ones(8))
+    assert count == 0
+    assert np.isnan([lowest, highest]).all()
 
 
 def test_means_over_networks() -> None:

@@ -16,8 +16,8 @@ from studies.expected_change.counted import count_changes, doubt, on_sphere
 from studies.expected_change.rules import TOLERANCE, judged, reach
 from studies.expected_change.scored import score_changes, score_points
 from studies.expected_change.summary import (
+    FEWEST,
     RADII,
-    auc,
     of_changes,
     of_corrupted,
     of_flips,
@@ -25,6 +25,7 @@ from studies.expected_change.summary import (
     relative_error,
 )
 from studies.pages import page_of
+from studies.ranks import auc
 from studies.study import Agreement, all_studies
 from studies.tables import read_tables
 
@@ -115,11 +116,15 @@ def test_errors_are_without_what_the_draws_add() -> None:
     assert relative_error(known, truth, se)[0] < 0.05
 
 
+def test_an_error_of_no_number_is_none() -> None:
+    assert np.isnan(relative_error(np.full(3, np.nan), np.ones(3), np.zeros(3))).all()
+
+
 def test_auc_counts_ties_half() -> None:
     score = np.array([0.0, 1, 1, 1, 1, 1, 2, 2, 2, 2])
     weak = np.arange(10) < 5
-    assert auc(score, weak) == pytest.approx((5 * 5 - 4 * 0.5) / 25)
-    assert np.isnan(auc(score, np.arange(10) < 4))
+    assert auc(score, weak, FEWEST) == pytest.approx((5 * 5 - 4 * 0.5) / 25)
+    assert np.isnan(auc(score, np.arange(10) < 4, FEWEST))
 
 
 def test_the_lowest_and_the_highest_laplacians_of_confident_points() -> None:

@@ -12,9 +12,9 @@ from torch import nn
 
 import brittle
 from studies.__main__ import main
+from studies.groups import ADVERSARIAL, OTHERWISE, UNKNOWN, group_of
 from studies.margin_consistency.descent import margins_of, withstands
 from studies.margin_consistency.exact import affine_weight, exact_margins, unbounded_margins
-from studies.margin_consistency.facts import ADVERSARIAL, OTHERWISE, UNKNOWN, group_of
 from studies.margin_consistency.few import from_few
 from studies.margin_consistency.margins import head_distances, margins
 from studies.margin_consistency.said import robust_networks
@@ -148,13 +148,14 @@ def test_a_perfect_score_gives_the_robust_accuracy_exactly() -> None:
 
 
 def test_equidistance_of_rows_that_are_known() -> None:
-    network, _ = linear()
+    network, x = linear()
     last(network).weight.data = torch.eye(3, 12)
-    assert head_distances(network)["distance"].tolist() == pytest.approx([np.sqrt(2)] * 3)
+    assert head_distances(network, x)["distance"].tolist() == pytest.approx([np.sqrt(2)] * 3)
     assert equidistance(np.array([1.0, 2.0, 3.0]))["variation"] == pytest.approx(np.sqrt(2 / 3) / 2)
     assert equidistance(np.array([1.0, 3.0]))["farthest"] == 1.5
     assert np.isnan(equidistance(np.array([1.0]))["variation"])
-    assert head_distances(nn.Sequential(nn.Flatten(), nn.Softplus())).empty
+    assert head_distances(nn.Sequential(nn.Flatten(), nn.Softplus()), x).empty
+    assert head_distances(nn.Sequential(network, nn.Tanh()), x).empty
 
 
 def test_what_was_checked_is_counted() -> None:

@@ -133,6 +133,31 @@ SAFEGUARDS = (
         "studies/test_expected_change_study.py::test_a_prediction_holds_up_to_the_first_length_at_which_it_does_not",
     ),
     mutation(
+        "ranks leave out what is missing", "studies/ranks.py",
+        "there = ~np.isnan(one) & ~np.isnan(other)", "there = ~np.isnan(one) | True",
+        "studies/test_study_numbers.py::test_ranks_leave_out_what_is_missing_and_keep_what_is_infinite",
+    ),
+    mutation(
+        "a weak point has the lower score", "studies/ranks.py",
+        "stats.mannwhitneyu(other, one)", "stats.mannwhitneyu(one, other)",
+        "studies/test_study_numbers.py::test_auc_is_the_share_of_pairs_in_order",
+    ),
+    mutation(
+        "the order of two classes says nothing", "studies/average_case/summary.py",
+        "if len(classes) >= FEWEST_CLASSES else np.nan", "if len(classes) > 0 else np.nan",
+        "studies/test_average_case_study.py::test_quantiles_and_the_noise_that_is_chosen",
+    ),
+    mutation(
+        "a linear layer that does not give the logits is no head", "studies/margin_consistency/margins.py",
+        "    except ModelError:\n        return False\n", "    except ModelError:\n        return True\n",
+        "studies/test_two_classes.py::test_two_classes_give_a_page_and_the_same_bytes_again",
+    ),
+    mutation(
+        "a network that gives NaN is left out", "studies/networks.py",
+        " and not scores.isnan().any()", "",
+        "studies/test_two_classes.py::test_a_network_that_gives_nan_is_left_out",
+    ),
+    mutation(
         "exact margins heed the bounds", "studies/margin_consistency/exact.py",
         "return np.clip(size * way, -point, 1 - point)", "return size * way",
         "studies/test_margin_consistency_study.py::test_margins_by_hand",

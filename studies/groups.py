@@ -1,0 +1,16 @@
+"""Groups of networks by how they were trained."""
+
+from __future__ import annotations
+
+ADVERSARIAL, OTHERWISE, UNKNOWN = "adversarial", "other ways", "by others"
+"""Trained on attacked inputs, trained in another way, and trained by somebody else."""
+
+GROUPS = (ADVERSARIAL, OTHERWISE, UNKNOWN)
+
+ATTACKED = ("fgsm", "pgd", "trades", "mart", "alp", "clp")
+"""Ways of training that attack their inputs."""
+
+
+def group_of(way: str) -> str:
+    """The group of a way of training."""
+    return UNKNOWN if not way else ADVERSARIAL if way in ATTACKED else OTHERWISE

@@ -1,0 +1,74 @@
+"""What several studies compute in the same way: agreement, ranks, groups, means in words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from studies.agreement import judged
+from studies.groups import ADVERSARIAL, OTHERWISE, UNKNOWN, group_of
+from studies.markdown import bounded, percent, with_ends
+from studies.networks import names_of
+from studies.over_networks import mean_of
+from studies.ranks import auc, kendall, spearman, spearman_and_chance
+from studies.study import Agreement
+from studies.tables import frames_of, minutes_of
+
+
+def test_agreement_is_in_all_cases_in_some_or_in_none() -> None:
+    assert [judged(holds) for holds in ([], [True], [True, False], [False])] == [
+        Agreement.UNMEASURED,
+        Agreement.AGREES,
+        Agreement.IN_PART,
+        Agreement.DIFFERS,
+    ]
+    assert judged(one > 1 for one in (2, 3)) == Agreement.AGREES
+
+
+def test_ranks_with_ties_by_hand() -> None:
+    """Pairs of 1, 1, 2, 3 and 1, 2, 2, 3: four in order, none against it, one tied in each; ranks 1.5 1.5 3 4."""
+    one, other = np.array([1.0, 1, 2, 3]), np.array([1.0, 2, 2, 3])
+    assert kendall(one, other) == pytest.approx(4 / 5)
+    assert kendall(one, -other) == pytest.approx(-4 / 5)
+    assert spearman(one, other) == pytest.approx(np.corrcoef([1.5, 1.5, 3, 4], [1, 2.5, 2.5, 4])[0, 1])
+
+
+def test_ranks_leave_out_what_is_missing_and_keep_what_is_infinite() -> None:
+    one, other = np.array([1.0, np.nan, 2, 3, np.inf]), np.array([2.0, 9, 1, 3, 4])
+    kept = [1.0, 2, 3, 4], [2.0, 1, 3, 4]
+    expected = stats.spearmanr(*kept)
+    assert spearman_and_chance(one, other) == pytest.approx((expected.statistic, expected.pvalue, 4))
+    assert kendall(one, other) == pytest.approx(4 / 6)
+    assert np.isnan(spearman([1.0, 1.0], [1.0, 2.0]))
+    assert np.isnan(kendall([], []))
+
+
+def test_auc_is_the_share_of_pairs_in_order() -> None:
+    score, weak = np.array([1.0, 2, 2, 3, np.nan]), np.array([True, True, False, False, True])
+    assert auc(score, weak, 2) == pytest.approx(3.5 / 4)
+    assert auc(-score, weak, 2) == pytest.approx(0.5 / 4)
+    assert np.isnan(auc(score, weak, 3))
+    assert np.isnan(auc(score, weak & False, 0))
+
+
+def test_groups_are_by_what_is_attacked_in_training() -> None:
+    assert [group_of(way) for way in ("clp", "fgsm", "gaussian", "")] == [
+        ADVERSARIAL, ADVERSARIAL, OTHERWISE, UNKNOWN,
+    ]  # fmt: skip
+
+
+def test_means_in_words() -> None:
+    assert mean_of([0.25, np.nan, 0.75]) == "0.50"  # too few for an interval
+    assert mean_of([0.5] * 4, percent) == "50% (50% to 50%)"
+    assert mean_of([]) == "-"
+    assert bounded(0.5, np.nan, np.nan, percent) == "50%"
+    assert with_ends({"a": 0.5, "a_low": 0.25, "a_high": 1.0}, "a", percent) == "50% (25% to 100%)"
+
+
+def test_networks_of_steps_and_minutes() -> None:
+    assert names_of(["size", "b/points", "a/points", "b/truth"]) == ["b", "a"]
+    tables = {"times": pa.table({"step": ["a", "b"], "seconds": [30.0, 60.0]})}
+    assert minutes_of(tables) == 1.5
+    assert frames_of(tables)["times"]["step"].tolist() == ["a", "b"]
