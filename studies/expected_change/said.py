@@ -164,7 +164,7 @@ def bound(frames: Frames) -> Finding:
     where = papers(frame)
     held = frame.groupby("network")["violated"].max() == 0
     loose = over_networks(where, ["radius"], [], ["loose"], 0)
-    texts = [with_ends(one, "loose", significant) for _, one in loose.iterrows()]
+    texts = [with_ends(one, "loose", significant) for one in loose.to_dict("records")]
     broken = float(frame["violated"].max())
     return Finding(
         "the mean size of the change is at most the bound of equation 7",

@@ -38,8 +38,8 @@ def test_ranks_with_ties_by_hand() -> None:
 def test_ranks_leave_out_what_is_missing_and_keep_what_is_infinite() -> None:
     one, other = np.array([1.0, np.nan, 2, 3, np.inf]), np.array([2.0, 9, 1, 3, 4])
     kept = [1.0, 2, 3, 4], [2.0, 1, 3, 4]
-    expected = stats.spearmanr(*kept)
-    assert spearman_and_chance(one, other) == pytest.approx((expected.statistic, expected.pvalue, 4))
+    statistic, chance = stats.spearmanr(*kept)
+    assert spearman_and_chance(one, other) == pytest.approx((statistic, chance, 4))
     assert kendall(one, other) == pytest.approx(4 / 6)
     assert np.isnan(spearman([1.0, 1.0], [1.0, 2.0]))
     assert np.isnan(kendall([], []))

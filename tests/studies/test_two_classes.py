@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def two_classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = folder / "data" / DATASET
     data.mkdir(parents=True)
     images, labels = random.integers(0, 256, (60, 8, 8), dtype=np.uint8), random.integers(0, 2, (60, 1), dtype=np.uint8)
-    parts = {f"{part}_{name}": array for part in ("train", "val", "test") for name, array in
+    parts: dict[str, Any] = {f"{part}_{name}": array for part in ("train", "val", "test") for name, array in
              (("images", images), ("labels", labels))}  # fmt: skip
     np.savez(data / f"{DATASET}.npz", **parts)
     with torch.random.fork_rng(devices=[]):
