@@ -173,7 +173,8 @@ def bound(frames: Frames) -> Finding:
         f"{percent(broken, 1)} of the points of a network are surely above it at one length; at lengths "
         f"{lengths(where)} it is {' / '.join(texts)} times the mean size, by the median over points",
         judged(share_of(held)),
-        "it adds the absolute values of all partial derivatives, so it grows with the number of pixels that matter; as "
+        "it adds the absolute values of all partial derivatives, so it grows with the number of pixels that matter; it "
+        "bounds the second-order model, so where the network bends more within the noise the change can be larger; as "
         "printed it is not a bound for every function (see `docs/expected-change.md`)",
     )
 
