@@ -85,7 +85,8 @@ def test_the_mixed_integer_program_agrees_with_a_program_for_each_pattern(pieces
     assert np.isfinite(truth).sum() >= 2
     known = np.isfinite(truth)
     answer = exact(pieces, network, x[known], _only(found, torch.from_numpy(known)))
-    assert answer == pytest.approx(truth[known], rel=1e-5)
+    # HiGHS lets constraints be missed by 1e-7, and which side it ends on is the processor's.
+    assert answer == pytest.approx(truth[known], rel=1e-5, abs=1e-6)
 
 
 @pytest.mark.parametrize(("widths", "seed"), [((8, 8, 8, 8, 4), 3), ((12, 10, 10, 4), 5)])
