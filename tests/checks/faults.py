@@ -1,6 +1,11 @@
 """Kills runs, damages their shards, and counts what is lost: rows, rows doubled, unreadable files, stray files.
 
     PYTHONPATH=tests python -m checks.faults
+    PYTHONPATH=tests python -m checks.faults some WORK SHARDS KILLS STEP ...
+
+The first makes every kill and prints what was lost. The second makes some, and prints a line of JSON: the steps of a
+run, and what was seen. WORK is `score` or `grow`, KILLS how many come at random moments; a negative STEP counts from the
+end.
 
 Every run is a child of this process, killed by SIGKILL: at random moments, and at every step of the commit protocol of
 every shard. A kill that did not land is an error of the harness.
@@ -20,7 +25,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
@@ -81,7 +86,10 @@ class Tally:
 
 
 def in_child(work: Callable[[], None], kill_after: float | None = None) -> int:
-    """Run `work` in a child of this process; gives its wait status. It is killed after so many seconds, if told."""
+    """Run `work` in a child of this process; gives its wait status. It is killed after so many seconds, if told.
+
+    This process must have no thread that holds a lock: the child would wait for it for ever.
+    """
     child = os.fork()
     if child == 0:
         torch.set_num_threads(1)
@@ -228,9 +236,25 @@ def kills_at_steps(folder: Path, chosen: Iterable[int], expected: dict[str, str]
     return kill_and_resume(folder, runs, expected, scoring)
 
 
+def some(work: str, shards: str, kills: str, *chosen: str) -> int:
+    """Some of it; prints a line of JSON."""
+    global SHARDS
+    SHARDS, scoring = int(shards), {"score": score, "grow": grow}[work]
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        expected, count = reference(folder, scoring), steps(folder, scoring)
+        at = [step if step >= 0 else count + step for step in map(int, chosen)]
+        tallies = [random_kills(folder, int(kills), expected)] if int(kills) else []
+        tallies.append(kills_at_steps(folder, at, expected, scoring))
+    print(json.dumps({"steps": count, "tallies": [asdict(tally) for tally in tallies]}))
+    return int(sum(tally.faults for tally in tallies) > 0)
+
+
 def main() -> int:
     """All of it; prints what was lost."""
     torch.set_num_threads(1)
+    if sys.argv[1:2] == ["some"]:
+        return some(*sys.argv[2:])
     with tempfile.TemporaryDirectory() as place:
         folder, growing = Path(place), Path(place, "growing")
         growing.mkdir()

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from checks import faults
-from checks.faults import contents, kills_at_steps, reference, steps
-from checks.faults import grow as grow_by_draws
+from checks.faults import contents
+from helpers.killed import some_kills
 from helpers.problems import Wrapped, inputs, small_network
 from helpers.resumed import SHARD
 from torch import Tensor
@@ -130,14 +129,12 @@ def test_a_run_that_grows_is_what_it_was_until_it_has_grown(tmp_path: Path, monk
     assert grown == [2]
 
 
-def test_kills_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kills_lose_nothing() -> None:
     """Some of the kills that `make test-faults` makes all of: between the files of a shard, and at the end."""
-    monkeypatch.setattr(faults, "SHARDS", 2)
-    expected = reference(tmp_path, grow_by_draws)
-    whole = steps(tmp_path, grow_by_draws)
+    whole, (seen,) = some_kills("grow", 2, 0, 9, 13, -5)
     assert whole > 40
-    tally = kills_at_steps(tmp_path, [9, 13, whole - 5], expected, grow_by_draws)
-    assert (tally.kills, tally.faults) == (3, 0), tally
+    assert seen["kills"] == 3
+    assert {name for name, count in seen.items() if count} == {"kills"}, seen
 
 
 def test_another_model_of_the_same_description_is_noticed(tmp_path: Path) -> None:
