@@ -4,8 +4,8 @@
     PYTHONPATH=tests python -m checks.faults some WORK SHARDS KILLS STEP ...
 
 The first makes every kill and prints what was lost. The second makes some, and prints a line of JSON: the steps of a
-run, and what was seen. WORK is `score` or `grow`, KILLS how many come at random moments; a negative STEP counts from the
-end.
+run, and what was seen. WORK is `score` or `grow`, KILLS how many come at random moments, a STEP below zero counts from
+the end.
 
 Every run is a child of this process, killed by SIGKILL: at random moments, and at every step of the commit protocol of
 every shard. A kill that did not land is an error of the harness.
