@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from studies.study import StudyError
+from studies.errors import StudyError
 from studies.train.images import DATASETS, open_images
 
 MODEL, META = "model.pt2", "meta.json"
@@ -87,6 +87,12 @@ def has_gradients(network: Network, x: Tensor) -> bool:
     scores = network.load()(x)
     (slope,) = torch.autograd.grad(scores.square().sum(), x)
     return bool((slope != 0).any() and not scores.isnan().any())
+
+
+@cache
+def points_digest(shared: Path, dataset: str) -> str:
+    """SHA-256 of the test points of a data set and of their labels."""
+    return hashlib.sha256(b"".join(part.numpy().tobytes() for part in _test_part(shared / "data", dataset))).hexdigest()
 
 
 @cache

@@ -8,7 +8,8 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 
 from studies import markdown
-from studies.study import HERE, Finding, Study, StudyError, Tables, all_studies
+from studies.errors import StudyError
+from studies.study import HERE, Finding, Study, Tables, all_studies
 from studies.tables import read_tables
 
 RESULTS = HERE / "results"

@@ -1,43 +1,97 @@
-"""Runs a study: each step once, kept whole; then its results, and how long the steps took."""
+"""Runs studies: each step once, kept whole, by one of the commands that run side by side; then the results."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+from filelock import FileLock, Timeout
 
-from studies.study import Setting, Step, Study, Tables
+from studies.networks import Network
+from studies.study import Setting, Step, Steps, Study, Tables
 from studies.tables import TIMES, read_tables, write_tables
 
 IDENTITY, SECONDS = "identity.json", "seconds.json"
 
 
-def run_study(study: Study, setting: Setting, out: Path) -> Tables:
+def measure_beside(studies: Iterable[Study], networks: Sequence[Network], setting: Setting, out: Path) -> None:
+    """Do the steps of every study and network that no other command does at this moment."""
+    for study in studies:
+        for network in networks:
+            try:
+                with locked(study, network.name, out, wait=False):
+                    Kept().take(study.of_network(network, setting), study, out)
+            except Timeout:
+                print(f"{study.name}: {network.name} is measured by another command", flush=True)
+
+
+def run_study(study: Study, networks: Sequence[Network], setting: Setting, out: Path) -> Tables:
     """Do what is not done yet of a study; gives its results, which lie in `out/NAME/results`.
 
-    A step is done where its folder holds its identity: that file is written before the folder gets its name.
+    What another command measures at this moment is waited for. A step is done where its folder holds its identity:
+    that file is written before the folder gets its name.
     """
-    kept: dict[str, Tables] = {}
-    seconds: dict[str, float] = {}
-    steps, answer = study.steps(setting), None
-    while True:
-        try:
-            step = next(steps) if answer is None else steps.send(answer)
-        except StopIteration:
-            break
-        folder = out / study.name / "steps" / step.name
-        if not _done(folder, step):
-            print(f"{study.name}: {step.name}", flush=True)
-            _do(folder, step)
-        answer = kept[step.name] = read_tables(folder)
-        seconds[step.name] = json.loads((folder / SECONDS).read_text(encoding="utf-8"))
-    results = dict(study.summarise(kept, setting.seed))
-    results[TIMES] = pa.table({"step": [*seconds], "seconds": [*seconds.values()]})
-    write_tables(out / study.name / "results", results)
+    kept = Kept()
+    for network in networks:
+        with locked(study, network.name, out):
+            kept.take(study.of_network(network, setting), study, out)
+    with locked(study, "results", out):
+        kept.take(answered(study.alone(setting)), study, out)
+        kept.take(answered(study.after(setting, networks, kept.tables)), study, out)
+        results = dict(study.summarise(kept.tables, setting.seed))
+        results[TIMES] = pa.table({"step": [*kept.seconds], "seconds": [*kept.seconds.values()]})
+        write_tables(out / study.name / "results", results)
     return results
+
+
+def locked(study: Study, name: str, out: Path, wait: bool = True) -> FileLock:
+    """Held by one command at a time; a killed one holds nothing.
+
+    Raises:
+        Timeout: on entering, where another command holds it and `wait` is false.
+    """
+    folder = out / study.name / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    return FileLock(folder / f"{name}.lock", timeout=-1 if wait else 0)
+
+
+def answered(steps: Iterable[Step]) -> Steps:
+    """Steps that ask for no answer."""
+    for step in steps:  # noqa: UP028 - an iterator that is delegated to takes no answer
+        yield step
+
+
+@dataclass
+class Kept:
+    """What steps left.
+
+    Attributes:
+        tables: by the names of the steps.
+        seconds: that they took.
+    """
+
+    tables: dict[str, Tables] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def take(self, steps: Steps, study: Study, out: Path) -> None:
+        """Do the steps that are not done, and keep what all of them left."""
+        answer = None
+        while True:
+            try:
+                step = next(steps) if answer is None else steps.send(answer)
+            except StopIteration:
+                return
+            folder = out / study.name / "steps" / step.name
+            if not _done(folder, step):
+                print(f"{study.name}: {step.name}", flush=True)
+                _do(folder, step)
+            answer = self.tables[step.name] = read_tables(folder)
+            self.seconds[step.name] = json.loads((folder / SECONDS).read_text(encoding="utf-8"))
 
 
 def _identity(step: Step) -> str:

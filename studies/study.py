@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
@@ -11,6 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from studies.networks import Network
+
 HERE = Path(__file__).parent
 
 Tables = Mapping[str, pa.Table]
@@ -18,10 +20,6 @@ Tables = Mapping[str, pa.Table]
 
 SIZES = ("cpu", "tiny")
 """How much is measured: what two cores do in an hour or two, or what shows in seconds that all of it runs."""
-
-
-class StudyError(Exception):
-    """Something is wrong with what was asked; the message says what was found, where, and what to do."""
 
 
 class Agreement(StrEnum):
@@ -92,6 +90,20 @@ class Step:
     run: Callable[[], Tables]
 
 
+Steps = Generator[Step, Tables, None]
+"""Steps in their order; each is answered with the tables that it left, now or in a run before."""
+
+
+def none_alone(setting: Setting) -> Iterable[Step]:
+    """For a study all of whose steps are of networks."""
+    return ()
+
+
+def none_after(setting: Setting, networks: Sequence[Network], kept: Mapping[str, Tables]) -> Iterable[Step]:
+    """For a study whose steps need one network each."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Study:
     """A study.
@@ -100,21 +112,25 @@ class Study:
         name: of its folder, its results and its page.
         title: what it is about.
         papers: what it is set beside, from author to year.
-        steps: its steps in their order; each is answered with the tables that it left, now or in a run before.
+        of_network: the steps of one network.
         summarise: the results, from the tables of all steps by their names, and the seed.
         findings: what the results say.
         content: what the template of the page reads beside the findings, all of it from the results.
         pictures: SVG by name, from the results.
+        alone: steps that need no network.
+        after: steps that need the tables of many networks, by the names of their steps.
     """
 
     name: str
     title: str
     papers: tuple[str, ...]
-    steps: Callable[[Setting], Generator[Step, Tables, None]]
+    of_network: Callable[[Network, Setting], Steps]
     summarise: Callable[[Mapping[str, Tables], int], Tables]
     findings: Callable[[Tables], list[Finding]]
     content: Callable[[Tables], Mapping[str, Any]]
     pictures: Callable[[Tables], Mapping[str, str]]
+    alone: Callable[[Setting], Iterable[Step]] = none_alone
+    after: Callable[[Setting, Sequence[Network], Mapping[str, Tables]], Iterable[Step]] = none_after
 
 
 def all_studies() -> dict[str, Study]:

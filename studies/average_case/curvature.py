@@ -95,10 +95,13 @@ def curvatures(network: nn.Module, x: Tensor, sigma: float, seed: int) -> tuple[
 
 
 def bounds(network: nn.Module, x: Tensor, sigma: float, seed: int) -> pd.DataFrame:
-    """The logarithm to base ten of the product of proposition 1 without `k`, and of the sum, of each point."""
+    """The logarithm to base ten of the product of proposition 1 without `k`, and of the sum, of each point.
+
+    Minus infinity stands where they are zero, as a product is of which one margin does not bend at all.
+    """
     curvature, length = curvatures(network, x, sigma, seed)
     scale = sigma * math.sqrt(x[0].numel())  # the papers' s, whose noise has the variance s^2 / d
-    each = (scale * curvature.double() / length.double()).clamp_min(1e-300)
+    each = scale * curvature.double() / length.double()
     return pd.DataFrame({"product": each.log10().sum(1).numpy(), "sum": each.sum(1).log10().numpy()})
 
 
@@ -106,7 +109,8 @@ def needed(frame: pd.DataFrame) -> dict[str, float]:
     """Which `k` the bounds need, from rows `product`, `sum`, `taylor`, `flips`, `draws`: over points that tell.
 
     A point tells where the exact interval of the count does not hold Taylor's value. `product_range` and `sum_range`
-    are the decades between the 10% and the 90% quantile of the `k` that each point needs.
+    are the decades between the 10% and the 90% quantile of the `k` that each point needs; `product_zero` and
+    `sum_zero` are the shares of points whose bound is zero, for which no `k` is enough.
     """
     low, high = exact_interval(frame["flips"].to_numpy(), int(frame["draws"].iloc[0]))
     off = 1 - frame["taylor"].to_numpy()
@@ -115,7 +119,9 @@ def needed(frame: pd.DataFrame) -> dict[str, float]:
     result: dict[str, float] = {"points": int(tells.sum())}
     for name in ("product", "sum"):
         asked = np.log10(error) - frame[name].to_numpy()[tells]
+        result[f"{name}_zero"] = float(np.isposinf(asked).mean()) if len(asked) else np.nan
+        asked = asked[np.isfinite(asked)]
         ends = np.quantile(asked, [0.1, 0.5, 0.9]) if len(asked) >= FEWEST else np.full(3, np.nan)
         result |= {f"{name}_middle": ends[1], f"{name}_range": ends[2] - ends[0]}
-        result[f"{name}_rank"] = spearman(error, frame[name].to_numpy()[tells]) if len(asked) >= FEWEST else np.nan
+        result[f"{name}_rank"] = spearman(error, frame[name].to_numpy()[tells]) if len(error) >= FEWEST else np.nan
     return result

@@ -67,7 +67,7 @@ def random_problems(dimension: int, kind: str, count: int, seed: int) -> pd.Data
     return pd.DataFrame(rows).assign(dimension=dimension, kind=kind)
 
 
-def of_network(network: nn.Module, x: Tensor, sigmas: tuple[float, ...]) -> pd.DataFrame:
+def at_the_margins(network: nn.Module, x: Tensor, sigmas: tuple[float, ...]) -> pd.DataFrame:
     """The same at the margins of a network that is linearised at each point, at every sigma."""
     found, rows = brittle.linearize(brittle.Classifier(network, bounds=(0, 1)), x), []
     for point, own in enumerate(found.predicted.tolist()):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import asdict, dataclass
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import torch
 
+from studies import counting
+from studies.average_case import curvature, estimating, images, sigmoid, timing
 from studies.average_case.curvature import bounds, counterexample
 from studies.average_case.estimating import (
     COUNTED,
@@ -28,12 +29,13 @@ from studies.average_case.images import separability, sides, small_pictures
 from studies.average_case.page import content
 from studies.average_case.pictures import pictures
 from studies.average_case.said import findings
-from studies.average_case.sigmoid import KINDS, of_network, random_problems
+from studies.average_case.sigmoid import KINDS, at_the_margins, random_problems
 from studies.average_case.summary import GLOBAL, summarise
 from studies.average_case.timing import runtimes
 from studies.counting import count_flips
-from studies.networks import Network, find_networks, test_points
-from studies.study import Setting, Step, Study, Tables
+from studies.measuring import Measuring, constants_of
+from studies.networks import Network
+from studies.study import Setting, Step, Steps, Study, Tables
 from studies.tables import RUNTIMES, as_table
 
 SIGMAS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
@@ -78,26 +80,32 @@ class Size:
     problems: int
 
 
+MEASURES = (sys.modules[__name__], counting, curvature, estimating, images, sigmoid, timing)
+
 SIZES = {
-    "cpu": Size(50, 1500, (2, 5, 10, 25), 800, 50, 30, 6, (50, 300), 25, 150),
+    "cpu": Size(30, 1000, (2, 5, 10, 25), 500, 50, 30, 6, (30, 300), 20, 150),
     "tiny": Size(10, 200, (2, 5), 24, 10, 10, 2, (2, 10), 3, 3),
 }
 
 
-def steps(setting: Setting) -> Generator[Step, Tables, None]:
-    """What needs no network; of each network the truth, the estimates, and what is asked about points."""
+def alone(setting: Setting) -> Iterable[Step]:
+    """The sigmoid on random problems, and the counterexample."""
+    problems = SIZES[setting.size].problems
+    identity = {"seed": setting.seed, "problems": problems, "constants": constants_of(*MEASURES)}
+    yield Step(GLOBAL, identity, partial(without_network, problems, setting.seed))
+
+
+def of_network(network: Network, setting: Setting) -> Steps:
+    """The truth, the estimates, and what is asked about points."""
     size = SIZES[setting.size]
-    identity = {"seed": setting.seed, "problems": size.problems, "dimensions": DIMENSIONS, "spaces": SPACES}
-    yield Step(GLOBAL, identity, partial(without_network, size.problems, setting.seed))
-    for network in find_networks(setting.shared, setting.networks):
-        measuring = Measuring(network, setting, size)
-        truth = (yield measuring.step("truth", measuring.truth))["truth"].to_pandas()
-        kept = 1 - truth.groupby("sigma")["flips"].mean() / size.reference
-        sigma = nearest_sigma(kept.index.to_numpy(), kept.to_numpy(), SHARE)
-        yield measuring.step("estimates", measuring.estimates)
-        yield measuring.step("many", partial(measuring.many, sigma))
-        yield measuring.step("curvature", partial(measuring.curvature, sigma))
-        yield measuring.step("runtimes", partial(measuring.runtimes, sigma))
+    one = OneNetwork(network, setting, size)
+    truth = (yield one.step("truth", one.truth))["truth"].to_pandas()
+    kept = 1 - truth.groupby("sigma")["flips"].mean() / size.reference
+    sigma = nearest_sigma(kept.index.to_numpy(), kept.to_numpy(), SHARE)
+    yield one.step("estimates", one.estimates)
+    yield one.step("many", partial(one.many, sigma), sigma=sigma)
+    yield one.step("curvature", partial(one.curvature, sigma), sigma=sigma)
+    yield one.step("runtimes", partial(one.runtimes, sigma), sigma=sigma)
 
 
 def without_network(problems: int, seed: int) -> Tables:
@@ -109,22 +117,10 @@ def without_network(problems: int, seed: int) -> Tables:
     }
 
 
-@dataclass(frozen=True)
-class Measuring:
+class OneNetwork(Measuring[Size]):
     """What is measured of a network."""
 
-    network: Network
-    setting: Setting
-    size: Size
-
-    def step(self, name: str, run: Any) -> Step:
-        """The step of this name."""
-        identity = {"network": self.network.digest, "seed": self.setting.seed, "size": asdict(self.size)}
-        return Step(f"{self.network.name}/{name}", identity | {"sigmas": SIGMAS, "share": SHARE}, run)
-
-    def points(self, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The first test points and their labels, in an order that the seed decides."""
-        return test_points(self.setting.shared, self.network.dataset, count, self.setting.seed)
+    measures = MEASURES
 
     def truth(self) -> Tables:
         """What the network is, its accuracy, and the flips of each point at each sigma."""
@@ -149,7 +145,7 @@ class Measuring:
         """The papers' estimators at each sigma, and the sigmoid beside the integral at the margins that they see."""
         model, (x, _) = self.network.load(), self.points(self.size.points)
         found = estimates(model, x, SIGMAS, self.size.budgets, self.setting.seed)
-        return {"estimates": as_table(found), "sigmoid": as_table(of_network(model, x, SIGMAS))}
+        return {"estimates": as_table(found), "sigmoid": as_table(at_the_margins(model, x, SIGMAS))}
 
     def many(self, sigma: float) -> Tables:
         """Many points: their scores, their classes, and their most and least robust images."""
@@ -182,7 +178,8 @@ STUDY = Study(
     name="average_case",
     title="Average-case robustness: the papers' tables and figures",
     papers=("Han, Srinivas, Lakkaraju (UAI 2024)", "Han, Srinivas, Lakkaraju (ICML workshop 2023)"),
-    steps=steps,
+    alone=alone,
+    of_network=of_network,
     summarise=summarise,
     findings=findings,
     content=content,

@@ -29,8 +29,8 @@ from brittle.scores import (
     Taylor,
     TaylorMVS,
 )
+from studies.errors import StudyError
 from studies.estimators import printed
-from studies.study import StudyError
 
 LIBRARY, PRINTED, OWN = "library", "as printed", "of a user"
 """Where an estimator comes from."""

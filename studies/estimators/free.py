@@ -95,17 +95,25 @@ def changed_by_corruption(network: nn.Module, x: Tensor, seed: int) -> NDArray[n
     return (changed / kinds).double().numpy()
 
 
+def above_the_median(outcome: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which points are above the median of those without NaN; where none is, as where more than half are wrong, those
+    that are at it."""
+    middle = np.nanmedian(outcome)
+    above = outcome > middle
+    return above if above.any() else outcome == middle
+
+
 def foretold(scores: Frame, outcomes: Mapping[str, NDArray[np.float64]]) -> pd.DataFrame:
     """How well each score foretells each outcome (larger where weaker, NaN where it was not looked at).
 
-    A point is weak where its outcome is above the median; `auc` is the probability that a weak point has the lower
-    score, ties half; `spearman` and `kendall` are rank correlations of the score with the outcome, 1 where the order is
-    right.
+    A point is weak where its outcome is above the median, or is the median where none is above it; `auc` is the
+    probability that a weak point has the lower score, ties half; `spearman` and `kendall` are rank correlations of the
+    score with the outcome, 1 where the order is right.
     """
     rows = []
     for outcome, weak in outcomes.items():
         looked = ~np.isnan(weak)
-        positive = weak > np.median(weak[looked])
+        positive = above_the_median(weak)
         for name in [name for name in scores.columns if not name.endswith(" passes")]:
             score = scores[name].to_numpy()
             there = looked & np.isfinite(score)

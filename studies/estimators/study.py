@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator
-from dataclasses import asdict, dataclass
+import sys
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import torch
 
+from studies import counting
 from studies.counting import count_flips, sigma_of
+from studies.estimators import entrants, free, printed
 from studies.estimators.entrants import as_printed, by_library, load_estimator, of_user
 from studies.estimators.free import changed_by_corruption, distances, score_points
 from studies.estimators.page import content
 from studies.estimators.pictures import pictures
 from studies.estimators.said import findings
 from studies.estimators.summary import MIDDLE, summarise
-from studies.networks import Network, find_networks, test_points
-from studies.study import Setting, Step, Study, Tables
+from studies.measuring import Measuring
+from studies.networks import Network
+from studies.study import Setting, Steps, Study, Tables
 from studies.tables import as_table
 
 LEVELS = {"small": 0.01, MIDDLE: 0.1, "large": 0.4}
@@ -54,48 +56,37 @@ class Size:
 
 
 SIZES = {
-    "cpu": Size(40, 3000, 50, (5, 10, 20, 50, 100, 200), 400, True),
+    "cpu": Size(30, 1500, 40, (5, 10, 20, 50, 200), 300, True),
     "tiny": Size(12, 200, 20, (5, 10), 24, False),
 }
 
 
-def steps(setting: Setting) -> Generator[Step, Tables, None]:
-    """Of each network: its noise levels, the truth, the estimates at each level, the free scores."""
-    size = SIZES[setting.size]
-    for written in setting.estimators:
-        load_estimator(written)  # says now what is wrong with it
-    for network in find_networks(setting.shared, setting.networks):
-        measuring = Measuring(network, setting, size)
-        levels = (yield measuring.step("levels", measuring.levels))["levels"].to_pandas()
-        sigmas = dict(zip(levels["level"], levels["sigma"], strict=True))
-        for level, sigma in sigmas.items():
-            yield measuring.step(f"truth {level}", partial(measuring.truth, sigma))
-            rare = size.rare and level == RARE
-            yield measuring.step(f"library {level}", partial(measuring.by_library, sigma, rare))
-            yield measuring.step(f"printed {level}", partial(measuring.as_printed, sigma))
-            for written in setting.estimators:
-                code = hashlib.sha256(Path(written.rpartition(":")[0]).read_bytes()).hexdigest()
-                name = f"own {written.replace('/', '_')} {level}"
-                yield measuring.step(name, partial(measuring.of_user, written, sigma), code=code)
-        yield measuring.step("free", partial(measuring.free, sigmas[MIDDLE]))
+def of_network(network: Network, setting: Setting) -> Steps:
+    """Its noise levels, the truth, the estimates at each level, the free scores."""
+    one = OneNetwork(network, setting, SIZES[setting.size])
+    codes = {written: code_of(written) for written in setting.estimators}
+    levels = (yield one.step("levels", one.levels))["levels"].to_pandas()
+    sigmas = dict(zip(levels["level"], levels["sigma"], strict=True))
+    for level, sigma in sigmas.items():
+        yield one.step(f"truth {level}", partial(one.truth, sigma), sigma=sigma)
+        rare = one.size.rare and level == RARE
+        yield one.step(f"library {level}", partial(one.by_library, sigma, rare), sigma=sigma)
+        yield one.step(f"printed {level}", partial(one.as_printed, sigma), sigma=sigma)
+        for written, code in codes.items():
+            name = f"own {written.replace('/', '_')} {level}"
+            yield one.step(name, partial(one.of_user, written, sigma), sigma=sigma, code=code)
+    yield one.step("free", partial(one.free, sigmas[MIDDLE]), sigma=sigmas[MIDDLE])
 
 
-@dataclass(frozen=True)
-class Measuring:
+def code_of(written: str) -> str:
+    """SHA-256 of the file of a user's estimator."""
+    return hashlib.sha256(Path(written.rpartition(":")[0]).read_bytes()).hexdigest()
+
+
+class OneNetwork(Measuring[Size]):
     """What is measured of a network."""
 
-    network: Network
-    setting: Setting
-    size: Size
-
-    def step(self, name: str, run: Any, **identity: str) -> Step:
-        """The step of this name."""
-        same = {"network": self.network.digest, "seed": self.setting.seed, "size": asdict(self.size)} | identity
-        return Step(f"{self.network.name}/{name}", same, run)
-
-    def points(self, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The first test points and their labels, in an order that the seed decides."""
-        return test_points(self.setting.shared, self.network.dataset, count, self.setting.seed)
+    measures = (sys.modules[__name__], counting, entrants, free, printed)
 
     def levels(self) -> Tables:
         """The sigma of each level, and the accuracy of the network on the points of the free scores."""
@@ -157,7 +148,7 @@ STUDY = Study(
         "Ngnawé et al. (NeurIPS 2024)",
         "Yang, Liu, Bilgic (TMLR 2023)",
     ),
-    steps=steps,
+    of_network=of_network,
     summarise=summarise,
     findings=findings,
     content=content,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -10,15 +10,17 @@ import pandas as pd
 import torch
 
 from brittle.scores import Laplacian
-from studies.expected_change.corrupted import SEVERITIES, copies
+from studies.expected_change import corrupted, counted, scored
+from studies.expected_change.corrupted import copies
 from studies.expected_change.counted import count_changes
 from studies.expected_change.page import content
 from studies.expected_change.pictures import pictures
 from studies.expected_change.said import findings
 from studies.expected_change.scored import PROBES, laplacians, score_all, score_changes, score_points
 from studies.expected_change.summary import RADII, summarise
-from studies.networks import Network, find_networks, test_points
-from studies.study import Setting, Step, Study, Tables
+from studies.measuring import Measuring
+from studies.networks import Network
+from studies.study import Setting, Step, Steps, Study, Tables
 from studies.tables import as_table
 
 
@@ -39,39 +41,34 @@ class Size:
     corrupted: int
 
 
-SIZES = {"cpu": Size(200, 100, 60, 24), "tiny": Size(12, 20, 10, 2)}
+SIZES = {"cpu": Size(120, 80, 50, 12), "tiny": Size(12, 20, 10, 2)}
 
 
-def steps(setting: Setting) -> Generator[Step, Tables, None]:
-    """Of each network: the truth by counting, what the library says, and both under corruptions."""
+def alone(setting: Setting) -> Iterable[Step]:
+    """How much is measured."""
     size = asdict(SIZES[setting.size])
     yield Step("size", size, lambda: {"size": as_table(pd.DataFrame([size]))})
-    for network in find_networks(setting.shared, setting.networks):
-        measuring = Measuring(network, setting, SIZES[setting.size])
-        yield measuring.step("points", measuring.points)
-        yield measuring.step("counted", measuring.counted)
-        yield measuring.step("library", measuring.library)
-        yield measuring.step("corrupted", measuring.corrupted)
 
 
-@dataclass(frozen=True)
-class Measuring:
+def of_network(network: Network, setting: Setting) -> Steps:
+    """The truth by counting, what the library says, and both under corruptions."""
+    one = OneNetwork(network, setting, SIZES[setting.size])
+    yield one.step("points", one.scored)
+    yield one.step("counted", one.counted, radii=RADII)
+    yield one.step("library", one.library, radii=RADII)
+    yield one.step("corrupted", one.corrupted)
+
+
+class OneNetwork(Measuring[Size]):
     """What is measured of a network."""
 
-    network: Network
-    setting: Setting
-    size: Size
-
-    def step(self, name: str, run: Callable[[], Tables]) -> Step:
-        """The step of this name."""
-        identity = {"network": self.network.digest, "seed": self.setting.seed, "size": asdict(self.size)}
-        return Step(f"{self.network.name}/{name}", identity | {"radii": RADII, "severities": SEVERITIES}, run)
+    measures = (corrupted, counted, scored)
 
     def inputs(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Test points and their labels, in an order that the seed decides."""
-        return test_points(self.setting.shared, self.network.dataset, self.size.points, self.setting.seed)
+        return self.points(self.size.points)
 
-    def points(self) -> Tables:
+    def scored(self) -> Tables:
         """`points`: scores of each; `network`: what is known of how it was trained."""
         model, (x, y) = self.network.load(), self.inputs()
         scored = score_points(model, x, self.setting.seed)
@@ -121,7 +118,8 @@ STUDY = Study(
     name="expected_change",
     title="The expected change of the predicted probability, and its Laplacian",
     papers=("Yang, Liu, Bilgic (TMLR 2023)",),
-    steps=steps,
+    alone=alone,
+    of_network=of_network,
     summarise=summarise,
     findings=findings,
     content=content,

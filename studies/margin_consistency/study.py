@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
 
 import brittle
+from studies.margin_consistency import descent, exact
 from studies.margin_consistency.descent import NEARER, withstands
 from studies.margin_consistency.exact import affine_weight, exact_margins
 from studies.margin_consistency.facts import NORMS, Facts, facts_of
@@ -21,8 +21,9 @@ from studies.margin_consistency.page import content
 from studies.margin_consistency.pictures import pictures
 from studies.margin_consistency.said import findings
 from studies.margin_consistency.summary import summarise, tau_of
-from studies.networks import Network, find_networks, test_points
-from studies.study import Setting, Step, Study, Tables
+from studies.measuring import Measuring
+from studies.networks import Network
+from studies.study import Setting, Step, Steps, Study, Tables
 from studies.tables import as_table
 
 
@@ -58,53 +59,44 @@ class Size:
 
 
 SIZES = {
-    "cpu": Size(150, 80, 600, 20, 10, 60, 400, 2, "fast"),
+    "cpu": Size(100, 50, 400, 20, 8, 60, 300, 2, "fast"),
     "tiny": Size(14, 10, 16, 3, 3, 3, 24, 1, "fast"),
 }
 
 STARTS = 2
 
 
-def steps(setting: Setting) -> Generator[Step, Tables, None]:
-    """Of each network its margins, an attack at one size, a check; of the weakest ones a pseudo-margin."""
+def of_network(network: Network, setting: Setting) -> Steps:
+    """Its margins, an attack at one size, a check."""
+    one = OneNetwork(network, setting, SIZES[setting.size])
+    facts = asdict(one.facts)
+    for norm in NORMS:
+        yield one.step(f"margins {norm}", partial(one.margins, norm), facts=facts)
+    yield one.step("attacked", one.attacked, facts=facts)
+    yield one.step("checked", one.checked)
+
+
+def after(setting: Setting, networks: Sequence[Network], kept: Mapping[str, Tables]) -> Iterable[Step]:
+    """Of the networks where the logit margin follows the input margin least, a pseudo-margin."""
     size, taus = SIZES[setting.size], {}
-    measured = [Measuring(network, setting, size) for network in find_networks(setting.shared, setting.networks)]
-    for one in measured:
-        for norm in NORMS:
-            found = yield one.step(f"margins {norm}", partial(one.margins, norm))
-            if norm == NORMS[0]:
-                taus[one] = (
-                    tau_of(found["points"].to_pandas()) if len(found["head"]) else np.nan
-                )  # nothing to learn from
-        yield one.step("attacked", one.attacked)
-        yield one.step("checked", one.checked)
-    able = [one for one in measured if np.isfinite(taus[one])]
-    for one in sorted(able, key=lambda one: taus[one])[: size.weakest]:
+    for network in networks:
+        found = kept[f"{network.name}/margins {NORMS[0]}"]
+        if len(found["head"]) and np.isfinite(tau := tau_of(found["points"].to_pandas())):
+            taus[network] = tau  # without a head there is nothing to learn from
+    for network in sorted(taus, key=lambda network: taus[network])[: size.weakest]:
+        one = OneNetwork(network, setting, size)
         yield one.step("pseudo", one.pseudo)
 
 
-@dataclass(frozen=True)
-class Measuring:
+class OneNetwork(Measuring[Size]):
     """What is measured of a network."""
 
-    network: Network
-    setting: Setting
-    size: Size
+    measures = (sys.modules[__name__], descent, exact)
 
     @property
     def facts(self) -> Facts:
         """What is known of it."""
         return facts_of(self.network)
-
-    def step(self, name: str, run: Any) -> Step:
-        """The step of this name."""
-        identity = {"network": self.network.digest, "seed": self.setting.seed, "size": asdict(self.size)}
-        return Step(f"{self.network.name}/{name}", identity | {"facts": asdict(self.facts)}, run)
-
-    def points(self, count: int, first: int = 0) -> tuple[Tensor, Tensor]:
-        """Test points from `first` on in an order that the seed decides, and their labels."""
-        x, y = test_points(self.setting.shared, self.network.dataset, first + count, self.setting.seed)
-        return x[first:], y[first:]
 
     def margins(self, norm: str) -> Tables:
         """Margins and scores of each point; in Linf what is known of the network and its head, too."""
@@ -161,7 +153,8 @@ STUDY = Study(
     name="margin_consistency",
     title="Margin consistency: does the logit margin say how near another prediction is?",
     papers=("Ngnawé et al. (NeurIPS 2024)",),
-    steps=steps,
+    of_network=of_network,
+    after=after,
     summarise=summarise,
     findings=findings,
     content=content,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import asdict, dataclass
+import sys
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,14 +14,17 @@ import torch
 import brittle
 from brittle.analysis import probabilistic_accuracy
 from brittle.scores import MonteCarlo
+from studies import counting
 from studies.counting import sigma_of
-from studies.networks import Network, find_networks, test_points
+from studies.measuring import Measuring
+from studies.networks import Network
+from studies.probabilistic_accuracy import blocks
 from studies.probabilistic_accuracy.blocks import flips_by_block
 from studies.probabilistic_accuracy.page import content
 from studies.probabilistic_accuracy.pictures import pictures
 from studies.probabilistic_accuracy.said import findings
 from studies.probabilistic_accuracy.summary import RHOS, summarise
-from studies.study import Setting, Step, Study, Tables
+from studies.study import Setting, Steps, Study, Tables
 from studies.tables import as_table
 
 LEVELS = {"small": 0.01, "middle": 0.1}
@@ -46,40 +48,26 @@ class Size:
     most: int
 
 
-SIZES = {"cpu": Size(100, 30, 20, 3000), "tiny": Size(12, 4, 10, 400)}
+SIZES = {"cpu": Size(80, 20, 20, 2000), "tiny": Size(12, 4, 10, 400)}
 
 
-def steps(setting: Setting) -> Generator[Step, Tables, None]:
-    """Of each network: its noise levels; at each the usual estimate many times, and the library's."""
-    size = SIZES[setting.size]
-    for network in find_networks(setting.shared, setting.networks):
-        measuring = Measuring(network, setting, size)
-        levels = (yield measuring.step("levels", measuring.levels))["levels"].to_pandas()
-        for level, sigma in zip(levels["level"], levels["sigma"], strict=True):
-            yield measuring.step(f"counted {level}", partial(measuring.counted, sigma))
-            yield measuring.step(f"library {level}", partial(measuring.by_library, sigma))
+def of_network(network: Network, setting: Setting) -> Steps:
+    """Its noise levels; at each the usual estimate many times, and the library's."""
+    one = OneNetwork(network, setting, SIZES[setting.size])
+    levels = (yield one.step("levels", one.levels))["levels"].to_pandas()
+    for level, sigma in zip(levels["level"], levels["sigma"], strict=True):
+        yield one.step(f"counted {level}", partial(one.counted, sigma), sigma=sigma)
+        yield one.step(f"library {level}", partial(one.by_library, sigma), sigma=sigma)
 
 
-@dataclass(frozen=True)
-class Measuring:
+class OneNetwork(Measuring[Size]):
     """What is measured of a network."""
 
-    network: Network
-    setting: Setting
-    size: Size
-
-    def step(self, name: str, run: Any) -> Step:
-        """The step of this name."""
-        identity = {"network": self.network.digest, "seed": self.setting.seed, "size": asdict(self.size)}
-        return Step(f"{self.network.name}/{name}", identity | {"rhos": RHOS, "levels": LEVELS}, run)
-
-    def points(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Test points and their labels, in an order that the seed decides."""
-        return test_points(self.setting.shared, self.network.dataset, self.size.points, self.setting.seed)
+    measures = (sys.modules[__name__], blocks, counting)
 
     def levels(self) -> Tables:
         """The sigma of each level."""
-        model, (x, _) = self.network.load(), self.points()
+        model, (x, _) = self.network.load(), self.points(self.size.points)
         seed = self.setting.seed + 1  # other draws than those that are counted
         sigmas = [sigma_of(model, x, share, self.size.searching, seed) for share in LEVELS.values()]
         columns = {"network": self.network.name, "dataset": self.network.dataset}
@@ -87,7 +75,7 @@ class Measuring:
 
     def counted(self, sigma: float) -> Tables:
         """Flips of each point in each block, a column a block, and whether the point is predicted right."""
-        model, (x, y) = self.network.load(), self.points()
+        model, (x, y) = self.network.load(), self.points(self.size.points)
         flips = flips_by_block(model, x, sigma, self.size.blocks, self.setting.seed + 2)
         with torch.no_grad():
             right = model(x).argmax(1) == y
@@ -98,7 +86,7 @@ class Measuring:
 
     def by_library(self, sigma: float) -> Tables:
         """The library's answer for each `rho`, counted until each point is decided."""
-        (x, y), rows = self.points(), []
+        (x, y), rows = self.points(self.size.points), []
         for rho in RHOS:
             classifier = brittle.Classifier(self.network.load(), bounds=(0, 1))
             run = brittle.score(
@@ -118,7 +106,7 @@ STUDY = Study(
     name="probabilistic_accuracy",
     title="Probabilistic robust accuracy: is no flip in a hundred copies enough?",
     papers=("Zhang et al., PRBench (KDD 2026)", "Robey et al. (ICML 2022)"),
-    steps=steps,
+    of_network=of_network,
     summarise=summarise,
     findings=findings,
     content=content,

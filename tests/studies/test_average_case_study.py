@@ -21,7 +21,7 @@ from studies.average_case.estimating import MMSE_, SOFTMAX, TAYLOR, TAYLOR_MVS, 
 from studies.average_case.images import encoded, told_apart
 from studies.average_case.pictures import pictures
 from studies.average_case.read import Results
-from studies.average_case.sigmoid import SCALE, multivariate_sigmoid, normal_integral, of_margins, of_network
+from studies.average_case.sigmoid import SCALE, at_the_margins, multivariate_sigmoid, normal_integral, of_margins
 from studies.average_case.summary import class_rank, errors, robustness
 from studies.counting import error_of_counting
 from studies.pages import page_of
@@ -71,7 +71,7 @@ def test_margins_are_taken_in_units_of_their_deviations() -> None:
     found = of_margins(np.array([2.0, 6.0]), gram, 0.5)
     assert found["integral"] == pytest.approx(stats.norm.cdf(2) * stats.norm.cdf(4), abs=1e-5)
     assert found["sigmoid"] == pytest.approx(1 / (1 + math.exp(-2) + math.exp(-4)))
-    rows = of_network(line(), torch.tensor([[0.05]]), (0.1, 0.05))
+    rows = at_the_margins(line(), torch.tensor([[0.05]]), (0.1, 0.05))
     assert rows["integral"].tolist() == pytest.approx(stats.norm.cdf([0.5, 1.0]).tolist())
 
 
@@ -149,6 +149,19 @@ def test_the_constant_that_a_bound_needs() -> None:
     assert found["product_range"] == pytest.approx(0, abs=1e-3)
     assert found["sum_range"] > 0.5
     assert found["product_rank"] == pytest.approx(1)
+    assert found["product_zero"] == 0
+
+
+def test_no_constant_mends_a_bound_of_zero() -> None:
+    """Two of ten points have none; the others' constants are what they are without them."""
+    error = np.geomspace(0.05, 0.4, 8)
+    frame = pd.DataFrame(
+        {"product": 0.0, "sum": 0.0, "taylor": 1.0, "flips": (1e4 * error).astype(int), "draws": 10_000}
+    )
+    found = needed(pd.concat([frame, frame[:2].assign(product=-np.inf)]))
+    assert (found["product_zero"], found["sum_zero"]) == (0.2, 0)
+    assert found["product_range"] == needed(frame)["product_range"]
+    assert np.isfinite(found["product_rank"])
 
 
 @pytest.mark.parametrize("kind", ["linear", "cnn"])

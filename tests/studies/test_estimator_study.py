@@ -19,12 +19,12 @@ import brittle
 from brittle.scores import Taylor, TaylorMVS
 from studies.__main__ import main
 from studies.counting import count_flips, equal_copies, error_of_counting, exact_interval, sigma_of
+from studies.errors import StudyError
 from studies.estimators.entrants import Counted, load_estimator
 from studies.estimators.errors import errors_of
 from studies.estimators.free import flips_of_confident, foretold
 from studies.estimators.printed import SEEDED, linearised, mmse_family, monte_carlo, softmax, taylor, taylor_mvs
 from studies.over_networks import mean_interval, over_networks
-from studies.study import StudyError
 
 
 def halfspace(weight: float = 2.0) -> nn.Module:
@@ -172,6 +172,9 @@ def test_what_foretells_is_ranked() -> None:
     assert found["points"]["noise"].tolist() == [11] * 3
     assert found["weak"]["wrong"].tolist() == [4] * 3
     assert np.isnan(found.loc["wrong", "auc"].tolist()).all()  # four points are too few
+    most = foretold(scores, {"wrong": np.array([1.0] * 7 + [0.0] * 5)}).set_index("score")  # more than half
+    assert most["weak"].tolist() == [7] * 3
+    assert most["auc"].tolist() == pytest.approx([1, 0, 0.5])
     far = foretold(scores, {"margin": np.r_[-safe[:11], -math.inf]}).set_index("score")  # nothing was found at the last
     assert far["points"].tolist() == [12] * 3
     assert far["kendall"].tolist()[:2] == pytest.approx([1, -1])

@@ -67,10 +67,11 @@ def test_a_network_that_gives_nan_is_left_out(two_classes: Path) -> None:
 def test_two_classes_give_a_page_and_the_same_bytes_again(name: str, two_classes: Path, tmp_path: Path) -> None:
     """All but the tables of seconds; the second run is a whole one, too."""
     study, setting = all_studies()[name], Setting(two_classes, None, "tiny", 0)
-    results = run_study(study, setting, tmp_path / "first")
+    networks = find_networks(two_classes, None, lambda _: None)
+    results = run_study(study, networks, setting, tmp_path / "first")
     assert page_of(study, results).startswith("# ")
     assert all(svg.startswith("<svg") for svg in study.pictures(results).values())
-    run_study(study, setting, tmp_path / "second")
+    run_study(study, networks, setting, tmp_path / "second")
     first, second = (sorted((tmp_path / run / name / "results").iterdir()) for run in ("first", "second"))
     assert [path.name for path in first] == [path.name for path in second]
     for one, other in zip(first, second, strict=True):
