@@ -77,13 +77,9 @@ test-rare: $(READY)  ## counts how often rare flip probabilities and their inter
 test-processors: $(READY)  ## what computes, by the kernels of three processors with one and two threads, and a table
 	PYTHONPATH=tests $(BIN)/python -m checks.processors
 
-# Two side by side, for two cores: each network is trained, and each part measured, by one of them.
-TRAINING = OMP_NUM_THREADS=1 $(BIN)/python -m studies.train --size cpu --data ../shared/data --out build/studies/networks
-STUDYING = OMP_NUM_THREADS=1 $(BIN)/python -m studies --shared ../shared --networks build/studies/networks --out build/studies/out
-
 studies: $(READY)  ## the papers' tables and figures beside ours, from ../shared: trains networks, measures, writes docs/studies
-	$(TRAINING) & $(TRAINING) && wait $$!
-	$(STUDYING) --beside & $(STUDYING) && wait $$!
+	OMP_NUM_THREADS=1 $(BIN)/python -m studies.train --size cpu --data ../shared/data --out build/studies/networks --jobs 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m studies --shared ../shared --networks build/studies/networks --out build/studies/out --jobs 2
 	$(BIN)/python -m studies pages --from build/studies/out
 
 lint: $(READY) $(MODULES)  ## format, lint and types, of Python and of the page's script

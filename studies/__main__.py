@@ -1,13 +1,13 @@
 """Run studies: the papers' tables and figures, beside what is found here.
 
-    python -m studies [NAME ...] --shared PATH --networks DIR --out DIR [--size cpu|tiny] [--seed N] [--beside]
+    python -m studies [NAME ...] --shared PATH --networks DIR --out DIR [--size cpu|tiny] [--seed N] [--jobs N]
     python -m studies pages [--from DIR]
 
 The first runs the studies named, or all of them, and prints a line for each finding. SHARED holds `data` and `models`,
 DIR of the networks those of `python -m studies.train`. What is done is not done again; the same seed gives the same
-results, whose times stand by themselves. For each further core start the same command with `--beside`: it measures
-what the others do not, and leaves the results to the one without. The second builds the pages in `docs/studies` from
-`studies/results`; with `--from`, which is the `--out` of a run, it takes the results over from there first.
+results, whose times stand by themselves. With `--jobs` several processes share the work, each on one core. The second
+builds the pages in `docs/studies` from `studies/results`; with `--from`, which is the `--out` of a run, it takes the
+results over from there first.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from studies.beside import processes_beside
 from studies.errors import StudyError
 from studies.estimators.entrants import load_estimator
 from studies.networks import find_networks
@@ -68,8 +69,8 @@ def run(given: list[str]) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--estimator", metavar="FILE.py:NAME", action="append", default=[],
                         help="an estimator of yours, beside the others; may be given several times")  # fmt: skip
-    parser.add_argument("--beside", action="store_true",
-                        help="measure next to another of these commands, which leaves the results")  # fmt: skip
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the work")
+    parser.add_argument("--beside", action="store_true", help=argparse.SUPPRESS)  # one of them but the first
     said = parser.parse_args(given)
     if unknown := [name for name in said.names if name not in studies]:
         raise StudyError(f"no study is called {unknown[0]}; there are {', '.join(studies)}")
@@ -77,7 +78,8 @@ def run(given: list[str]) -> None:
         load_estimator(written)  # says what is wrong with it before anything is measured
     setting = Setting(said.shared, said.networks, said.size, said.seed, tuple(said.estimator))
     chosen, networks = [studies[name] for name in said.names or studies], find_networks(said.shared, said.networks)
-    measure_beside(chosen, networks, setting, said.out)
+    with processes_beside("studies", [*given, "--beside", "--jobs", "1"], said.jobs - 1):
+        measure_beside(chosen, networks, setting, said.out)
     for study in () if said.beside else chosen:
         results = run_study(study, networks, setting, said.out)
         print_findings(study.name, study.findings(results))

@@ -5,8 +5,8 @@
 DATA holds a folder for each data set: `mnist` and `fashion_mnist` in IDX files, `cifar10` and `cifar100` in Parquet as
 Hugging Face writes it. What is absent is left out with its networks. OUT gets a folder for each network, with
 `model.pt2` (pixels in [0, 1] to class scores) and `meta.json`, and `networks.parquet`. A network that is there is not
-trained again; one that was killed goes on after its last whole epoch, to the same weights. Several of these commands
-may run side by side with one OUT: each network is trained by one of them.
+trained again; one that was killed goes on after its last whole epoch, to the same weights. With `--jobs` several
+processes share the work; each network is trained by one of them.
 
 The same seed gives the same weights on the same machine with the same number of threads, on processors.
 """
@@ -21,8 +21,11 @@ from pathlib import Path
 import torch
 
 from brittle.errors import BrittleError
-from studies.train.every import train_all
+from studies.beside import processes_beside
+from studies.errors import StudyError
+from studies.train.every import printed, train_all
 from studies.train.recipes import SIZES, Recipe, recipes
+from studies.train.stored import write_table
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,13 +37,22 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", metavar="PATTERN", default="*", help="names, such as 'mnist_*' or '*_pgd_*'")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch")
-    said = parser.parse_args(arguments)
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the work")
+    parser.add_argument("--beside", action="store_true", help=argparse.SUPPRESS)  # one of them but the first
+    given = sys.argv[1:] if arguments is None else arguments
+    said = parser.parse_args(given)
     chosen = only(recipes(said.size), said.only)
     if not chosen:
         parser.error(f"no network of the size {said.size} is called {said.only}; its names are those of recipes.py")
     torch.set_num_threads(said.threads)
     try:
-        train_all(chosen, said.data, said.out, said.size, said.seed)
+        with processes_beside("studies.train", [*given, "--beside", "--jobs", "1"], said.jobs - 1):
+            train_all(chosen, said.data, said.out, said.size, said.seed)
+        if not said.beside:
+            print(printed(write_table(said.out, [recipe.name for recipe in recipes(said.size)])))
+    except StudyError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     except BrittleError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

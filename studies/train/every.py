@@ -15,8 +15,8 @@ from brittle.store.files.writing import make_folder
 from studies.train.images import DATASETS, read
 from studies.train.loop import Training, train
 from studies.train.measured import accuracy, attacked_accuracy
-from studies.train.recipes import Recipe, Size, recipes
-from studies.train.stored import CHECKPOINTS, digest, load_meta, store, write_table
+from studies.train.recipes import Recipe, Size
+from studies.train.stored import CHECKPOINTS, digest, load_meta, store
 
 
 def say(text: str) -> None:
@@ -25,7 +25,7 @@ def say(text: str) -> None:
 
 
 def train_all(chosen: Sequence[Recipe], data: Path, out: Path, size: Size, seed: int) -> None:
-    """Train each of these networks that is not there, and write and print the table of all of the size that are.
+    """Train each of these networks that is not there and that no other process trains.
 
     Raises:
         DataError: a data set is damaged.
@@ -39,7 +39,6 @@ def train_all(chosen: Sequence[Recipe], data: Path, out: Path, size: Size, seed:
     for name in absent:
         if count := sum(recipe.dataset == name for recipe in chosen):
             say(f"there is no folder {data / name}; left out because of that: {count} of {len(chosen)} networks")
-    names = [recipe.name for recipe in recipes(size)]
     for recipe in chosen:
         if recipe.dataset not in absent and load_meta(out / recipe.name) is None:
             try:
@@ -47,8 +46,6 @@ def train_all(chosen: Sequence[Recipe], data: Path, out: Path, size: Size, seed:
                     train_one(recipe, data / recipe.dataset, out, size, seed)
             except Timeout:
                 say(f"{recipe.name}: another process trains it")
-            write_table(out, names)
-    say(printed(write_table(out, names)))
 
 
 def check_same(recipe: Recipe, seed: int, out: Path) -> None:

@@ -52,6 +52,36 @@ SAFEGUARDS = (
         "studies/test_study_running.py::test_another_seed_is_another_study",
     ),
     mutation(
+        "two commands do not measure one network at once", "studies/running.py",
+        'FileLock(folder / f"{name}.lock", timeout=-1 if wait else 0)', 'FileLock(folder / name, is_singleton=False)',
+        "studies/test_study_running.py::test_commands_side_by_side_share_the_networks",
+    ),
+    mutation(
+        "a step knows the constants of the modules that measure", "studies/measuring.py",
+        "if name.isupper() and _plain(value)", "if name.isupper() and _plain(value) and False",
+        "studies/test_study_running.py::test_all_that_decides_a_number_is_in_the_identity_of_its_step",
+    ),
+    mutation(
+        "processes side by side are stopped with the first", "studies/beside.py",
+        "            process.terminate()\n", "",
+        "studies/test_beside.py::test_they_are_stopped_where_the_first_one_raises",
+    ),
+    mutation(
+        "a process side by side that failed is said", "studies/beside.py",
+        "if failed := [code for code in codes if code]:", "if failed := [code for code in codes if code > 99]:",
+        "studies/test_beside.py::test_one_that_fails_is_said",
+    ),
+    mutation(
+        "a bound of zero is no number of powers of ten", "studies/average_case/curvature.py",
+        "        asked = asked[np.isfinite(asked)]\n", "        asked = np.nan_to_num(asked)\n",
+        "studies/test_average_case_study.py::test_no_constant_mends_a_bound_of_zero",
+    ),
+    mutation(
+        "where more than half are wrong, the wrong ones are weak", "studies/estimators/free.py",
+        "return above if above.any() else outcome == middle", "return above",
+        "studies/test_estimator_study.py::test_what_foretells_is_ranked",
+    ),
+    mutation(
         "passes of an estimator of a user go backward, too", "studies/estimators/entrants.py",
         "            output.register_hook(self._back)\n", "            pass\n",
         "studies/test_estimator_study.py::test_passes_are_rows_forward_and_backward",
