@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from types import ModuleType
+from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+import torch
 from torch import Tensor
 
+import brittle
 from studies.networks import Network, points_digest, test_points
-from studies.study import Setting, Step, Tables
+from studies.study import HERE, Setting, Step, Tables
 
 Size = TypeVar("Size")
 
@@ -23,10 +27,10 @@ class Measuring(Generic[Size]):
         network: which.
         setting: what the command line says.
         size: how much is measured, a dataclass.
-        measures: modules that do it. Their constants, those in capitals, belong to the identity of every step.
+        measures: the files that do it, as `code_digest` takes them: all of the study's but those that only read tables.
     """
 
-    measures: ClassVar[tuple[ModuleType, ...]] = ()
+    measures: ClassVar[tuple[str, ...]] = ()
     network: Network
     setting: Setting
     size: Size
@@ -37,7 +41,7 @@ class Measuring(Generic[Size]):
         same = {
             "network": self.network.digest, "dataset": self.network.dataset,
             "data": points_digest(self.setting.shared, self.network.dataset), "seed": self.setting.seed,
-            "size": asdict(size), "constants": constants_of(*self.measures),
+            "size": asdict(size), "code": code_digest(*self.measures),
         }  # fmt: skip
         return Step(f"{self.network.name}/{name}", same | identity, run)
 
@@ -47,19 +51,12 @@ class Measuring(Generic[Size]):
         return x[first:], y[first:]
 
 
-def constants_of(*modules: ModuleType) -> Mapping[str, str]:
-    """The constants of modules by `MODULE.NAME`, as text: numbers, words, and collections of these."""
-    return {
-        f"{module.__name__}.{name}": repr(value)
-        for module in modules
-        for name, value in sorted(vars(module).items())
-        if name.isupper() and _plain(value)
-    }
+@cache
+def code_digest(*measures: str) -> str:
+    """SHA-256 of the code that decides numbers: the library's, these files', and the version of PyTorch.
 
-
-def _plain(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return all(map(_plain, (*value.keys(), *value.values())))
-    if isinstance(value, list | tuple):
-        return all(map(_plain, value))
-    return value is None or isinstance(value, bool | int | float | str)
+    The files are named below the folder `studies`, without their ending.
+    """
+    library = sorted(Path(brittle.__file__).parent.rglob("*.py"))
+    paths = [*library, *(HERE / f"{name}.py" for name in ("networks", "measuring", *measures))]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths) + torch.__version__.encode()).hexdigest()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-from studies import counting
-from studies.average_case import curvature, estimating, images, sigmoid, timing
 from studies.average_case.curvature import bounds, counterexample
 from studies.average_case.estimating import (
     COUNTED,
@@ -33,7 +31,7 @@ from studies.average_case.sigmoid import KINDS, at_the_margins, random_problems
 from studies.average_case.summary import GLOBAL, summarise
 from studies.average_case.timing import runtimes
 from studies.counting import count_flips
-from studies.measuring import Measuring, constants_of
+from studies.measuring import Measuring, code_digest
 from studies.networks import Network
 from studies.study import Setting, Step, Steps, Study, Tables
 from studies.tables import RUNTIMES, as_table
@@ -80,10 +78,13 @@ class Size:
     problems: int
 
 
-MEASURES = (sys.modules[__name__], counting, curvature, estimating, images, sigmoid, timing)
+OURS = ("study", "curvature", "estimating", "images", "sigmoid", "timing")
+
+MEASURES = ("counting", *(f"average_case/{name}" for name in OURS))
+"""The files that measure."""
 
 SIZES = {
-    "cpu": Size(30, 1000, (2, 5, 10, 25), 500, 50, 30, 6, (30, 300), 20, 150),
+    "cpu": Size(24, 800, (2, 5, 10, 25), 400, 50, 30, 6, (24, 300), 20, 150),
     "tiny": Size(10, 200, (2, 5), 24, 10, 10, 2, (2, 10), 3, 3),
 }
 
@@ -91,7 +92,7 @@ SIZES = {
 def alone(setting: Setting) -> Iterable[Step]:
     """The sigmoid on random problems, and the counterexample."""
     problems = SIZES[setting.size].problems
-    identity = {"seed": setting.seed, "problems": problems, "constants": constants_of(*MEASURES)}
+    identity = {"seed": setting.seed, "problems": problems, "code": code_digest(*MEASURES)}
     yield Step(GLOBAL, identity, partial(without_network, problems, setting.seed))
 
 
@@ -99,7 +100,7 @@ def of_network(network: Network, setting: Setting) -> Steps:
     """The truth, the estimates, and what is asked about points."""
     size = SIZES[setting.size]
     one = OneNetwork(network, setting, size)
-    truth = (yield one.step("truth", one.truth))["truth"].to_pandas()
+    truth = (yield one.step("truth", one.truth, about=one.about))["truth"].to_pandas()
     kept = 1 - truth.groupby("sigma")["flips"].mean() / size.reference
     sigma = nearest_sigma(kept.index.to_numpy(), kept.to_numpy(), SHARE)
     yield one.step("estimates", one.estimates)
@@ -122,16 +123,23 @@ class OneNetwork(Measuring[Size]):
 
     measures = MEASURES
 
-    def truth(self) -> Tables:
-        """What the network is, its accuracy, and the flips of each point at each sigma."""
-        model, (x, _) = self.network.load(), self.points(self.size.points)
+    @property
+    def about(self) -> dict[str, Any]:
+        """What `meta.json` says of its training."""
         meta = self.network.meta()
-        row = {
-            "network": self.network.name,
-            "dataset": self.network.dataset,
+        return {
             "architecture": meta.get("architecture") or "other",
             "way": meta.get("way") or "other",
             "strength": float(meta.get("strength") or 0),
+        }
+
+    def truth(self) -> Tables:
+        """What the network is, its accuracy, and the flips of each point at each sigma."""
+        model, (x, _) = self.network.load(), self.points(self.size.points)
+        row = {
+            "network": self.network.name,
+            "dataset": self.network.dataset,
+            **self.about,
             "accuracy": accuracy(model, *self.points(self.size.many)),
         }
         parts = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,9 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import torch
 
-from studies import counting
 from studies.counting import count_flips, sigma_of
-from studies.estimators import entrants, free, printed
 from studies.estimators.entrants import as_printed, by_library, load_estimator, of_user
 from studies.estimators.free import changed_by_corruption, distances, score_points
 from studies.estimators.page import content
@@ -56,7 +53,7 @@ class Size:
 
 
 SIZES = {
-    "cpu": Size(30, 1500, 40, (5, 10, 20, 50, 200), 300, True),
+    "cpu": Size(20, 1000, 20, (5, 10, 20, 50, 200), 200, True),
     "tiny": Size(12, 200, 20, (5, 10), 24, False),
 }
 
@@ -86,7 +83,7 @@ def code_of(written: str) -> str:
 class OneNetwork(Measuring[Size]):
     """What is measured of a network."""
 
-    measures = (sys.modules[__name__], counting, entrants, free, printed)
+    measures = ("counting", *(f"estimators/{name}" for name in ("study", "entrants", "free", "printed")))
 
     def levels(self) -> Tables:
         """The sigma of each level, and the accuracy of the network on the points of the free scores."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
 from brittle.scores import Laplacian
-from studies.expected_change import corrupted, counted, scored
 from studies.expected_change.corrupted import copies
 from studies.expected_change.counted import count_changes
 from studies.expected_change.page import content
@@ -41,7 +41,7 @@ class Size:
     corrupted: int
 
 
-SIZES = {"cpu": Size(120, 80, 50, 12), "tiny": Size(12, 20, 10, 2)}
+SIZES = {"cpu": Size(100, 60, 50, 12), "tiny": Size(12, 20, 10, 2)}
 
 
 def alone(setting: Setting) -> Iterable[Step]:
@@ -53,7 +53,7 @@ def alone(setting: Setting) -> Iterable[Step]:
 def of_network(network: Network, setting: Setting) -> Steps:
     """The truth by counting, what the library says, and both under corruptions."""
     one = OneNetwork(network, setting, SIZES[setting.size])
-    yield one.step("points", one.scored)
+    yield one.step("points", one.scored, about=one.about)
     yield one.step("counted", one.counted, radii=RADII)
     yield one.step("library", one.library, radii=RADII)
     yield one.step("corrupted", one.corrupted)
@@ -62,11 +62,21 @@ def of_network(network: Network, setting: Setting) -> Steps:
 class OneNetwork(Measuring[Size]):
     """What is measured of a network."""
 
-    measures = (corrupted, counted, scored)
+    measures = tuple(f"expected_change/{name}" for name in ("study", "corrupted", "counted", "scored"))
 
     def inputs(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Test points and their labels, in an order that the seed decides."""
         return self.points(self.size.points)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What `meta.json` says of it."""
+        meta = self.network.meta()
+        accuracy = meta.get("accuracy")  # of other people's networks it may have parts
+        return {
+            "architecture": str(meta.get("architecture", "")), "way": str(meta.get("way", "")),
+            "accuracy": accuracy if isinstance(accuracy, float) else np.nan,
+        }  # fmt: skip
 
     def scored(self) -> Tables:
         """`points`: scores of each; `network`: what is known of how it was trained."""
@@ -74,12 +84,8 @@ class OneNetwork(Measuring[Size]):
         scored = score_points(model, x, self.setting.seed)
         with torch.no_grad():
             scored["right"] = (model(x).argmax(1) == y).numpy()
-        meta = self.network.meta()
-        accuracy = meta.get("accuracy")  # of other people's networks it may have parts
         about = {
-            "network": self.network.name, "dataset": self.network.dataset, "inputs": x[0].numel(),
-            "architecture": str(meta.get("architecture", "")), "way": str(meta.get("way", "")),
-            "accuracy": accuracy if isinstance(accuracy, float) else np.nan,
+            "network": self.network.name, "dataset": self.network.dataset, "inputs": x[0].numel(), **self.about,
         }  # fmt: skip
         return {"points": as_table(scored), "network": as_table(pd.DataFrame([about]))}
 

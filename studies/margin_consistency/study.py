@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -12,7 +11,6 @@ import pandas as pd
 import torch
 
 import brittle
-from studies.margin_consistency import descent, exact
 from studies.margin_consistency.descent import NEARER, withstands
 from studies.margin_consistency.exact import affine_weight, exact_margins
 from studies.margin_consistency.facts import NORMS, Facts, facts_of
@@ -91,7 +89,7 @@ def after(setting: Setting, networks: Sequence[Network], kept: Mapping[str, Tabl
 class OneNetwork(Measuring[Size]):
     """What is measured of a network."""
 
-    measures = (sys.modules[__name__], descent, exact)
+    measures = tuple(f"margin_consistency/{name}" for name in ("study", "descent", "exact", "facts", "margins"))
 
     @property
     def facts(self) -> Facts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,11 +13,9 @@ import torch
 import brittle
 from brittle.analysis import probabilistic_accuracy
 from brittle.scores import MonteCarlo
-from studies import counting
 from studies.counting import sigma_of
 from studies.measuring import Measuring
 from studies.networks import Network
-from studies.probabilistic_accuracy import blocks
 from studies.probabilistic_accuracy.blocks import flips_by_block
 from studies.probabilistic_accuracy.page import content
 from studies.probabilistic_accuracy.pictures import pictures
@@ -48,7 +45,7 @@ class Size:
     most: int
 
 
-SIZES = {"cpu": Size(80, 20, 20, 2000), "tiny": Size(12, 4, 10, 400)}
+SIZES = {"cpu": Size(40, 20, 10, 2000), "tiny": Size(12, 4, 10, 400)}
 
 
 def of_network(network: Network, setting: Setting) -> Steps:
@@ -57,13 +54,13 @@ def of_network(network: Network, setting: Setting) -> Steps:
     levels = (yield one.step("levels", one.levels))["levels"].to_pandas()
     for level, sigma in zip(levels["level"], levels["sigma"], strict=True):
         yield one.step(f"counted {level}", partial(one.counted, sigma), sigma=sigma)
-        yield one.step(f"library {level}", partial(one.by_library, sigma), sigma=sigma)
+        yield one.step(f"library {level}", partial(one.by_library, sigma), sigma=sigma, rhos=RHOS)
 
 
 class OneNetwork(Measuring[Size]):
     """What is measured of a network."""
 
-    measures = (sys.modules[__name__], blocks, counting)
+    measures = ("counting", "probabilistic_accuracy/study", "probabilistic_accuracy/blocks")
 
     def levels(self) -> Tables:
         """The sigma of each level."""

@@ -135,7 +135,7 @@ def _cifar_cpu() -> list[Recipe]:
         *_all("cifar10", "vit", 48, [Plain()], shared, tested),
         *_all("cifar10", "cnn", 30, against, hardened, tested),
         *_all("cifar10", "cnn", 30, [Sigmoid(data.sigma)], shared, tested),
-        *_all("cifar10", "resnet18", 16, [Plain(), GradientNorm(WEIGHTS[-1])], residual, tested),
+        *_all("cifar10", "resnet18", 8, [Plain(), GradientNorm(WEIGHTS[-1])], residual, tested),
     ]
 
 

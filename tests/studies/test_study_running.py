@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import sys
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 import pytest
-import torch
 
-from studies.measuring import constants_of
+from studies.measuring import Measuring, code_digest
 from studies.networks import Network, find_networks
 from studies.running import locked, measure_beside, run_study
-from studies.study import SIZES, Setting, Step, Steps, Study, Tables, all_studies
+from studies.study import HERE, SIZES, Setting, Step, Steps, Study, Tables, all_studies
 
 
 class Counter:
@@ -104,34 +104,48 @@ def test_commands_side_by_side_share_the_networks(tmp_path: Path) -> None:
     assert found["sum"].to_pydict()["value"] == [1, 2, 3, 1, 2, 3, 11, 7]
 
 
-MEASURING = all_studies()
+READS_TABLES = re.compile(
+    r"__init__|page|pictures|said\w*|models_said|summary|read|rules|words|reasons|few|errors|ours|papers|short"
+)
+"""What of a study's folder may change without another number in its steps."""
 
 
-@pytest.mark.parametrize("name", MEASURING)
+@pytest.mark.parametrize("name", all_studies())
 def test_all_that_decides_a_number_is_in_the_identity_of_its_step(
-    name: str, shared: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another value of any constant of a module that measures makes every step another one."""
+    """Network, points, seed, size, code, and what a step is given besides."""
     one = find_networks(shared, None, lambda _: None)[0]
+    found = one_network(name, one, Setting(shared, None, "tiny", 0))
+    assert found.step("x", dict).identity == found.step("x", dict).identity
+    for other in (
+        replace(found, setting=Setting(shared, None, "tiny", 1)), replace(found, network=network("y")),
+        replace(found, size=replace(found.size, **{fields(found.size)[0].name: 99})),
+    ):  # fmt: skip
+        monkeypatch.setattr("studies.measuring.points_digest", lambda *_: "same")
+        assert other.step("x", dict).identity != found.step("x", dict).identity
+    assert found.step("x", dict, sigma=0.1).identity != found.step("x", dict, sigma=0.2).identity
+    before = found.step("x", dict).identity
+    monkeypatch.setattr("studies.measuring.points_digest", lambda *_: "another")
+    assert found.step("x", dict).identity != before
+    files = {path.stem for path in (HERE / name).glob("*.py") if not READS_TABLES.fullmatch(path.stem)}
+    assert {f"{name}/{stem}" for stem in files} == {one for one in found.measures if "/" in one}
 
-    def first(seed: int = 0) -> dict[str, Any]:
-        return dict(next(MEASURING[name].of_network(one, Setting(shared, None, "tiny", seed))).identity)
 
-    known = first()
-    assert known != first(1)
-    assert {"network", "dataset", "data", "seed", "size", "constants"} <= known.keys()
-    assert known["constants"]
-    for place in known["constants"]:
-        module, _, constant = place.rpartition(".")
-        with monkeypatch.context() as patched:
-            patched.setattr(sys.modules[module], constant, "another")
-            assert first() != known, place
+def one_network(name: str, one: Network, setting: Setting) -> Measuring[Any]:
+    module = import_module(f"studies.{name}.study")
+    return module.OneNetwork(one, setting, module.SIZES[setting.size])
 
 
-def test_constants_are_plain_values_in_capitals() -> None:
-    module = ModuleType("one")
-    vars(module).update(A=1, B=(0.5, {"c": "d"}), c=2, Deep=3, E=torch.zeros(1), F=[torch.zeros(1)], G=None)
-    assert constants_of(module) == {"one.A": "1", "one.B": "(0.5, {'c': 'd'})", "one.G": "None"}
+def test_another_code_is_another_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("networks", "measuring", "one"):
+        (tmp_path / f"{name}.py").write_text("a = 1\n")
+    monkeypatch.setattr("studies.measuring.HERE", tmp_path)
+    digest = code_digest.__wrapped__
+    before = digest("one")
+    assert before == digest("one")
+    (tmp_path / "one.py").write_text("a = 2\n")
+    assert before != digest("one")
 
 
 def test_every_study_has_what_a_study_has() -> None:

@@ -57,9 +57,9 @@ SAFEGUARDS = (
         "studies/test_study_running.py::test_commands_side_by_side_share_the_networks",
     ),
     mutation(
-        "a step knows the constants of the modules that measure", "studies/measuring.py",
-        "if name.isupper() and _plain(value)", "if name.isupper() and _plain(value) and False",
-        "studies/test_study_running.py::test_all_that_decides_a_number_is_in_the_identity_of_its_step",
+        "a step knows the code that measures", "studies/measuring.py",
+        '("networks", "measuring", *measures)', '("networks", "measuring")',
+        "studies/test_study_running.py::test_another_code_is_another_digest",
     ),
     mutation(
         "processes side by side are stopped with the first", "studies/beside.py",
