@@ -20,9 +20,9 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from studies.beside import processes_beside
+from studies.beside import add_jobs, processes_beside
 from studies.errors import StudyError
-from studies.estimators.entrants import load_estimator
+from studies.estimators.entrants import check_estimators
 from studies.networks import find_networks
 from studies.pages import build_pages, take_over
 from studies.running import measure_beside, run_study
@@ -69,18 +69,18 @@ def run(given: list[str]) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--estimator", metavar="FILE.py:NAME", action="append", default=[],
                         help="an estimator of yours, beside the others; may be given several times")  # fmt: skip
-    parser.add_argument("--jobs", type=int, default=1, help="processes that share the work")
-    parser.add_argument("--beside", action="store_true", help=argparse.SUPPRESS)  # one of them but the first
+    add_jobs(parser)
     said = parser.parse_args(given)
     if unknown := [name for name in said.names if name not in studies]:
         raise StudyError(f"no study is called {unknown[0]}; there are {', '.join(studies)}")
-    for written in said.estimator:
-        load_estimator(written)  # says what is wrong with it before anything is measured
+    check_estimators(said.estimator)
     setting = Setting(said.shared, said.networks, said.size, said.seed, tuple(said.estimator))
     chosen, networks = [studies[name] for name in said.names or studies], find_networks(said.shared, said.networks)
-    with processes_beside("studies", [*given, "--beside", "--jobs", "1"], said.jobs - 1):
+    with processes_beside("studies", given, said.jobs):
         measure_beside(chosen, networks, setting, said.out)
-    for study in () if said.beside else chosen:
+    if said.beside:
+        return
+    for study in chosen:
         results = run_study(study, networks, setting, said.out)
         print_findings(study.name, study.findings(results))
 

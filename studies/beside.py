@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,24 +12,42 @@ from contextlib import contextmanager
 from studies.errors import StudyError
 
 
-@contextmanager
-def processes_beside(module: str, arguments: Sequence[str], count: int) -> Iterator[None]:
-    """Run `python -m MODULE ARGUMENTS` in `count` processes while the block does; on leaving it they are waited for.
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """The options of a command that processes share."""
+    parser.add_argument("--jobs", type=_at_least_one, default=1, help="processes that share the work")
+    parser.add_argument("--beside", action="store_true", help=argparse.SUPPRESS)  # given to all but the first
 
-    Where the block raises, or Ctrl-C is pressed, they are stopped.
+
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a number of processes is 1 or more, found {text}")
+    return int(text)
+
+
+@contextmanager
+def processes_beside(module: str, given: Sequence[str], jobs: int) -> Iterator[None]:
+    """Run `python -m MODULE GIVEN --beside` in `jobs - 1` processes while the block does, and wait for them at its end.
+
+    Where the block raises, Ctrl-C is pressed, or this process is told to end, they are stopped.
 
     Raises:
         StudyError: one of them failed.
     """
-    started = [subprocess.Popen([sys.executable, "-m", module, *arguments]) for _ in range(count)]
+    started: list[subprocess.Popen[bytes]] = []
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
+        for _ in range(jobs - 1):
+            started.append(subprocess.Popen([sys.executable, "-m", module, *given, "--beside", "--jobs", "1"]))
         yield
         codes = [process.wait() for process in started]
     finally:
         for process in started:
             process.terminate()
+        for process in started:
             process.wait()
+        signal.signal(signal.SIGTERM, before)
     if failed := [code for code in codes if code]:
         raise StudyError(
-            f"{len(failed)} of {count} processes side by side ended with {failed[0]}; what went wrong is said above"
+            f"a process beside this one ended with {failed[0]}, for the reason said above; start the command again, and "
+            f"it goes on where it stopped"
         )

@@ -48,14 +48,18 @@ def find_networks(shared: Path, others: Path | None, said: Callable[[str], None]
     """The networks of `shared/models` and of `others` that have data and gradients; what is left out is said.
 
     Raises:
-        StudyError: two networks have one name, or there is none.
+        StudyError: a folder or file is absent, two networks have one name, or there is none.
     """
+    if others is not None and not others.is_dir():
+        raise StudyError(f"there is no folder {others}; train networks with `python -m studies.train --out {others}`")
     found: dict[str, Network] = {}
     for folder in filter(None, (shared / "models", others)):
         for program in sorted(folder.glob(f"*/{MODEL}")):
             path = program.parent
             if path.name.startswith("."):  # in the making
                 continue
+            if not (path / META).is_file():
+                raise StudyError(f'{path} holds {MODEL} and no {META}; write one that names its "dataset"')
             meta = json.loads((path / META).read_text(encoding="utf-8"))
             dataset = str(meta.get("dataset"))
             if path.name in found:

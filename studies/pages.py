@@ -40,8 +40,11 @@ def take_over(out: Path) -> None:
     if not found:
         raise StudyError(f"{out} holds the results of no study; give the --out of a run that was finished")
     for name in found:
+        part = RESULTS / f"{name}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.copytree(out / name / "results", part)
         shutil.rmtree(RESULTS / name, ignore_errors=True)
-        shutil.copytree(out / name / "results", RESULTS / name)
+        part.rename(RESULTS / name)
 
 
 def build_pages(results: Path = RESULTS, docs: Path = DOCS) -> None:

@@ -20,23 +20,28 @@ IDENTITY, SECONDS = "identity.json", "seconds.json"
 
 
 def measure_beside(studies: Iterable[Study], networks: Sequence[Network], setting: Setting, out: Path) -> None:
-    """Do the steps of every study and network that no other command does at this moment."""
+    """Measure every network in every study, but for those that another command is measuring.
+
+    What they lack `run_study` waits for.
+    """
     for study in studies:
         for network in networks:
             try:
-                with locked(study, network.name, out, wait=False):
-                    Kept().take(study.of_network(network, setting), study, out)
+                held = locked(study, network.name, out, wait=False).acquire()
             except Timeout:
                 print(f"{study.name}: {network.name} is measured by another command", flush=True)
+                continue
+            with held:
+                Kept().take(study.of_network(network, setting), study, out)
 
 
 def run_study(study: Study, networks: Sequence[Network], setting: Setting, out: Path) -> Tables:
-    """Do what is not done yet of a study; gives its results, which lie in `out/NAME/results`.
+    """Do what is not done yet of a study; gives its results, which lie in `out/NAME/results` once all of it is done.
 
-    What another command measures at this moment is waited for. A step is done where its folder holds its identity:
-    that file is written before the folder gets its name.
+    What another command is measuring is waited for.
     """
-    kept = Kept()
+    kept, place = Kept(), out / study.name / "results"
+    shutil.rmtree(place, ignore_errors=True)
     for network in networks:
         with locked(study, network.name, out):
             kept.take(study.of_network(network, setting), study, out)
@@ -45,7 +50,11 @@ def run_study(study: Study, networks: Sequence[Network], setting: Setting, out: 
         kept.take(answered(study.after(setting, networks, kept.tables)), study, out)
         results = dict(study.summarise(kept.tables, setting.seed))
         results[TIMES] = pa.table({"step": [*kept.seconds], "seconds": [*kept.seconds.values()]})
-        write_tables(out / study.name / "results", results)
+        part = place.with_name("results.part")
+        shutil.rmtree(part, ignore_errors=True)
+        write_tables(part, results)
+        shutil.rmtree(place, ignore_errors=True)
+        part.rename(place)
     return results
 
 
@@ -61,7 +70,7 @@ def locked(study: Study, name: str, out: Path, wait: bool = True) -> FileLock:
 
 
 def answered(steps: Iterable[Step]) -> Steps:
-    """Steps that ask for no answer."""
+    """Steps that do not look at the tables of those before."""
     for step in steps:  # noqa: UP028 - an iterator that is delegated to takes no answer
         yield step
 
@@ -99,18 +108,21 @@ def _identity(step: Step) -> str:
 
 
 def _done(folder: Path, step: Step) -> bool:
+    """Whether the folder holds the identity of the step, which is written before the folder gets its name."""
     path = folder / IDENTITY
     return path.is_file() and path.read_text(encoding="utf-8") == _identity(step)
 
 
 def _do(folder: Path, step: Step) -> None:
     part = folder.with_name(f"{folder.name}.part")
-    for old in (part, folder):
-        shutil.rmtree(old, ignore_errors=True)
+    shutil.rmtree(part, ignore_errors=True)
     started = time.perf_counter()
     tables = step.run()
     taken = time.perf_counter() - started
     write_tables(part, tables)
     (part / SECONDS).write_text(json.dumps(taken), encoding="utf-8")
     (part / IDENTITY).write_text(_identity(step), encoding="utf-8")
+    if folder.exists():
+        (folder / IDENTITY).unlink(missing_ok=True)  # first: a folder that is half removed is not done
+        shutil.rmtree(folder)
     part.rename(folder)

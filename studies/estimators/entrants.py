@@ -189,6 +189,24 @@ def _generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+def name_of(written: str) -> str:
+    """What an estimator that is written `FILE.py:NAME` is called in the results."""
+    return written.rpartition("/")[2]
+
+
+def check_estimators(written: Sequence[str]) -> None:
+    """Say what is wrong with users' estimators before anything is measured.
+
+    Raises:
+        StudyError: there is none at `FILE.py:NAME`, or two have one name.
+    """
+    for one in written:
+        load_estimator(one)
+    names = [name_of(one) for one in written]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise StudyError(f"two estimators are called {twice[0]}; rename the file or the function of one")
+
+
 def load_estimator(written: str) -> Estimator:
     """The function that `FILE.py:NAME` names.
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import torch
 
 from studies.counting import count_flips, sigma_of
-from studies.estimators.entrants import as_printed, by_library, load_estimator, of_user
+from studies.estimators.entrants import as_printed, by_library, load_estimator, name_of, of_user
 from studies.estimators.free import changed_by_corruption, distances, score_points
 from studies.estimators.page import content
 from studies.estimators.pictures import pictures
@@ -70,8 +70,9 @@ def of_network(network: Network, setting: Setting) -> Steps:
         yield one.step(f"library {level}", partial(one.by_library, sigma, rare), sigma=sigma)
         yield one.step(f"printed {level}", partial(one.as_printed, sigma), sigma=sigma)
         for written, code in codes.items():
-            name = f"own {written.replace('/', '_')} {level}"
-            yield one.step(name, partial(one.of_user, written, sigma), sigma=sigma, code=code)
+            yield one.step(
+                f"own {name_of(written)} {level}", partial(one.of_user, written, sigma), sigma=sigma, code=code
+            )
     yield one.step("free", partial(one.free, sigmas[MIDDLE]), sigma=sigmas[MIDDLE])
 
 
@@ -118,8 +119,8 @@ class OneNetwork(Measuring[Size]):
     def of_user(self, written: str, sigma: float) -> Tables:
         """An estimator of a user."""
         x, _ = self.points(self.size.points)
-        name, estimate = written.rpartition("/")[2], load_estimator(written)
-        found = of_user(name, estimate, self.network.load(), x, sigma, self.size.budgets, self.setting.seed)
+        estimate = load_estimator(written)
+        found = of_user(name_of(written), estimate, self.network.load(), x, sigma, self.size.budgets, self.setting.seed)
         return {"estimates": as_table(found)}
 
     def free(self, sigma: float) -> Tables:

@@ -1,6 +1,6 @@
 """Train the networks that the studies look at.
 
-    python -m studies.train --size cpu --data DATA --out OUT
+    python -m studies.train --size cpu|paper --data DATA --out OUT [--only PATTERN] [--seed N] [--jobs N]
 
 DATA holds a folder for each data set: `mnist` and `fashion_mnist` in IDX files, `cifar10` and `cifar100` in Parquet as
 Hugging Face writes it. What is absent is left out with its networks. OUT gets a folder for each network, with
@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 
 from brittle.errors import BrittleError
-from studies.beside import processes_beside
+from studies.beside import add_jobs, processes_beside
 from studies.errors import StudyError
 from studies.train.every import printed, train_all
 from studies.train.recipes import SIZES, Recipe, recipes
@@ -29,7 +29,7 @@ from studies.train.stored import write_table
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Train what is asked for; 0, or 2 where something is wrong with what was asked."""
+    """Train what is asked for; 0, or the exit code of what went wrong."""
     parser = argparse.ArgumentParser("studies.train", None, __doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--size", choices=SIZES, required=True, help="of the networks and of their training")
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
@@ -37,8 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", metavar="PATTERN", default="*", help="names, such as 'mnist_*' or '*_pgd_*'")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch")
-    parser.add_argument("--jobs", type=int, default=1, help="processes that share the work")
-    parser.add_argument("--beside", action="store_true", help=argparse.SUPPRESS)  # one of them but the first
+    add_jobs(parser)
     given = sys.argv[1:] if arguments is None else arguments
     said = parser.parse_args(given)
     chosen = only(recipes(said.size), said.only)
@@ -46,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"no network of the size {said.size} is called {said.only}; its names are those of recipes.py")
     torch.set_num_threads(said.threads)
     try:
-        with processes_beside("studies.train", [*given, "--beside", "--jobs", "1"], said.jobs - 1):
+        with processes_beside("studies.train", given, said.jobs):
             train_all(chosen, said.data, said.out, said.size, said.seed)
         if not said.beside:
             print(printed(write_table(said.out, [recipe.name for recipe in recipes(said.size)])))

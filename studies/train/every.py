@@ -1,4 +1,4 @@
-"""Trains many networks, one after the other: what is there stays, what is absent is said, the rest is trained."""
+"""Trains many networks: what is there stays, what is absent is said, the rest is trained."""
 
 from __future__ import annotations
 

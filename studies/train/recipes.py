@@ -20,7 +20,7 @@ from studies.train.ways.trades import Trades
 
 Size = Literal["cpu", "paper"]
 SIZES: tuple[Size, ...] = get_args(Size)
-"""`cpu`: within three hours on two cores. `paper`: widths, epochs and optimisers of the papers, for a graphics card."""
+"""`cpu`: within an hour on two cores. `paper`: widths, epochs and optimisers of the papers, for a graphics card."""
 
 WEIGHTS = (1e-4, 1e-3, 1e-2)
 """Of the gradient norm (Han et al., ICML workshop 2023, table 2)."""
@@ -98,7 +98,7 @@ def regularised() -> list[Way]:
 
 
 def recipes(size: Size) -> list[Recipe]:
-    """All networks of a size, those of the smallest images first."""
+    """All networks of a size."""
     return CPU if size == "cpu" else PAPER
 
 

@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from brittle.store.files.writing import replacing
+from studies.networks import META, MODEL
 
-MODEL, META, TABLE = "model.pt2", "meta.json", "networks.parquet"
+TABLE = "networks.parquet"
 CHECKPOINTS = ".checkpoints"
 """Folder of what is not finished."""
 

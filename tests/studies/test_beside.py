@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from studies.__main__ import main
 from studies.beside import processes_beside
 from studies.errors import StudyError
+from studies.train.__main__ import main as train
 
 OURS = "counter_of_runs"
 
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A module that writes a file for each of its processes, and fails or waits where it is told to."""
+    """A module that leaves what it was given in a file for each of its processes; it fails or waits where told to."""
     (tmp_path / f"{OURS}.py").write_text(
         "import os, sys, time, pathlib\n"
         "time.sleep(20 if 'wait' in sys.argv else 0)\n"
-        "pathlib.Path(sys.argv[1], str(os.getpid())).touch()\n"
+        "pathlib.Path(sys.argv[1], str(os.getpid())).write_text(' '.join(sys.argv[2:]))\n"
         "sys.exit(3 if 'fail' in sys.argv else 0)\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -30,30 +34,74 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_as_many_processes_run_as_are_asked_for(module: str, tmp_path: Path) -> None:
     done = tmp_path / "done"
     done.mkdir()
-    with processes_beside(module, [str(done)], 2):
+    with processes_beside(module, [str(done), "x", "--jobs", "3"], 3):
         pass
-    assert len(list(done.iterdir())) == 2
+    assert [path.read_text() for path in done.iterdir()] == ["x --jobs 3 --beside --jobs 1"] * 2
 
 
 def test_one_that_fails_is_said(module: str, tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="1 of 1 processes side by side ended with 3"):  # noqa: SIM117
-        with processes_beside(module, [str(tmp_path), "fail"], 1):
+    with pytest.raises(StudyError, match="ended with 3"):  # noqa: SIM117
+        with processes_beside(module, [str(tmp_path), "fail"], 2):
             pass
 
 
 def test_they_are_stopped_where_the_first_one_raises(module: str, tmp_path: Path) -> None:
     done = tmp_path / "done"
     done.mkdir()
-    with pytest.raises(KeyboardInterrupt), processes_beside(module, [str(done), "wait"], 1):
+    with pytest.raises(KeyboardInterrupt), processes_beside(module, [str(done), "wait"], 2):
         raise KeyboardInterrupt
     assert not list(done.iterdir())
 
 
-def test_a_study_by_two_processes_is_that_of_one(shared: Path, tmp_path: Path) -> None:
-    """The same bytes, but for the seconds."""
-    for name, jobs in (("one", "1"), ("two", "2")):
-        given = ["--shared", str(shared), "--out", str(tmp_path / name), "--size", "tiny", "--jobs", jobs]
-        assert main(["probabilistic_accuracy", *given]) == 0
-    one, two = (tmp_path / name / "probabilistic_accuracy" / "results" for name in ("one", "two"))
-    assert (one / "accuracy.parquet").read_bytes() == (two / "accuracy.parquet").read_bytes()
-    assert pq.read_table(one / "times.parquet")["step"] == pq.read_table(two / "times.parquet")["step"]
+def test_a_command_that_is_told_to_end_stops_them_too(module: str, tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    done.mkdir()
+    with pytest.raises(SystemExit, match="143"), processes_beside(module, [str(done), "wait"], 2):
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert not list(done.iterdir())
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "two"])
+@pytest.mark.parametrize("command", [main, train])
+def test_a_number_of_processes_is_one_or_more(
+    jobs: str, command: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        command(["--jobs", jobs])
+    assert f"a number of processes is 1 or more, found {jobs}" in capsys.readouterr().err
+
+
+def test_one_beside_measures_and_leaves_the_results(
+    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["expected_change", "--shared", str(shared), "--out", str(tmp_path), "--size", "tiny"]
+    assert main([*given, "--beside"]) == 0
+    assert not (tmp_path / "expected_change" / "results").exists()
+    assert "expected_change: linear/" in capsys.readouterr().out
+    assert main(given) == 0
+    assert "expected_change: linear/" not in capsys.readouterr().out  # nothing is done again
+    assert (tmp_path / "expected_change" / "results").is_dir()
+
+
+@pytest.mark.parametrize(("command", "module"), [(main, "studies"), (train, "studies.train")])
+def test_both_commands_share_their_work(
+    command: Callable[[list[str]], int], module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    @contextmanager
+    def recorded(*given: object) -> Iterator[None]:
+        asked.append(given)
+        yield
+        raise StudyError("enough")
+
+    monkeypatch.setattr(f"{module}.__main__.processes_beside", recorded)
+    monkeypatch.setattr("studies.__main__.find_networks", lambda *_: [])
+    of = {
+        "studies": ["--shared", "S"],
+        "studies.train": ["--size", "cpu", "--data", str(tmp_path), "--only", "*linear*"],
+    }
+    given = [*of[module], "--out", str(tmp_path / "out"), "--jobs", "2"]
+    assert command(given) == 2
+    assert asked == [(module, given, 2)]

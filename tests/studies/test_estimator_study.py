@@ -255,12 +255,23 @@ def test_the_same_seed_is_the_same_bytes_and_an_estimator_of_a_user_joins(
     assert (own["width"] == 1).all()
 
 
+def test_two_estimators_of_one_name_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written = []
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text("def half(network, points, sigma, draws, generator): ...\n")
+        written += ["--estimator", f"{tmp_path / folder / 'mine.py'}:half"]
+    assert main(["estimators", "--shared", "S", "--out", "o", *written]) == 2
+    assert "two estimators are called mine.py:half; rename" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["unknown", "--shared", "S", "--out", "o"], "no study is called unknown; there are average_case, estimators"),
         (["estimators", "--shared", "S", "--out", "o"], "no network with data and gradients"),
         (["estimators", "--shared", "S", "--out", "o", "--estimator", "no.py:f"], "no file 'no.py'"),
+        (["estimators", "--shared", "S", "--networks", "N", "--out", "o"], "there is no folder N; train networks"),
         (["pages", "--from", "S"], "S holds the results of no study"),
     ],
 )

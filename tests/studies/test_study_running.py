@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pyarrow as pa
@@ -94,14 +96,44 @@ def test_a_stopped_study_goes_on(tmp_path: Path) -> None:
 
 
 def test_commands_side_by_side_share_the_networks(tmp_path: Path) -> None:
-    """What one measures at this moment the other leaves alone; the results wait for it."""
+    """What one is measuring the other leaves alone; the results wait for it."""
     first, second, both = Counter(), Counter(), [network("x"), network("y")]
-    with locked(first.study(), "x", tmp_path):
-        measure_beside([second.study()], both, setting(), tmp_path)
+    held, ended = Event(), Event()
+
+    def hold() -> None:
+        with locked(first.study(), "x", tmp_path):
+            held.set()
+            ended.wait()
+            time.sleep(0.3)
+            first.done.append("released")
+
+    holder = Thread(target=hold)
+    holder.start()
+    held.wait()
+    measure_beside([second.study()], both, setting(), tmp_path)
     assert second.done == ["y/a", "y/b", "y/c"]
+    ended.set()
     found = run_study(first.study(), both, setting(), tmp_path)
-    assert first.done == [*STEPS[:3], "alone", "after"]
+    holder.join()
+    assert first.done == ["released", *STEPS[:3], "alone", "after"]
     assert found["sum"].to_pydict()["value"] == [1, 2, 3, 1, 2, 3, 11, 7]
+
+
+def test_a_step_that_raises_leaves_what_was_there(tmp_path: Path) -> None:
+    run_study(Counter().study(), ONE, setting(), tmp_path)
+    with pytest.raises(RuntimeError, match="broken"):
+        run_study(Counter("x/a").study(), ONE, setting(1), tmp_path)
+    again = Counter()
+    run_study(again.study(), ONE, setting(), tmp_path)
+    assert not again.done
+
+
+def test_there_are_results_only_of_a_run_that_was_finished(tmp_path: Path) -> None:
+    run_study(Counter().study(), ONE, setting(), tmp_path)
+    assert (tmp_path / "counter" / "results" / "sum.parquet").is_file()
+    with pytest.raises(RuntimeError, match="broken"):
+        run_study(Counter("after").study(), ONE, setting(1), tmp_path)
+    assert not (tmp_path / "counter" / "results").exists()
 
 
 READS_TABLES = re.compile(

@@ -53,13 +53,33 @@ SAFEGUARDS = (
     ),
     mutation(
         "two commands do not measure one network at once", "studies/running.py",
-        'FileLock(folder / f"{name}.lock", timeout=-1 if wait else 0)', 'FileLock(folder / name, is_singleton=False)',
+        'folder / f"{name}.lock"', 'folder / f"{name}{time.monotonic_ns()}.lock"',
         "studies/test_study_running.py::test_commands_side_by_side_share_the_networks",
     ),
     mutation(
         "a step knows the code that measures", "studies/measuring.py",
         '("networks", "measuring", *measures)', '("networks", "measuring")',
         "studies/test_study_running.py::test_another_code_is_another_digest",
+    ),
+    mutation(
+        "results wait for what another command is measuring", "studies/running.py",
+        "        with locked(study, network.name, out):\n", "        if True:\n",
+        "studies/test_study_running.py::test_commands_side_by_side_share_the_networks",
+    ),
+    mutation(
+        "a step that raises leaves what was there", "studies/running.py",
+        "    shutil.rmtree(part, ignore_errors=True)\n    started", "    shutil.rmtree(folder, ignore_errors=True)\n    started",
+        "studies/test_study_running.py::test_a_step_that_raises_leaves_what_was_there",
+    ),
+    mutation(
+        "results are those of a finished run", "studies/running.py",
+        '    shutil.rmtree(place, ignore_errors=True)\n    for network', "    for network",
+        "studies/test_study_running.py::test_there_are_results_only_of_a_run_that_was_finished",
+    ),
+    mutation(
+        "two estimators of a user have two names", "studies/estimators/entrants.py",
+        "if names.count(name) > 1]", "if names.count(name) > 9]",
+        "studies/test_estimator_study.py::test_two_estimators_of_one_name_are_refused",
     ),
     mutation(
         "processes side by side are stopped with the first", "studies/beside.py",
