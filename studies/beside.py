@@ -48,6 +48,6 @@ def processes_beside(module: str, given: Sequence[str], jobs: int) -> Iterator[N
         signal.signal(signal.SIGTERM, before)
     if failed := [code for code in codes if code]:
         raise StudyError(
-            f"a process beside this one ended with {failed[0]}, for the reason said above; start the command again, and "
+            f"a process beside this one ended with {failed[0]}, for the reason said above; start the command again: "
             f"it goes on where it stopped"
         )

@@ -43,6 +43,7 @@ class Measuring(Generic[Size]):
             "data": points_digest(self.setting.shared, self.network.dataset), "seed": self.setting.seed,
             "size": asdict(size), "code": code_digest(*self.measures),
         }  # fmt: skip
+        assert not same.keys() & identity.keys()
         return Step(f"{self.network.name}/{name}", same | identity, run)
 
     def points(self, count: int, first: int = 0) -> tuple[Tensor, Tensor]:

@@ -70,9 +70,8 @@ def of_network(network: Network, setting: Setting) -> Steps:
         yield one.step(f"library {level}", partial(one.by_library, sigma, rare), sigma=sigma)
         yield one.step(f"printed {level}", partial(one.as_printed, sigma), sigma=sigma)
         for written, code in codes.items():
-            yield one.step(
-                f"own {name_of(written)} {level}", partial(one.of_user, written, sigma), sigma=sigma, code=code
-            )
+            run = partial(one.of_user, written, sigma)
+            yield one.step(f"own {name_of(written)} {level}", run, sigma=sigma, own_code=code)
     yield one.step("free", partial(one.free, sigmas[MIDDLE]), sigma=sigmas[MIDDLE])
 
 
