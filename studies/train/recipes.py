@@ -130,11 +130,11 @@ def _cifar_cpu() -> list[Recipe]:
     against = [way for way in worst_case("cifar10", 3) if not isinstance(way, FGSM)]
     return [
         *_all("cifar10", "linear", 0, [Plain()], replace(shared, points=None), tested),
-        *_all("cifar10", "cnn", 30, regularised(), shared, tested),
+        *_all("cifar10", "cnn", 10, regularised(), shared, tested),
         *_all("cifar10", "lenet_tanh", 18, [Plain(), FGSM(data.epsilon)], shared, tested),
         *_all("cifar10", "vit", 48, [Plain()], shared, tested),
-        *_all("cifar10", "cnn", 30, against, hardened, tested),
-        *_all("cifar10", "cnn", 30, [Sigmoid(data.sigma)], shared, tested),
+        *_all("cifar10", "cnn", 10, against, hardened, tested),
+        *_all("cifar10", "cnn", 10, [Sigmoid(data.sigma)], shared, tested),
         *_all("cifar10", "resnet18", 8, [Plain(), GradientNorm(WEIGHTS[-1])], residual, tested),
     ]
 
