@@ -81,7 +81,16 @@ def test_one_of_several_columns_of_classes_has_to_be_named(tmp_path: Path) -> No
     refused("label_column", "the columns of classes 'coarse_label' and 'fine_label'; name the one", open_points, path)
     only_fine = parquet(tmp_path, class_columns(GOOD, fine_label=LABELS), "fine.parquet")
     assert open_points(only_fine).labels == LABELS
-    assert open_points(only_fine).provenance["label_column"] is None
+    assert open_points(only_fine).provenance["label_column"] == "fine_label"
+
+
+@pytest.mark.parametrize("name", ["label", "labels"])
+def test_the_column_called_label_comes_before_another_one_of_classes(name: str, tmp_path: Path) -> None:
+    table = class_columns(GOOD, domain=COARSE).append_column(name, pa.array(LABELS, pa.int64()))
+    points = open_points(parquet(tmp_path, table))
+    assert (points.labels, points.class_names, points.provenance["label_column"]) == (LABELS, None, name)
+    asked = open_points(tmp_path / "test.parquet", label_column="domain")
+    assert (asked.labels, asked.provenance["label_column"]) == (COARSE, "domain")
 
 
 @pytest.mark.parametrize("kind", range(4))

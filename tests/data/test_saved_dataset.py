@@ -63,6 +63,7 @@ def test_a_named_column_of_classes_is_taken(tmp_path: Path) -> None:
     path = save(tmp_path / "saved", table(coarse=pa.array([label // 2 for label in LABELS])))
     assert open_points(path, label_column="coarse").labels == tuple(label // 2 for label in LABELS)
     assert open_points(path).labels == LABELS
+    assert open_points(path).provenance["label_column"] == "label"
 
 
 def test_splits(tmp_path: Path) -> None:

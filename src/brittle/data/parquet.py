@@ -55,8 +55,8 @@ def is_parquet(path: Path) -> bool:
 def read_parquet(path: Path, options: ReadingOptions) -> ListedPoints:
     """Points in a Parquet file, or in the files of one split in a folder (`test-00000-of-00002.parquet`).
 
-    The image column is the one of type struct with `bytes`; labels are the column that the options name, else the
-    ClassLabel feature or the column `label` or `labels`; ids are the column `id` or the row numbers.
+    The image column is the one of type struct with `bytes`; labels are the column that the options name, else
+    `label` or `labels`, else the only ClassLabel feature; ids are the column `id` or the row numbers.
 
     Raises:
         DataError: no such split or column, a file is damaged or differs from the others, images differ in size.
@@ -79,7 +79,7 @@ def read_parquet(path: Path, options: ReadingOptions) -> ListedPoints:
         "points": count,
         "limit": options.limit,
         "files": [path_text(one.name) for one in files],
-        "label_column": options.label_column and columns.label,
+        "label_column": columns.label,
         "columns": [column for column in (columns.image, columns.label, columns.id) if column],
         **options.of_images,
     }
@@ -224,7 +224,7 @@ def _label_column(names: Sequence[str], classes: Collection[str], asked: str | N
     """The column of the labels, or None; `classes` are the columns that are declared as classes."""
     if asked is not None:
         return names[find_label(names, len(names), asked, where)]
-    found = _only(classes, LABEL_COLUMNS) or next((name for name in LABEL_COLUMNS if name in names), None)
+    found = next((name for name in LABEL_COLUMNS if name in names), None) or _only(classes, ())
     if found is None and len(classes) > 1:
         both = " and ".join(map(repr, classes))
         raise ParameterError(

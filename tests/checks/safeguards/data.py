@@ -16,6 +16,12 @@ SAFEGUARDS = (
         "    if found is None and len(classes) > 1:\n", "    if False:\n",
         "data/test_parquet.py::test_one_of_several_columns_of_classes_has_to_be_named",
     ),
+    mutation(
+        "the column called label comes before another one of classes", "data/parquet.py",
+        "next((name for name in LABEL_COLUMNS if name in names), None) or _only(classes, ())",
+        "_only(classes, LABEL_COLUMNS) or next((name for name in LABEL_COLUMNS if name in names), None)",
+        "data/test_parquet.py::test_the_column_called_label_comes_before_another_one_of_classes",
+    ),
     # Numbers.
     mutation(
         "a chosen point has the id that was asked for", "data/chosen.py",
