@@ -172,6 +172,17 @@ def test_three_axes_are_grey_images_only_under_images(tmp_path: Path) -> None:
     np.savez(tmp_path / "images.npz", images=FLOATS.reshape(4, 2, 3))
     assert inputs(open_points(tmp_path / "x.npz")).shape == (4, 2, 3)
     assert inputs(open_points(tmp_path / "images.npz")).shape == (4, 1, 2, 3)
+    np.savez(tmp_path / "splits.npz", images_train_x=FLOATS.reshape(4, 2, 3), images_test=FLOATS.reshape(4, 2, 3))
+    assert inputs(open_points(tmp_path / "splits.npz", split="images_train")).shape == (4, 2, 3), "it is an x"
+    assert inputs(open_points(tmp_path / "splits.npz", split="test")).shape == (4, 1, 2, 3)
+
+
+@pytest.mark.parametrize("layout", [None, "nchw", "nhwc"])
+def test_grey_images_lie_as_they_do_in_the_array_in_every_layout(layout: str | None, tmp_path: Path) -> None:
+    np.savez(tmp_path / "data.npz", images=LEVELS[:, 0], test_images=LEVELS[:, 0])
+    for split in (None, "test"):
+        points = open_points(tmp_path / "data.npz", split=split, layout=layout, scale_uint8=True)
+        assert torch.equal(inputs(points), torch.from_numpy(LEVELS).float() / 255)
 
 
 def test_npz_without_the_keys_lists_those_it_has(tmp_path: Path) -> None:

@@ -24,6 +24,16 @@ SAFEGUARDS = (
     ),
     # Numbers.
     mutation(
+        "grey images get their channel where the layout has it", "data/npz.py",
+        'x = x[..., None] if options.layout == "nhwc" else x[:, None]', "x = x[:, None]",
+        "data/test_arrays.py::test_grey_images_lie_as_they_do_in_the_array_in_every_layout",
+    ),
+    mutation(
+        "three axes are grey images only under images", "data/npz.py",
+        'keys["inputs"] in _called("images", options.split)', '"images" in keys["inputs"]',
+        "data/test_arrays.py::test_three_axes_are_grey_images_only_under_images",
+    ),
+    mutation(
         "a chosen point has the id that was asked for", "data/chosen.py",
         "            if own != now:\n", "            if False:\n",
         "data/test_chosen.py::test_data_that_change_are_not_read_as_if_they_had_not",
