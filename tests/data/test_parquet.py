@@ -93,6 +93,21 @@ def test_the_column_called_label_comes_before_another_one_of_classes(name: str, 
     assert (asked.labels, asked.provenance["label_column"]) == (COARSE, "domain")
 
 
+def test_an_index_is_no_column_of_labels(tmp_path: Path) -> None:
+    columns = {"__index_level_0__": pa.array(range(COUNT)), "__index_level_1__": pa.array(LABELS)}
+    path = parquet(tmp_path, image_table(GOOD, label=pa.array(LABELS), **columns))
+    refused("table_columns", "column 3 .* is called '__index_level_1__'", open_points, path, label_column="-1")
+    assert open_points(path).labels == open_points(path, label_column="1").labels == LABELS
+    assert open_points(path, label_column="__index_level_1__").labels == LABELS, "it was named"
+
+
+@pytest.mark.parametrize("name", ["label", "id", "picture", "caption"])
+def test_two_columns_of_one_name_are_refused(name: str, tmp_path: Path) -> None:
+    whole = image_table(GOOD, LABELS, id=pa.array(range(COUNT)), caption=pa.array(range(COUNT)))
+    path = parquet(tmp_path, whole.append_column(name, whole[name]))
+    refused("table_columns", f"has two columns called '{name}'", open_points, path)
+
+
 @pytest.mark.parametrize("kind", range(4))
 def test_a_damaged_parquet(kind: int, tmp_path: Path) -> None:
     path = tmp_path / "test.parquet"

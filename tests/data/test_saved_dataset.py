@@ -66,6 +66,11 @@ def test_a_named_column_of_classes_is_taken(tmp_path: Path) -> None:
     assert open_points(path).provenance["label_column"] == "label"
 
 
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    twice = table().append_column("label", pa.array([0] * 7))
+    refused("table_columns", "has two columns called 'label'", open_points, save(tmp_path / "saved", twice))
+
+
 def test_splits(tmp_path: Path) -> None:
     for split in ("train", "test"):
         save(tmp_path / split, table(FILES[: 3 if split == "test" else 7]))

@@ -21,7 +21,7 @@ from brittle.data.encoded import EncodedImages
 from brittle.data.files import file_digest, files_digest, path_text
 from brittle.data.listed import ListedPoints, RowIds
 from brittle.data.options import ReadingOptions
-from brittle.data.tabular import find_label
+from brittle.data.tabular import check_distinct, check_no_index, find_label
 from brittle.errors import DataError, ParameterError
 from brittle.store.files.plain_parquet import ERRORS, PlainFile, opened, reason
 
@@ -190,9 +190,11 @@ def columns_of(schema: pa.Schema, where: str, asked: str | None) -> ImageColumns
         asked: name or place of the column of labels, or None to look for it.
 
     Raises:
-        DataError: it has no column of images, or several; or its metadata are of another form.
+        DataError: it has no column of images, or several; two columns share a name; the place that was asked for is
+            that of an index; or its metadata are of another form.
         ParameterError: there is no such column of labels, or several may be it.
     """
+    check_distinct(schema.names, where)
     images = {column.name: column.type for column in schema if is_image_column(column.type)}
     image = _only(images, IMAGE_COLUMNS)
     if image is None:
@@ -223,7 +225,10 @@ def columns_of(schema: pa.Schema, where: str, asked: str | None) -> ImageColumns
 def _label_column(names: Sequence[str], classes: Collection[str], asked: str | None, where: str) -> str | None:
     """The column of the labels, or None; `classes` are the columns that are declared as classes."""
     if asked is not None:
-        return names[find_label(names, len(names), asked, where)]
+        place = find_label(names, len(names), asked, where)
+        if names[place] != asked:
+            check_no_index(names, [place], where)
+        return names[place]
     found = next((name for name in LABEL_COLUMNS if name in names), None) or _only(classes, ())
     if found is None and len(classes) > 1:
         both = " and ".join(map(repr, classes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,7 +97,8 @@ def find_roles(names: Sequence[str] | None, width: int, options: ReadingOptions,
         DataError: two columns share a name, one is an index or has none, or none is left for features.
     """
     if names is not None:
-        _check_names(names, where)
+        check_no_index(names, range(len(names)), where)
+        check_distinct(names, where)
     asked = options.label_column
     several = asked.split(",") if asked and options.targets and asked not in (names or ()) else [asked]
     found = [place for one in several if (place := _label_place(names, width, one, where)) is not None]
@@ -170,8 +171,13 @@ def bad_cell(place: str, name: str, where: str, seen: Any) -> DataError:
     )
 
 
-def _check_names(names: Sequence[str], where: str) -> None:
-    index = next((place for place, name in enumerate(names) if INDEX_NAME.fullmatch(name)), None)
+def check_no_index(names: Sequence[str], places: Iterable[int], where: str) -> None:
+    """Raise where one of the columns at these places is called as pandas calls its index.
+
+    Raises:
+        DataError: it is.
+    """
+    index = next((place for place in places if INDEX_NAME.fullmatch(names[place])), None)
     if index is not None:
         called = f"is called {names[index]!r}" if names[index] else "has no name"
         raise DataError(
@@ -179,6 +185,14 @@ def _check_names(names: Sequence[str], where: str) -> None:
             f"column {index} of {where} {called}, as the index that pandas writes; write the table without it "
             "(index=False), or give it a name",
         )
+
+
+def check_distinct(names: Sequence[str], where: str) -> None:
+    """Raise where two columns share a name.
+
+    Raises:
+        DataError: they do.
+    """
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
         raise DataError("table_columns", f"{where} has two columns called {twice!r:.60}; give each a name of its own")

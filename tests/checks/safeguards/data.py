@@ -22,6 +22,16 @@ SAFEGUARDS = (
         "_only(classes, LABEL_COLUMNS) or next((name for name in LABEL_COLUMNS if name in names), None)",
         "data/test_parquet.py::test_the_column_called_label_comes_before_another_one_of_classes",
     ),
+    mutation(
+        "two columns of images or of what belongs to them share no name", "data/parquet.py",
+        "    check_distinct(schema.names, where)\n", "",
+        "data/test_saved_dataset.py::test_two_columns_of_one_name_are_refused",
+    ),
+    mutation(
+        "an index holds no classes of images", "data/parquet.py",
+        "            check_no_index(names, [place], where)\n", "            pass\n",
+        "data/test_parquet.py::test_an_index_is_no_column_of_labels",
+    ),
     # Numbers.
     mutation(
         "grey images get their channel where the layout has it", "data/npz.py",
