@@ -125,6 +125,37 @@ def test_shards_must_be_complete_and_agree(tmp_path: Path) -> None:
     refused("columns_differ", "files of a split must agree", open_points, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        ("label", pa.int8()),
+        ("label", pa.uint64()),
+        ("label", pa.float32()),
+        ("id", pa.int32()),
+        ("id", pa.large_string()),
+        ("picture", pa.struct([("bytes", pa.large_binary()), ("path", pa.large_string())])),
+    ],
+)
+def test_shards_may_hold_a_column_in_several_types(column: str, kind: pa.DataType, tmp_path: Path) -> None:
+    names = [str(10 + row) for row in range(COUNT)]
+    table = image_table(GOOD, label=pa.array(LABELS, pa.int64()), id=pa.array(names, pa.string()))
+    place = table.schema.get_field_index(column)
+    values = [int(one) if kind == pa.int32() else one for one in table[column].to_pylist()]
+    other = table.set_column(place, column, pa.array(values, kind))
+    parquet(tmp_path, table[:3], "test-00000-of-00002.parquet")
+    parquet(tmp_path, other[3:], "test-00001-of-00002.parquet")
+    batch = only(open_points(tmp_path))
+    assert (batch.labels, batch.ids, batch.status) == (LABELS, tuple(names), (Status.OK,) * COUNT)
+    assert only(open_points(tmp_path, limit=4)).labels == LABELS[:4]
+
+
+def test_what_is_wrong_in_a_shard_is_said_of_that_shard(tmp_path: Path) -> None:
+    table = image_table(GOOD)
+    parquet(tmp_path, table.append_column("label", pa.array(LABELS)), "test-00000-of-00002.parquet")
+    parquet(tmp_path, table.append_column("label", pa.array(["a"] * COUNT)), "test-00001-of-00002.parquet")
+    refused("label_dtype", "label in .*test-00001-of-00002.parquet has type string", open_points, tmp_path)
+
+
 def test_splits_of_parquet_are_listed(tmp_path: Path) -> None:
     for split in ("train", "test"):
         parquet(tmp_path, image_table(GOOD), f"{split}.parquet")

@@ -278,19 +278,27 @@ def class_names_of(schema: pa.Schema, where: str) -> dict[str, tuple[str, ...]]:
 def _read_rows(files: Sequence[Path], columns: ImageColumns, limit: int | None) -> _Rows:
     """All that is needed but the images themselves, of the first `limit` rows."""
     wanted = [column for column in (columns.label, columns.id, columns.path) if column]
-    parts: list[pa.Table] = []
+    parts: list[_Rows] = []
     left = limit
     for file in files:
         with open_parquet(file) as parquet:
             part = _read(parquet, wanted) if wanted else pa.table({"row": pa.nulls(parquet.metadata.num_rows)})
-        parts.append(part if left is None else part.slice(0, left))
-        left = None if left is None else left - len(parts[-1])
-    rows = pa.concat_tables(parts)
-    count = len(rows)
+        parts.append(_rows_of(part if left is None else part.slice(0, left), columns, path_text(file)))
+        left = None if left is None else left - len(parts[-1].ids)
+    count = sum(len(part.ids) for part in parts)
     return _Rows(
-        ids=ids_of(rows[columns.id], path_text(files[0])) if columns.id else RowIds(count),
-        labels=labels_of(rows[columns.label], f"{columns.label} in {path_text(files[0])}") if columns.label else None,
-        paths=_paths(rows[columns.image]) if columns.path else (None,) * count,
+        ids=tuple(own for part in parts for own in part.ids) if columns.id else RowIds(count),
+        labels=tuple(label for part in parts for label in part.labels or ()) if columns.label else None,
+        paths=tuple(path for part in parts for path in part.paths),
+    )
+
+
+def _rows_of(rows: pa.Table, columns: ImageColumns, where: str) -> _Rows:
+    """Those of one file, whose columns need not have the types that they have in others."""
+    return _Rows(
+        ids=ids_of(rows[columns.id], where) if columns.id else RowIds(len(rows)),
+        labels=labels_of(rows[columns.label], f"{columns.label} in {where}") if columns.label else None,
+        paths=_paths(rows[columns.image]) if columns.path else (None,) * len(rows),
     )
 
 

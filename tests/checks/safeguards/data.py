@@ -95,6 +95,12 @@ SAFEGUARDS = (
         "    if missing:\n", "    if False:\n",
         "data/test_chosen.py::test_ids_that_are_not_there_are_counted_and_named",
     ),
+    mutation(
+        "labels, ids and paths are read file by file", "data/parquet.py",
+        "    parts: list[_Rows] = []\n",
+        "    parts: list[_Rows] = []\n    pa.concat_tables(map(pa.parquet.read_table, files))\n",
+        "data/test_parquet.py::test_shards_may_hold_a_column_in_several_types",
+    ),
     # What is said of mistakes, and data of other people.
     mutation(
         "the end of an archive is looked at", "data/webdataset.py",
