@@ -168,6 +168,23 @@ def test_whether_there_is_a_header_is_asked_where_it_cannot_be_seen(tmp_path: Pa
     assert named.provenance["feature_names"] == ["0", "1"]
 
 
+@pytest.mark.parametrize("content", ["1,2,3,4\n0.1,0.2,0.3,0\n", "0.0,1.0,2.0\n3,4,1\n", "id,1,2\na,0.5,0\n"])
+def test_numbers_that_count_may_be_names(content: str, tmp_path: Path) -> None:
+    for options in ({}, {"label_column": "-1"}):
+        refused("header", "may be names of columns or values", text, tmp_path, content, **options)
+    assert len(text(tmp_path, content, header=True, label_column="-1")) == 1
+
+
+@pytest.mark.parametrize("word", ["y", "Y", "target"])
+def test_a_label_that_reads_as_the_name_of_a_column_loses_no_row(word: str, tmp_path: Path) -> None:
+    content = f"0.1,0.2,{word}\n0.3,0.4,n\n0.5,0.6,{word}\n"
+    for options in ({}, {"label_column": "2"}, {"label_column": "-1"}):
+        refused("header", f"holds '{word}' beside '0.1', which may be names", text, tmp_path, content, **options)
+    assert len(text(tmp_path, content, header=False, label_column="-1")) == 3
+    assert len(text(tmp_path, content, label_column=word)) == 2, "it was named"
+    assert len(text(tmp_path, f"na,k,{word}\n1,2,0\n")) == 1, "a word for a missing value is no number"
+
+
 @pytest.mark.parametrize("name", [*LABEL_NAMES, "LABEL"])
 def test_a_header_may_hold_numbers(name: str, tmp_path: Path) -> None:
     points = text(tmp_path, f"0,1,{name}\n0.5,0.25,1\n")

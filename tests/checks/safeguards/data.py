@@ -32,6 +32,16 @@ SAFEGUARDS = (
         "            check_no_index(names, [place], where)\n", "            pass\n",
         "data/test_parquet.py::test_an_index_is_no_column_of_labels",
     ),
+    mutation(
+        "a label that reads as the name of a column makes no header of its row", "data/csv_file.py",
+        "if label is not None and values == [str(place) for place in range(len(values))]:", "if label is not None:",
+        "data/test_tabular.py::test_a_label_that_reads_as_the_name_of_a_column_loses_no_row",
+    ),
+    mutation(
+        "numbers that count from one may be names of columns", "data/csv_file.py",
+        "for first in (0, 1))", "for first in (0,))",
+        "data/test_tabular.py::test_numbers_that_count_may_be_names",
+    ),
     # Numbers.
     mutation(
         "grey images get their channel where the layout has it", "data/npz.py",
