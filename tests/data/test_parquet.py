@@ -126,6 +126,40 @@ def test_shards_must_be_complete_and_agree(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "names",
+    [
+        ("test", "test-00000-of-00002"),
+        ("test", "test-0000"),
+        ("test-00000-of-00002", "test-00002-of-00002"),
+        ("test-00000-of-00002", "test-0000-of-2"),
+        ("data-2019", "data-2020"),
+        ("2019", "2020"),
+        ("0000", "0002"),
+    ],
+)
+def test_files_that_are_not_the_shards_of_a_split_are_not_joined(names: tuple[str, str], tmp_path: Path) -> None:
+    for name in names:
+        parquet(tmp_path, image_table(GOOD, LABELS), f"{name}.parquet")
+    refused("shards_missing", "2 files of a split that are not numbered as its shards, 0, 1", open_points, tmp_path)
+    assert len(open_points(tmp_path / f"{names[0]}.parquet")) == COUNT
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("name", ["test-{:05}-of-00002", "test-{:04}", "{:04}"])
+def test_shards_are_numbered(name: str, first: int, tmp_path: Path) -> None:
+    for shard in (0, 1):
+        parquet(tmp_path, image_table(GOOD, LABELS), f"{name.format(first + shard)}.parquet")
+    assert len(open_points(tmp_path)) == 2 * COUNT
+
+
+def test_a_number_in_the_name_of_a_file_is_no_shard(tmp_path: Path) -> None:
+    for year in (2019, 2020):
+        parquet(tmp_path, image_table(GOOD, LABELS), f"data{year}.parquet")
+    refused("split_missing", "holds the splits data2019, data2020; no split was named", open_points, tmp_path)
+    assert len(open_points(tmp_path, split="data2020")) == COUNT
+
+
+@pytest.mark.parametrize(
     ("column", "kind"),
     [
         ("label", pa.int8()),

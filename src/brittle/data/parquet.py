@@ -22,7 +22,7 @@ from brittle.data.files import file_digest, files_digest, path_text
 from brittle.data.listed import ListedPoints, RowIds
 from brittle.data.options import ReadingOptions
 from brittle.data.tabular import check_distinct, check_no_index, find_label
-from brittle.errors import DataError, ParameterError
+from brittle.errors import DataError, ParameterError, listed
 from brittle.store.files.plain_parquet import ERRORS, PlainFile, opened, reason
 
 IMAGE_COLUMNS = ("image", "img")
@@ -44,7 +44,7 @@ FIRST = 8
 IMAGES, ROWS = 1, 1 << 8
 """Encoded images, and rows of the other columns, that are unpacked at a time."""
 
-_NAME = re.compile(r"(?P<split>.*?)(?:-?(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.parquet")
+_NAME = re.compile(r"(?P<split>.*?)(?:(?:^|-)(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.parquet")
 
 
 def is_parquet(path: Path) -> bool:
@@ -153,13 +153,18 @@ def _named(file: Path) -> dict[str, str | None]:
 
 
 def _check_complete(path: Path, files: Sequence[Path]) -> None:
-    declared = {int(shards) for file in files if (shards := _named(file)["shards"])}
-    if declared and declared != {len(files)}:
-        raise DataError(
-            "shards_missing",
-            f"{path_text(path)} holds {len(files)} files of a split whose file names say {max(declared)}: "
-            f"{', '.join(path_text(file.name) for file in files[:3])}; get the others, or give one file",
-        )
+    """Raise unless these files are all shards of a split: as many as their names say, numbered from 0 or 1 on."""
+    named, count = [_named(file) for file in files], len(files)
+    declared = {int(one["shards"]) for one in named if one["shards"]}
+    numbers = sorted(int(one["shard"] or -1) for one in named)
+    wrong = ""
+    if declared and declared != {count}:
+        wrong = f"{count} files of a split whose file names say {max(declared)}"
+    elif count > 1 and numbers not in ([*range(count)], [*range(1, count + 1)]):
+        wrong = f"{count} files of a split that are not numbered as its shards, 0, 1, 2, ..."
+    if wrong:
+        some = listed([path_text(file.name) for file in files], 3)
+        raise DataError("shards_missing", f"{path_text(path)} holds {wrong}: {some}; get the others, or give one file")
 
 
 def _common_columns(files: Sequence[Path], asked: str | None) -> ImageColumns:

@@ -42,6 +42,16 @@ SAFEGUARDS = (
         "for first in (0, 1))", "for first in (0,))",
         "data/test_tabular.py::test_numbers_that_count_may_be_names",
     ),
+    mutation(
+        "a number in the name of a file is no shard", "data/parquet.py",
+        "(?:^|-)(?P<shard>", "-?(?P<shard>",
+        "data/test_parquet.py::test_a_number_in_the_name_of_a_file_is_no_shard",
+    ),
+    mutation(
+        "files that are joined are the shards of a split", "data/parquet.py",
+        "    elif count > 1 and numbers not in", "    elif False and numbers not in",
+        "data/test_parquet.py::test_files_that_are_not_the_shards_of_a_split_are_not_joined",
+    ),
     # Numbers.
     mutation(
         "grey images get their channel where the layout has it", "data/npz.py",
