@@ -97,6 +97,17 @@ def test_channels_last_is_transposed_when_told(reader: Reader, tmp_path: Path) -
 
 
 @arrays
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.float64])
+def test_labels_beyond_a_class_index_are_refused(reader: Reader, kind: Any, tmp_path: Path) -> None:
+    fine = np.array([0, 1, 2, 2**31]).astype(kind)
+    assert only(reader(tmp_path, FLOATS, fine)).labels == (0, 1, 2, 2**31)
+    for large in (2**31 + 1, 2**63 if kind is np.uint64 else -(2**63)):
+        labels = np.array([0, 1, large, 1], dtype=object).astype(kind)
+        match = "in row 2; class indices are whole numbers up to 2,147,483,648: give those"
+        refused("label_dtype", match, reader, tmp_path, FLOATS, labels)
+
+
+@arrays
 @pytest.mark.parametrize(
     ("ids", "expected"), [(["a", "b", "c", "d"], ("a", "b", "c", "d")), ([9, 8, 7, 6], ("9", "8", "7", "6"))]
 )

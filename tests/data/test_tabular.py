@@ -149,6 +149,13 @@ def test_several_columns_may_hold_the_labels(reader: Reader, tmp_path: Path) -> 
     assert points.provenance["feature_names"] == [*NAMES, "y"]
 
 
+@each
+@pytest.mark.parametrize("large", [2**31 + 1, -(2**63), 2**63 + 1])
+def test_labels_beyond_a_class_index_are_refused(reader: Reader, large: int, tmp_path: Path) -> None:
+    labels = pd.array([*Y[1:], large], dtype="uint64" if large >= 2**63 else "int64")
+    refused("label_dtype", "class indices are whole numbers up to 2,147,4", reader, tmp_path, FEATURES.assign(y=labels))
+
+
 @pytest.mark.parametrize("place", ["4", "-1"])
 def test_a_table_without_a_header(place: str, tmp_path: Path) -> None:
     FEATURES.assign(species=SPECIES).to_csv(tmp_path / "table.csv", index=False, header=False)

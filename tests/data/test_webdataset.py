@@ -92,6 +92,8 @@ HOSTILE: dict[str, tuple[str, str, Callable[[], list[tuple[tarfile.TarInfo, byte
                    lambda: [member("a.png", FILES[0]), member("a.jpg", FILES[0])]),
     "a class in words": ("label_dtype", "holds b'ant'", lambda: [member("a.png", FILES[0]), member("a.cls", b"ant")]),
     "a class of a thousand digits": ("label_dtype", "whole number", lambda: [member("a.cls", b"1" * 1000)]),
+    "a class of ten digits": ("label_dtype", "holds 9999999999; class indices are whole numbers up to 2,147,483,648",
+                              lambda: [member("a.png", FILES[0]), member("a.cls", b"9999999999")]),
     "some classes": ("label_null", "'b.png' .* has no file of its class",
                      lambda: [*samples(), member("b.png", FILES[0])]),
     "no images": ("empty_dataset", "2 other files", lambda: [member("a.txt", b"x"), member("b.cls", b"1")]),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from brittle.data.arrays import RightAnswers, list_points, named_features
+from brittle.data.arrays import LARGEST_LABEL, RightAnswers, index_range, list_points, named_features, number_text
 from brittle.data.listed import ListedPoints
 from brittle.data.options import ReadingOptions
 from brittle.errors import DataError, ParameterError, listed
@@ -266,13 +266,13 @@ def _classes(cells: Cells, roles: Roles, where: str) -> tuple[tuple[int, ...], t
             f"{labels[number]:g} in {cells.place(number)}; write all as one, and say with --header (header=) whether "
             "the first row names the columns",
         )
-    odd = next((row for row, label in enumerate(labels) if label != math.floor(label)), None)
+    odd = next((row for row, one in enumerate(labels) if one != math.floor(one) or abs(one) > LARGEST_LABEL), None)
     if odd is not None:
         raise DataError(
             "label_dtype",
-            f"{cells.place(odd)} of the label column {name} holds {labels[odd]:g}; class indices are whole numbers: "
-            "name the column of the labels with --label-column (label_column=), or, where the model predicts a number, "
-            "say --decision within:T (decision=), T being the tolerance",
+            f"{cells.place(odd)} of the label column {name} holds {number_text(labels[odd])}; class indices are "
+            f"{index_range(labels[odd])}: name the column of the labels with --label-column (label_column=), or, where "
+            "the model predicts a number, say --decision within:T (decision=), T being the tolerance",
         )
     return tuple(map(int, labels)), None
 

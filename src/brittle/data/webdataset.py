@@ -17,6 +17,7 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from brittle.data.arrays import LARGEST_LABEL, index_range
 from brittle.data.encoded import EncodedImages
 from brittle.data.files import changed_error, file_digest, files_digest, path_text
 from brittle.data.folder import IMAGE_SUFFIX
@@ -236,7 +237,14 @@ def _label(archive: tarfile.TarFile, member: tarfile.TarInfo, file: Path) -> int
             "label_dtype",
             f"{member.name!r:.80} in {path_text(file)} holds {text!r:.60}; a class index is a whole number, as text",
         )
-    return int(text)
+    label = int(text)
+    if abs(label) > LARGEST_LABEL:
+        raise DataError(
+            "label_dtype",
+            f"{member.name!r:.80} in {path_text(file)} holds {label}; class indices are {index_range(label)}: number "
+            "the classes",
+        )
+    return label
 
 
 def _labels(samples: Sequence[_Sample]) -> tuple[int, ...] | None:

@@ -52,6 +52,21 @@ SAFEGUARDS = (
         "    elif count > 1 and numbers not in", "    elif False and numbers not in",
         "data/test_parquet.py::test_files_that_are_not_the_shards_of_a_split_are_not_joined",
     ),
+    mutation(
+        "labels in a table are no larger than class indices", "data/tabular.py",
+        " or abs(one) > LARGEST_LABEL)", ")",
+        "data/test_tabular.py::test_labels_beyond_a_class_index_are_refused",
+    ),
+    mutation(
+        "labels in an array are no larger than class indices", "data/arrays.py",
+        " | (np.abs(labels.astype(np.float64)) > LARGEST_LABEL))", ")",
+        "data/test_arrays.py::test_labels_beyond_a_class_index_are_refused",
+    ),
+    mutation(
+        "labels in an archive are no larger than class indices", "data/webdataset.py",
+        "    if abs(label) > LARGEST_LABEL:\n", "    if False:\n",
+        "data/test_webdataset.py::test_what_is_odd_is_refused",
+    ),
     # Numbers.
     mutation(
         "grey images get their channel where the layout has it", "data/npz.py",
