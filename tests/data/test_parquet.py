@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -74,6 +75,14 @@ def test_a_named_column_of_classes_is_taken(asked: str, tmp_path: Path) -> None:
     assert (points.labels, points.class_names) == (LABELS, CLASSES)
     assert points.provenance["label_column"] == "fine_label"
     refused("label_column", "no column 'kind'; it has picture", open_points, path, label_column="kind")
+
+
+def test_features_of_lists_in_the_metadata_are_no_classes(tmp_path: Path) -> None:
+    table = image_table(GOOD, LABELS, boxes=pa.array([[1]] * COUNT, pa.list_(pa.int64())))
+    known = json.loads(table.schema.metadata[b"huggingface"])
+    known["info"]["features"]["boxes"] = [{"dtype": "int64", "_type": "Value"}]
+    points = open_points(parquet(tmp_path, table.replace_schema_metadata({"huggingface": json.dumps(known)})))
+    assert (points.labels, points.class_names) == (LABELS, CLASSES)
 
 
 def test_one_of_several_columns_of_classes_has_to_be_named(tmp_path: Path) -> None:

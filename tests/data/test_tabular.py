@@ -156,6 +156,22 @@ def test_labels_beyond_a_class_index_are_refused(reader: Reader, large: int, tmp
     refused("label_dtype", "class indices are whole numbers up to 2,147,4", reader, tmp_path, FEATURES.assign(y=labels))
 
 
+@pytest.mark.parametrize(
+    ("names", "asked", "place", "former", "latter"),
+    [(["label", "0", "1"], "0", 1, -2, -3), (["label", "0", "-3"], "-3", 2, 2, 0)],
+)
+@both
+def test_a_number_that_is_a_name_and_another_place_is_refused(
+    reader: Reader, names: list[str], asked: str, place: int, former: int, latter: int, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame([[0, 1, 2], [1, 2, 3]], columns=names)
+    options = {"header": True} if reader is csv_points else {}
+    match = f"'{asked}' is what column {place} .* and the place of 'label'; .* {former} is the former, {latter} the"
+    refused("label_column", match, reader, tmp_path, frame, label_column=asked, **options)
+    assert reader(tmp_path, frame, label_column=str(former), **options).labels == (place, place + 1)
+    assert reader(tmp_path, frame, label_column="label", **options).labels == (0, 1)
+
+
 @pytest.mark.parametrize("place", ["4", "-1"])
 def test_a_table_without_a_header(place: str, tmp_path: Path) -> None:
     FEATURES.assign(species=SPECIES).to_csv(tmp_path / "table.csv", index=False, header=False)

@@ -90,6 +90,8 @@ HOSTILE: dict[str, tuple[str, str, Callable[[], list[tuple[tarfile.TarInfo, byte
     "an absolute name": ("tar_refused", "leads out of", lambda: [member("/tmp/a.png", FILES[0])]),
     "two images": ("tar_sample", "'a' .* has two images, 'a.png' and 'a.jpg'",
                    lambda: [member("a.png", FILES[0]), member("a.jpg", FILES[0])]),
+    "two classes": ("tar_sample", "'a' .* has two files of its class, 'a.CLS' a second time; keep one",
+                    lambda: [member("a.png", FILES[0]), member("a.cls", b"1"), member("a.CLS", b"2")]),
     "a class in words": ("label_dtype", "holds b'ant'", lambda: [member("a.png", FILES[0]), member("a.cls", b"ant")]),
     "a class of a thousand digits": ("label_dtype", "whole number", lambda: [member("a.cls", b"1" * 1000)]),
     "a class of ten digits": ("label_dtype", "holds 9999999999; class indices are whole numbers up to 2,147,483,648",

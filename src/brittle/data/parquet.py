@@ -271,13 +271,18 @@ def class_names_of(schema: pa.Schema, where: str) -> dict[str, tuple[str, ...]]:
         return {}
     try:
         features = json.loads(metadata)["info"]["features"].items()
-        labels = {name: one["names"] for name, one in features if one.get("_type") == "ClassLabel"}
+        labels = {name: one["names"] for name, one in features if _is_classes(one)}
         return {name: tuple(map(str, names)) for name, names in labels.items() if name in schema.names}
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
         raise DataError(
             "metadata",
             f"the metadata 'huggingface' of {where} are not of the form that datasets writes: {error!r}",
         ) from error
+
+
+def _is_classes(feature: Any) -> bool:
+    """Whether what the metadata say of a column makes it one of classes; of a column of lists it may be a list."""
+    return isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
 
 
 def _read_rows(files: Sequence[Path], columns: ImageColumns, limit: int | None) -> _Rows:

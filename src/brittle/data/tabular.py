@@ -198,22 +198,34 @@ def check_distinct(names: Sequence[str], where: str) -> None:
         raise DataError("table_columns", f"{where} has two columns called {twice!r:.60}; give each a name of its own")
 
 
-def find_place(names: Sequence[str] | None, width: int, asked: str) -> int | None:
-    """The place of the column that is called so, or that is given by its place; None where there is none."""
-    if names is not None and asked in names:
-        return names.index(asked)
-    if re.fullmatch(r"-?\d{1,6}", asked) and -width <= int(asked) < width:
-        return int(asked) % width
-    return None
+def find_place(names: Sequence[str] | None, width: int, asked: str, where: str, code: str) -> int | None:
+    """The place of the column that is called so, or that is given by its place; None where there is none.
+
+    Raises:
+        ParameterError: one column is called so and another stands at this place; with this `code`.
+    """
+    counted = re.fullmatch(r"-?\d{1,6}", asked) is not None and -width <= int(asked) < width
+    place = int(asked) % width if counted else None
+    if names is None or asked not in names:
+        return place
+    named = names.index(asked)
+    if place is None or place == named:
+        return named
+    one, other = (named, place) if int(asked) < 0 else (named - width, place - width)
+    raise ParameterError(
+        code,
+        f"{asked!r} is what column {named} of {where} is called, and the place of {names[place]!r:.60}; count "
+        f"places from the other end: {one} is the former, {other} the latter",
+    )
 
 
 def find_label(names: Sequence[str] | None, width: int, asked: str, where: str) -> int:
     """The place of the column that is asked for as that of the labels.
 
     Raises:
-        ParameterError: there is none.
+        ParameterError: there is none, or two may be it.
     """
-    if (place := find_place(names, width, asked)) is not None:
+    if (place := find_place(names, width, asked, where, "label_column")) is not None:
         return place
     there = f"it has {width} without a header" if names is None else f"it has {listed(list(names), SHOWN)}"
     several = "several are for --decision multilabel or within:T (decision=); " if "," in asked else ""

@@ -67,6 +67,16 @@ SAFEGUARDS = (
         "    if abs(label) > LARGEST_LABEL:\n", "    if False:\n",
         "data/test_webdataset.py::test_what_is_odd_is_refused",
     ),
+    mutation(
+        "a number that is a name and another place names no column", "data/tabular.py",
+        "    if place is None or place == named:\n", "    if True:\n",
+        "data/test_tabular.py::test_a_number_that_is_a_name_and_another_place_is_refused",
+    ),
+    mutation(
+        "a sample has one class", "data/webdataset.py",
+        "if kind == LABEL_KIND and key not in labels:", "if kind == LABEL_KIND:",
+        "data/test_webdataset.py::test_what_is_odd_is_refused",
+    ),
     # Numbers.
     mutation(
         "grey images get their channel where the layout has it", "data/npz.py",
@@ -137,6 +147,11 @@ SAFEGUARDS = (
         "data/test_parquet.py::test_shards_may_hold_a_column_in_several_types",
     ),
     # What is said of mistakes, and data of other people.
+    mutation(
+        "features of lists in the metadata are read over", "data/parquet.py",
+        'isinstance(feature, dict) and feature.get("_type")', 'feature.get("_type")',
+        "data/test_parquet.py::test_features_of_lists_in_the_metadata_are_no_classes",
+    ),
     mutation(
         "the end of an archive is looked at", "data/webdataset.py",
         "            _check_end(file, archive.offset)\n", "",
