@@ -97,6 +97,17 @@ def test_channels_last_is_transposed_when_told(reader: Reader, tmp_path: Path) -
 
 
 @arrays
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.float64])
+def test_labels_beyond_a_class_index_are_refused(reader: Reader, kind: Any, tmp_path: Path) -> None:
+    fine = np.array([0, 1, 2, 2**31]).astype(kind)
+    assert only(reader(tmp_path, FLOATS, fine)).labels == (0, 1, 2, 2**31)
+    for large in (2**31 + 1, 2**63 if kind is np.uint64 else -(2**63)):
+        labels = np.array([0, 1, large, 1], dtype=object).astype(kind)
+        match = "in row 2; class indices are whole numbers up to 2,147,483,648: give those"
+        refused("label_dtype", match, reader, tmp_path, FLOATS, labels)
+
+
+@arrays
 @pytest.mark.parametrize(
     ("ids", "expected"), [(["a", "b", "c", "d"], ("a", "b", "c", "d")), ([9, 8, 7, 6], ("9", "8", "7", "6"))]
 )
@@ -172,6 +183,17 @@ def test_three_axes_are_grey_images_only_under_images(tmp_path: Path) -> None:
     np.savez(tmp_path / "images.npz", images=FLOATS.reshape(4, 2, 3))
     assert inputs(open_points(tmp_path / "x.npz")).shape == (4, 2, 3)
     assert inputs(open_points(tmp_path / "images.npz")).shape == (4, 1, 2, 3)
+    np.savez(tmp_path / "splits.npz", images_train_x=FLOATS.reshape(4, 2, 3), images_test=FLOATS.reshape(4, 2, 3))
+    assert inputs(open_points(tmp_path / "splits.npz", split="images_train")).shape == (4, 2, 3), "it is an x"
+    assert inputs(open_points(tmp_path / "splits.npz", split="test")).shape == (4, 1, 2, 3)
+
+
+@pytest.mark.parametrize("layout", [None, "nchw", "nhwc"])
+def test_grey_images_lie_as_they_do_in_the_array_in_every_layout(layout: str | None, tmp_path: Path) -> None:
+    np.savez(tmp_path / "data.npz", images=LEVELS[:, 0], test_images=LEVELS[:, 0])
+    for split in (None, "test"):
+        points = open_points(tmp_path / "data.npz", split=split, layout=layout, scale_uint8=True)
+        assert torch.equal(inputs(points), torch.from_numpy(LEVELS).float() / 255)
 
 
 def test_npz_without_the_keys_lists_those_it_has(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from helpers.problems import small_classifier
 
 import brittle
 from brittle.data import choose_points, open_points
-from brittle.data.class_names import name_classes, read_class_names
+from brittle.data.class_names import in_classes, name_classes, read_class_names
 from brittle.scores import LogitMargin
 
 OUTPUTS = ("cow", "dog", "ant", "bee")
@@ -91,3 +92,21 @@ def test_names_that_agree_but_for_spelling_are_matched_one_to_one(tmp_path: Path
     )
     twice = [*spelled, " ant"]
     refused("class_names", "are not among the 4 names", name_classes, points, twice)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_names_spelled_otherwise_are_refused_unless_they_stand_at_the_same_places(
+    order: tuple[int, ...], tmp_path: Path
+) -> None:
+    points = from_folder(tmp_path, LEVELS, LABELS)
+    spelled = [CLASSES[at].title() for at in order]
+    if order == (0, 1, 2):
+        assert in_classes(points, spelled) is points
+        assert in_classes(points, [*spelled, "Dog"]) is points
+    else:
+        refused("class_names", "are called otherwise than those of the model", in_classes, points, spelled)
+        refused("class_names", "are called otherwise than", in_classes, points, [*spelled, "Dog"])
+        refused("class_names", "are not among the 3 names", in_classes, points, [*spelled[:2], "Dog"])
+    named = open_points(tmp_path / "images", class_names=[CLASSES[at] for at in order])
+    assert in_classes(named, spelled) is named, "that says it"
+    assert in_classes(points, ["x", "y", "z"]) is points, "other words"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,12 +77,44 @@ def test_a_named_column_of_classes_is_taken(asked: str, tmp_path: Path) -> None:
     refused("label_column", "no column 'kind'; it has picture", open_points, path, label_column="kind")
 
 
+def test_features_of_lists_in_the_metadata_are_no_classes(tmp_path: Path) -> None:
+    table = image_table(GOOD, LABELS, boxes=pa.array([[1]] * COUNT, pa.list_(pa.int64())))
+    known = json.loads(table.schema.metadata[b"huggingface"])
+    known["info"]["features"]["boxes"] = [{"dtype": "int64", "_type": "Value"}]
+    points = open_points(parquet(tmp_path, table.replace_schema_metadata({"huggingface": json.dumps(known)})))
+    assert (points.labels, points.class_names) == (LABELS, CLASSES)
+
+
 def test_one_of_several_columns_of_classes_has_to_be_named(tmp_path: Path) -> None:
     path = parquet(tmp_path, class_columns(GOOD, coarse_label=COARSE, fine_label=LABELS))
     refused("label_column", "the columns of classes 'coarse_label' and 'fine_label'; name the one", open_points, path)
     only_fine = parquet(tmp_path, class_columns(GOOD, fine_label=LABELS), "fine.parquet")
     assert open_points(only_fine).labels == LABELS
-    assert open_points(only_fine).provenance["label_column"] is None
+    assert open_points(only_fine).provenance["label_column"] == "fine_label"
+
+
+@pytest.mark.parametrize("name", ["label", "labels"])
+def test_the_column_called_label_comes_before_another_one_of_classes(name: str, tmp_path: Path) -> None:
+    table = class_columns(GOOD, domain=COARSE).append_column(name, pa.array(LABELS, pa.int64()))
+    points = open_points(parquet(tmp_path, table))
+    assert (points.labels, points.class_names, points.provenance["label_column"]) == (LABELS, None, name)
+    asked = open_points(tmp_path / "test.parquet", label_column="domain")
+    assert (asked.labels, asked.provenance["label_column"]) == (COARSE, "domain")
+
+
+def test_an_index_is_no_column_of_labels(tmp_path: Path) -> None:
+    columns = {"__index_level_0__": pa.array(range(COUNT)), "__index_level_1__": pa.array(LABELS)}
+    path = parquet(tmp_path, image_table(GOOD, label=pa.array(LABELS), **columns))
+    refused("table_columns", "column 3 .* is called '__index_level_1__'", open_points, path, label_column="-1")
+    assert open_points(path).labels == open_points(path, label_column="1").labels == LABELS
+    assert open_points(path, label_column="__index_level_1__").labels == LABELS, "it was named"
+
+
+@pytest.mark.parametrize("name", ["label", "id", "picture", "caption"])
+def test_two_columns_of_one_name_are_refused(name: str, tmp_path: Path) -> None:
+    whole = image_table(GOOD, LABELS, id=pa.array(range(COUNT)), caption=pa.array(range(COUNT)))
+    path = parquet(tmp_path, whole.append_column(name, whole[name]))
+    refused("table_columns", f"has two columns called '{name}'", open_points, path)
 
 
 @pytest.mark.parametrize("kind", range(4))
@@ -99,6 +132,71 @@ def test_shards_must_be_complete_and_agree(tmp_path: Path) -> None:
     assert len(open_points(tmp_path / "test-00000-of-00002.parquet")) == COUNT
     parquet(tmp_path, table.drop_columns(["label"]), "test-00001-of-00002.parquet")
     refused("columns_differ", "files of a split must agree", open_points, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("test", "test-00000-of-00002"),
+        ("test", "test-0000"),
+        ("test-00000-of-00002", "test-00002-of-00002"),
+        ("test-00000-of-00002", "test-0000-of-2"),
+        ("data-2019", "data-2020"),
+        ("2019", "2020"),
+        ("0000", "0002"),
+    ],
+)
+def test_files_that_are_not_the_shards_of_a_split_are_not_joined(names: tuple[str, str], tmp_path: Path) -> None:
+    for name in names:
+        parquet(tmp_path, image_table(GOOD, LABELS), f"{name}.parquet")
+    refused("shards_missing", "2 files of a split that are not numbered as its shards, 0, 1", open_points, tmp_path)
+    assert len(open_points(tmp_path / f"{names[0]}.parquet")) == COUNT
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("name", ["test-{:05}-of-00002", "test-{:04}", "{:04}"])
+def test_shards_are_numbered(name: str, first: int, tmp_path: Path) -> None:
+    for shard in (0, 1):
+        parquet(tmp_path, image_table(GOOD, LABELS), f"{name.format(first + shard)}.parquet")
+    assert len(open_points(tmp_path)) == 2 * COUNT
+
+
+def test_a_number_in_the_name_of_a_file_is_no_shard(tmp_path: Path) -> None:
+    for year in (2019, 2020):
+        parquet(tmp_path, image_table(GOOD, LABELS), f"data{year}.parquet")
+    refused("split_missing", "holds the splits data2019, data2020; no split was named", open_points, tmp_path)
+    assert len(open_points(tmp_path, split="data2020")) == COUNT
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        ("label", pa.int8()),
+        ("label", pa.uint64()),
+        ("label", pa.float32()),
+        ("id", pa.int32()),
+        ("id", pa.large_string()),
+        ("picture", pa.struct([("bytes", pa.large_binary()), ("path", pa.large_string())])),
+    ],
+)
+def test_shards_may_hold_a_column_in_several_types(column: str, kind: pa.DataType, tmp_path: Path) -> None:
+    names = [str(10 + row) for row in range(COUNT)]
+    table = image_table(GOOD, label=pa.array(LABELS, pa.int64()), id=pa.array(names, pa.string()))
+    place = table.schema.get_field_index(column)
+    values = [int(one) if kind == pa.int32() else one for one in table[column].to_pylist()]
+    other = table.set_column(place, column, pa.array(values, kind))
+    parquet(tmp_path, table[:3], "test-00000-of-00002.parquet")
+    parquet(tmp_path, other[3:], "test-00001-of-00002.parquet")
+    batch = only(open_points(tmp_path))
+    assert (batch.labels, batch.ids, batch.status) == (LABELS, tuple(names), (Status.OK,) * COUNT)
+    assert only(open_points(tmp_path, limit=4)).labels == LABELS[:4]
+
+
+def test_what_is_wrong_in_a_shard_is_said_of_that_shard(tmp_path: Path) -> None:
+    table = image_table(GOOD)
+    parquet(tmp_path, table.append_column("label", pa.array(LABELS)), "test-00000-of-00002.parquet")
+    parquet(tmp_path, table.append_column("label", pa.array(["a"] * COUNT)), "test-00001-of-00002.parquet")
+    refused("label_dtype", "label in .*test-00001-of-00002.parquet has type string", open_points, tmp_path)
 
 
 def test_splits_of_parquet_are_listed(tmp_path: Path) -> None:

@@ -63,6 +63,12 @@ def test_a_named_column_of_classes_is_taken(tmp_path: Path) -> None:
     path = save(tmp_path / "saved", table(coarse=pa.array([label // 2 for label in LABELS])))
     assert open_points(path, label_column="coarse").labels == tuple(label // 2 for label in LABELS)
     assert open_points(path).labels == LABELS
+    assert open_points(path).provenance["label_column"] == "label"
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    twice = table().append_column("label", pa.array([0] * 7))
+    refused("table_columns", "has two columns called 'label'", open_points, save(tmp_path / "saved", twice))
 
 
 def test_splits(tmp_path: Path) -> None:

@@ -149,6 +149,29 @@ def test_several_columns_may_hold_the_labels(reader: Reader, tmp_path: Path) -> 
     assert points.provenance["feature_names"] == [*NAMES, "y"]
 
 
+@each
+@pytest.mark.parametrize("large", [2**31 + 1, -(2**63), 2**63 + 1])
+def test_labels_beyond_a_class_index_are_refused(reader: Reader, large: int, tmp_path: Path) -> None:
+    labels = pd.array([*Y[1:], large], dtype="uint64" if large >= 2**63 else "int64")
+    refused("label_dtype", "class indices are whole numbers up to 2,147,4", reader, tmp_path, FEATURES.assign(y=labels))
+
+
+@pytest.mark.parametrize(
+    ("names", "asked", "place", "former", "latter"),
+    [(["label", "0", "1"], "0", 1, -2, -3), (["label", "0", "-3"], "-3", 2, 2, 0)],
+)
+@both
+def test_a_number_that_is_a_name_and_another_place_is_refused(
+    reader: Reader, names: list[str], asked: str, place: int, former: int, latter: int, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame([[0, 1, 2], [1, 2, 3]], columns=names)
+    options = {"header": True} if reader is csv_points else {}
+    match = f"'{asked}' is what column {place} .* and the place of 'label'; .* {former} is the former, {latter} the"
+    refused("label_column", match, reader, tmp_path, frame, label_column=asked, **options)
+    assert reader(tmp_path, frame, label_column=str(former), **options).labels == (place, place + 1)
+    assert reader(tmp_path, frame, label_column="label", **options).labels == (0, 1)
+
+
 @pytest.mark.parametrize("place", ["4", "-1"])
 def test_a_table_without_a_header(place: str, tmp_path: Path) -> None:
     FEATURES.assign(species=SPECIES).to_csv(tmp_path / "table.csv", index=False, header=False)
@@ -166,6 +189,23 @@ def test_whether_there_is_a_header_is_asked_where_it_cannot_be_seen(tmp_path: Pa
     named = text(tmp_path, content, header=True, label_column="2")
     assert (inputs(named).tolist(), named.labels) == ([[0.5, 0.25]], (1,))
     assert named.provenance["feature_names"] == ["0", "1"]
+
+
+@pytest.mark.parametrize("content", ["1,2,3,4\n0.1,0.2,0.3,0\n", "0.0,1.0,2.0\n3,4,1\n", "id,1,2\na,0.5,0\n"])
+def test_numbers_that_count_may_be_names(content: str, tmp_path: Path) -> None:
+    for options in ({}, {"label_column": "-1"}):
+        refused("header", "may be names of columns or values", text, tmp_path, content, **options)
+    assert len(text(tmp_path, content, header=True, label_column="-1")) == 1
+
+
+@pytest.mark.parametrize("word", ["y", "Y", "target"])
+def test_a_label_that_reads_as_the_name_of_a_column_loses_no_row(word: str, tmp_path: Path) -> None:
+    content = f"0.1,0.2,{word}\n0.3,0.4,n\n0.5,0.6,{word}\n"
+    for options in ({}, {"label_column": "2"}, {"label_column": "-1"}):
+        refused("header", f"holds '{word}' beside '0.1', which may be names", text, tmp_path, content, **options)
+    assert len(text(tmp_path, content, header=False, label_column="-1")) == 3
+    assert len(text(tmp_path, content, label_column=word)) == 2, "it was named"
+    assert len(text(tmp_path, f"na,k,{word}\n1,2,0\n")) == 1, "a word for a missing value is no number"
 
 
 @pytest.mark.parametrize("name", [*LABEL_NAMES, "LABEL"])

@@ -166,7 +166,7 @@ class ReadOptions:
         format: What DATA are: npz, array (.npy), table, parquet, datasets (save_to_disk), datasets-table, webdataset
             (.tar), idx, folder, images, texts, or FILE.py:NAME; found out by default.
         label_column: Column of a table that holds the labels, by its name or its place (0 is the first, -1 the last);
-            by default the one that is called label, target, class or y, of images the one that is declared as classes.
+            by default the one that is called label, target, class or y, of images label or the one declared as classes.
             Several, with commas between them, where several labels may hold or numbers are predicted.
         text_column: Column of a table that holds the texts, by its name or its place, for a model that reads texts; by
             default the only one of text beside labels and ids.

@@ -130,19 +130,28 @@ def _whole(labels: np.ndarray, where: str) -> np.ndarray:
     """The same numbers as integers.
 
     Raises:
-        DataError: one is no whole number.
+        DataError: one is no whole number, or too large for a class index.
     """
-    if labels.dtype.kind in "iu":
-        return labels
     odd = np.argwhere((labels != np.floor(labels)) | (np.abs(labels.astype(np.float64)) > LARGEST_LABEL))
     if len(odd):
+        first = labels[tuple(odd[0])].item()
         raise DataError(
             "label_dtype",
-            f"{where} holds {labels[tuple(odd[0])]:g} in row {odd[0][0]}; class indices are whole numbers: give those, "
-            "or, where the model predicts a number, use --decision within:T (decision='within:T'), T being the "
+            f"{where} holds {number_text(first)} in row {odd[0][0]}; class indices are {index_range(first)}: give "
+            "those, or, where the model predicts a number, use --decision within:T (decision='within:T'), T being the "
             "tolerance",
         )
     return labels.astype(np.int64)
+
+
+def number_text(label: float) -> str:
+    """A label in a message; a whole number with all its digits."""
+    return str(label) if isinstance(label, int) else f"{label:g}"
+
+
+def index_range(label: float) -> str:
+    """What class indices are, in the words that say why this number is none."""
+    return "whole numbers" if not abs(label) > LARGEST_LABEL else f"whole numbers up to {LARGEST_LABEL:,.0f}"
 
 
 def list_points(

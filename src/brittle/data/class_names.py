@@ -96,8 +96,9 @@ def name_classes(points: Points, names: Sequence[str]) -> NamedPoints:
 def in_classes(points: Points, names: Sequence[str] | None, values: Sequence[int] | None = None) -> Points:
     """`points` with labels that are places among the classes of a model that knows them itself.
 
-    Labels of data that name their classes are mapped by name where a name of the data is one of the model's; where none
-    is, the two have other words for them, and labels stay. Labels of data without names are mapped by value where the
+    Labels of data that name their classes are mapped by name where a name of the data is one of the model's. Where none
+    is, not even in another spelling, the two have other words for them, and labels stay; so they do where the names
+    are spelled otherwise and stand at the same places. Labels of data without names are mapped by value where the
     model's classes are whole numbers, such as 1, 2, 3 or -1 and 1. Points whose classes the user has named stay.
 
     Args:
@@ -106,14 +107,16 @@ def in_classes(points: Points, names: Sequence[str] | None, values: Sequence[int
         values: the classes themselves where they are whole numbers.
 
     Raises:
-        ParameterError: some names of the data are among those of the model and others are not.
+        ParameterError: some names of the data are among those of the model and others are not, or are spelled otherwise
+            and stand in another order.
         DataError: more than 1% of the labels (and more than one) are none of `values`.
     """
     if names is None or points.labels is None or isinstance(points, NamedPoints):
         return points
     if points.class_names is not None:
-        shared = set(points.class_names).intersection(names)
-        return name_classes(points, names) if shared and tuple(points.class_names) != tuple(names) else points
+        own = tuple(points.class_names)
+        stay = own == tuple(names) or not (set(own).intersection(names) or _in_another_order(own, names))
+        return points if stay else name_classes(points, names)
     if values is None or tuple(values) == tuple(range(len(values))):
         return points
     places = {value: at for at, value in enumerate(values)}
@@ -155,6 +158,12 @@ def _alike(own: Sequence[str], known: Sequence[str]) -> dict[str, str] | None:
     found = {name: spelled[_plain(name)] for name in own if _plain(name) in spelled}
     one_to_one = len(spelled) == len(known) and len(found) == len(own) == len(set(found.values()))
     return found if one_to_one else None
+
+
+def _in_another_order(own: Sequence[str], known: Sequence[str]) -> bool:
+    """Whether some of these names are the same but for spelling, and do not stand at the same places."""
+    ours, theirs = [_plain(name) for name in own], [_plain(name) for name in known]
+    return bool(set(ours).intersection(theirs)) and ours != theirs[: len(ours)]
 
 
 def _plain(name: str) -> str:

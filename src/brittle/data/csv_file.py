@@ -31,8 +31,9 @@ def read_csv(path: Path, options: ReadingOptions) -> ListedPoints:
     """The rows of a table in UTF-8; cells are separated by commas, by semicolons where the first line has no comma, and
     in a `.tsv` file by tabs. Empty lines are left out.
 
-    The first row names the columns where it says `options.label_column` or one of `LABEL_NAMES`, or where none of its
-    cells is a number; `options.header` says it outright, and must where the row begins with 0, 1, 2, ...
+    The first row names the columns where it says `options.label_column`, or one of `LABEL_NAMES` beside no numbers but
+    0, 1, 2, ..., or where none of its cells is a number; `options.header` says it outright, and must where one of
+    `LABEL_NAMES` stands beside other numbers, or where the numbers count from 0 or 1.
 
     Raises:
         DataError: the file is no such table, or a cell is missing or no number; row, line and column are named.
@@ -93,16 +94,29 @@ def _is_header(row: Sequence[str], options: ReadingOptions, where: str) -> bool:
     asked = (options.label_column, options.text_column)
     if any(name in names and not is_number(name) for name in asked if name is not None):
         return True
-    if any(name.lower() in LABEL_NAMES for name in names):
-        return True
     numbers = [name for name in names if is_number(name)]
-    if len(numbers) > 1 and numbers == [str(place) for place in range(len(numbers))]:
-        raise ParameterError(
-            "header",
-            f"the first row of {where} begins with {', '.join(names[:3])}, which may be names of columns or values; "
-            "say --header yes or --header no (header=True, header=False)",
-        )
+    values = [name for name in numbers if name.lower() not in MISSING]
+    label = next((name for name in names if name.lower() in LABEL_NAMES), None)
+    if label is not None and values == [str(place) for place in range(len(values))]:
+        return True
+    if label is not None:
+        raise _unclear(f"{where} holds {label!r} beside {values[0]!r:.60}")
+    if len(values) > 1 and _counts(values):
+        raise _unclear(f"{where} begins with {', '.join(names[:3])}")
     return not numbers
+
+
+def _counts(cells: Sequence[str]) -> bool:
+    """Whether numbers count from 0 or from 1, as names of columns that nobody gave do."""
+    return any(all(float(cell) == place for place, cell in enumerate(cells, first)) for first in (0, 1))
+
+
+def _unclear(seen: str) -> ParameterError:
+    return ParameterError(
+        "header",
+        f"the first row of {seen}, which may be names of columns or values; say --header yes or --header no "
+        "(header=True, header=False)",
+    )
 
 
 def is_number(cell: str) -> bool:

@@ -193,8 +193,8 @@ def open_points(
         format: what the data are, of your own or by a name that `find_format` knows; None recognises it.
         ids: keep the points with these ids, as `brittle.data.choose_points` does; None keeps all.
         label_column: name of the column of a table that holds the labels, or its place as text, `0` being the first and
-            `-1` the last; None takes the one that is called label, target, class or y, in a table of images the only
-            one that is declared as classes, or label or labels.
+            `-1` the last; None takes the one that is called label, target, class or y, in a table of images label or
+            labels, or else the only one that is declared as classes.
         header: whether the first row of a `.csv` or `.tsv` file names the columns; None looks at it.
         labels: a `.npy` file with the class index of each point, for a `.npy` file or a folder of images without
             classes.

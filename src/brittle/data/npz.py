@@ -52,7 +52,7 @@ def read_npz(path: Path, options: ReadingOptions) -> ListedPoints:
     unpickled.
 
     With a split the keys are those of MedMNIST (`test_images`, `test_labels`) or Keras (`x_test`, `y_test`). Three
-    axes under `images` are grey images, which get a channel axis; `x` is taken as it is.
+    axes under `images` are grey images, which get a channel axis where `options.layout` has it; `x` is taken as it is.
 
     Raises:
         DataError: the file is damaged, lacks the keys, or holds arrays of another form.
@@ -60,7 +60,9 @@ def read_npz(path: Path, options: ReadingOptions) -> ListedPoints:
     keys, arrays = _read_npz(path, options.split)
     where = {role: f"{key} in {path_text(path)}" for role, key in keys.items()}
     x = arrays["inputs"]
-    inputs = check_inputs(x[:, None] if "images" in keys["inputs"] and x.ndim == 3 else x, where["inputs"], options)
+    if x.ndim == 3 and keys["inputs"] in _called("images", options.split):
+        x = x[..., None] if options.layout == "nhwc" else x[:, None]
+    inputs = check_inputs(x, where["inputs"], options)
     right = right_answers(arrays.get("labels"), where.get("labels", ""), len(inputs), options)
     ids = text_ids(arrays.get("ids"), where.get("ids", ""), len(inputs))
     kept = slice(options.limit)
@@ -109,12 +111,16 @@ def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
     roles = {"inputs": INPUT_KEYS, "labels": LABEL_KEYS, "ids": ID_KEYS}
     found = {}
     for role, names in roles.items():
-        wanted = [form.format(split=split, key=key) for key in names for form in SPLIT_KEYS] if split else names
-        there = [key for key in wanted if key in keys]
+        there = [own for key in names for own in _called(key, split) if own in keys]
         found |= {role: there[0]} if there else {}
     if "inputs" not in found:
         raise _no_inputs(path, keys, split)
     return found | {key: key for key in NAME_KEYS if key in keys}
+
+
+def _called(key: str, split: str | None) -> tuple[str, ...]:
+    """What an array is called in a file, by itself or as one of a split."""
+    return tuple(form.format(split=split, key=key) for form in SPLIT_KEYS) if split else (key,)
 
 
 def _no_inputs(path: Path, keys: Sequence[str], split: str | None) -> DataError:

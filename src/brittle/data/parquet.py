@@ -21,8 +21,8 @@ from brittle.data.encoded import EncodedImages
 from brittle.data.files import file_digest, files_digest, path_text
 from brittle.data.listed import ListedPoints, RowIds
 from brittle.data.options import ReadingOptions
-from brittle.data.tabular import find_label
-from brittle.errors import DataError, ParameterError
+from brittle.data.tabular import check_distinct, check_no_index, find_label
+from brittle.errors import DataError, ParameterError, listed
 from brittle.store.files.plain_parquet import ERRORS, PlainFile, opened, reason
 
 IMAGE_COLUMNS = ("image", "img")
@@ -44,7 +44,7 @@ FIRST = 8
 IMAGES, ROWS = 1, 1 << 8
 """Encoded images, and rows of the other columns, that are unpacked at a time."""
 
-_NAME = re.compile(r"(?P<split>.*?)(?:-?(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.parquet")
+_NAME = re.compile(r"(?P<split>.*?)(?:(?:^|-)(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.parquet")
 
 
 def is_parquet(path: Path) -> bool:
@@ -55,8 +55,8 @@ def is_parquet(path: Path) -> bool:
 def read_parquet(path: Path, options: ReadingOptions) -> ListedPoints:
     """Points in a Parquet file, or in the files of one split in a folder (`test-00000-of-00002.parquet`).
 
-    The image column is the one of type struct with `bytes`; labels are the column that the options name, else the
-    ClassLabel feature or the column `label` or `labels`; ids are the column `id` or the row numbers.
+    The image column is the one of type struct with `bytes`; labels are the column that the options name, else
+    `label` or `labels`, else the only ClassLabel feature; ids are the column `id` or the row numbers.
 
     Raises:
         DataError: no such split or column, a file is damaged or differs from the others, images differ in size.
@@ -79,7 +79,7 @@ def read_parquet(path: Path, options: ReadingOptions) -> ListedPoints:
         "points": count,
         "limit": options.limit,
         "files": [path_text(one.name) for one in files],
-        "label_column": options.label_column and columns.label,
+        "label_column": columns.label,
         "columns": [column for column in (columns.image, columns.label, columns.id) if column],
         **options.of_images,
     }
@@ -153,13 +153,18 @@ def _named(file: Path) -> dict[str, str | None]:
 
 
 def _check_complete(path: Path, files: Sequence[Path]) -> None:
-    declared = {int(shards) for file in files if (shards := _named(file)["shards"])}
-    if declared and declared != {len(files)}:
-        raise DataError(
-            "shards_missing",
-            f"{path_text(path)} holds {len(files)} files of a split whose file names say {max(declared)}: "
-            f"{', '.join(path_text(file.name) for file in files[:3])}; get the others, or give one file",
-        )
+    """Raise unless these files are all shards of a split: as many as their names say, numbered from 0 or 1 on."""
+    named, count = [_named(file) for file in files], len(files)
+    declared = {int(one["shards"]) for one in named if one["shards"]}
+    numbers = sorted(int(one["shard"] or -1) for one in named)
+    wrong = ""
+    if declared and declared != {count}:
+        wrong = f"{count} files of a split whose file names say {max(declared)}"
+    elif count > 1 and numbers not in ([*range(count)], [*range(1, count + 1)]):
+        wrong = f"{count} files of a split that are not numbered as its shards, 0, 1, 2, ..."
+    if wrong:
+        some = listed([path_text(file.name) for file in files], 3)
+        raise DataError("shards_missing", f"{path_text(path)} holds {wrong}: {some}; get the others, or give one file")
 
 
 def _common_columns(files: Sequence[Path], asked: str | None) -> ImageColumns:
@@ -190,9 +195,11 @@ def columns_of(schema: pa.Schema, where: str, asked: str | None) -> ImageColumns
         asked: name or place of the column of labels, or None to look for it.
 
     Raises:
-        DataError: it has no column of images, or several; or its metadata are of another form.
+        DataError: it has no column of images, or several; two columns share a name; the place that was asked for is
+            that of an index; or its metadata are of another form.
         ParameterError: there is no such column of labels, or several may be it.
     """
+    check_distinct(schema.names, where)
     images = {column.name: column.type for column in schema if is_image_column(column.type)}
     image = _only(images, IMAGE_COLUMNS)
     if image is None:
@@ -223,8 +230,11 @@ def columns_of(schema: pa.Schema, where: str, asked: str | None) -> ImageColumns
 def _label_column(names: Sequence[str], classes: Collection[str], asked: str | None, where: str) -> str | None:
     """The column of the labels, or None; `classes` are the columns that are declared as classes."""
     if asked is not None:
-        return names[find_label(names, len(names), asked, where)]
-    found = _only(classes, LABEL_COLUMNS) or next((name for name in LABEL_COLUMNS if name in names), None)
+        place = find_label(names, len(names), asked, where)
+        if names[place] != asked:
+            check_no_index(names, [place], where)
+        return names[place]
+    found = next((name for name in LABEL_COLUMNS if name in names), None) or _only(classes, ())
     if found is None and len(classes) > 1:
         both = " and ".join(map(repr, classes))
         raise ParameterError(
@@ -261,7 +271,7 @@ def class_names_of(schema: pa.Schema, where: str) -> dict[str, tuple[str, ...]]:
         return {}
     try:
         features = json.loads(metadata)["info"]["features"].items()
-        labels = {name: one["names"] for name, one in features if one.get("_type") == "ClassLabel"}
+        labels = {name: one["names"] for name, one in features if _is_classes(one)}
         return {name: tuple(map(str, names)) for name, names in labels.items() if name in schema.names}
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
         raise DataError(
@@ -270,22 +280,35 @@ def class_names_of(schema: pa.Schema, where: str) -> dict[str, tuple[str, ...]]:
         ) from error
 
 
+def _is_classes(feature: Any) -> bool:
+    """Whether what the metadata say of a column makes it one of classes; of a column of lists it may be a list."""
+    return isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
+
+
 def _read_rows(files: Sequence[Path], columns: ImageColumns, limit: int | None) -> _Rows:
     """All that is needed but the images themselves, of the first `limit` rows."""
     wanted = [column for column in (columns.label, columns.id, columns.path) if column]
-    parts: list[pa.Table] = []
+    parts: list[_Rows] = []
     left = limit
     for file in files:
         with open_parquet(file) as parquet:
             part = _read(parquet, wanted) if wanted else pa.table({"row": pa.nulls(parquet.metadata.num_rows)})
-        parts.append(part if left is None else part.slice(0, left))
-        left = None if left is None else left - len(parts[-1])
-    rows = pa.concat_tables(parts)
-    count = len(rows)
+        parts.append(_rows_of(part if left is None else part.slice(0, left), columns, path_text(file)))
+        left = None if left is None else left - len(parts[-1].ids)
+    count = sum(len(part.ids) for part in parts)
     return _Rows(
-        ids=ids_of(rows[columns.id], path_text(files[0])) if columns.id else RowIds(count),
-        labels=labels_of(rows[columns.label], f"{columns.label} in {path_text(files[0])}") if columns.label else None,
-        paths=_paths(rows[columns.image]) if columns.path else (None,) * count,
+        ids=tuple(own for part in parts for own in part.ids) if columns.id else RowIds(count),
+        labels=tuple(label for part in parts for label in part.labels or ()) if columns.label else None,
+        paths=tuple(path for part in parts for path in part.paths),
+    )
+
+
+def _rows_of(rows: pa.Table, columns: ImageColumns, where: str) -> _Rows:
+    """Those of one file, whose columns need not have the types that they have in others."""
+    return _Rows(
+        ids=ids_of(rows[columns.id], where) if columns.id else RowIds(len(rows)),
+        labels=labels_of(rows[columns.label], f"{columns.label} in {where}") if columns.label else None,
+        paths=_paths(rows[columns.image]) if columns.path else (None,) * len(rows),
     )
 
 

@@ -110,7 +110,7 @@ def read_saved_dataset(path: Path, options: ReadingOptions) -> ListedPoints:
             "points": count,
             "limit": options.limit,
             "files": [path_text(one.name) for one in files],
-            "label_column": options.label_column and columns.label,
+            "label_column": columns.label,
             "columns": [column for column in (columns.image, columns.label, columns.id) if column],
             **options.of_images,
         },

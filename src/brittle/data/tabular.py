@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from brittle.data.arrays import RightAnswers, list_points, named_features
+from brittle.data.arrays import LARGEST_LABEL, RightAnswers, index_range, list_points, named_features, number_text
 from brittle.data.listed import ListedPoints
 from brittle.data.options import ReadingOptions
 from brittle.errors import DataError, ParameterError, listed
@@ -97,7 +97,8 @@ def find_roles(names: Sequence[str] | None, width: int, options: ReadingOptions,
         DataError: two columns share a name, one is an index or has none, or none is left for features.
     """
     if names is not None:
-        _check_names(names, where)
+        check_no_index(names, range(len(names)), where)
+        check_distinct(names, where)
     asked = options.label_column
     several = asked.split(",") if asked and options.targets and asked not in (names or ()) else [asked]
     found = [place for one in several if (place := _label_place(names, width, one, where)) is not None]
@@ -170,8 +171,13 @@ def bad_cell(place: str, name: str, where: str, seen: Any) -> DataError:
     )
 
 
-def _check_names(names: Sequence[str], where: str) -> None:
-    index = next((place for place, name in enumerate(names) if INDEX_NAME.fullmatch(name)), None)
+def check_no_index(names: Sequence[str], places: Iterable[int], where: str) -> None:
+    """Raise where one of the columns at these places is called as pandas calls its index.
+
+    Raises:
+        DataError: it is.
+    """
+    index = next((place for place in places if INDEX_NAME.fullmatch(names[place])), None)
     if index is not None:
         called = f"is called {names[index]!r}" if names[index] else "has no name"
         raise DataError(
@@ -179,27 +185,47 @@ def _check_names(names: Sequence[str], where: str) -> None:
             f"column {index} of {where} {called}, as the index that pandas writes; write the table without it "
             "(index=False), or give it a name",
         )
+
+
+def check_distinct(names: Sequence[str], where: str) -> None:
+    """Raise where two columns share a name.
+
+    Raises:
+        DataError: they do.
+    """
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
         raise DataError("table_columns", f"{where} has two columns called {twice!r:.60}; give each a name of its own")
 
 
-def find_place(names: Sequence[str] | None, width: int, asked: str) -> int | None:
-    """The place of the column that is called so, or that is given by its place; None where there is none."""
-    if names is not None and asked in names:
-        return names.index(asked)
-    if re.fullmatch(r"-?\d{1,6}", asked) and -width <= int(asked) < width:
-        return int(asked) % width
-    return None
+def find_place(names: Sequence[str] | None, width: int, asked: str, where: str, code: str) -> int | None:
+    """The place of the column that is called so, or that is given by its place; None where there is none.
+
+    Raises:
+        ParameterError: one column is called so and another stands at this place; with this `code`.
+    """
+    counted = re.fullmatch(r"-?\d{1,6}", asked) is not None and -width <= int(asked) < width
+    place = int(asked) % width if counted else None
+    if names is None or asked not in names:
+        return place
+    named = names.index(asked)
+    if place is None or place == named:
+        return named
+    one, other = (named, place) if int(asked) < 0 else (named - width, place - width)
+    raise ParameterError(
+        code,
+        f"{asked!r} is what column {named} of {where} is called, and the place of {names[place]!r:.60}; count "
+        f"places from the other end: {one} is the former, {other} the latter",
+    )
 
 
 def find_label(names: Sequence[str] | None, width: int, asked: str, where: str) -> int:
     """The place of the column that is asked for as that of the labels.
 
     Raises:
-        ParameterError: there is none.
+        ParameterError: there is none, or two may be it.
     """
-    if (place := find_place(names, width, asked)) is not None:
+    if (place := find_place(names, width, asked, where, "label_column")) is not None:
         return place
     there = f"it has {width} without a header" if names is None else f"it has {listed(list(names), SHOWN)}"
     several = "several are for --decision multilabel or within:T (decision=); " if "," in asked else ""
@@ -252,13 +278,13 @@ def _classes(cells: Cells, roles: Roles, where: str) -> tuple[tuple[int, ...], t
             f"{labels[number]:g} in {cells.place(number)}; write all as one, and say with --header (header=) whether "
             "the first row names the columns",
         )
-    odd = next((row for row, label in enumerate(labels) if label != math.floor(label)), None)
+    odd = next((row for row, one in enumerate(labels) if one != math.floor(one) or abs(one) > LARGEST_LABEL), None)
     if odd is not None:
         raise DataError(
             "label_dtype",
-            f"{cells.place(odd)} of the label column {name} holds {labels[odd]:g}; class indices are whole numbers: "
-            "name the column of the labels with --label-column (label_column=), or, where the model predicts a number, "
-            "say --decision within:T (decision=), T being the tolerance",
+            f"{cells.place(odd)} of the label column {name} holds {number_text(labels[odd])}; class indices are "
+            f"{index_range(labels[odd])}: name the column of the labels with --label-column (label_column=), or, where "
+            "the model predicts a number, say --decision within:T (decision=), T being the tolerance",
         )
     return tuple(map(int, labels)), None
 

@@ -201,7 +201,7 @@ def _text_column(roles: Roles, text: Sequence[int], width: int, options: Reading
     """
     asked = options.text_column
     if asked is not None:
-        place = find_place(roles.names, width, asked)
+        place = find_place(roles.names, width, asked, where, "text_column")
         if place is None or place not in roles.features:
             what = "holds the labels or the ids" if place is not None else "is not there"
             there = listed([repr(roles.name(at)) for at in roles.features], SHOWN)

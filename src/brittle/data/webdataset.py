@@ -17,6 +17,7 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from brittle.data.arrays import LARGEST_LABEL, index_range
 from brittle.data.encoded import EncodedImages
 from brittle.data.files import changed_error, file_digest, files_digest, path_text
 from brittle.data.folder import IMAGE_SUFFIX
@@ -75,8 +76,8 @@ def read_webdataset(path: Path, options: ReadingOptions) -> ListedPoints:
     number; other files are counted. Ids are `SHARD/KEY`.
 
     Raises:
-        DataError: there is no such split, an archive is damaged, a sample has two images, only some have labels, or
-            images differ in size.
+        DataError: there is no such split, an archive is damaged, a sample has two images or two classes, only some have
+            labels, or images differ in size.
         ArtefactError: an archive is compressed, or holds links, devices, names that lead out of it, or files that are
             larger than it.
     """
@@ -155,16 +156,15 @@ def _samples(file: Path) -> tuple[list[_Sample], int]:
                     continue
                 _check_member(member, file, size)
                 key, kind = _parts(member.name)
-                if kind == LABEL_KIND:
+                if kind == LABEL_KIND and key not in labels:
                     labels[key] = _label(archive, member, file)
+                elif kind == LABEL_KIND:
+                    raise _twice(key, file, f"files of its class, {member.name!r:.80} a second time; keep one of them")
                 elif not IMAGE_SUFFIX.fullmatch(f".{kind}"):
                     others += 1
                 elif key in images:
-                    raise DataError(
-                        "tar_sample",
-                        f"the sample {key!r:.80} of {path_text(file)} has two images, {images[key].name!r:.80} and "
-                        f"{member.name!r:.80}; give each image a name of its own",
-                    )
+                    both = f"{images[key].name!r:.80} and {member.name!r:.80}"
+                    raise _twice(key, file, f"images, {both}; give each image a name of its own")
                 else:
                     images[key] = member
             _check_end(file, archive.offset)
@@ -173,6 +173,10 @@ def _samples(file: Path) -> tuple[list[_Sample], int]:
         raise DataError("corrupt", f"{path_text(file)} is not a readable .tar file: {reason}") from error
     found = [_Sample(file, key, one.name, one.offset_data, one.size, labels.get(key)) for key, one in images.items()]
     return found, others + len(labels.keys() - images.keys())
+
+
+def _twice(key: str, file: Path, what: str) -> DataError:
+    return DataError("tar_sample", f"the sample {key!r:.80} of {path_text(file)} has two {what}")
 
 
 def _parts(name: str) -> tuple[str, str]:
@@ -236,7 +240,14 @@ def _label(archive: tarfile.TarFile, member: tarfile.TarInfo, file: Path) -> int
             "label_dtype",
             f"{member.name!r:.80} in {path_text(file)} holds {text!r:.60}; a class index is a whole number, as text",
         )
-    return int(text)
+    label = int(text)
+    if abs(label) > LARGEST_LABEL:
+        raise DataError(
+            "label_dtype",
+            f"{member.name!r:.80} in {path_text(file)} holds {label}; class indices are {index_range(label)}: number "
+            "the classes",
+        )
+    return label
 
 
 def _labels(samples: Sequence[_Sample]) -> tuple[int, ...] | None:

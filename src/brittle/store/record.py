@@ -122,7 +122,7 @@ class DataRecord:
         ids_sha256: digest of the ids of those that were chosen, as a list in JSON, in the order of the data.
         keys: of the arrays that were read.
         columns: of the tables that were read.
-        label_column: of a table of features, the one that holds the labels, by its name or else its place; or None.
+        label_column: of a table, the one that holds the labels, by its name or else its place; or None.
         text_column: of a table of texts, the one that holds them; or None.
         tokenizer: class of the tokenizer of texts, or None.
         tokenizer_sha256: digest of its files, or None.
