@@ -17,7 +17,7 @@ from studies.margin_consistency.descent import margins_of, withstands
 from studies.margin_consistency.exact import affine_weight, exact_margins, unbounded_margins
 from studies.margin_consistency.few import from_few
 from studies.margin_consistency.margins import head_distances, margins
-from studies.margin_consistency.said import robust_networks
+from studies.margin_consistency.said import robust_accuracy_and_tau, robust_networks
 from studies.margin_consistency.study import STUDY
 from studies.margin_consistency.summary import binned, by_other_means, consistency, detected, equidistance, tau_of
 from studies.pages import page_of
@@ -197,3 +197,13 @@ def test_the_whole_study(shared: Path, tmp_path: Path) -> None:
     assert checked["exact_most"].max() < 1.003
     assert "## In short" in page_of(STUDY, results)
     assert all(svg.startswith("<svg") for svg in STUDY.pictures(results).values())
+
+
+def test_what_data_sets_differ_in_is_no_dependence() -> None:
+    """Within each of two data sets the order is a mixed one; every network of one is above those of the other."""
+    mixed = {"tau": [0.1, 0.2, 0.3, 0.4], "robust": [0.02, 0.04, 0.01, 0.03], "group": ADVERSARIAL}
+    near, far = pd.DataFrame(mixed | {"dataset": "mnist"}), pd.DataFrame(mixed | {"dataset": "cifar10"})
+    far[["tau", "robust"]] += 0.5
+    found = robust_accuracy_and_tau(pd.concat([near, far]))
+    assert found.agreement is Agreement.AGREES
+    assert "0.00 over 4 of mnist, 0.00 over 4 of cifar10" in found.found

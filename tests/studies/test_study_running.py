@@ -107,7 +107,7 @@ def test_commands_side_by_side_share_the_networks(tmp_path: Path) -> None:
             time.sleep(0.3)
             first.done.append("released")
 
-    holder = Thread(target=hold)
+    holder = Thread(target=hold, daemon=True)
     holder.start()
     held.wait()
     measure_beside([second.study()], both, setting(), tmp_path)

@@ -68,7 +68,8 @@ SAFEGUARDS = (
     ),
     mutation(
         "a step that raises leaves what was there", "studies/running.py",
-        "    shutil.rmtree(part, ignore_errors=True)\n    started", "    shutil.rmtree(folder, ignore_errors=True)\n    started",
+        "    shutil.rmtree(part, ignore_errors=True)\n    started",
+        "    shutil.rmtree(folder, ignore_errors=True)\n    started",
         "studies/test_study_running.py::test_a_step_that_raises_leaves_what_was_there",
     ),
     mutation(
@@ -226,6 +227,11 @@ SAFEGUARDS = (
         "a network with a bend has no exact margins", "studies/margin_consistency/exact.py",
         "if error <= ALIKE * logits.abs().max() else None", "if error <= 9 * logits.abs().max() else None",
         "studies/test_margin_consistency_study.py::test_only_affine_networks_have_a_weight",
+    ),
+    mutation(
+        "data sets are not taken together where they differ", "studies/margin_consistency/said.py",
+        'own.groupby("dataset", sort=False)', 'own.groupby("group", sort=False)',
+        "studies/test_margin_consistency_study.py::test_what_data_sets_differ_in_is_no_dependence",
     ),
     mutation(
         "where nothing was found there is nothing to check", "studies/margin_consistency/summary.py",
