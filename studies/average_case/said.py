@@ -132,8 +132,7 @@ def regularised(results: Results) -> Finding:
         f"{'; '.join(parts) or 'not known, for want of such networks'}",
         judged(holds),
         "the rule asks, at each sigma, for a fall with every step of the strength; strength zero is plain training; at "
-        "one sigma fewer copies flip in a "
-        "more robust network, and points that hold are easy",
+        "one sigma fewer copies flip in a more robust network, and points that hold are easy",
     )
 
 

@@ -10,7 +10,7 @@ from studies.average_case.curvature import SHIFT
 from studies.average_case.estimating import MMSE_, TAYLOR
 from studies.average_case.read import Results, sigmas_of
 from studies.average_case.timing import BATCHED, COUNTING, PAPER_COPIES, PAPER_DRAWS, SERIAL
-from studies.markdown import decimals, percent, significant, slashed
+from studies.markdown import decimals, significant, slashed
 from studies.study import Agreement, Finding
 from studies.tables import RUNTIMES
 
@@ -133,7 +133,9 @@ def product(results: Results) -> Finding:
 
 def constant(results: Results) -> Finding:
     """Proposition 1, on networks."""
-    frame = results.frames["curvature"].dropna(subset="product_range")
+    every = results.frames["curvature"]
+    points, frame = int(every["points"].sum()), every.dropna(subset="product_range")
+    zero = round(float((every["product_zero"] * every["points"]).sum()))
     if frame.empty:
         return Finding("is its constant one number?", "", "too few points tell", Agreement.UNMEASURED, "")
     middle, most = frame.median(numeric_only=True), frame.max(numeric_only=True)
@@ -142,14 +144,13 @@ def constant(results: Results) -> Finding:
         "",
         f"from one point of a network to the next the constant that the product needs spans "
         f"{decimals(middle['product_range'], 1)} powers of ten between its lowest and its highest tenth in the median "
-        f"over {len(frame)} networks, {decimals(most['product_range'], 0)} at most, and at "
-        f"{percent(float(frame['product_zero'].mean()))} of the points no constant is enough, as the product is zero; "
-        f"that of the sum "
+        f"over {len(frame)} networks, {decimals(most['product_range'], 0)} at most; at {zero} of the "
+        f"{points} points that tell no constant is enough, as the product is zero; the constant of the sum spans "
         f"{decimals(middle['sum_range'], 1)}, {decimals(most['sum_range'], 1)} at most; the rank correlation with "
         f"Taylor's error is {decimals(middle['product_rank'], 2)} for the product and "
         f"{decimals(middle['sum_rank'], 2)} for the sum",
         Agreement.UNSAID,
         "the curvature says how much a margin bends, not whether the boundary lies within the noise at all; curvatures "
         "are those of the margins averaged over the noise, because most of the networks are piecewise linear; a "
-        "margin that is straight all over the noise makes the product zero",
+        "margin that is straight all over the noise makes the product zero, or nearly",
     )

@@ -20,7 +20,7 @@ from studies.train.ways.trades import Trades
 
 Size = Literal["cpu", "paper"]
 SIZES: tuple[Size, ...] = get_args(Size)
-"""`cpu`: within an hour on two cores. `paper`: widths, epochs and optimisers of the papers, for a graphics card."""
+"""`cpu`: for two cores. `paper`: widths, epochs and optimisers of the papers, for a graphics card."""
 
 WEIGHTS = (1e-4, 1e-3, 1e-2)
 """Of the gradient norm (Han et al., ICML workshop 2023, table 2)."""

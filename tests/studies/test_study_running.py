@@ -172,12 +172,19 @@ def one_network(name: str, one: Network, setting: Setting) -> Measuring[Any]:
 def test_another_code_is_another_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("networks", "measuring", "one"):
         (tmp_path / f"{name}.py").write_text("a = 1\n")
+    library = tmp_path / "library" / "__init__.py"
+    library.parent.mkdir()
+    library.touch()
     monkeypatch.setattr("studies.measuring.HERE", tmp_path)
-    digest = code_digest.__wrapped__
-    before = digest("one")
-    assert before == digest("one")
-    (tmp_path / "one.py").write_text("a = 2\n")
-    assert before != digest("one")
+    monkeypatch.setattr("brittle.__file__", str(library))
+    digest, seen = code_digest.__wrapped__, set()
+    assert digest("one") == digest("one")
+    for changed in (library, tmp_path / "one.py"):
+        seen.add(digest("one"))
+        changed.write_text("a = 2\n")
+    seen.add(digest("one"))
+    monkeypatch.setattr("torch.__version__", "another")
+    assert len({*seen, digest("one")}) == 4
 
 
 def test_every_study_has_what_a_study_has() -> None:

@@ -62,6 +62,11 @@ SAFEGUARDS = (
         "studies/test_study_running.py::test_another_code_is_another_digest",
     ),
     mutation(
+        "a step knows the code of the library", "studies/measuring.py",
+        "    paths = [*library, *(", "    paths = [*(",
+        "studies/test_study_running.py::test_another_code_is_another_digest",
+    ),
+    mutation(
         "results wait for what another command is measuring", "studies/running.py",
         "        with locked(study, network.name, out):\n", "        if True:\n",
         "studies/test_study_running.py::test_commands_side_by_side_share_the_networks",
@@ -84,7 +89,7 @@ SAFEGUARDS = (
     ),
     mutation(
         "processes side by side are stopped with the first", "studies/beside.py",
-        "            process.terminate()\n", "",
+        "            process.terminate()\n", "            pass\n",
         "studies/test_beside.py::test_they_are_stopped_where_the_first_one_raises",
     ),
     mutation(
