@@ -27,6 +27,8 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "reference": f"{int(first['reference']):,}",
         "many": int(first["many"]),
         "most": results.budgets[-1],
+        "printed_draws": results.printed_draws,
+        "printed_points": int(first["printed_points"]),
         "few": PAPER_DRAWS,
         "copies": f"{PAPER_COPIES:,}",
         "scale": decimals(SCALE, 3),

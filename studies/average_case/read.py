@@ -29,6 +29,7 @@ class Results:
         sigmas: in ascending order.
         telling: those at which more than one copy in a thousand flips, in the mean over networks.
         budgets: draws of MMSE, ascending.
+        printed_draws: of MMSE in the table `printed`, as many as the UAI paper takes.
     """
 
     def __init__(self, tables: Tables) -> None:
@@ -39,6 +40,7 @@ class Results:
         kept = self.frames["robustness"].groupby("sigma")["mean"].mean()
         self.telling: list[float] = [sigma for sigma in self.sigmas if kept[sigma] < 1 - FLIPPING]
         self.budgets: list[int] = sorted(set(errors[errors["estimator"] == MMSE_]["draws"]))
+        self.printed_draws = int(self.frames["printed"]["draws"].max())
 
     def errors(self, estimator: str, draws: int | None = None) -> Frame:
         """The errors of an estimator, a row for each network and sigma; MMSE with the most draws unless said."""
@@ -54,6 +56,12 @@ class Results:
     def telling_error(self, estimator: str, draws: int | None = None) -> Frame:
         """The mean error over networks at each sigma that tells."""
         return self.by_sigma(estimator, draws).set_index("sigma")["error"][self.telling]
+
+    def printed(self, estimator: str, draws: int | None = None) -> float:
+        """The mean error over networks of the table `printed`; MMSE with the draws of the paper unless said."""
+        frame, sampled = self.frames["printed"], estimator in (MMSE_, MMSE_MVS)
+        asked = (self.printed_draws if sampled else 0) if draws is None else draws
+        return float(frame[(frame["estimator"] == estimator) & (frame["draws"] == asked)]["error"].mean())
 
     def at_own_sigma(self, table: str) -> Frame:
         """Rows of a table at the sigma that was chosen for each network."""

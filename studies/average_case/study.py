@@ -29,7 +29,7 @@ from studies.average_case.pictures import pictures
 from studies.average_case.said import findings
 from studies.average_case.sigmoid import KINDS, at_the_margins, random_problems
 from studies.average_case.summary import GLOBAL, summarise
-from studies.average_case.timing import runtimes
+from studies.average_case.timing import PAPER_DRAWS, PRINTED_DRAWS, runtimes
 from studies.counting import count_flips
 from studies.measuring import Measuring, code_digest
 from studies.networks import Network
@@ -61,6 +61,7 @@ class Size:
         counted: their noisy copies for counting.
         normal: for `Moments`.
         draws: for MMSE.
+        printed: points and draws of MMSE with as many as the UAI paper takes.
         timed: points and copies that are timed.
         bent: points whose curvature is looked at.
         problems: random problems of each kind and dimension.
@@ -73,6 +74,7 @@ class Size:
     counted: int
     normal: int
     draws: int
+    printed: tuple[int, int]
     timed: tuple[int, int]
     bent: int
     problems: int
@@ -84,8 +86,8 @@ MEASURES = ("counting", *(f"average_case/{name}" for name in OURS))
 """The files that measure."""
 
 SIZES = {
-    "cpu": Size(24, 800, (2, 5, 10, 25), 400, 50, 30, 6, (24, 300), 20, 150),
-    "tiny": Size(10, 200, (2, 5), 24, 10, 10, 2, (2, 10), 3, 3),
+    "cpu": Size(24, 800, (2, 5, 10, 25), 800, 50, 30, 6, (12, PRINTED_DRAWS), (24, 300), 20, 150),
+    "tiny": Size(10, 200, (2, 5), 24, 10, 10, 2, (4, 20), (2, 10), 3, 3),
 }
 
 
@@ -104,6 +106,7 @@ def of_network(network: Network, setting: Setting) -> Steps:
     kept = 1 - truth.groupby("sigma")["flips"].mean() / size.reference
     sigma = nearest_sigma(kept.index.to_numpy(), kept.to_numpy(), SHARE)
     yield one.step("estimates", one.estimates)
+    yield one.step("printed", partial(one.printed, sigma), sigma=sigma)
     yield one.step("many", partial(one.many, sigma), sigma=sigma)
     yield one.step("curvature", partial(one.curvature, sigma), sigma=sigma)
     yield one.step("runtimes", partial(one.runtimes, sigma), sigma=sigma)
@@ -154,6 +157,12 @@ class OneNetwork(Measuring[Size]):
         model, (x, _) = self.network.load(), self.points(self.size.points)
         found = estimates(model, x, SIGMAS, self.size.budgets, self.setting.seed)
         return {"estimates": as_table(found), "sigmoid": as_table(at_the_margins(model, x, SIGMAS))}
+
+    def printed(self, sigma: float) -> Tables:
+        """Some points with the draws of the UAI paper, beside the few that are said to be enough."""
+        count, draws = self.size.printed
+        found = estimates(self.network.load(), self.points(count)[0], (sigma,), (PAPER_DRAWS, draws), self.setting.seed)
+        return {"printed": as_table(found)}
 
     def many(self, sigma: float) -> Tables:
         """Many points: their scores, their classes, and their most and least robust images."""

@@ -68,10 +68,13 @@ def of_network(name: str, kept: Mapping[str, Tables]) -> dict[str, pd.DataFrame]
     sigmoid = kept[f"{name}/estimates"]["sigmoid"].to_pandas()
     curvature = kept[f"{name}/curvature"]["curvature"].to_pandas()
     at = truth[truth["sigma"] == sigma].head(len(curvature)).reset_index(drop=True)
+    printed = kept[f"{name}/printed"]["printed"].to_pandas()
+    some = truth[(truth["sigma"] == sigma) & truth["point"].isin(printed["point"])]
     taylor = estimates[(estimates["sigma"] == sigma) & (estimates["estimator"] == TAYLOR)]["p_robust"]
     curved = curvature.assign(flips=at["flips"], draws=at["draws"], taylor=taylor.to_numpy()[: len(curvature)])
     frames = {
         "errors": errors(truth, estimates),
+        "printed": errors(some, printed),
         "robustness": robustness(truth),
         "counting": counting(truth[truth["sigma"] == sigma]),
         "sigmoid": sigmoid_errors(sigmoid),
@@ -85,7 +88,10 @@ def of_network(name: str, kept: Mapping[str, Tables]) -> dict[str, pd.DataFrame]
         "pairs": sigmoid[["sigma", "integral", "sigmoid", "scaled"]],
     }
     own = facts[FACTS].iloc[0].to_dict()
-    sized = {"points": truth["point"].nunique(), "reference": int(truth["draws"].iloc[0]), "many": len(many["points"])}
+    sized = {
+        "points": truth["point"].nunique(), "reference": int(truth["draws"].iloc[0]), "many": len(many["points"]),
+        "printed_points": len(some),
+    }  # fmt: skip
     return {table: frame.assign(**own) for table, frame in frames.items()} | {
         "networks": facts.assign(sigma=sigma, **sized)
     }

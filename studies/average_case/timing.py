@@ -19,6 +19,9 @@ PAPER_COPIES = 10_000
 PAPER_DRAWS = 5
 """Draws of MMSE that the papers take for enough."""
 
+PRINTED_DRAWS = 500
+"""Draws with which the UAI paper measures the errors of MMSE (section 4.1); the workshop paper takes twice as many."""
+
 COUNTING, SERIAL, BATCHED = "counting", "one at a time", "together"
 
 

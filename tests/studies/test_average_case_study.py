@@ -22,11 +22,13 @@ from studies.average_case.images import encoded, told_apart
 from studies.average_case.pictures import pictures
 from studies.average_case.read import Results
 from studies.average_case.sigmoid import SCALE, at_the_margins, multivariate_sigmoid, normal_integral, of_margins
+from studies.average_case.study import SIZES
 from studies.average_case.summary import class_rank, errors, robustness
+from studies.average_case.timing import PAPER_DRAWS
 from studies.counting import error_of_counting
 from studies.pages import page_of
 from studies.study import Agreement, all_studies
-from studies.tables import Frame, read_tables
+from studies.tables import Frame, frames_of, read_tables
 
 
 def line(slope: float = 2.0) -> nn.Linear:
@@ -196,6 +198,16 @@ def test_the_whole_study(shared: Path, tmp_path: Path) -> None:
     taylor = results.errors(TAYLOR)
     assert len(taylor) == len(results.sigmas)
     assert (taylor["error"] <= 3 * taylor["floor"] + 1e-4).all()
+    printed = results.frames["printed"].set_index(["estimator", "draws"])
+    assert set(printed.index.get_level_values("draws")) == {0, PAPER_DRAWS, SIZES["tiny"].printed[1]}
+    truth, own = (
+        frames_of(read_tables(tmp_path / "average_case" / "steps" / "linear" / name)) for name in ("truth", "printed")
+    )
+    counted = truth["truth"].set_index(["sigma", "point"])
+    rows = own["printed"][own["printed"]["estimator"] == TAYLOR]
+    off = [abs(row.p_robust - 1 + counted.loc[(row.sigma, row.point), "flips"] / 200) for row in rows.itertuples()]
+    assert len(off) == SIZES["tiny"].printed[0]
+    assert results.printed(TAYLOR) == printed.loc[(TAYLOR, 0), "error"] == pytest.approx(np.mean(off))
     study = all_studies()["average_case"]
     assert "UNDEFINED" not in page_of(study, tables)
     assert all(svg.startswith("<svg") and len(svg) < 100_000 for svg in pictures(tables).values())
