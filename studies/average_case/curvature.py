@@ -1,14 +1,16 @@
 """The bounds of propositions 1 and 2 (UAI, sections 3.2.1 and 3.2.2): a product over the other classes.
 
 For margins `g_i(x) = x^T A_i x + u_i^T x + c_i` and noise `N(0, s^2 / d)` proposition 1 says that Taylor's error is at
-most `k s^(C-1) prod_i lambda_max(A_i) / |u_i|`. A product vanishes as soon as one margin is linear, while the others
-still bend. In the same limit of many dimensions `e^T A_i e` is `s^2 lambda_mean(A_i)`, so each margin is shifted by
-`s sqrt(d) lambda_mean / |u_i|` of its deviations, and the error is at most the sum of these shifts over `sqrt(2 pi)`.
+most `k s^(C-1) prod_i lambda_max(A_i) / |u_i|`, and proposition 2 that MMSE's is, with `lambda_max - lambda_mean` in
+the place of `lambda_max`. A product vanishes as soon as one margin is linear, while the others still bend. In the same
+limit of many dimensions `e^T A_i e` is `s^2 lambda_mean(A_i)`, so each margin is shifted by `s sqrt(d) lambda_mean /
+|u_i|` of its deviations, and Taylor's error is at most the sum of these shifts over `sqrt(2 pi)`.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -16,17 +18,11 @@ import torch
 from scipy import stats
 from torch import Tensor, nn
 
-from studies.counting import exact_interval
-from studies.ranks import spearman
-
 ITERATIONS, COPIES = 4, 6
 """Of the power iteration, and noisy copies over which a curvature is averaged."""
 
 NODES = 4000
 """Equally likely values of a chi-square variable that an expectation is taken over."""
-
-FEWEST = 5
-"""Points that tell below which nothing is said of a network."""
 
 FIRST, SECOND, SHIFT = 1.0, 0.5, 1.0
 """Margins of the counterexample in units of their deviations, and the shift by its curvature."""
@@ -67,11 +63,27 @@ def slopes(network: nn.Module, points: Tensor, own: Tensor, others: Tensor) -> T
     return torch.autograd.grad(margins(network, points, own, others).sum(), points)[0].flatten(1)
 
 
-def curvatures(network: nn.Module, x: Tensor, sigma: float, seed: int) -> tuple[Tensor, Tensor]:
-    """Largest curvature of each margin over the noise, and the length of its gradient at the point, `[B, C - 1]` each.
+@dataclass(frozen=True)
+class Curvatures:
+    """Of each margin, `[B, C - 1]` each.
 
-    The curvature is half the largest eigenvalue, by size, of the Hessian averaged over noisy copies, as `x^T A x` has
-    the Hessian `2 A`: power iteration on differences of gradients a step of sigma apart, the same copies at every step.
+    Attributes:
+        largest: curvature over the noise, the largest by size, with its sign.
+        mean: curvature, over all directions.
+        length: of the gradient at the point.
+    """
+
+    largest: Tensor
+    mean: Tensor
+    length: Tensor
+
+
+def curvatures(network: nn.Module, x: Tensor, sigma: float, seed: int) -> Curvatures:
+    """How much each margin bends over the noise.
+
+    Curvatures are half the eigenvalues of the Hessian averaged over noisy copies, as `x^T A x` has the Hessian `2 A`,
+    from differences of gradients a step of sigma apart: the largest by power iteration, the same copies at every step,
+    the mean by one random direction for each copy (Hutchinson's estimator of the trace).
     """
     with torch.no_grad():
         own = network(x).argmax(1)
@@ -81,47 +93,38 @@ def curvatures(network: nn.Module, x: Tensor, sigma: float, seed: int) -> tuple[
     generator = torch.Generator().manual_seed(seed)
     noise = [sigma * torch.randn(flat.shape, generator=generator) for _ in range(COPIES)]
     way = torch.randn(flat.shape, generator=generator)
-    size = torch.zeros(len(flat))
+
+    def turned(point: Tensor, way: Tensor) -> Tensor:
+        """The Hessian times a direction of length 1, flat."""
+        ahead, back = (slopes(network, point + step * way, mine, others) for step in (sigma, -sigma))
+        return (ahead - back) / (2 * sigma)
+
+    largest = torch.zeros(len(flat))
     for _ in range(ITERATIONS):
         way = way / way.flatten(1).norm(dim=1).clamp_min(1e-30).view(-1, *[1] * (x.ndim - 1))
-        turned = torch.zeros_like(flat).flatten(1)
-        for e in noise:
-            turned += slopes(network, flat + e + sigma * way, mine, others)
-            turned -= slopes(network, flat + e - sigma * way, mine, others)
-        turned /= 2 * sigma * COPIES
-        size, way = turned.norm(dim=1) / 2, turned.view(flat.shape)
-    lengths = slopes(network, flat, mine, others).norm(dim=1)
-    return size.view(len(x), -1), lengths.view(len(x), -1)
+        found = torch.stack([turned(flat + e, way) for e in noise]).mean(0)
+        along = (found * way.flatten(1)).sum(1)
+        largest, way = found.norm(dim=1).copysign(along) / 2, found.view(flat.shape)
+    mean = torch.zeros(len(flat))
+    for e in noise:
+        signs = torch.randint(0, 2, flat.shape, generator=generator) * 2.0 - 1
+        way = signs / math.sqrt(flat[0].numel())
+        mean += (turned(flat + e, way) * way.flatten(1)).sum(1) / (2 * COPIES)
+    length = slopes(network, flat, mine, others).norm(dim=1)
+    return Curvatures(*(one.view(len(x), -1) for one in (largest, mean, length)))
 
 
 def bounds(network: nn.Module, x: Tensor, sigma: float, seed: int) -> pd.DataFrame:
-    """The logarithm to base ten of the product of proposition 1 without `k`, and of the sum, of each point.
+    """The bounds of each point without their `k`, as logarithms to base ten.
 
-    Minus infinity stands where they are zero, as a product is of which one margin does not bend at all.
+    `product` and `sum` are those of proposition 1 and of the sum in its place, `product_mmse` and `sum_mmse` the same
+    with the curvatures of proposition 2; `margins` is the number of the other classes. Minus infinity stands where they
+    are zero, as a product is of which one margin does not bend at all.
     """
-    curvature, length = curvatures(network, x, sigma, seed)
+    found = curvatures(network, x, sigma, seed)
     scale = sigma * math.sqrt(x[0].numel())  # the papers' s, whose noise has the variance s^2 / d
-    each = scale * curvature.double() / length.double()
-    return pd.DataFrame({"product": each.log10().sum(1).numpy(), "sum": each.sum(1).log10().numpy()})
-
-
-def needed(frame: pd.DataFrame) -> dict[str, float]:
-    """Which `k` the bounds need, from rows `product`, `sum`, `taylor`, `flips`, `draws`: over points that tell.
-
-    A point tells where the exact interval of the count does not hold Taylor's value. `product_range` and `sum_range`
-    are the decades between the 10% and the 90% quantile of the `k` that each point needs; `product_zero` and
-    `sum_zero` are the shares of points whose bound is zero, for which no `k` is enough.
-    """
-    low, high = exact_interval(frame["flips"].to_numpy(), int(frame["draws"].iloc[0]))
-    off = 1 - frame["taylor"].to_numpy()
-    tells = (off < low) | (off > high)
-    error = np.abs(off - frame["flips"].to_numpy() / frame["draws"].to_numpy())[tells]
-    result: dict[str, float] = {"points": int(tells.sum())}
-    for name in ("product", "sum"):
-        asked = np.log10(error) - frame[name].to_numpy()[tells]
-        result[f"{name}_zero"] = float(np.isposinf(asked).mean()) if len(asked) else np.nan
-        asked = asked[np.isfinite(asked)]
-        ends = np.quantile(asked, [0.1, 0.5, 0.9]) if len(asked) >= FEWEST else np.full(3, np.nan)
-        result |= {f"{name}_middle": ends[1], f"{name}_range": ends[2] - ends[0]}
-        result[f"{name}_rank"] = spearman(error, frame[name].to_numpy()[tells]) if len(error) >= FEWEST else np.nan
-    return result
+    columns = {"margins": np.full(len(x), found.length.shape[1])}
+    for suffix, curvature in (("", found.largest), ("_mmse", found.largest - found.mean)):
+        each = scale * curvature.double().abs() / found.length.double()
+        columns |= {f"product{suffix}": each.log10().sum(1).numpy(), f"sum{suffix}": each.sum(1).log10().numpy()}
+    return pd.DataFrame(columns)

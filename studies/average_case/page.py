@@ -10,10 +10,10 @@ import numpy as np
 from studies.average_case.estimating import COUNTED, MMSE_, SOFTMAX, TAYLOR
 from studies.average_case.read import SHOWN, Results
 from studies.average_case.sigmoid import SCALE
-from studies.average_case.timing import BATCHED, COUNTING, PAPER_COPIES, PAPER_DRAWS, SERIAL
-from studies.markdown import between, decimals, in_words, interval, percent, significant, table
+from studies.average_case.timing import BATCHED, PAPER_COPIES, SERIAL, timed
+from studies.markdown import NOTHING, between, decimals, in_words, interval, percent, significant, table
 from studies.study import Tables
-from studies.tables import RUNTIMES, Frame, minutes_of
+from studies.tables import Frame, minutes_of
 
 
 def content(tables: Tables) -> Mapping[str, Any]:
@@ -29,7 +29,6 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "most": results.budgets[-1],
         "printed_draws": results.printed_draws,
         "printed_points": int(first["printed_points"]),
-        "few": PAPER_DRAWS,
         "copies": f"{PAPER_COPIES:,}",
         "scale": decimals(SCALE, 3),
         "formula": "1 / (1 + sum_i exp(-u_i))",
@@ -77,17 +76,17 @@ def problem_table(frame: Frame) -> str:
 
 def time_table(results: Results) -> str:
     """Processor time of each estimator, in units of one network pass of its own, and against counting."""
-    rows = results.frames[RUNTIMES].pivot_table(index="network", columns=["method", "how"], values="seconds")
     errors, lines = results.at_own_sigma("errors"), []
-    for name, draws in ((TAYLOR, 0), (MMSE_, PAPER_DRAWS)):
+    for name, draws in timed(1.0):
         own = errors[(errors["estimator"] == name) & (errors["draws"] == draws)].set_index("network")["copies"]
-        ratios = {way: rows[COUNTING, way] / rows[name, way] for way in (SERIAL, BATCHED)}
+        ratios = {way: results.times_as_long(name, draws, way) for way in (SERIAL, BATCHED)}
         same = (ratios[BATCHED] * own / PAPER_COPIES).dropna()
         with np.errstate(invalid="ignore"):  # between two that the reference cannot tell from none there is no number
             low, middle, high = same.quantile([0.25, 0.5, 0.75])
         lines.append((
             f"`{name}`" + (f", {draws} draws" if draws else ""),
-            *(decimals(float(ratio.median()), 0) for ratio in ratios.values()), between(middle, low, high, 2),
+            *(decimals(float(ratio.median()), 0) for ratio in ratios.values()),
+            between(middle, low, high, 2) if len(same) else NOTHING,
         ))  # fmt: skip
     head = ("estimator", f"{PAPER_COPIES:,} copies, one at a time", f"{PAPER_COPIES:,} copies, together",
             "copies for the same error, together (middle half of the networks)")  # fmt: skip

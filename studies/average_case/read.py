@@ -5,10 +5,11 @@ from __future__ import annotations
 import pandas as pd
 
 from studies.average_case.estimating import MMSE_, MMSE_MVS, ORDER, TAYLOR_SCALED
+from studies.average_case.timing import COUNTING, PAPER_COPIES
 from studies.markdown import significant
 from studies.over_networks import over_networks
 from studies.study import Tables
-from studies.tables import Frame, frames_of
+from studies.tables import RUNTIMES, Frame, frames_of
 
 SEED = 0
 """Of the bootstrap over networks."""
@@ -62,6 +63,14 @@ class Results:
         frame, sampled = self.frames["printed"], estimator in (MMSE_, MMSE_MVS)
         asked = (self.printed_draws if sampled else 0) if draws is None else draws
         return float(frame[(frame["estimator"] == estimator) & (frame["draws"] == asked)]["error"].mean())
+
+    def times_as_long(self, method: str, draws: int, how: str) -> Frame:
+        """How many times as long counting takes as an estimator, for each network."""
+        frame = self.frames[RUNTIMES]
+        seconds = frame[frame["how"] == how].pivot_table(
+            index="network", columns=["method", "draws"], values="seconds", sort=False
+        )
+        return seconds[COUNTING, PAPER_COPIES] / seconds[method, draws]
 
     def at_own_sigma(self, table: str) -> Frame:
         """Rows of a table at the sigma that was chosen for each network."""

@@ -9,10 +9,9 @@ from studies.agreement import judged
 from studies.average_case.curvature import SHIFT
 from studies.average_case.estimating import MMSE_, TAYLOR
 from studies.average_case.read import Results, sigmas_of
-from studies.average_case.timing import BATCHED, COUNTING, PAPER_COPIES, PAPER_DRAWS, SERIAL
+from studies.average_case.timing import BATCHED, PAPER_COPIES, PAPER_DRAWS, SERIAL
 from studies.markdown import decimals, significant, slashed
 from studies.study import Agreement, Finding
-from studies.tables import RUNTIMES
 
 UAI, WORKSHOP = "UAI paper", "workshop paper"
 
@@ -94,11 +93,10 @@ def as_near(results: Results) -> Finding:
 
 def times(results: Results) -> Finding:
     """Tables 1 and 3."""
-    rows = results.frames[RUNTIMES].pivot_table(index="network", columns=["method", "how"], values="seconds")
     parts, holds = [], []
     for way in (SERIAL, BATCHED):
-        for name, said, paper in ((TAYLOR, "Taylor", 35), (MMSE_, "MMSE", 17)):
-            ratio = rows[COUNTING, way] / rows[name, way]
+        for (name, draws), said, paper in (((TAYLOR, 0), "Taylor", 35), ((MMSE_, PAPER_DRAWS), "MMSE", 17)):
+            ratio = results.times_as_long(name, draws, way)
             middle = float(ratio.median())
             holds.append(middle >= paper)
             parts.append(
@@ -132,31 +130,42 @@ def product(results: Results) -> Finding:
         f"{decimals(float(rows['sum'].iloc[0]), 3)}, where the bend shifts its margin by {decimals(SHIFT, 0)} "
         f"standard deviation",
         judged([bool(one <= bound) for one, bound in zip(off, rows["product"], strict=True)]),
-        "one bent margin is enough for an error: the errors of the margins add up, and a product forgets that; "
-        "the bound for MMSE has the same form",
+        "one bent margin is enough for an error: the errors of the margins add up, and a product forgets that",
     )
 
 
 def constant(results: Results) -> Finding:
-    """Proposition 1, on networks."""
-    every = results.frames["curvature"]
-    points, frame = int(every["points"].sum()), every.dropna(subset="product_range")
-    zero = round(float((every["product_zero"] * every["points"]).sum()))
-    if frame.empty:
-        return Finding("is its constant one number?", "", "too few points tell", Agreement.UNMEASURED, "")
-    middle, most = frame.median(numeric_only=True), frame.max(numeric_only=True)
+    """Propositions 1 and 2, on networks."""
+    claim = "is the constant of the propositions small, and about one number, on networks?"
+    every = results.frames["curvature"].query("margins > 1")
+    parts = []
+    for name, said in ((TAYLOR, "Taylor (proposition 1)"), (MMSE_, "MMSE (proposition 2)")):
+        own = every[every["estimator"] == name]
+        points, frame = int(own["points"].sum()), own.dropna(subset="product_range")
+        if frame.empty:
+            parts.append(f"{said}: too few points tell")
+            continue
+        zero = round(float((own["product_zero"] * own["points"]).sum()))
+        middle, most = frame.median(numeric_only=True), frame.max(numeric_only=True)
+        parts.append(
+            f"{said}: from one point of a network to the next the constant that the product needs spans "
+            f"{decimals(middle['product_range'], 1)} powers of ten between its lowest and its highest tenth in the "
+            f"median over {len(frame)} networks, {decimals(most['product_range'], 0)} at most; at {zero} of the "
+            f"{points} points that tell no constant is enough, as the product is zero; the constant of the sum spans "
+            f"{decimals(middle['sum_range'], 1)}, {decimals(most['sum_range'], 1)} at most; the rank correlation with "
+            f"the error is {decimals(middle['product_rank'], 2)} for the product and "
+            f"{decimals(middle['sum_rank'], 2)} for the sum"
+        )
+    if not every["product_range"].notna().any():
+        return Finding(claim, "", "; ".join(parts), Agreement.UNMEASURED, "")
     return Finding(
-        "is the constant of the proposition small, and about one number, on networks?",
+        claim,
         "",
-        f"from one point of a network to the next the constant that the product needs spans "
-        f"{decimals(middle['product_range'], 1)} powers of ten between its lowest and its highest tenth in the median "
-        f"over {len(frame)} networks, {decimals(most['product_range'], 0)} at most; at {zero} of the "
-        f"{points} points that tell no constant is enough, as the product is zero; the constant of the sum spans "
-        f"{decimals(middle['sum_range'], 1)}, {decimals(most['sum_range'], 1)} at most; the rank correlation with "
-        f"Taylor's error is {decimals(middle['product_rank'], 2)} for the product and "
-        f"{decimals(middle['sum_rank'], 2)} for the sum",
+        "; ".join(parts),
         Agreement.UNSAID,
-        "the curvature says how much a margin bends, not whether the boundary lies within the noise at all; curvatures "
-        "are those of the margins averaged over the noise, because most of the networks are piecewise linear; a "
-        "margin that is straight all over the noise makes the product zero, or nearly",
+        f"the curvature says how much a margin bends, not whether the boundary lies within the noise at all; "
+        f"curvatures are those of the margins averaged over the noise, because most of the networks are piecewise "
+        f"linear; a margin that is straight all over the noise makes the product zero, or nearly; the error of MMSE "
+        f"with {results.budgets[-1]} draws holds what the draws add; networks of two classes have one margin, and so "
+        f"no product",
     )

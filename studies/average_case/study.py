@@ -86,7 +86,7 @@ MEASURES = ("counting", *(f"average_case/{name}" for name in OURS))
 """The files that measure."""
 
 SIZES = {
-    "cpu": Size(24, 800, (2, 5, 10, 25), 800, 50, 30, 6, (12, PRINTED_DRAWS), (24, 300), 20, 150),
+    "cpu": Size(24, 800, (2, 5, 10, 25), 400, 50, 30, 6, (8, PRINTED_DRAWS), (20, 300), 20, 150),
     "tiny": Size(10, 200, (2, 5), 24, 10, 10, 2, (4, 20), (2, 10), 3, 3),
 }
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 from scipy import stats
 
-from studies.average_case.curvature import needed
+from studies.average_case.constants import needed
 from studies.average_case.estimating import COUNTED, MMSE_, SOFTMAX, TAYLOR
 from studies.average_case.timing import PAPER_COPIES
 from studies.counting import equal_copies, error_of_counting
@@ -70,8 +70,11 @@ def of_network(name: str, kept: Mapping[str, Tables]) -> dict[str, pd.DataFrame]
     at = truth[truth["sigma"] == sigma].head(len(curvature)).reset_index(drop=True)
     printed = kept[f"{name}/printed"]["printed"].to_pandas()
     some = truth[(truth["sigma"] == sigma) & truth["point"].isin(printed["point"])]
-    taylor = estimates[(estimates["sigma"] == sigma) & (estimates["estimator"] == TAYLOR)]["p_robust"]
-    curved = curvature.assign(flips=at["flips"], draws=at["draws"], taylor=taylor.to_numpy()[: len(curvature)])
+    curved = curvature.assign(flips=at["flips"], draws=at["draws"])
+    for estimator in (TAYLOR, MMSE_):
+        own = estimates[(estimates["sigma"] == sigma) & (estimates["estimator"] == estimator)]
+        most = own[own["draws"] == own["draws"].max()]["p_robust"].to_numpy()
+        curved[estimator] = most[: len(curvature)]
     frames = {
         "errors": errors(truth, estimates),
         "printed": errors(some, printed),
@@ -84,7 +87,7 @@ def of_network(name: str, kept: Mapping[str, Tables]) -> dict[str, pd.DataFrame]
         "separability": many["separability"],
         "images": many["images"],
         RUNTIMES: kept[f"{name}/runtimes"][RUNTIMES].to_pandas(),
-        "curvature": pd.DataFrame([needed(curved.dropna(subset="taylor")) | {"sigma": sigma}]),
+        "curvature": needed(curved).assign(sigma=sigma),
         "pairs": sigmoid[["sigma", "integral", "sigmoid", "scaled"]],
     }
     own = facts[FACTS].iloc[0].to_dict()

@@ -23,7 +23,7 @@ def errors_of(estimates: Frame, flips: NDArray[np.int64], reference: int) -> pd.
         points: with a number.
         passes: of a point, in the mean, as the library counts them.
         error: mean absolute error of `p_robust`.
-        ratio: that, as a share of the error of counting with as many passes.
+        ratio: that, as a share of the error of counting with as many passes, of which one is the clean pass.
         bias: mean of the estimate less the truth.
         spearman, kendall: rank correlations with the truth.
         intervals: points with an interval.
@@ -40,7 +40,7 @@ def errors_of(estimates: Frame, flips: NDArray[np.int64], reference: int) -> pd.
         off = one["p_robust"].to_numpy() - (1 - truth)
         passes = float(group["passes"].mean())
         error = float(np.abs(off).mean()) if len(off) else np.nan
-        base = error_of_counting(truth, passes, reference) if len(off) else 0.0
+        base = error_of_counting(truth, passes - 1, reference) if len(off) else 0.0
         row: dict[str, Any] = dict(zip(keys, key, strict=True)) | {
             "points": len(one),
             "passes": passes,

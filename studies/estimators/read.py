@@ -71,6 +71,10 @@ class Results:
         """The numbers of draws, ascending, without the 0 of those that take none."""
         return sorted(set(self.estimators["budget"]) - {0})
 
+    def reference(self, level: str) -> int:
+        """Noisy copies of a point that the truth of a level is counted over."""
+        return int(self.networks[self.networks["level"] == level]["reference"].iloc[0])
+
     @property
     def all_levels(self) -> str:
         """The levels in words."""

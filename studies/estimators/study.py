@@ -37,7 +37,7 @@ class Size:
 
     Attributes:
         points: test points of a network.
-        reference: noisy copies by which the truth is counted.
+        reference: noisy copies by which the truth is counted, at each level.
         searching: noisy copies of a point by which a sigma is found.
         budgets: draws.
         free: test points for the free scores, of which the first are `points`.
@@ -45,7 +45,7 @@ class Size:
     """
 
     points: int
-    reference: int
+    reference: tuple[int, int, int]
     searching: int
     budgets: tuple[int, ...]
     free: int
@@ -53,8 +53,8 @@ class Size:
 
 
 SIZES = {
-    "cpu": Size(20, 1000, 20, (5, 10, 20, 50, 200), 200, True),
-    "tiny": Size(12, 200, 20, (5, 10), 24, False),
+    "cpu": Size(16, (3000, 1000, 1000), 20, (5, 10, 20, 50, 200), 200, True),
+    "tiny": Size(12, (300, 200, 200), 20, (5, 10), 24, False),
 }
 
 
@@ -64,8 +64,8 @@ def of_network(network: Network, setting: Setting) -> Steps:
     codes = {written: code_of(written) for written in setting.estimators}
     levels = (yield one.step("levels", one.levels))["levels"].to_pandas()
     sigmas = dict(zip(levels["level"], levels["sigma"], strict=True))
-    for level, sigma in sigmas.items():
-        yield one.step(f"truth {level}", partial(one.truth, sigma), sigma=sigma)
+    for (level, sigma), copies in zip(sigmas.items(), one.size.reference, strict=True):
+        yield one.step(f"truth {level}", partial(one.truth, sigma, copies), sigma=sigma)
         rare = one.size.rare and level == RARE
         yield one.step(f"library {level}", partial(one.by_library, sigma, rare), sigma=sigma)
         yield one.step(f"printed {level}", partial(one.as_printed, sigma), sigma=sigma)
@@ -96,11 +96,11 @@ class OneNetwork(Measuring[Size]):
         columns = {"network": self.network.name, "dataset": self.network.dataset, "accuracy": right}
         return {"levels": as_table(pd.DataFrame({**columns, "level": [*LEVELS], "sigma": sigmas}))}
 
-    def truth(self, sigma: float) -> Tables:
+    def truth(self, sigma: float, copies: int) -> Tables:
         """Flips of every point."""
         x, _ = self.points(self.size.points)
-        flips = count_flips(self.network.load(), x, sigma, self.size.reference, self.setting.seed + 2)
-        draws = np.full(len(flips), self.size.reference)
+        flips = count_flips(self.network.load(), x, sigma, copies, self.setting.seed + 2)
+        draws = np.full(len(flips), copies)
         return {"truth": pa.table({"flips": flips.numpy(), "draws": draws})}
 
     def by_library(self, sigma: float, rare: bool) -> Tables:

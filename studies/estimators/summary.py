@@ -9,7 +9,7 @@ import pandas as pd
 
 from studies.counting import error_of_counting
 from studies.estimators.errors import errors_of
-from studies.estimators.free import flips_of_confident, foretold
+from studies.estimators.foretold import flips_of_confident, foretold
 from studies.networks import names_of
 from studies.over_networks import over_networks, sums
 from studies.study import Tables

@@ -153,6 +153,7 @@ def models_table(models: Frame) -> str:
     """Each network beside the plain one."""
     rows = [
         (f"`{one.network}`", one.way, f"{percent(one.accuracy, 1)} ({percent(one.plain_accuracy, 1)})",
+         f"{significant(one.norm)} ({significant(one.plain_norm)})",
          f"{significant(one.size)} ({significant(one.plain_size)})", significant(one.ratio), p_value(one.p),
          significant(one.change))
         for one in models.itertuples()
@@ -161,6 +162,7 @@ def models_table(models: Frame) -> str:
         "network",
         "way",
         "accuracy (plain)",
+        "norm of the weights (plain)",
         "size of the Laplacian (plain)",
         "ratio",
         "p",

@@ -85,7 +85,8 @@ class OneNetwork(Measuring[Size]):
         with torch.no_grad():
             scored["right"] = (model(x).argmax(1) == y).numpy()
         about = {
-            "network": self.network.name, "dataset": self.network.dataset, "inputs": x[0].numel(), **self.about,
+            "network": self.network.name, "dataset": self.network.dataset, "inputs": x[0].numel(),
+            "norm": norm_of_weights(model), **self.about,
         }  # fmt: skip
         return {"points": as_table(scored), "network": as_table(pd.DataFrame([about]))}
 
@@ -118,6 +119,11 @@ class OneNetwork(Measuring[Size]):
         at = pd.concat([frame.iloc[:few] for frame in frames], ignore_index=True)
         at["laplacian"] = laplacians(table, score)["laplacian"].to_numpy()
         return {"lost": as_table(pd.concat(frames, ignore_index=True)), "copies": as_table(at)}
+
+
+def norm_of_weights(network: torch.nn.Module) -> float:
+    """The L2 norm of all parameters together, as in the paper's table 2."""
+    return sum(float(one.detach().double().square().sum()) for one in network.parameters()) ** 0.5
 
 
 STUDY = Study(

@@ -223,7 +223,8 @@ def of_models(networks: Frame, sizes: Mapping[str, tuple[Array, Array]]) -> list
             rows.append({
                 "network": one.network, "dataset": one.dataset, "architecture": one.architecture, "way": one.way,
                 "group": one.group, "plain": other["network"], "accuracy": one.accuracy,
-                "plain_accuracy": other["accuracy"], "size": float(own[known].mean()),
+                "plain_accuracy": other["accuracy"], "norm": one.norm, "plain_norm": other["norm"],
+                "size": float(own[known].mean()),
                 "plain_size": float(before[known].mean()), "ratio": float(own[known].mean() / before[known].mean()),
                 "p": float(welch.pvalue), "change": float(changed.mean() / changed_before.mean()),
             })  # fmt: skip

@@ -117,25 +117,33 @@ def learned(pseudo: Frame) -> Finding:
     )
     if not len(pseudo):
         return unmeasured(claim)
-    wide = pseudo.pivot_table(index="network", columns="score", values="tau", sort=False)
-    logit, paper, both = (
-        wide[name] for name in ("logit_margin", "pseudo-margin, features", "pseudo-margin, features and head")
-    )
-    parts = [
-        f"`{name}`: logit margin {decimals(logit[name], 2)}, learned from features {decimals(paper[name], 2)}, from "
-        f"features and the head's margins {decimals(both[name], 2)}"
-        + (f", feature margin {decimals(wide['feature_margin'][name], 2)}" if "feature_margin" in wide else "")
-        for name in wide.index
-    ]
+    wide = pseudo.pivot_table(index=["group", "network"], columns="score", values="tau", sort=False).reset_index()
+    attacked, rest = wide[wide["group"] == ADVERSARIAL], wide[wide["group"] != ADVERSARIAL]
     points = int(pseudo["learned"].max())
     return Finding(
         claim,
         f"{PAPER}, section 3.3 and table 2",
-        f"tau on the networks where the logit margin has the smallest, learned from {points} points: "
-        f"{'; '.join(parts)}",
-        judged((paper > logit).tolist()),
-        "far fewer points were learned from than in the paper; the head's margins are known without learning",
+        f"tau, learned from {points} points, on the adversarially trained networks where that of the logit margin is "
+        f"smallest: {_learned_taus(attacked)}; on the other networks where it is smallest: {_learned_taus(rest)}",
+        judged((attacked["pseudo-margin, features"] > attacked["logit_margin"]).tolist()),
+        "the verdict is on adversarially trained networks, as in the paper; their logit margins follow far better here "
+        "than on the paper's two weak networks, and far fewer points were learned from; the head's margins are known "
+        "without learning",
     )
+
+
+def _learned_taus(wide: Frame) -> str:
+    """The taus of each network, by what they are of."""
+    names = {
+        "logit_margin": "logit margin", "pseudo-margin, features": "learned from features",
+        "pseudo-margin, features and head": "from features and the head's margins", "feature_margin": "feature margin",
+    }  # fmt: skip
+    parts = [
+        f"`{one['network']}`: "
+        + ", ".join(f"{said} {decimals(one[name], 2)}" for name, said in names.items() if name in wide)
+        for one in wide.to_dict("records")
+    ]
+    return "; ".join(parts) or NOTHING
 
 
 def other_scores(scores: Frame) -> Finding:

@@ -11,6 +11,7 @@ import pandas as pd
 import torch
 
 import brittle
+from studies.groups import ADVERSARIAL
 from studies.margin_consistency.descent import NEARER, withstands
 from studies.margin_consistency.exact import affine_weight, exact_margins
 from studies.margin_consistency.facts import NORMS, Facts, facts_of
@@ -37,7 +38,8 @@ class Size:
         checked: points at which something nearer than what was found is looked for.
         checking: steps of that search, from each of two starts.
         learning: further test points that a pseudo-margin is learned from.
-        weakest: networks that it is learned for, those with the smallest tau.
+        weakest: networks that it is learned for, those with the smallest tau: so many that were trained on attacked
+            inputs, and so many of the rest.
         effort: of the library's search.
     """
 
@@ -81,7 +83,10 @@ def after(setting: Setting, networks: Sequence[Network], kept: Mapping[str, Tabl
         found = kept[f"{network.name}/margins {NORMS[0]}"]
         if len(found["head"]) and np.isfinite(tau := tau_of(found["points"].to_pandas())):
             taus[network] = tau  # without a head there is nothing to learn from
-    for network in sorted(taus, key=lambda network: taus[network])[: size.weakest]:
+    ordered = sorted(taus, key=lambda network: taus[network])
+    attacked = [network for network in ordered if facts_of(network).group == ADVERSARIAL]
+    rest = [network for network in ordered if network not in attacked]
+    for network in (*attacked[: size.weakest], *rest[: size.weakest]):
         one = OneNetwork(network, setting, size)
         yield one.step("pseudo", one.pseudo)
 

@@ -45,7 +45,7 @@ class Size:
     most: int
 
 
-SIZES = {"cpu": Size(40, 20, 10, 2000), "tiny": Size(12, 4, 10, 400)}
+SIZES = {"cpu": Size(30, 20, 10, 2000), "tiny": Size(12, 4, 10, 400)}
 
 
 def of_network(network: Network, setting: Setting) -> Steps:

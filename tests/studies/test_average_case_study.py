@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from studies.__main__ import main
 from studies.agreement import judged
-from studies.average_case.curvature import FIRST, SECOND, SHIFT, bounds, counterexample, curvatures, needed
+from studies.average_case.constants import needed
+from studies.average_case.curvature import FIRST, SECOND, SHIFT, bounds, counterexample, curvatures
 from studies.average_case.estimating import MMSE_, SOFTMAX, TAYLOR, TAYLOR_MVS, TAYLOR_SCALED, estimates, nearest_sigma
 from studies.average_case.images import encoded, told_apart
 from studies.average_case.pictures import pictures
@@ -128,41 +129,69 @@ class Quadratic(nn.Module):
         return torch.stack([0 * straight, -bent, -straight], 1)
 
 
+class Saddle(nn.Module):
+    """One margin, `1 + u x - x^T A x` with `A` of eigenvalues 1, -1 and 3."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        margin = 1 + x @ torch.tensor([3.0, 4.0, 0.0]) - x.square() @ torch.tensor([1.0, -1.0, 3.0])
+        return torch.stack([margin, 0 * margin], 1)
+
+
 def test_curvatures_of_a_quadratic_are_its_eigenvalues() -> None:
-    curvature, length = curvatures(Quadratic(), torch.zeros(2, 3), 0.1, 0)
-    assert curvature[:, 0].tolist() == pytest.approx([3, 3], rel=0.02)
-    assert curvature[:, 1].tolist() == pytest.approx([0, 0], abs=1e-4)
-    assert length.flatten().tolist() == pytest.approx([5] * 4)
+    """The mean of those of a diagonal matrix is exact for every direction of signs."""
+    both = curvatures(Quadratic(), torch.zeros(2, 3), 0.1, 0)
+    assert both.largest[:, 0].tolist() == pytest.approx([3, 3], rel=0.02)
+    assert both.mean[:, 0].tolist() == pytest.approx([1.5, 1.5], rel=1e-3)
+    assert both.largest[:, 1].tolist() == both.mean[:, 1].tolist() == pytest.approx([0, 0], abs=1e-4)
+    assert both.length.flatten().tolist() == pytest.approx([5] * 4)
+    down = curvatures(Saddle(), torch.zeros(1, 3), 0.1, 0)
+    assert (float(down.largest), float(down.mean)) == pytest.approx((-3, -1), rel=0.02)
     found = bounds(Quadratic(), torch.zeros(2, 3), 0.1, 0)
     assert found["sum"].tolist() == pytest.approx([math.log10(0.1 * math.sqrt(3) * 3 / 5)] * 2, abs=0.02)
-    assert (found["product"] < -4).all()
+    assert found["sum_mmse"].tolist() == pytest.approx([math.log10(0.1 * math.sqrt(3) * 1.5 / 5)] * 2, abs=0.03)
+    assert (found[["product", "product_mmse"]] < -4).all(axis=None)
+    assert found["margins"].tolist() == [2, 2]
+
+
+def asked(error: np.ndarray, **columns: object) -> pd.DataFrame:
+    """Points at which Taylor says 1 and so many flip; MMSE is right."""
+    same = {"margins": 2, "product": 0.0, "sum": 0.0, "product_mmse": 0.0, "sum_mmse": 0.0, "taylor": 1.0}
+    flips = (10_000 * error).astype(int)
+    return pd.DataFrame({**same, "mmse": 1 - flips / 10_000, "flips": flips, "draws": 10_000, **columns})
+
+
+def of_taylor(frame: pd.DataFrame) -> pd.Series:
+    return needed(frame).set_index("estimator").loc[TAYLOR]
 
 
 def test_the_constant_that_a_bound_needs() -> None:
     """Errors of ten times the product: its constant spans no decade; points that do not tell are left out."""
     error = np.geomspace(0.05, 0.4, 8)
-    frame = pd.DataFrame({
-        "product": np.log10(error / 10), "sum": 0.0, "taylor": 1.0, "flips": (10_000 * error).astype(int),
-        "draws": 10_000,
-    })  # fmt: skip
-    safe = frame.assign(flips=0, product=5.0)
-    found = needed(pd.concat([frame, safe]))
+    frame = asked(error, product=np.log10(error / 10))
+    safe = frame.assign(flips=0, mmse=1.0, product=5.0)
+    found = of_taylor(pd.concat([frame, safe]))
     assert (found["points"], found["product_middle"]) == (8, pytest.approx(1, abs=1e-3))
     assert found["product_range"] == pytest.approx(0, abs=1e-3)
     assert found["sum_range"] > 0.5
     assert found["product_rank"] == pytest.approx(1)
     assert found["product_zero"] == 0
+    assert needed(frame).set_index("estimator").loc[MMSE_, "points"] == 0
+
+
+def test_each_estimator_has_its_own_bound() -> None:
+    """MMSE is off by a hundredth of its product, Taylor by its own."""
+    error = np.geomspace(0.05, 0.4, 8)
+    frame = asked(error, product=np.log10(error), product_mmse=np.log10(100 * error), mmse=1.0)
+    found = needed(frame).set_index("estimator")["product_middle"]
+    assert found.to_dict() == pytest.approx({TAYLOR: 0, MMSE_: -2}, abs=1e-3)
 
 
 def test_no_constant_mends_a_bound_of_zero() -> None:
     """Two of ten points have none; the others' constants are what they are without them."""
-    error = np.geomspace(0.05, 0.4, 8)
-    frame = pd.DataFrame(
-        {"product": 0.0, "sum": 0.0, "taylor": 1.0, "flips": (1e4 * error).astype(int), "draws": 10_000}
-    )
-    found = needed(pd.concat([frame, frame[:2].assign(product=-np.inf)]))
+    frame = asked(np.geomspace(0.05, 0.4, 8))
+    found = of_taylor(pd.concat([frame, frame[:2].assign(product=-np.inf)]))
     assert (found["product_zero"], found["sum_zero"]) == (0.2, 0)
-    assert found["product_range"] == needed(frame)["product_range"]
+    assert found["product_range"] == of_taylor(frame)["product_range"]
     assert np.isfinite(found["product_rank"])
 
 

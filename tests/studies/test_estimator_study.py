@@ -22,7 +22,7 @@ from studies.counting import count_flips, equal_copies, error_of_counting, exact
 from studies.errors import StudyError
 from studies.estimators.entrants import Counted, load_estimator
 from studies.estimators.errors import errors_of
-from studies.estimators.free import flips_of_confident, foretold
+from studies.estimators.foretold import flips_of_confident, foretold
 from studies.estimators.printed import SEEDED, linearised, mmse_family, monte_carlo, softmax, taylor, taylor_mvs
 from studies.over_networks import mean_interval, over_networks
 
@@ -149,7 +149,7 @@ def test_errors_are_those_of_the_numbers_that_are_there() -> None:
     assert found["bias"] == pytest.approx((0 - 0.1 + 0.2) / 3)
     assert found["width"] == pytest.approx((0.1 + 0.16 + 0.26) / 3)
     assert found["kendall"] == found["spearman"] == pytest.approx(1)
-    assert found["ratio"] == pytest.approx(0.1 / error_of_counting(np.array([0, 0.1, 0.8]), 6, 1000))
+    assert found["ratio"] == pytest.approx(0.1 / error_of_counting(np.array([0, 0.1, 0.8]), 6 - 1, 1000))
 
 
 def test_a_sure_interval_without_width_counts_and_ends_that_are_values_do_not() -> None:

@@ -15,6 +15,7 @@ from studies.expected_change.corrupted import SEVERITIES, TRANSLATE, copies, kin
 from studies.expected_change.counted import count_changes, doubt, on_sphere
 from studies.expected_change.rules import TOLERANCE, judged, reach
 from studies.expected_change.scored import score_changes, score_points
+from studies.expected_change.study import norm_of_weights
 from studies.expected_change.summary import (
     FEWEST,
     RADII,
@@ -163,12 +164,28 @@ def test_sizes_on_corrupted_images_are_set_beside_the_same_images() -> None:
 
 def test_models_stand_beside_the_plain_one_of_their_kind() -> None:
     rows = [
-        {"network": name, "dataset": "mnist", "architecture": kind, "way": way, "group": "bends", "accuracy": 0.9}
+        {
+            "network": name,
+            "dataset": "mnist",
+            "architecture": kind,
+            "way": way,
+            "group": "bends",
+            "accuracy": 0.9,
+            "norm": 7.0 if way == "plain" else 3.0,
+        }
         for name, kind, way in (("a", "x", "plain"), ("b", "x", "fgsm"), ("c", "y", "fgsm"), ("d", "", ""))
     ]
     sizes = {"a": (np.array([1.0, 3]), np.ones(2)), "b": (np.array([0.5, 1.5]), np.full(2, 0.25))}
     (row,) = of_models(pd.DataFrame(rows), sizes | {"c": sizes["a"], "d": sizes["a"]})
     assert (row["network"], row["plain"], row["ratio"], row["change"]) == ("b", "a", 0.5, 0.25)
+    assert (row["norm"], row["plain_norm"]) == (3, 7)
+
+
+def test_the_norm_of_the_weights_is_that_of_all_parameters() -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Linear(1, 1, bias=False))
+    for parameter, values in zip(network.parameters(), ([[2.0, 4.0]], [5.0], [[6.0]]), strict=True):
+        parameter.data = torch.tensor(values)
+    assert norm_of_weights(network) == 9
 
 
 def test_a_prediction_holds_up_to_the_first_length_at_which_it_does_not() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from torch import nn
@@ -18,10 +20,11 @@ from studies.margin_consistency.exact import affine_weight, exact_margins, unbou
 from studies.margin_consistency.few import from_few
 from studies.margin_consistency.margins import head_distances, margins
 from studies.margin_consistency.said import robust_accuracy_and_tau, robust_networks
-from studies.margin_consistency.study import STUDY
+from studies.margin_consistency.study import STUDY, after
 from studies.margin_consistency.summary import binned, by_other_means, consistency, detected, equidistance, tau_of
+from studies.networks import Network
 from studies.pages import page_of
-from studies.study import Agreement
+from studies.study import Agreement, Setting
 from studies.tables import read_tables
 
 BOTH = pytest.mark.parametrize("norm", ["linf", "l2"])
@@ -207,3 +210,24 @@ def test_what_data_sets_differ_in_is_no_dependence() -> None:
     found = robust_accuracy_and_tau(pd.concat([near, far]))
     assert found.agreement is Agreement.AGREES
     assert "0.00 over 4 of mnist, 0.00 over 4 of cifar10" in found.found
+
+
+def test_pseudo_margins_are_learned_for_the_weakest_of_both_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By tau, the paper's group first; a network without a head has nothing to learn from."""
+    monkeypatch.setattr("studies.measuring.points_digest", lambda *_: "same")
+    networks, kept = [], {}
+    for name, way, order, head in (
+        ("strong", "pgd", [1.0, 2, 3, 4], 1), ("weak", "trades", [1.0, 2, 4, 3], 1), ("unknown", "", [1.0, 2, 3, 4], 1),
+        ("headless", "mart", [4.0, 3, 2, 1], 0), ("plain", "plain", [2.0, 1, 4, 3], 1),
+    ):  # fmt: skip
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "meta.json").write_text(json.dumps({"way": way}))
+        networks.append(Network(name, "mnist", tmp_path / name, name))
+        points = {"right": True, "margin": [1.0, 2, 3, 4], "logit_margin": order}
+        kept[f"{name}/margins linf"] = {
+            "points": pa.Table.from_pandas(pd.DataFrame(points)), "head": pa.table({"distance": [1.0] * head})
+        }  # fmt: skip
+    steps = after(Setting(tmp_path, None, "tiny", 0), networks, kept)
+    assert [step.name for step in steps] == ["weak/pseudo", "plain/pseudo"]

@@ -137,7 +137,7 @@ def test_there_are_results_only_of_a_run_that_was_finished(tmp_path: Path) -> No
 
 
 READS_TABLES = re.compile(
-    r"__init__|page|pictures|said\w*|models_said|summary|read|rules|words|reasons|few|errors|ours|papers|short"
+    r"__init__|page|pictures|said\w*|models_said|summary|read|rules|words|reasons|few|errors|ours|papers|short|constants|foretold"
 )
 """What of a study's folder may change without another number in its steps."""
 

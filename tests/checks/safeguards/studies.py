@@ -98,12 +98,12 @@ SAFEGUARDS = (
         "studies/test_beside.py::test_one_that_fails_is_said",
     ),
     mutation(
-        "a bound of zero is no number of powers of ten", "studies/average_case/curvature.py",
+        "a bound of zero is no number of powers of ten", "studies/average_case/constants.py",
         "        asked = asked[np.isfinite(asked)]\n", "        asked = np.nan_to_num(asked)\n",
         "studies/test_average_case_study.py::test_no_constant_mends_a_bound_of_zero",
     ),
     mutation(
-        "where more than half are wrong, the wrong ones are weak", "studies/estimators/free.py",
+        "where more than half are wrong, the wrong ones are weak", "studies/estimators/foretold.py",
         "return above if above.any() else outcome == middle", "return above",
         "studies/test_estimator_study.py::test_what_foretells_is_ranked",
     ),
@@ -149,7 +149,7 @@ SAFEGUARDS = (
         "studies/test_average_case_study.py::test_errors_are_taken_from_the_count",
     ),
     mutation(
-        "points that do not tell need no constant", "studies/average_case/curvature.py",
+        "points that do not tell need no constant", "studies/average_case/constants.py",
         "tells = (off < low) | (off > high)", "tells = off == off",
         "studies/test_average_case_study.py::test_the_constant_that_a_bound_needs",
     ),
