@@ -19,6 +19,9 @@ from studies.tables import Frame
 TAYLOR, TAYLOR_MVS, TAYLOR_SCALED = "taylor", "taylor_mvs", "taylor_mvs, scaled"
 MMSE_, MMSE_MVS, SOFTMAX = "mmse", "mmse_mvs", "softmax"
 
+SHARE = 0.9
+"""Mean `p_robust` that the sigma of what is asked about single points is chosen for."""
+
 ORDER = (MMSE_, MMSE_MVS, TAYLOR, TAYLOR_MVS, SOFTMAX)
 """The papers' estimators, in the order of their figures."""
 

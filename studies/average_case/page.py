@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from studies.average_case.estimating import COUNTED, MMSE_, SOFTMAX, TAYLOR
+from studies.average_case.estimating import COUNTED, MMSE_, SHARE, SOFTMAX, TAYLOR
 from studies.average_case.read import SHOWN, Results
 from studies.average_case.sigmoid import SCALE
 from studies.average_case.timing import BATCHED, PAPER_COPIES, SERIAL, timed
@@ -26,6 +26,8 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "points": int(first["points"]),
         "reference": f"{int(first['reference']):,}",
         "many": int(first["many"]),
+        "own_noise": results.own_noise,
+        "share": percent(SHARE),
         "most": results.budgets[-1],
         "printed_draws": results.printed_draws,
         "printed_points": int(first["printed_points"]),

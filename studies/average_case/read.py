@@ -6,7 +6,7 @@ import pandas as pd
 
 from studies.average_case.estimating import MMSE_, MMSE_MVS, ORDER, TAYLOR_SCALED
 from studies.average_case.timing import COUNTING, PAPER_COPIES
-from studies.markdown import significant
+from studies.markdown import percent, significant
 from studies.over_networks import over_networks
 from studies.study import Tables
 from studies.tables import RUNTIMES, Frame, frames_of
@@ -71,6 +71,21 @@ class Results:
             index="network", columns=["method", "draws"], values="seconds", sort=False
         )
         return seconds[COUNTING, PAPER_COPIES] / seconds[method, draws]
+
+    @property
+    def least_error(self) -> float:
+        """The smallest mean error that the count can show: one copy of one point."""
+        first = self.networks.iloc[0]
+        return 1 / (first["points"] * first["reference"])
+
+    @property
+    def own_noise(self) -> str:
+        """In words, the noise at which single points of a network are looked at."""
+        kept = self.at_own_sigma("robustness")["mean"]
+        return (
+            f"at each network's own sigma, where {percent(float(kept.mean()))} of the copies hold in the mean over "
+            f"networks ({percent(float(kept.min()))} to {percent(float(kept.max()))})"
+        )
 
     def at_own_sigma(self, table: str) -> Frame:
         """Rows of a table at the sigma that was chosen for each network."""

@@ -5,7 +5,7 @@ Figures of the papers stand in the claims; every other number is read from the r
 
 from __future__ import annotations
 
-from studies.agreement import judged
+from studies.agreement import CONVERGED, judged
 from studies.average_case.curvature import SHIFT
 from studies.average_case.estimating import MMSE_, TAYLOR
 from studies.average_case.read import Results, sigmas_of
@@ -14,9 +14,6 @@ from studies.markdown import decimals, significant, slashed
 from studies.study import Agreement, Finding
 
 UAI, WORKSHOP = "UAI paper", "workshop paper"
-
-SETTLED = 1.1
-"""Ratio to the error with the most draws below which an estimator has converged."""
 
 
 def counting(results: Results) -> Finding:
@@ -31,8 +28,8 @@ def counting(results: Results) -> Finding:
     return Finding(
         "counting takes about 10,000 copies a point to converge",
         f"{WORKSHOP}, section 4.2, figures 4 and 10; {UAI}, sections 3.1 and 4.2",
-        f"at the noise where about nine copies in ten hold, {asked} copies "
-        f"are off by {slashed(rows, 4)}; MMSE with {results.budgets[-1]} draws is off by {decimals(mmse, 4)}, "
+        f"{results.own_noise}, {asked} copies are off by {slashed(rows, 4)}; MMSE with {results.budgets[-1]} draws is "
+        f"off by {decimals(mmse, 4)}, "
         f"and counting by less from {least} copies on",
         judged([bool(enough) and enough[0] >= PAPER_COPIES]),
         "the error falls as one over the root of the number and settles nowhere, so how many are enough depends on the "
@@ -52,11 +49,11 @@ def few_draws(results: Results) -> Finding:
         "500 and 1,000)",
         f"{UAI}, definition 3, sections 4.1 and 4.2; {WORKSHOP}, sections 3 and 4.1, figure 11",
         f"at sigma {sigmas_of(results)}: {shown}; with {PAPER_DRAWS} draws {slashed(ratios, 1)} times the error with "
-        f"the most; at the noise where about nine copies in ten hold {PAPER_DRAWS} draws {decimals(few, 3)}, "
-        f"{results.printed_draws} draws {decimals(most, 3)}, {decimals(few / most, 1)} times",
-        judged([bool(one <= SETTLED) for one in [*ratios, few / most]]),
+        f"the most; at each network's own sigma {PAPER_DRAWS} draws {decimals(few, 3)}, {results.printed_draws} draws "
+        f"{decimals(most, 3)}, {decimals(few / most, 1)} times",
+        judged([bool(one <= CONVERGED) for one in [*ratios, few / most]]),
         f"independent copies leave noise in the mean of the margins; converged means here: at most "
-        f"{decimals(SETTLED, 1)} times the error with the most draws",
+        f"{decimals(CONVERGED, 1)} times the error with the most draws",
     )
 
 
@@ -77,8 +74,8 @@ def as_near(results: Results) -> Finding:
         parts.append(f"{said}, {decimals(passes, 0)} passes: {' / '.join(copies)}")
     rows = results.frames["printed"].query("estimator == @MMSE_ and draws == @results.printed_draws")
     parts.append(
-        f"MMSE with {results.printed_draws} draws, {decimals(float(rows['passes'].mean()), 0)} passes, at the noise "
-        f"where about nine copies in ten hold: {_copies(float(rows['copies'].median()), most)}"
+        f"MMSE with {results.printed_draws} draws, {decimals(float(rows['passes'].mean()), 0)} passes, at each "
+        f"network's own sigma: {_copies(float(rows['copies'].median()), most)}"
     )
     return Finding(
         "how many copies make counting as near as the analytic estimators?",

@@ -15,6 +15,7 @@ from studies.average_case.estimating import (
     COUNTED,
     MMSE_,
     NORMAL,
+    SHARE,
     SOFTMAX,
     accuracy,
     classes_of,
@@ -38,9 +39,6 @@ from studies.tables import RUNTIMES, as_table
 
 SIGMAS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
 """Noise that is looked at, the same for every data set; pixels lie in [0, 1]."""
-
-SHARE = 0.9
-"""Mean `p_robust` that the sigma of what is asked about single points is chosen for."""
 
 DIMENSIONS = (1, 2, 3, 5, 9)
 """Of the random problems."""
