@@ -28,6 +28,7 @@ def errors_of(estimates: Frame, flips: NDArray[np.int64], reference: int) -> pd.
         spearman, kendall: rank correlations with the truth.
         intervals: points with an interval.
         missed: intervals that share no number with the exact interval of the truth.
+        outside: intervals that do not hold the count itself.
         width: of the intervals, in the mean.
     """
     flip = flips / reference
@@ -58,7 +59,13 @@ def _intervals(one: Frame, flips: NDArray[np.int64], reference: int) -> dict[str
     """Of an estimator whose ends are its value at every point, there are none; one may be 1 to 1 where it is sure."""
     held = one[np.isfinite(one["low"]) & np.isfinite(one["high"])]
     if not (held["high"] - held["low"] > ROUNDING).any():
-        return {"intervals": 0, "missed": 0, "width": np.nan}
-    low, high = exact_interval(flips[held["point"].to_numpy()], reference)
-    missed = (held["low"] > 1 - low) | (held["high"] < 1 - high)
-    return {"intervals": len(held), "missed": int(missed.sum()), "width": float((held["high"] - held["low"]).mean())}
+        return {"intervals": 0, "missed": 0, "outside": 0, "width": np.nan}
+    own = flips[held["point"].to_numpy()]
+    low, high = exact_interval(own, reference)
+    count = 1 - own / reference
+    return {
+        "intervals": len(held),
+        "missed": int(((held["low"] > 1 - low) | (held["high"] < 1 - high)).sum()),
+        "outside": int(((held["low"] > count + ROUNDING) | (held["high"] < count - ROUNDING)).sum()),
+        "width": float((held["high"] - held["low"]).mean()),
+    }

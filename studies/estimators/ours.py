@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from studies.estimators.entrants import LIBRARY
-from studies.estimators.read import Results
+from studies.estimators.read import Results, named
 from studies.markdown import decimals, interval, percent, slashed
 from studies.study import Agreement, Finding
 
@@ -63,13 +63,14 @@ def default_and_counting(results: Results) -> Finding:
 
 def intervals(results: Results) -> Finding:
     """Intervals that miss more often than they say."""
-    frame = results.estimators
+    frame, columns = results.estimators, ["intervals", "missed", "outside"]
     chosen = frame[(frame["origin"] == LIBRARY) & frame["estimator"].isin(SAMPLED)]
-    total = chosen.groupby("estimator", sort=False)[["intervals", "missed"]].sum()
+    total = chosen.groupby("estimator", sort=False)[columns].sum()
     shares = (total["missed"] / total["intervals"]).sort_values(ascending=False)
+    outside = (total["outside"] / total["intervals"]).sort_values(ascending=False)
     above = [f"`{name}` {percent(share, 1)}" for name, share in shares.items() if share > NOMINAL]
     frame = results.errors[(results.errors["origin"] == LIBRARY) & results.errors["estimator"].isin(SAMPLED)]
-    each = frame.groupby(["estimator", "network", "level"], sort=False)[["intervals", "missed"]].sum()
+    each = frame.groupby(["estimator", "network", "level"], sort=False)[columns].sum()
     parts = (each["missed"] / each["intervals"]).sort_values(ascending=False)
     name, network, level = parts.index[0]
     rest = max((share for share in shares if share <= NOMINAL), default=np.nan)
@@ -78,9 +79,12 @@ def intervals(results: Results) -> Finding:
         "",
         (f"more than {percent(NOMINAL)} surely miss of {', '.join(above)}; " if above else "")
         + f"of {'the others' if above else 'all that cover sampling'} at most {percent(rest, 1)} surely miss; the "
-        f"worst is `{name}` on `{network}` at {level} noise, {percent(parts.iloc[0], 1)}",
+        f"worst is `{name}` on `{network}` at {level} noise, {percent(parts.iloc[0], 1)}; the count itself, which is "
+        f"not the truth, lies outside of at most {percent(float(outside.iloc[0]), 1)} (`{outside.index[0]}`)",
         Agreement.UNSAID,
-        "an interval by a model of the margins does not cover that the model is wrong where no copy shows it",
+        "those that surely miss are too few, as a count leaves doubt, and those without the count too many; the share "
+        "that misses lies between; an interval by a model of the margins does not cover that the model is wrong where "
+        "no copy shows it",
     )
 
 
@@ -88,13 +92,14 @@ def free_flips(results: Results) -> Finding:
     """The free score that finds what breaks under noise."""
     told, tangent = [], []
     for level in results.levels:
-        best = results.best_score(f"noise, {level}", results.of_one_pass)
-        told.append(f"`{best['score']}` {decimals(best['auc'], 2)}")
+        best = results.as_good(f"noise, {level}", results.of_one_pass)
+        auc = results.foretells(f"noise, {level}", best[0])["auc"]
+        told.append(f"{level}: {named(best)}, AUC {decimals(auc, 2)}")
         tangent.append(results.foretells(f"noise, {level}", "taylor")["auc"])
     return Finding(
         "which score of one pass finds the points that noise breaks?",
         "",
-        f"AUC at {results.all_levels} noise: {' / '.join(told)}; Taylor, with its gradients, {slashed(tangent, 2)}",
+        f"{'; '.join(told)}; Taylor, with its gradients, {slashed(tangent, 2)}",
         Agreement.UNSAID,
         "scores of one pass differ less from one another than networks do",
     )
@@ -102,13 +107,16 @@ def free_flips(results: Results) -> Finding:
 
 def wrong_and_corrupted(results: Results) -> Finding:
     """The free score that finds mistakes, and the one that finds what a corruption changes."""
-    best, softmax = results.best_score("wrong"), results.foretells("wrong", "max_probability")
-    away = results.best_score("corruption")
+    parts = []
+    for outcome in ("wrong", "corruption"):
+        best = results.as_good(outcome)
+        auc = interval(results.foretells(outcome, best[0]), "auc", 2)
+        softmax = decimals(results.foretells(outcome, "max_probability")["auc"], 2)
+        parts.append(f"{outcome}: {named(best)}, AUC {auc}, softmax {softmax}")
     return Finding(
         "which score without noisy copies finds wrong predictions, and which those that a corruption changes?",
         "",
-        f"wrong: `{best['score']}`, AUC {interval(best, 'auc', 2)}, softmax {decimals(softmax['auc'], 2)}; corruption: "
-        f"`{away['score']}`, AUC {interval(away, 'auc', 2)}",
+        "; ".join(parts),
         Agreement.UNSAID,
         "both are more frequent where the network is in doubt, which all of these scores show",
     )

@@ -24,6 +24,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "networks": len(results.names),
         "datasets": in_words(results.networks["dataset"]),
         "points": int(first["points"]),
+        "flips": slashed(100 * results.networks.groupby("level", sort=False)["flips"].mean(), 1),
         "references": " / ".join(f"{results.reference(level):,}" for level in results.levels),
         "reference": f"{results.reference(results.levels[0]):,}",
         "free_points": int(results.free[results.free["outcome"] == "wrong"]["points"].max()),
@@ -198,7 +199,7 @@ def interval_table(results: Results) -> str:
     for name in dict.fromkeys(frame[frame["intervals"] > 0]["estimator"]):
         for level in results.levels:
             own = frame[(frame["estimator"] == name) & (frame["level"] == level)]
-            count, missed = int(own["intervals"].sum()), int(own["missed"].sum())
+            count, missed, outside = (int(own[name].sum()) for name in ("intervals", "missed", "outside"))
             if not count:
                 continue
             low, high = clopper_pearson(missed, count, 1 - NOMINAL)
@@ -207,8 +208,9 @@ def interval_table(results: Results) -> str:
                 decimals(ends.iloc[0], 3)
             ]
             share = f"{missed} ({percent(missed / count, 1)}; {percent(float(low), 1)} to {percent(float(high), 1)})"
-            rows.append([f"`{name}`", level, f"{count:,}", share, " / ".join(widths)])
-    return table(("estimator", "noise", "intervals", "surely miss", f"mean width, {few} / {most} draws"), rows)
+            rows.append([f"`{name}`", level, f"{count:,}", share, percent(outside / count, 1), " / ".join(widths)])
+    head = ("estimator", "noise", "intervals", "surely miss", "without the count", f"mean width, {few} / {most} draws")
+    return table(head, rows)
 
 
 def losses(results: Results) -> str:

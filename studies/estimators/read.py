@@ -9,11 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from studies.markdown import in_words
+from studies.over_networks import mean_interval
 from studies.study import Tables
 from studies.tables import Frame
 
 Row = Mapping[str, Any]
 """A row of one."""
+
+SEED = 0
+"""Of the bootstrap over networks."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +125,30 @@ class Results:
             frame = frame[frame["score"].isin(scores)]
         return frame.sort_values("auc", ascending=False, kind="stable").iloc[0].to_dict()
 
+    def as_good(self, outcome: str, scores: Sequence[str] | None = None) -> list[str]:
+        """The free score with the largest AUC, and those that cannot be told from it.
+
+        These are those whose difference from the best one over networks has an interval that holds 0.
+        """
+        frame = self.free[self.free["outcome"] == outcome]
+        wide = frame.pivot_table(index="network", columns="score", values="auc", sort=False)
+        best = str(self.best_score(outcome, scores)["score"])
+        others = [str(name) for name in wide.columns if name != best and (scores is None or name in scores)]
+        return [best, *(name for name in others if not surely_above(wide[best] - wide[name]))]
+
     def worse(self, level: str, one: tuple[str, str, int], other: tuple[str, str, int]) -> list[str]:
         """The networks on which one estimator is further off than another."""
         errors = self.of_networks(level, *one), self.of_networks(level, *other)
         return [name for name in self.names if errors[0].get(name, np.nan) > errors[1].get(name, np.nan)]
+
+
+def surely_above(differences: Frame) -> bool:
+    """Whether the mean over networks of these differences is above 0, by its interval."""
+    there = differences.dropna().to_numpy(dtype=np.float64)
+    return mean_interval(there, SEED)[1] > 0
+
+
+def named(names: Sequence[str]) -> str:
+    """The first of these, and those that cannot be told from it."""
+    rest = in_words(f"`{name}`" for name in names[1:]) if len(names) > 1 else ""
+    return f"`{names[0]}`" + (f" (from which {rest} cannot be told)" if rest else "")

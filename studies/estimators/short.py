@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from studies.estimators.entrants import LIBRARY
-from studies.estimators.read import Results
+from studies.estimators.read import Results, named
 from studies.markdown import decimals, interval, slashed
 
 OUTCOMES = ("adversarial", "corruption", "wrong")
@@ -48,12 +48,13 @@ def _softmax(results: Results) -> str:
 def _free(results: Results) -> list[str]:
     said = []
     for outcome in (*(f"noise, {level}" for level in results.levels), *OUTCOMES):
-        one, best = results.best_score(outcome, results.of_one_pass), results.best_score(outcome)
+        cheap, best = results.as_good(outcome, results.of_one_pass), results.as_good(outcome)
         rest = ""
-        if decimals(best["auc"], 2) != decimals(one["auc"], 2):
-            rest = f"; with {decimals(best['passes'], 0)} passes `{best['score']}` has {decimals(best['auc'], 2)}"
+        if cheap[0] not in best:
+            one = results.foretells(outcome, best[0])
+            rest = f"; with {decimals(one['passes'], 0)} passes {named(best)} has {decimals(one['auc'], 2)}"
         said.append(
-            f"Of the scores of one pass `{one['score']}` foretells *{outcome}* best, AUC "
-            f"{interval(one, 'auc', 2)}{rest}."
+            f"Of the scores of one pass {named(cheap)} foretells *{outcome}* best, AUC "
+            f"{interval(results.foretells(outcome, cheap[0]), 'auc', 2)}{rest}."
         )
     return said

@@ -37,7 +37,7 @@ def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
     found = {result: pd.concat(frames, ignore_index=True) for result, frames in parts.items()}
     means = ("error", "bias", "spearman", "kendall", "width", "passes")
     estimators = over_networks(found["errors"], KEYS, means, ("ratio",), seed)
-    counts = sums(found["errors"], KEYS, ("points", "intervals", "missed"))
+    counts = sums(found["errors"], KEYS, ("points", "intervals", "missed", "outside"))
     found["estimators"] = estimators.merge(counts, on=list(KEYS))
     found["scores"] = over_networks(
         found["free"], ("outcome", "score"), ("auc", "spearman", "kendall", "passes"), (), seed

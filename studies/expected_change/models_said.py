@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from studies.expected_change.rules import SOURCE, Frames, judged, share_of
+from studies.expected_change.rules import SOURCE, Frames, judged_by_share, share_of
 from studies.groups import ATTACKED
 from studies.markdown import decimals, percent, significant, with_ends
 from studies.over_networks import mean_of, over_networks
@@ -27,7 +27,7 @@ def corrupted_larger(frames: Frames) -> Finding:
         "and levels on CIFAR-10-C",
         f"{SOURCE}, figures 5 and 8",
         f"it is larger on {'; '.join(parts)}; most with {ratios.index[-1]}, least with {ratios.index[0]}",
-        judged(share_of(larger)),
+        judged_by_share(share_of(larger)),
         "a prediction near the ceiling hardly bends, and corruption takes it away from there; a network that is unsure "
         "of clean images, too, bends there as much as on corrupted ones",
     )
@@ -46,7 +46,7 @@ def grows(frames: Frames) -> Finding:
         f"{SOURCE}, figure 8",
         f"it is larger at severity {frame['severity'].max()} than at {frame['severity'].min()} in "
         f"{int(rises.sum())} of {len(rises)} networks and kinds",
-        judged(float(rises.mean())),
+        judged_by_share(float(rises.mean())),
         "as above; strong corruption may leave a network sure of the wrong class, with a small Laplacian",
     )
 
@@ -59,7 +59,7 @@ def models(frames: Frames) -> Finding:
     everything = frames["models"]
     frame = everything[everything["way"].isin(ATTACKED)]
     others = everything[~everything["way"].isin(ATTACKED)]
-    smaller = (frame["ratio"] < 1) & (frame["p"] < LEVEL)
+    smaller, surely = frame["ratio"] < 1, frame["p"] < LEVEL
     ratio, change = (
         over_networks(frame.assign(every="all"), ["every"], [], [name], 0).iloc[0] if len(frame) else None
         for name in ("ratio", "change")
@@ -72,12 +72,14 @@ def models(frames: Frames) -> Finding:
         claim,
         source,
         f"it is {with_ends(ratio, 'ratio', significant)} times that of the plain network of the same architecture "
-        f"over {len(frame)} networks, smaller with Welch's p below {decimals(LEVEL, 2)} on {int(smaller.sum())}{own}; "
+        f"over {len(frame)} networks, smaller on {int(smaller.sum())}, with Welch's p below {decimals(LEVEL, 2)} on "
+        f"{int((smaller & surely).sum())}, and with such a p larger on {int((~smaller & surely).sum())}{own}; "
         f"the counted mean size of the change is {with_ends(change, 'change', significant)} times, and "
         f"smaller on {int((frame['change'] < 1).sum())}; of {len(others)} "
         f"networks trained in other ways {int((others['ratio'] < 1).sum())} have a smaller one",
-        judged(share_of(smaller)),
-        "where networks are piecewise linear the Laplacian at the point leaves out what kinks do; the counted change "
+        judged_by_share(share_of(smaller[surely])),
+        "cases without significance are not judged, because a few large values make the means uncertain; where "
+        "networks are piecewise linear the Laplacian at the point leaves out what kinks do; the counted change "
         "does not, and is set beside it for that reason; of the ways of training the paper has one, on inputs "
         "changed by the sign of the gradient (`fgsm`)",
     )

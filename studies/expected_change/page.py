@@ -10,7 +10,7 @@ import numpy as np
 from studies.expected_change.rules import HALF, MOST, TOLERANCE, papers, reach, read
 from studies.expected_change.scored import PROBES
 from studies.expected_change.summary import CONFIDENT, PAPERS, SURE
-from studies.markdown import NOTHING, decimals, interval, percent, significant, table, with_ends
+from studies.markdown import NOTHING, decimals, in_words, interval, percent, significant, table, with_ends
 from studies.over_networks import over_networks
 from studies.study import Tables
 from studies.tables import Frame, minutes_of
@@ -24,7 +24,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "factor": "`r^2 / (2n)`",
         "networks": len(networks),
         "bending": int((networks["group"] == "bends").sum()),
-        "datasets": " and ".join(sorted(set(networks["dataset"]))),
+        "datasets": in_words(networks["dataset"]),
         "points": int(size["points"]),
         "radii": ", ".join(f"{one:g}" for one in sorted(set(changes["radius"]))),
         "pairs": int(size["pairs"]),
@@ -81,16 +81,18 @@ def error_of(row: Any) -> str:
 def ratios_table(changes: Frame) -> str:
     """Sign, order and size of the prediction by group and length, over networks."""
     found: Frame = over_networks(changes, ["group", "radius"], ["sign", "order", "falls"], [], 0)
-    ratios = changes.groupby(["group", "radius"])["ratio"].agg(["median", "min", "max"])
+    ratios = changes.groupby(["group", "radius"])["ratio"].quantile([0, 0.25, 0.75, 1]).unstack()
     rows = []
     for _, one in found.iterrows():
         ratio = ratios.loc[one["group"], one["radius"]]
         rows.append((
             one["group"], f"{one['radius']:g}", str(one["networks"]), with_ends(one, "sign", percent),
-            interval(one, "order", 2), significant(ratio["median"]),
-            f"{significant(ratio['min'])} to {significant(ratio['max'])}", with_ends(one, "falls", percent),
+            interval(one, "order", 2), f"{significant(ratio[0.25])} to {significant(ratio[0.75])}",
+            f"{significant(ratio[0])} to {significant(ratio[1])}", with_ends(one, "falls", percent),
         ))  # fmt: skip
-    head = ("kind", "r", "networks", "sign right", "Spearman", "true by predicted", "least to most", "falls")
+    head = (
+        "kind", "r", "networks", "sign right", "Spearman", "true by predicted, middle half", "least to most", "falls",
+    )  # fmt: skip
     return table(head, rows)
 
 

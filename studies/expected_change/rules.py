@@ -26,7 +26,7 @@ def read(tables: Tables) -> Frames:
     return frames_of(tables)
 
 
-def judged(share: float) -> Agreement:
+def judged_by_share(share: float) -> Agreement:
     """What the share of the cases that are as the paper says comes to."""
     if not np.isfinite(share):
         return Agreement.UNMEASURED

@@ -11,7 +11,7 @@ from studies.expected_change.rules import (
     Frames,
     count,
     holds,
-    judged,
+    judged_by_share,
     papers,
     reach,
     read,
@@ -48,7 +48,9 @@ def theorem(frames: Frames, group: str) -> Finding:
     frame = frames["changes"].query("group == @group")
     holding = holds(papers(frame))
     reached = reach(frame)
-    ratios = frame.groupby("radius")["ratio"].median()
+    ratios = frame.groupby("radius")["ratio"].quantile([0.25, 0.75]).unstack()
+    ends = [f"{significant(one[0.25])} to {significant(one[0.75])}" for _, one in ratios.iterrows()]
+    near = frame["ratio"].between(TOLERANCE, 1 / TOLERANCE).groupby(frame["radius"]).sum()
     errors = frame.assign(error=frame[["error", "told"]].max(axis=1)).groupby("radius")["error"].median()
     up_to = [f"{int((reached >= one).sum())}" for one in RADII]
     why = {
@@ -64,12 +66,14 @@ def theorem(frames: Frames, group: str) -> Finding:
     return Finding(
         "the expected change is r^2 / (2n) times the Laplacian, up to higher orders",
         f"{SOURCE}, theorem 1; here: {NAMED[group]}",
-        f"noise of length {lengths(frame)}: the true change is {' / '.join(significant(one) for one in ratios)} times "
-        f"the predicted one in the median over points, then over {count(frame)} networks; the root of the mean square "
+        f"noise of length {lengths(frame)}: the true change, in the median over points, is {' / '.join(ends)} times "
+        f"the "
+        f"predicted one on the middle half of {count(frame)} networks, and between {decimals(TOLERANCE, 1)} and "
+        f"{decimals(1 / TOLERANCE, 2)} times on {' / '.join(map(str, near))}; the root of the mean square "
         f"error (or the least that the count could show) is {' / '.join(percent(one) for one in errors)} of the "
         f"change; the prediction holds up to that length on {' / '.join(up_to)} networks; at the paper's lengths it "
         f"holds in {int(holding.sum())} of {len(holding)} cases",
-        judged(share_of(holding)),
+        judged_by_share(share_of(holding)),
         why[group],
     )
 
@@ -88,7 +92,7 @@ def sign(frames: Frames) -> Finding:
         f"at lengths {lengths(frame)}, of the points whose mean change is surely not zero its sign is right at "
         f"{' and '.join(parts)}; at {decimals(TOLERANCE, 1)} of them or more on {int(right.sum())} of {len(right)} "
         f"networks and lengths; the probability falls at {percent(float(frame['falls'].mean()))} of these points",
-        judged(share_of(right)),
+        judged_by_share(share_of(right)),
         "where the network bends nearly every probability falls, being near its ceiling, so the sign is easily right; "
         "where pooling takes the largest of equal pixels, noise can only raise that, and the Laplacian does not see it",
     )
@@ -108,7 +112,7 @@ def table_1(frames: Frames) -> Finding:
         f"{' / '.join(percent(one, 2) for one in means['bottom'])} and the highest in "
         f"{' / '.join(percent(one, 2) for one in means['top'])} of the copies in the mean over networks; the lowest "
         f"flips more on {int(more.sum())} of the {len(flipping)} networks and lengths where any of them flips",
-        judged(share_of(more)),
+        judged_by_share(share_of(more)),
         f"a prediction of probability {decimals(CONFIDENT, 1)} bends more than one near its ceiling, so most of the "
         f"order is that of confidence; only the order of the two groups is judged, because lengths are in other units "
         f"than the paper's",
@@ -127,7 +131,7 @@ def figure_4(frames: Frames) -> Finding:
         f"it is lower on {int(lower.sum())} of {len(frame)} networks and lengths with enough points of both kinds, "
         f"and with Welch's p below {decimals(LEVEL, 2)} on {int(surely.sum())}; on "
         f"{int((~lower & significant_ones).sum())} it is significantly higher",
-        judged(float(surely.sum()) / float(significant_ones.sum()) if significant_ones.any() else np.nan),
+        judged_by_share(float(surely.sum()) / float(significant_ones.sum()) if significant_ones.any() else np.nan),
         "points that flip are less confident, where probabilities fall faster; at a tie between two classes the "
         "Laplacian changes its sign, so the points that flip first need not have the lowest; cases without "
         "significance are not judged, because few points flip",
@@ -167,12 +171,13 @@ def bound(frames: Frames) -> Finding:
     texts = [with_ends(one, "loose", significant) for one in loose.to_dict("records")]
     broken = float(frame["violated"].max())
     return Finding(
-        "the mean size of the change is at most the bound of equation 7",
-        f"{SOURCE}, equation 7 (with its factor and its absolute values put right)",
+        "is the mean size of the change at most the bound of equation 7, with its factor and its absolute values put "
+        "right?",
+        "",
         f"it holds at every point and length on {int(held.sum())} of {len(held)} networks; at worst "
         f"{percent(broken, 1)} of the points of a network are surely above it at one length; at lengths "
         f"{lengths(where)} it is {' / '.join(texts)} times the mean size, by the median over points",
-        judged(share_of(held)),
+        Agreement.UNSAID,
         "it adds the absolute values of all partial derivatives, so it grows with the number of pixels that matter; it "
         "bounds the second-order model, so where the network bends more within the noise the change can be larger; as "
         "printed it is not a bound for every function (see `docs/expected-change.md`)",

@@ -9,8 +9,8 @@ from brittle.analysis.detection import TPR
 from studies.groups import GROUPS
 from studies.margin_consistency.facts import NORMS
 from studies.margin_consistency.words import STRONG, frame_of
-from studies.markdown import NOTHING, between, decimals, percent, significant, table
-from studies.over_networks import CONFIDENCE
+from studies.markdown import NOTHING, between, decimals, in_words, percent, significant, table
+from studies.over_networks import CONFIDENCE, MANY
 from studies.study import Tables
 from studies.tables import Frame, minutes_of
 
@@ -24,7 +24,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
     l2 = networks[networks["norm"] == NORMS[1]]
     return {
         "networks": len(linf),
-        "datasets": " and ".join(sorted(set(linf["dataset"]))),
+        "datasets": in_words(linf["dataset"]),
         "points": int(linf["points"].max()),
         "points_euclidean": int(l2["points"].max()) if len(l2) else 0,
         "all_points": int(few["all"].max()) if len(few) else 0,
@@ -32,6 +32,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "passes": decimals(float(linf["passes"].mean()), 0),
         "wrong_matter": decimals(float((networks["tau_of_all"] - networks["tau"]).abs().max()), 2),
         "confidence": percent(CONFIDENCE),
+        "bootstrap_from": MANY,
         "failed": int(networks["failed"].sum()),
         "masked": int(networks["masked"].sum()),
         "strong": decimals(STRONG, 2),

@@ -10,6 +10,7 @@ from studies.margin_consistency.descent import NEARER
 from studies.margin_consistency.facts import NORMS
 from studies.margin_consistency.words import (
     ALIKE,
+    GAP,
     NEAR,
     PAPER,
     STRONG,
@@ -66,14 +67,15 @@ def sane(few: Frame) -> Finding:
     gaps, lower, higher = np.abs(signed), int((signed < 0).sum()), int((signed > 0).sum())
     return Finding(
         "margins above epsilon and an attack at epsilon give one robust accuracy: they differ by 1.3 points in the "
-        "mean and 6.1 at most",
+        "mean and 6.1 at most on CIFAR-10, by 0.48 and 0.75 on CIFAR-100",
         f"{PAPER}, section 3.1 and figure 8",
         f"the share right with a margin above epsilon and the share that withstands a plain descent differ by "
         f"{percent(float(gaps.mean()) if len(gaps) else np.nan, 1)} in the mean over {len(gaps)} networks and "
         f"{percent(float(gaps.max()) if len(gaps) else np.nan, 1)} at most; by margins fewer points are robust on "
         f"{lower} networks, more on {higher}",
-        judged(gaps <= 0.061),
-        "both are upper bounds, so the lower one is nearer; the inputs found by the library are confirmed below, so "
+        judged([] if not len(gaps) else [bool(gaps.max() <= GAP[0]), bool(gaps.mean() <= GAP[1])]),
+        "the verdict asks for both of the paper's numbers for CIFAR-10; both robust accuracies are upper bounds, so "
+        "the lower one is nearer; the inputs found by the library are confirmed below, so "
         "that it is the plain descent that misses some; the paper's attack, AutoAttack, is a stronger one",
     )
 

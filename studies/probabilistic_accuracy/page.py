@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from studies.counting import SURE
-from studies.markdown import decimals, in_words, percent, significant, table
+from studies.markdown import decimals, in_words, percent, significant, slashed, table
 from studies.probabilistic_accuracy.blocks import COPIES
 from studies.probabilistic_accuracy.said import STRICT, missed, results
 from studies.study import Tables
@@ -23,6 +23,9 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "datasets": in_words(frame["dataset"]),
         "points": int(first["points"]),
         "copies": COPIES,
+        "flips": slashed(
+            100 * frame.drop_duplicates(["network", "level"]).groupby("level", sort=False)["flips"].mean(), 1
+        ),
         "blocks": int(first["draws"]) // COPIES,
         "draws": f"{int(first['draws']):,}",
         "sure": percent(SURE, 1),

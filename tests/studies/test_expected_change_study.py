@@ -13,7 +13,7 @@ from torch import nn
 from studies.__main__ import main
 from studies.expected_change.corrupted import SEVERITIES, TRANSLATE, copies, kinds, translate
 from studies.expected_change.counted import count_changes, doubt, on_sphere
-from studies.expected_change.rules import TOLERANCE, judged, reach
+from studies.expected_change.rules import TOLERANCE, judged_by_share, reach
 from studies.expected_change.scored import score_changes, score_points
 from studies.expected_change.study import norm_of_weights
 from studies.expected_change.summary import (
@@ -207,7 +207,7 @@ def test_a_prediction_holds_up_to_the_first_length_at_which_it_does_not() -> Non
     [(0.8, Agreement.AGREES), (0.79, Agreement.IN_PART), (0.5, Agreement.DIFFERS), (np.nan, Agreement.UNMEASURED)],
 )
 def test_agreement_follows_the_share(share: float, agreement: Agreement) -> None:
-    assert judged(share) == agreement
+    assert judged_by_share(share) == agreement
 
 
 def test_the_whole_study(shared: Path, tmp_path: Path) -> None:
