@@ -23,9 +23,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "datasets": in_words(frame["dataset"]),
         "points": int(first["points"]),
         "copies": COPIES,
-        "flips": slashed(
-            100 * frame.drop_duplicates(["network", "level"]).groupby("level", sort=False)["flips"].mean(), 1
-        ),
+        "flips": slashed(100 * frame.groupby("level", sort=False)["flips"].mean(), 1),
         "blocks": int(first["draws"]) // COPIES,
         "draws": f"{int(first['draws']):,}",
         "sure": percent(SURE, 1),

@@ -56,6 +56,7 @@ def accuracies(right: NDArray[np.bool_], flips: NDArray[np.int64], rho: float) -
     return {
         "points": len(right),
         "draws": draws,
+        "flips": float(flips.sum() / (len(right) * draws)),
         "right": float(right.mean()),
         "truth_low": float(holds.mean()),
         "truth_high": float((right & ~breaks).mean()),

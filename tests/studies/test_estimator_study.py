@@ -144,7 +144,7 @@ def test_errors_are_those_of_the_numbers_that_are_there() -> None:
     found = errors_of(estimates([1.0, 0.8, nan, 0.4], [0.9, 0.7, nan, 0.24], [1.0, 0.86, nan, 0.5]), flips, 1000).iloc[
         0
     ]
-    assert (found["points"], found["intervals"], found["missed"]) == (3, 3, 1)
+    assert (found["points"], found["intervals"], found["missed"], found["outside"]) == (3, 3, 1, 2)
     assert found["error"] == pytest.approx((0 + 0.1 + 0.2) / 3)
     assert found["bias"] == pytest.approx((0 - 0.1 + 0.2) / 3)
     assert found["width"] == pytest.approx((0.1 + 0.16 + 0.26) / 3)

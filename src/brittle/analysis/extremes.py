@@ -63,7 +63,7 @@ def extremes(table: Scored, count: int = 5, column: Column | None = None) -> pd.
     """
     points = ranked(table, column)
     sides = [side for _, group in points.groupby("class") for side in _sides(group, count)]
-    return pd.concat(sides, ignore_index=True) if sides else points.assign(side=[], rank=[])
+    return pd.concat(sides, ignore_index=True) if sides else points.iloc[:0].assign(side=[], rank=[])
 
 
 def tie_breaker(found: tuple[Column, ...], column: Column) -> Column | None:

@@ -83,7 +83,7 @@ class Custom(Decision):
         Raises:
             ModelError: that is not a row of numbers for each output.
         """
-        found = self.compare(outputs, decided)
+        found = self.compare(outputs.clone(), decided.clone())  # it may work in place
         if isinstance(found, Tensor) and found.dim() == 1:
             found = found[:, None]
         fine = isinstance(found, Tensor) and found.dim() == 2 and len(found) == len(outputs) and found.shape[1] > 0

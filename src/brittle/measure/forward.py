@@ -141,11 +141,12 @@ def look(
 ) -> Clean:
     """Send `inputs` once through the network.
 
-    With `differentiate` a Jacobian can be taken from the same pass, with `observe` it keeps the features.
+    With `differentiate` a Jacobian can be taken from the same pass, with `observe` it keeps the features. The points
+    are kept in the finer one of their precision and the model's, as noise is added to them in it.
     """
     rows = rows or default_rows(inputs, classifier.device)
     with classifier.evaluating(), torch.set_grad_enabled(differentiate):
-        inputs = inputs.detach().to(classifier.device)
+        inputs = inputs.detach().to(classifier.device, classifier.precision(inputs))
         # A copy that is made here can be differentiated with respect to, in any mode the inputs were made in.
         aside = None if aside is None else aside.to(classifier.device).around(inputs)
         start = inputs.clone().requires_grad_(True) if differentiate else inputs

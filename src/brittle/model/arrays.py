@@ -91,6 +91,8 @@ class Estimator(ArrayModel):
         self._estimator = estimator
         self._classes, self._calls = classes, 0
         last = _last(estimator)
+        if outputs != "probs":
+            _check_threshold(last, name)
         self._pairs = getattr(last, "decision_function_shape", None) == "ovo"
         self._by_votes = not getattr(last, "break_ties", True)
         if self._probabilities and not hasattr(estimator, "predict_proba"):
@@ -112,10 +114,12 @@ class Estimator(ArrayModel):
         Raises:
             ModelError: it does not.
         """
-        some = rows[:COMPARED]
-        scores = scores[:COMPARED]
         first, second = np.sort(scores, axis=1)[:, :-3:-1].T
-        clear = first - second > CLEAR * (1.0 + np.abs(first))
+        gap = first - second
+        clear = gap > CLEAR * (1.0 + np.abs(first))
+        closest = np.argsort(np.where(clear, gap, np.inf), kind="stable")[:COMPARED]  # where a threshold would show
+        some = rows.iloc[closest] if hasattr(rows, "iloc") else rows[closest]
+        scores, clear = scores[closest], clear[closest]
         differ = clear & (np.asarray(self._estimator.predict(some)) != self._classes[scores.argmax(axis=1)])
         if differ.any():
             what = "probability" if self._probabilities else "decision_function"
@@ -214,6 +218,29 @@ def _last(estimator: Any) -> Any:
     """What decides in a pipeline, or in a search that has found the best."""
     inside = estimator.steps[-1][1] if hasattr(estimator, "steps") else getattr(estimator, "best_estimator_", None)
     return estimator if inside is None else _last(inside)
+
+
+def _check_threshold(estimator: Any, name: str) -> None:
+    """Raise where a classifier of two classes decides by a threshold of its own, and not by the larger score.
+
+    Raises:
+        ModelError: it does.
+    """
+    threshold = getattr(estimator, "best_threshold_", getattr(estimator, "threshold", "auto"))
+    inside = getattr(estimator, "estimator_", None)
+    if inside is None or not hasattr(estimator, "response_method") or isinstance(threshold, str):
+        return
+    method = estimator.response_method
+    if method == "auto":
+        method = "predict_proba" if hasattr(inside, "predict_proba") else "decision_function"
+    usual = 0.5 if method == "predict_proba" else 0.0
+    if threshold != usual:
+        raise ModelError(
+            "estimator",
+            f"{name} decides by the threshold {threshold:.4g} and not by the larger score, so its decision is not that "
+            f"of its scores; give the classifier inside it, estimator_, or ask for the largest probability, "
+            f"outputs='probs'",
+        )
 
 
 def _classes(estimator: Any) -> np.ndarray:

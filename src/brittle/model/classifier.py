@@ -341,6 +341,10 @@ class Classifier:
         """Rows sent forward or backward through the model so far."""
         return self.forward_passes + self.backward_passes
 
+    def precision(self, inputs: Tensor) -> torch.dtype:
+        """The finer one of the precision of inputs and of what the model computes in: copies of them are made in it."""
+        return torch.promote_types(inputs.dtype, self.dtype or inputs.dtype)
+
     @contextmanager
     def evaluating(self) -> Iterator[None]:
         """Evaluation mode without parameter gradients inside the block; everything is as before afterwards.

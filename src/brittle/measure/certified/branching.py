@@ -204,15 +204,17 @@ class _Tree:
         """
         costs = [torch.zeros(len(roots), 0, dtype=torch.float64, device=roots.device)]
         for step in self.steps:
-            low, high = kept[step].lower.flatten(1), kept[step].upper.flatten(1)
-            crossing, coefficients = (low < 0) & (high > 0), chosen.coefficients[step].flatten(1)
+            low, high, coefficients = (
+                one.reshape(len(roots), -1) for one in (kept[step].lower, kept[step].upper, chosen.coefficients[step])
+            )
+            crossing = (low < 0) & (high > 0)
             height = -low * high / (high - low).where(crossing, 1.0)
             size = torch.where(coefficients < 0, -coefficients, POSITIVE * coefficients)
             costs.append((size * height).nan_to_num(0.0).where(crossing, 0.0))
         cost, place = torch.cat([*costs, costs[0].new_zeros(len(roots), 1)], dim=1).max(dim=1)
 
         def flat(some: Mapping[int, Tensor]) -> Tensor:
-            return torch.cat([some[step].flatten(1) for step in self.steps] or [costs[0]], dim=1)
+            return torch.cat([some[step].reshape(len(roots), -1) for step in self.steps] or [costs[0]], dim=1)
 
         signs, slopes, multipliers = flat(choices.signs), flat(choices.slopes), flat(choices.multipliers)
         nearer = place.where(cost > 0, -1)

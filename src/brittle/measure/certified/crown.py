@@ -96,7 +96,7 @@ def margin_bounds(
     outputs = walk.logits(network).value
     lower, reach = torch.full_like(constants, torch.inf), torch.full_like(constants, torch.inf)
     places, counts = _places(wanted)
-    for some in places.split(max(1, NUMBERS // (len(constants) * walk.widest)), dim=1):
+    for some in places.split(max(1, NUMBERS // (len(constants) * walk.widest)), dim=1) if places.numel() else ():
         chosen = some.clamp(max=wanted.shape[1] - 1)
         functions = weights.gather(1, chosen[..., None].expand(-1, -1, weights.shape[2])).transpose(0, 1)
         levels, gradients = walk.planes(outputs, functions)

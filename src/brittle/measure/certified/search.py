@@ -118,7 +118,8 @@ class Brackets:
             radii = self._next(accuracy)
             if not step:
                 begun = ~known & self.high.min(dim=1).values.isinf()
-                radii = radii.where(~begun, FIRST_SHARE * self.reach.min(dim=1).values)
+                further = (FIRST_SHARE * self.reach.min(dim=1).values).maximum(self.proved * (1 + accuracy))
+                radii = radii.where(~begun, further)
             radii = radii.minimum(limit)
         return self.proved
 

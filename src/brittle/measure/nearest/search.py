@@ -127,7 +127,7 @@ class Search:
         self.open = (clean.finite & ~clean.tied).nonzero()[:, 0]
         self.best = Found.none(self.origin)
         self.by_attack: dict[str, Found] = {}
-        self.by_class = torch.full_like(clean.logits, torch.inf, dtype=torch.float64)
+        self.by_class = torch.full(clean.logits.shape, torch.inf, dtype=torch.float64, device=clean.logits.device)
         self.passes = torch.full_like(self.own, clean.passes)
         self._classifier = classifier
         self._clean = clean
