@@ -1,4 +1,4 @@
-"""Means over networks, with intervals: the bootstrap over networks, or Student's where there are few."""
+"""Means over networks, with intervals by the bootstrap over networks."""
 
 from __future__ import annotations
 
@@ -15,22 +15,15 @@ from studies.tables import Frame
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
-FEWEST = 3
-"""Networks below which no interval is given."""
-
-MANY = 10
-"""Networks from which on the bootstrap is taken: over fewer its intervals are too short."""
+FEWEST = 8
+"""Networks below which no interval is given: over fewer those of the bootstrap are too short."""
 
 
 def mean_interval(values: NDArray[np.float64], seed: int) -> tuple[float, float, float]:
-    """The mean of one number of each network, and its interval: of the percentiles of the bootstrap, or Student's."""
+    """The mean of one number of each network, and the percentile interval of the bootstrap over networks."""
     mean = float(values.mean()) if len(values) else np.nan
     if len(values) < FEWEST:
         return mean, np.nan, np.nan
-    if len(values) < MANY:
-        tail = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)
-        half = float(tail * values.std(ddof=1) / np.sqrt(len(values)))
-        return mean, mean - half, mean + half
     drawn: Any = {"random_state": np.random.default_rng(seed)}  # the name that older SciPy knows, too
     found = stats.bootstrap(
         (values,), np.mean, n_resamples=RESAMPLES, confidence_level=CONFIDENCE, method="percentile", **drawn

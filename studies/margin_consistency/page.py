@@ -10,7 +10,7 @@ from studies.groups import GROUPS
 from studies.margin_consistency.facts import NORMS
 from studies.margin_consistency.words import STRONG, frame_of
 from studies.markdown import NOTHING, between, decimals, in_words, percent, significant, table
-from studies.over_networks import CONFIDENCE, MANY
+from studies.over_networks import CONFIDENCE, FEWEST
 from studies.study import Tables
 from studies.tables import Frame, minutes_of
 
@@ -32,7 +32,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "passes": decimals(float(linf["passes"].mean()), 0),
         "wrong_matter": decimals(float((networks["tau_of_all"] - networks["tau"]).abs().max()), 2),
         "confidence": percent(CONFIDENCE),
-        "bootstrap_from": MANY,
+        "fewest": FEWEST,
         "failed": int(networks["failed"].sum()),
         "masked": int(networks["masked"].sum()),
         "strong": decimals(STRONG, 2),

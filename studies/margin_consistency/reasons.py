@@ -14,6 +14,7 @@ from studies.margin_consistency.words import (
     NEAR,
     PAPER,
     STRONG,
+    WEAK,
     numbers,
     unmeasured,
     where,
@@ -120,6 +121,7 @@ def learned(pseudo: Frame) -> Finding:
     if not len(pseudo):
         return unmeasured(claim)
     wide = pseudo.pivot_table(index=["group", "network"], columns="score", values="tau", sort=False).reset_index()
+    weak = wide[wide["logit_margin"] < WEAK]
     attacked, rest = wide[wide["group"] == ADVERSARIAL], wide[wide["group"] != ADVERSARIAL]
     points = int(pseudo["learned"].max())
     return Finding(
@@ -127,10 +129,11 @@ def learned(pseudo: Frame) -> Finding:
         f"{PAPER}, section 3.3 and table 2",
         f"tau, learned from {points} points, on the adversarially trained networks where that of the logit margin is "
         f"smallest: {_learned_taus(attacked)}; on the other networks where it is smallest: {_learned_taus(rest)}",
-        judged((attacked["pseudo-margin, features"] > attacked["logit_margin"]).tolist()),
-        "the verdict is on adversarially trained networks, as in the paper; their logit margins follow far better here "
-        "than on the paper's two weak networks, and far fewer points were learned from; the head's margins are known "
-        "without learning",
+        judged((weak["pseudo-margin, features"] > weak["logit_margin"]).tolist()),
+        f"the verdict asks the {len(weak)} of these with a tau below {decimals(WEAK, 1)}, of which "
+        f"{int((weak['group'] == ADVERSARIAL).sum())} are adversarially trained, as the paper's are; where the logit "
+        f"margin follows well there is little to win; far fewer points were learned from than in the paper; the head's "
+        f"margins are known without learning",
     )
 
 

@@ -19,6 +19,9 @@ PAPER = "Ngnawé et al. 2024"
 STRONG = 0.68
 """The smallest tau of the networks that the paper calls strongly margin-consistent (table 1)."""
 
+WEAK = 0.5
+"""Tau below which consistency is weak: above that of the paper's two weak networks, 0.43, and below all others'."""
+
 DETECTS = 0.9
 """AUROC that all of those are above (table 1)."""
 
