@@ -21,6 +21,7 @@ pytest.importorskip("sklearn")
 
 from sklearn.ensemble import GradientBoostingClassifier, IsolationForest, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -298,3 +299,29 @@ def test_columns_in_another_order_are_refused(tmp_path: Path) -> None:
     assert len(brittle.score(classifier, tmp_path / "data.csv", scores).points) == 40
     with pytest.raises(DataError, match="column 0 is 'age' there and 'pay' in the data"):
         brittle.score(classifier, tmp_path / "turned.csv", scores)
+
+
+def test_a_threshold_of_its_own_is_refused_and_the_usual_one_is_not() -> None:
+    """Wherever the rows lie; the largest probability may still be asked for by name."""
+    x, y = _data(2)
+    rows = x.reshape(60, -1)
+    for threshold in (0.3, 0.5, "auto"):
+        model = FixedThresholdClassifier(LogisticRegression(), threshold=threshold).fit(rows, y)
+        assert brittle.Classifier(model, outputs="probs")(torch.from_numpy(x)).shape == (60, 2)
+        if threshold == 0.3:
+            with pytest.raises(ModelError, match=r"decides by the threshold 0\.3"):
+                brittle.Classifier(model)
+        else:
+            found = brittle.Classifier(model)(torch.from_numpy(x)).argmax(1).numpy()
+            assert (model.classes_[found] == model.predict(rows)).all()
+
+
+def test_predictions_are_compared_where_scores_are_closest() -> None:
+    """Three of two hundred rows tell, the last ones."""
+    x, y = _data(2)
+    model = Cautious().fit(x.reshape(60, -1), y)
+    scores = model.decision_function(x.reshape(60, -1))
+    clear, between = x[np.abs(scores - 0.5) > 0.5], x[np.abs(scores - 0.5) < 0.4]
+    sorted_ = np.concatenate([np.tile(clear, (10, *[1] * (x.ndim - 1)))[:200], between[:3]])
+    assert len(between) >= 3
+    refused("estimator", "another class", brittle.Classifier(model), torch.from_numpy(sorted_))

@@ -20,7 +20,7 @@ AGAIN = 3
 
 
 def check_decision(subject: Subject) -> Iterator[Finding | str]:
-    """The function gives the same margins again, and for a row alone.
+    """A function of the user's that decides gives the same margins again, in another order and for a row alone.
 
     Each output is compared with that of the point before it, as if it were one of its copies.
 

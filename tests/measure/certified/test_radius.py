@@ -177,3 +177,30 @@ def test_one_logit_has_the_margin_of_two() -> None:
 def test_an_unknown_norm_is_refused() -> None:
     with pytest.raises(brittle.errors.ParameterError, match="no norm is called 'l3'; there are linf, l2, l1"):
         Certified("l3")
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("distance", [1e-4, 2e-4, 3e-4, 5e-4, 1e-3])
+def test_a_point_beside_the_boundary_has_its_radius(norm: str, distance: float) -> None:
+    """Alone in its batch, so near that the first radius that is tried may be larger than the second."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 8), nn.Sigmoid(), nn.Linear(8, 2)).eval()
+        some = torch.rand(500, 2)
+
+    def margin(x: Tensor) -> Tensor:
+        return network(x)[:, 0] - network(x)[:, 1]
+
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter *= 2
+        network[4].bias[0] -= margin(some).median()
+        one, other = some[margin(some) > 0][:1], some[margin(some) < 0][:1]
+        near, far = 0.0, 1.0
+        for _ in range(60):
+            middle = (near + far) / 2
+            near, far = (middle, far) if margin(one + (other - one) * middle) > 0 else (near, middle)
+        x = one + (other - one) * near + distance * (one - other) / (one - other).norm()
+    score = brittle.scores.InputMargin(norm=norm, effort="fast", certify=True)
+    found = score(brittle.Classifier(network, bounds=None), x)
+    assert 0.9 * float(found.high) < float(found.low) <= float(found.high)

@@ -1,0 +1,95 @@
+"""Decisions by functions of users: these may work in place, and must compare each output by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import brittle
+from brittle.decisions import Custom
+from brittle.errors import ModelError
+from brittle.scores import InputMargin, MonteCarlo, Shrinkage
+
+NEAR = 1.2
+
+
+def network() -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 6)).eval()
+
+
+def points() -> Tensor:
+    return torch.rand(20, 4, generator=torch.Generator().manual_seed(1))
+
+
+def near(output: Tensor, at_point: Tensor) -> Tensor:
+    return NEAR - (output - at_point).abs().sum(1)
+
+
+def near_in_place(output: Tensor, at_point: Tensor) -> Tensor:
+    output -= at_point
+    return NEAR - output.abs_().sum(1)
+
+
+def near_in_the_other_place(output: Tensor, at_point: Tensor) -> Tensor:
+    at_point -= output
+    return NEAR - at_point.abs_().sum(1)
+
+
+@pytest.mark.parametrize("in_place", [near_in_place, near_in_the_other_place])
+def test_a_function_that_works_in_place_decides_as_one_that_does_not(in_place: Callable[..., Tensor]) -> None:
+    scores = [MonteCarlo(sigma=0.5, draws=100), Shrinkage(sigma=0.5, draws=100), InputMargin(norm="l2", effort="fast")]
+    tables = [
+        brittle.score(brittle.Classifier(network(), bounds=None, decision=Custom(one)), points(), scores)
+        for one in (near, in_place)
+    ]
+    for score in scores:
+        one, other = (table[score] for table in tables)
+        assert one.value.tolist() == other.value.tolist()
+        assert one.status.tolist() == other.status.tolist()
+    assert tables[0][scores[0]].value.max() > 0.05
+
+
+class Stateful:
+    """A little more at every call."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, output: Tensor, at_point: Tensor) -> Tensor:
+        self.calls += 1
+        return near(output, at_point) + 0.01 * self.calls
+
+
+def by_chance(output: Tensor, at_point: Tensor) -> Tensor:
+    away = (output - at_point).abs().sum(1)
+    return NEAR - away + 0.5 * torch.randn(len(output)) * (away > 0)
+
+
+def with_the_mean(output: Tensor, at_point: Tensor) -> Tensor:
+    away = (output - at_point).abs().sum(1)
+    return NEAR - away + 0.5 * (away.mean() - away)
+
+
+def by_place(output: Tensor, at_point: Tensor) -> Tensor:
+    return near(output, at_point) + 0.1 * torch.arange(len(output))
+
+
+@pytest.mark.parametrize(
+    ("function", "when"),
+    [
+        (Stateful(), "when it is asked again"),
+        (by_chance, "when it is asked again"),
+        (with_the_mean, "when it is given that row alone"),
+        (by_place, "when the rows come in another order"),
+    ],
+    ids=["stateful", "by chance", "with the mean", "by place"],
+)
+def test_a_function_that_looks_at_more_than_its_row_is_refused(function: Callable[..., Tensor], when: str) -> None:
+    classifier = brittle.Classifier(network(), bounds=None, decision=Custom(function))
+    with pytest.raises(ModelError, match=when):
+        brittle.score(classifier, points(), [MonteCarlo(sigma=0.1, draws=10)])
