@@ -79,4 +79,9 @@ SAFEGUARDS = (
         "root = np.hypot(skewness, 2.0)", "root = np.hypot(skewness * 0.0, 2.0)",
         "analysis/test_weighted_mean.py::test_quantiles_of_many_numbers_of_any_size",
     ),
+    mutation(
+        "points without a class are no extremes", "analysis/extremes.py",
+        "points.iloc[:0].assign(", "points.assign(",
+        "analysis/test_extremes.py::test_where_no_point_has_a_class_there_are_no_extremes",
+    ),
 )  # fmt: skip

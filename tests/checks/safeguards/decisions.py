@@ -22,4 +22,9 @@ SAFEGUARDS = (
         "set(code.co_names).union(*map(_names, inner))", "set(code.co_names)",
         "noise/test_transform_code.py::test_the_digest_knows_what_of_its_module_a_function_names",
     ),
+    mutation(
+        "a function of the user's works on copies", "decisions/by_user.py",
+        "self.compare(outputs.clone(), decided.clone())", "self.compare(outputs, decided)",
+        "decisions/test_by_user.py::test_a_function_that_works_in_place_decides_as_one_that_does_not",
+    ),
 )  # fmt: skip

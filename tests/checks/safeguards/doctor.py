@@ -239,4 +239,15 @@ SAFEGUARDS = (
         "except Exception as error:", "except (RuntimeError, TypeError) as error:",
         "doctor/test_state.py::test_a_model_that_cannot_be_copied_is_looked_at_without_a_copy",
     ),
+    mutation(
+        "a decision is asked again", "doctor/decision.py",
+        '            _check_same(decision, first, decision.margins(others, outputs), "when it is asked again")\n',
+        "            pass\n",
+        "decisions/test_by_user.py::test_a_function_that_looks_at_more_than_its_row_is_refused",
+    ),
+    mutation(
+        "a decision is asked for a row alone", "doctor/decision.py",
+        '        _check_same(decision, first, alone, "when it is given that row alone")\n', "",
+        "decisions/test_by_user.py::test_a_function_that_looks_at_more_than_its_row_is_refused",
+    ),
 )  # fmt: skip

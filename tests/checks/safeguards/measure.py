@@ -88,4 +88,9 @@ SAFEGUARDS = (
         "orders[:, going[stopped]] = 0.0", "pass",
         "measure/test_stopping_rule.py::test_it_is_the_share_of_orders_that_begin_with_a_flip",
     ),
+    mutation(
+        "copies are as fine as the model", "measure/forward.py",
+        "to(classifier.device, classifier.precision(inputs))", "to(classifier.device)",
+        "measure/test_forward.py::test_copies_are_as_fine_as_the_model",
+    ),
 )  # fmt: skip

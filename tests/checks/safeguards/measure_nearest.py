@@ -170,4 +170,10 @@ SAFEGUARDS = (
         "measure/nearest/test_bounds_of_attacks.py::"
         "test_no_counterexample_lies_outside_the_bounds_of_its_features",
     ),
+    mutation(
+        "logits may lie transposed", "measure/nearest/search.py",
+        "torch.full(clean.logits.shape, torch.inf, dtype=torch.float64, device=clean.logits.device)",
+        "torch.full_like(clean.logits, torch.inf, dtype=torch.float64)",
+        "measure/nearest/test_nearest.py::test_logits_may_lie_in_any_order",
+    ),
 )  # fmt: skip

@@ -278,4 +278,14 @@ SAFEGUARDS = (
         "any(words in reason for words in NO_MEMORY)", "False",
         "test_mistakes.py::test_a_mistake_on_the_command_line_gets_its_sentence",
     ),
+    mutation(
+        "a threshold of scikit-learn's own is refused", "model/arrays.py",
+        "    if threshold != usual:", "    if False:",
+        "model/test_array_models.py::test_a_threshold_of_its_own_is_refused_and_the_usual_one_is_not",
+    ),
+    mutation(
+        "predictions are compared where scores are closest", "model/arrays.py",
+        'np.argsort(np.where(clear, gap, np.inf), kind="stable")[:COMPARED]', "np.arange(len(gap))[:COMPARED]",
+        "model/test_array_models.py::test_predictions_are_compared_where_scores_are_closest",
+    ),
 )  # fmt: skip

@@ -243,4 +243,24 @@ SAFEGUARDS = (
         'finite = own[np.isfinite(own["margin"])]', "finite = own",
         "studies/test_margin_consistency_study.py::test_what_was_checked_is_counted",
     ),
+    mutation(
+        "a mean curvature is half a mean eigenvalue", "studies/average_case/curvature.py",
+        "(2 * COPIES)", "COPIES",
+        "studies/test_average_case_study.py::test_curvatures_of_a_quadratic_are_its_eigenvalues",
+    ),
+    mutation(
+        "each estimator has its own bound", "studies/average_case/constants.py",
+        'MMSE_: "_mmse"', 'MMSE_: ""',
+        "studies/test_average_case_study.py::test_each_estimator_has_its_own_bound",
+    ),
+    mutation(
+        "adversarially trained networks have pseudo-margins", "studies/margin_consistency/study.py",
+        "(*attacked[: size.weakest], *rest[: size.weakest])", "ordered[: 2 * size.weakest]",
+        "studies/test_margin_consistency_study.py::test_pseudo_margins_are_learned_for_the_weakest_of_both_groups",
+    ),
+    mutation(
+        "a pass of an estimator is not a copy that is counted", "studies/estimators/errors.py",
+        "passes - 1, reference)", "passes, reference)",
+        "studies/test_estimator_study.py::test_errors_are_those_of_the_numbers_that_are_there",
+    ),
 )  # fmt: skip
