@@ -16,7 +16,8 @@ class GradientNorm:
 
     `f` is the vector of logits and `x` has pixels in [0, 1], so the penalty is the squared Frobenius norm of the
     Jacobian, the sum over classes of squared gradient norms. It is estimated without bias by one backward pass:
-    `E ||v^T J||_2^2 = ||J||_F^2` for `v` of independent signs, drawn anew for each image and step.
+    `E ||v^T J||_2^2 = ||J||_F^2` for `v` of independent signs, drawn anew for each image and step. Where a batch norm
+    mixes the images of a batch, what the logits of the others change with an image is penalised, too.
 
     Source: Han, Srinivas, Lakkaraju (UAI 2024), section 4, after Srinivas, Fleuret, Knowledge transfer with Jacobian
     matching (ICML 2018). The paper does not say which scalar its gradient is of, nor in what units of `x`: both are
