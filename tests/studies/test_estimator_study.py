@@ -192,11 +192,11 @@ def test_without_a_laplacian_nothing_is_said_of_it() -> None:
 
 
 def test_means_over_networks() -> None:
-    frame = pd.DataFrame(
-        {"network": list("abcd"), "level": "small", "error": [1.0, 2.0, math.nan, 6.0], "ratio": [1, 2, 4, 8]}
-    )
+    """One of nine has no error; the geometric mean of the ratios is 2 to the power of 1.5."""
+    errors, ratios = [1.0, 2, math.nan, 6, 1, 2, 6, 2, 4], [1, 2, 4, 8, *[2**1.5] * 5]
+    frame = pd.DataFrame({"network": list("abcdefghi"), "level": "small", "error": errors, "ratio": ratios})
     (row,) = over_networks(frame, ["level"], ["error"], ["ratio"], 0).to_dict("records")
-    assert row["networks"] == 4
+    assert row["networks"] == 9
     assert row["error"] == 3
     assert row["ratio"] == pytest.approx(2**1.5)
     assert 1 <= row["error_low"] < 3 < row["error_high"] <= 6

@@ -61,7 +61,7 @@ def test_groups_are_by_what_is_attacked_in_training() -> None:
 
 def test_means_in_words() -> None:
     assert mean_of([0.25, np.nan, 0.75]) == "0.50"  # too few for an interval
-    assert mean_of([0.5] * 4, percent) == "50% (50% to 50%)"
+    assert mean_of([0.5] * 8, percent) == "50% (50% to 50%)"
     assert mean_of([]) == "-"
     assert bounded(0.5, np.nan, np.nan, percent) == "50%"
     assert with_ends({"a": 0.5, "a_low": 0.25, "a_high": 1.0}, "a", percent) == "50% (25% to 100%)"

@@ -160,7 +160,7 @@ SAFEGUARDS = (
     ),
     mutation(
         "a curvature is half an eigenvalue of the Hessian", "studies/average_case/curvature.py",
-        "turned.norm(dim=1) / 2", "turned.norm(dim=1)",
+        ".copysign(along) / 2", ".copysign(along)",
         "studies/test_average_case_study.py::test_curvatures_of_a_quadratic_are_its_eigenvalues",
     ),
     mutation(
@@ -235,7 +235,7 @@ SAFEGUARDS = (
     ),
     mutation(
         "data sets are not taken together where they differ", "studies/margin_consistency/said.py",
-        'own.groupby("dataset", sort=False)', 'own.groupby("group", sort=False)',
+        'own.groupby("dataset")[columns]', 'own.groupby("group")[columns]',
         "studies/test_margin_consistency_study.py::test_what_data_sets_differ_in_is_no_dependence",
     ),
     mutation(
