@@ -305,7 +305,8 @@ def test_a_threshold_of_its_own_is_refused_and_the_usual_one_is_not() -> None:
     """Wherever the rows lie; the largest probability may still be asked for by name."""
     x, y = _data(2)
     rows = x.reshape(60, -1)
-    for threshold in (0.3, 0.5, "auto"):
+    thresholds: tuple[Any, ...] = (0.3, 0.5, "auto")
+    for threshold in thresholds:
         model = FixedThresholdClassifier(LogisticRegression(), threshold=threshold).fit(rows, y)
         assert brittle.Classifier(model, outputs="probs")(torch.from_numpy(x)).shape == (60, 2)
         if threshold == 0.3:

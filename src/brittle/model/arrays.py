@@ -118,7 +118,7 @@ class Estimator(ArrayModel):
         gap = first - second
         clear = gap > CLEAR * (1.0 + np.abs(first))
         closest = np.argsort(np.where(clear, gap, np.inf), kind="stable")[:COMPARED]  # where a threshold would show
-        some = rows.iloc[closest] if hasattr(rows, "iloc") else rows[closest]
+        some = rows[closest] if isinstance(rows, np.ndarray) else rows.iloc[closest]
         scores, clear = scores[closest], clear[closest]
         differ = clear & (np.asarray(self._estimator.predict(some)) != self._classes[scores.argmax(axis=1)])
         if differ.any():

@@ -185,7 +185,8 @@ def test_a_point_beside_the_boundary_has_its_radius(norm: str, distance: float) 
     """Alone in its batch, so near that the first radius that is tried may be larger than the second."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        network = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 8), nn.Sigmoid(), nn.Linear(8, 2)).eval()
+        last = nn.Linear(8, 2)
+        network = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 8), nn.Sigmoid(), last).eval()
         some = torch.rand(500, 2)
 
     def margin(x: Tensor) -> Tensor:
@@ -194,7 +195,7 @@ def test_a_point_beside_the_boundary_has_its_radius(norm: str, distance: float) 
     with torch.no_grad():
         for parameter in network.parameters():
             parameter *= 2
-        network[4].bias[0] -= margin(some).median()
+        last.bias[0] -= margin(some).median()
         one, other = some[margin(some) > 0][:1], some[margin(some) < 0][:1]
         near, far = 0.0, 1.0
         for _ in range(60):
