@@ -125,12 +125,7 @@ SAFEGUARDS = (
         "without_warnings(), without_last_words():\n            yield", "without_warnings():\n            yield",
         "cli/test_last_words.py::test_nothing_but_our_own_sentences_is_on_stderr[branch]",
     ),
-    # Points beside the boundary, and values without an axis.
-    mutation(
-        "the second radius is larger than what is proved", "measure/certified/search.py",
-        ".maximum(self.proved * (1 + accuracy))\n", "\n",
-        "measure/certified/test_radius.py::test_a_point_beside_the_boundary_has_its_radius",
-    ),
+    # Values without an axis.
     mutation(
         "a value without an axis has costs", "measure/certified/branching.py",
         "torch.cat([some[step].reshape(len(roots), -1) for step", "torch.cat([some[step].flatten(1) for step",
