@@ -63,10 +63,9 @@ def order(results: Results) -> Finding:
         f"{decimals(own[MMSE_MVS], 3)}; Taylor {decimals(own[TAYLOR], 3)}, its sigmoid form "
         f"{decimals(own[TAYLOR_MVS], 3)}; softmax {decimals(own[SOFTMAX], 3)}",
         judged([*map(bool, holds)]),
-        "MMSE sees as far as the noise reaches; the sigmoid forms are too low at points that are safe, so that MMSE's "
-        "need not beat Taylor there; Taylor falls behind as the network bends within the noise; the verdict asks at "
-        "each "
-        f"sigma whether both of MMSE's are nearer than both of Taylor's, the nearer of Taylor's is off by at most "
+        f"MMSE sees as far as the noise reaches; the sigmoid forms are too low at points that are safe, so that MMSE's "
+        f"need not beat Taylor there; Taylor falls behind as the network bends within the noise; the verdict asks at "
+        f"each sigma whether both of MMSE's are nearer than both of Taylor's, the nearer of Taylor's is off by at most "
         f"{decimals(CLOSELY, 0)} times as much, and softmax is the farthest",
     )
 
@@ -111,8 +110,7 @@ def linear(results: Results) -> Finding:
         f"mean error over all sigmas on linear networks ({rows['network'].nunique()}): {', '.join(parts)}; the count "
         f"itself would be off by {decimals(float(rows['floor'].mean()), 4)} from a perfect estimator; scaled to the "
         f"draws of the paper {sum(map(bool, holds))} of {len(holds)} errors, one for each estimator, network and "
-        f"sigma, "
-        f"are as small as the count can show",
+        f"sigma, are as small as the count can show",
         judged(holds),
         f"Taylor is exact there; MMSE as the papers print it averages the margins over independent copies, which "
         f"leaves noise even in a linear model; it falls with the root of the number, and the verdict scales it so to "

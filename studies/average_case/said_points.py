@@ -168,16 +168,12 @@ def apart(results: Results) -> Finding:
         "softmax (58%, CIFAR-10)",
         f"{UAI}, section 4.3",
         f"right on images that it was not trained on, of the most and the least robust quarter of each class, "
-        f"{_range(images)} "
-        f"images of each network, mean over {len(results.networks)} networks: {'; '.join(parts)}",
+        f"{_range(images)} images of each network, mean over {len(results.networks)} networks: {'; '.join(parts)}",
         _reads_better(results),
         f"the verdict is on CIFAR-10 alone, as the paper's claim is, and asks the CNN for half of the paper's "
-        f"difference; "
-        f"a guess is right on half, and where the CNN is not surely right on {percent(READS)} by either order it has "
-        f"too "
-        f"few images to tell; robustness is the library's `moments` here and MMSE in the paper; images and networks "
-        f"are "
-        f"other ones than the paper's",
+        f"difference; a guess is right on half, and where the CNN is not surely right on {percent(READS)} by either "
+        f"order it has too few images to tell; robustness is the library's `moments` here and MMSE in the paper; "
+        f"images and networks are other ones than the paper's",
     )
 
 

@@ -187,8 +187,7 @@ def margins_find(results: Results) -> Finding:
         Agreement.UNSAID,
         f"{MARGINS} asks this of adversarially trained networks in Linf; most of these have another training, the norm "
         f"is L2, and weak are the half of the points with the smaller margins; the study of margin consistency "
-        f"measures "
-        f"it as the paper does",
+        f"measures it as the paper does",
     )
 
 

@@ -67,12 +67,11 @@ def theorem(frames: Frames, group: str) -> Finding:
         "the expected change is r^2 / (2n) times the Laplacian, up to higher orders",
         f"{SOURCE}, theorem 1; here: {NAMED[group]}",
         f"noise of length {lengths(frame)}: the true change, in the median over points, is {' / '.join(ends)} times "
-        f"the "
-        f"predicted one on the middle half of {count(frame)} networks, and between {decimals(TOLERANCE, 1)} and "
-        f"{decimals(1 / TOLERANCE, 2)} times on {' / '.join(map(str, near))}; the root of the mean square "
-        f"error (or the least that the count could show) is {' / '.join(percent(one) for one in errors)} of the "
-        f"change; the prediction holds up to that length on {' / '.join(up_to)} networks; at the paper's lengths it "
-        f"holds in {int(holding.sum())} of {len(holding)} cases",
+        f"the predicted one on the middle half of {count(frame)} networks, and between {decimals(TOLERANCE, 1)} and "
+        f"{decimals(1 / TOLERANCE, 2)} times on {' / '.join(map(str, near))}; the root of the mean square error (or "
+        f"the least that the count could show) is {' / '.join(percent(one) for one in errors)} of the change; the "
+        f"prediction holds up to that length on {' / '.join(up_to)} networks; at the paper's lengths it holds in "
+        f"{int(holding.sum())} of {len(holding)} cases",
         judged_by_share(share_of(holding)),
         why[group],
     )

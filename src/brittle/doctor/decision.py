@@ -29,18 +29,18 @@ def check_decision(subject: Subject) -> Iterator[Finding | str]:
     """
     decision = subject.decision
     if not isinstance(decision, Custom):
-        yield "the decision is none of a function of yours"
+        yield "no function of yours decides"
         return
     with torch.no_grad():
         outputs = subject.classifier.read(subject.inputs, subject.aside)
         others = outputs.roll(1, 0)
         first = decision.margins(others, outputs)
-        rows = torch.arange(len(outputs))
         for _ in range(AGAIN - 1):
             _check_same(decision, first, decision.margins(others, outputs), "when it is asked again")
         backwards = decision.margins(others.flip(0), outputs.flip(0)).flip(0)
         _check_same(decision, first, backwards, "when the rows come in another order")
-        alone = torch.cat([decision.margins(others[row : row + 1], outputs[row : row + 1]) for row in rows.tolist()])
+        pairs = zip(others.split(1), outputs.split(1), strict=True)
+        alone = torch.cat([decision.margins(other, own) for other, own in pairs])
         _check_same(decision, first, alone, "when it is given that row alone")
     yield f"{decision.label} gives the same margins of {len(outputs)} rows again, in another order and alone"
 
@@ -55,8 +55,7 @@ def _check_same(decision: Custom, first: Tensor, other: Tensor, when: str) -> No
         raise ModelError(
             "decision",
             f"the function of the decision {decision.label} gave {first.shape[1]} margins a row and {other.shape[1]} "
-            f"{when}; "
-            f"it must give as many for every output",
+            f"{when}; it must give as many for every output",
         )
     scale = first.abs().maximum(other.abs()).clamp_min(1.0)
     differ = ~((first - other).abs() <= AGREE * scale) & ~(first.isnan() & other.isnan()) & (first != other)
@@ -65,8 +64,6 @@ def _check_same(decision: Custom, first: Tensor, other: Tensor, when: str) -> No
         raise ModelError(
             "decision",
             f"the function of the decision {decision.label} gave the margin {float(first[row, column]):.4g} for row "
-            f"{row}, and "
-            f"{float(other[row, column]):.4g} {when}; its margins must depend on the two outputs of a row alone, and "
-            f"not "
-            f"on chance, earlier calls or other rows",
+            f"{row}, and {float(other[row, column]):.4g} {when}; its margins must depend on the two outputs of a row "
+            f"alone, and not on chance, earlier calls or other rows",
         )
