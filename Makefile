@@ -15,7 +15,7 @@ OF_OLD := -W "ignore:pickle-based deserialization of pyarrow.PyExtensionType:Run
 	-W "ignore:unclosed file <_io.TextIOWrapper name='/dev/null':ResourceWarning" \
 	-W "ignore:unclosed file <_io.FileIO name='/dev/null':ResourceWarning"
 
-.PHONY: demo page-tools screenshots test test-lowest test-slow studies test-faults test-cluster test-mutations test-hostile test-coverage test-groups test-rare test-processors lint format clean
+.PHONY: demo page-tools screenshots test test-lowest test-slow studies test-faults test-cluster test-hostile test-coverage test-groups test-rare test-processors lint format clean
 
 $(READY): pyproject.toml constraints.txt
 	@echo "setting up .venv: installs PyTorch and the rest, about a minute"
@@ -58,9 +58,6 @@ test-faults: $(READY)  ## kills a run at every step of its commits and at random
 
 test-cluster: $(READY)  ## kills workers, drivers and nodes of runs on a Ray cluster, and counts what is lost
 	PYTHONPATH=tests $(BIN)/python -m checks.cluster_faults
-
-test-mutations: $(READY)  ## takes safeguards out one at a time, and shows that a test turns red for each
-	PYTHONPATH=tests $(BIN)/python -m checks.mutations
 
 test-hostile: $(READY)  ## scores odd networks and sets every number beside a truth that shares no code with it
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.hostile

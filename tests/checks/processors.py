@@ -33,7 +33,7 @@ SAME_EVERYWHERE = frozenset({"analysis", "data", "report", "store", "workers"})
 SAME_EVERYWHERE_TOO = frozenset(
     {
         "test_bounds", "test_cases", "test_compare", "test_corrupt", "test_docs", "test_docs_of_checks", "test_errors",
-        "test_estimate", "test_fuzz", "test_intervals", "test_mutations", "test_processors", "test_progress",
+        "test_estimate", "test_fuzz", "test_intervals", "test_processors", "test_progress",
         "test_ranges", "test_tests",
     }
 )  # fmt: skip
