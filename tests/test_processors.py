@@ -37,7 +37,9 @@ def test_a_run_that_fails_is_told(
     assert processors.main(["sse"]) == 2
 
 
-def test_a_capability_that_pytorch_does_not_take_is_none() -> None:
+def test_a_capability_that_pytorch_does_not_take_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels = {"none": ("SSE41", "SSE4_2")}
+    monkeypatch.setattr(processors, "CAPABILITIES", kernels)
     assert not processors.can("none")
 
 
@@ -52,4 +54,5 @@ def test_a_run_is_told_its_kernels_and_threads(tmp_path: Path, monkeypatch: pyte
     code, said = processors.run("avx512", 2, [tmp_path / "test_x.py"], tmp_path)
     assert (code, processors.counted(said)) == (0, {"passed": 7, "failed": 0})
     assert seen["env"].items() >= {"ATEN_CPU_CAPABILITY": "avx512", "OMP_NUM_THREADS": "2"}.items()
+    assert {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE", "MKL_ENABLE_INSTRUCTIONS": "AVX512"}.items() <= seen["env"].items()
     assert str(tmp_path / "test_x.py") in seen["command"]

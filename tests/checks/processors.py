@@ -2,10 +2,11 @@
 
     PYTHONPATH=tests python -m checks.processors [CAPABILITY ...]
 
-PyTorch chooses its kernels by what the processor can do; `ATEN_CPU_CAPABILITY` has it take those of a lesser one:
-`default` (no vector instructions beyond the platform's), `avx2`, `avx512`. A capability that this processor lacks is
-said and skipped. Files in which no network computes, or whose tests look at files, texts, statistics and processes, are
-left out by name (`SAME_EVERYWHERE`); a new file is run until somebody adds it there.
+PyTorch and the libraries under it, oneDNN and MKL, choose their kernels by what the processor can do. Each has a
+variable that has it take those of a lesser one, and all three are set: `default` (no vector instructions beyond the
+platform's), `avx2`, `avx512`. A capability that this processor lacks is said and skipped. Files in which no network
+computes, or whose tests look at files, texts, statistics and processes, are left out by name (`SAME_EVERYWHERE`); a new
+file is run until somebody adds it there.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 
-CAPABILITIES = ("default", "avx2", "avx512")
+CAPABILITIES = {"default": ("SSE41", "SSE4_2"), "avx2": ("AVX2", "AVX2"), "avx512": ("AVX512_CORE", "AVX512")}
+"""Kernels as PyTorch calls them, with the names that oneDNN and MKL have for them."""
 
 THREADS = (1, 2)
 
@@ -61,8 +63,9 @@ def can(capability: str) -> bool:
 
 def environment(capability: str, threads: int) -> dict[str, str]:
     """Variables of a run."""
-    told = {"ATEN_CPU_CAPABILITY": capability, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
-    return os.environ | told
+    onednn, mkl = CAPABILITIES[capability]
+    kernels = {"ATEN_CPU_CAPABILITY": capability, "ONEDNN_MAX_CPU_ISA": onednn, "MKL_ENABLE_INSTRUCTIONS": mkl}
+    return os.environ | kernels | {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
 
 
 def run(capability: str, threads: int, files: Sequence[Path], place: Path) -> tuple[int, str]:
@@ -90,7 +93,7 @@ def counted(said: str) -> dict[str, int]:
 
 def main(capabilities: Sequence[str]) -> int:
     """All of it; prints a table, and below it what failed."""
-    if unknown := set(capabilities) - set(CAPABILITIES):
+    if unknown := set(capabilities) - CAPABILITIES.keys():
         print(
             f"no capability is called {', '.join(sorted(unknown))}; there are {', '.join(CAPABILITIES)}",
             file=sys.stderr,
