@@ -1,9 +1,9 @@
 """Archives of `torch.export`, loaded without running code of theirs.
 
 `torch.export.load` unpickles sample inputs, legacy weights, pickled tensors and custom objects, opens compiled
-libraries, evaluates the text of symbolic sizes and compiles Python from the names in the graph. So the archive is
-read here first: each record must be on a short list and hold nothing but tensors and plain names, and what PyTorch
-loads is a copy of exactly those records.
+libraries, evaluates the text of symbolic sizes and compiles Python from the names in the graph. So the archive is read
+here first: each record must be on a short list and hold nothing but tensors, or a graph whose texts are names, and what
+PyTorch loads is a copy of exactly those records.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ from __future__ import annotations
 import io
 import json
 import logging
+import pickle
+import re
+import struct
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,8 +24,44 @@ import torch
 from torch import nn
 
 from brittle.errors import ArtefactError, ModelError
-from brittle.model.loading.archive_records import PROGRAMS, check_records, local_name, read_records, write_records
-from brittle.model.loading.archive_tensors import check_claimed
+
+_PROGRAM = re.compile(r"models/model\.json|serialized_exported_program\.json")
+_WEIGHT_LIST = re.compile(r"data/(weights|constants)/model_(weights|constants)_config\.json")
+_CHECKPOINT = re.compile(r"data/(weights|constants|sample_inputs)/model\.pt|serialized_\w+\.pt")
+_BYTES = re.compile(
+    r"data/(weights/weight|constants/tensor)_\d+|archive_format|archive_version|byteorder|version|\.data/\w+"
+    r"|extra(_files)?/.*"
+)
+"""Records that an archive may hold, in newer and in older forms; of the last kind no byte is interpreted."""
+
+_EMPTIED = {"metadata": {}, "guards_code": []}
+"""Parts of a program that are not needed to run it and that PyTorch interprets."""
+
+_PLAIN = re.compile(r"[\w./:-]*", re.ASCII)
+"""A text that cannot end the quotes which PyTorch puts around it."""
+
+_NAME = re.compile(r"(?!\d)\w*", re.ASCII)
+_OPERATOR = re.compile(
+    r"(?!torch\.ops\.aten\.(from_file|save|load)\b|_operator\.(call|methodcaller|attrgetter)$)"
+    r"(torch\.ops\.[a-z]\w*\.[A-Za-z_]\w*(\.\w+)?|_operator\.[a-z]\w*|math\.[a-z]\w*|torch\.sym_\w+)",
+    re.ASCII,
+)
+"""Operators, but for those that touch files or call what they are given."""
+
+_SIZE = re.compile(
+    r"(?:(?:Symbol|Integer|Add|Mul|Mod|Max|Min|FloorDiv|CleanDiv|CeilDiv|ModularIndexing|PythonMod|Where|Eq|Ne|L[te]|"
+    r"G[te]|Identity|floor|ceiling)(?=\()|'?[su]\d+'?|(?:positive|integer)=True|\d{1,9}|\*(?!\*)|[-+/%(), ]){1,500}"
+)
+"""The text of a symbolic size: sums, products and quotients of symbols and whole numbers, no powers."""
+
+_ANY = re.compile(r".*", re.DOTALL)
+_FORMS = {
+    "name": _NAME, "as_name": _NAME, "target": _OPERATOR, "as_operator": _OPERATOR, "expr_str": _SIZE,
+    "as_string": _ANY, "torch_version": _ANY,
+}  # fmt: skip
+"""The form of a text in a program by its key; of all others `_PLAIN`."""
+
+_CONTAINERS = (None, "builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict")
 
 
 @dataclass(frozen=True)
@@ -50,18 +90,11 @@ def load_archive(content: bytes, name: str) -> Exported:
         ArtefactError: the archive holds more than tensors and a graph of PyTorch operators.
         ModelError: the file is no such archive, or PyTorch cannot load it.
     """
-    records = check_records(read_records(content, name), name)
-    program = next((json.loads(one) for record, one in records.items() if local_name(record) in PROGRAMS), None)
-    if program is None:
-        raise ModelError("archive_format", f"{name} holds no exported program; write it with torch.export.save(...)")
+    records, program = _checked(_read_records(content, name), name)
     written_by = program.get("torch_version")
     try:
         with _without_log():
-            exported = torch.export.load(io.BytesIO(write_records(records)))
-            check_claimed(exported, records, name)
-            module = exported.module()
-    except ArtefactError:
-        raise
+            module = torch.export.load(io.BytesIO(_write_records(records))).module()
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise ModelError(
@@ -73,6 +106,156 @@ def load_archive(content: bytes, name: str) -> Exported:
         return Exported(module, _fixed_batch(program, name), written_by if isinstance(written_by, str) else None)
     except (LookupError, TypeError, AttributeError) as error:
         raise ArtefactError("archive_refused", f"the graph in {name} is malformed: {error!r}") from error
+
+
+def _read_records(content: bytes, name: str) -> dict[str, bytes]:
+    """The records of a zip archive; they must be uncompressed, so that they cannot be larger than it."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+            for member in members:
+                if member.compress_type != zipfile.ZIP_STORED or member.file_size > len(content):
+                    raise ArtefactError("archive_refused", f"{member.filename!r} in {name} is compressed; export again")
+            if sum(member.file_size for member in members) > len(content):
+                raise ArtefactError(
+                    "archive_refused", f"the records of {name} claim more than its {len(content)} bytes"
+                )
+            if len({member.filename for member in members}) < len(members):
+                raise ArtefactError("archive_refused", f"{name} holds two records of one name; export it again")
+            return {member.filename: archive.read(member) for member in members}
+    except (
+        zipfile.BadZipFile,
+        NotImplementedError,
+        EOFError,
+        OSError,
+        RuntimeError,
+        ValueError,
+        struct.error,
+    ) as error:
+        raise ModelError(
+            "archive_format",
+            f"{name} is not an archive of torch.export ({error}); write one with "
+            f"torch.export.save(torch.export.export(model, (inputs,), dynamic_shapes=...), 'model.pt2')",
+        ) from error
+
+
+def _write_records(records: Mapping[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for record, content in records.items():
+            archive.writestr(record, content)
+    return file.getvalue()
+
+
+def _checked(records: Mapping[str, bytes], name: str) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """The records that PyTorch may read, and the program among them."""
+    kept, programs = dict(records), []
+    for record, content in records.items():
+        where, local = f"{record!r} in {name}", _local_name(record)
+        try:
+            if _PROGRAM.fullmatch(local):
+                programs.append(_program(content, where))
+                kept[record] = json.dumps(programs[-1]).encode()
+            elif _WEIGHT_LIST.fullmatch(local):
+                _check_weight_list(content, where)
+            elif _CHECKPOINT.fullmatch(local):
+                _check_checkpoint(content, where)
+            elif not _BYTES.fullmatch(local):
+                raise ArtefactError(
+                    "archive_refused",
+                    f"{name} holds {record!r}, which is neither a tensor nor a graph of operators (compiled code and "
+                    f"custom objects are not loaded); export the plain network",
+                )
+        except (LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise ArtefactError("archive_refused", f"{where} is malformed: {error!r}") from error
+    if len(programs) != 1:
+        raise ModelError(
+            "archive_format", f"{name} holds {len(programs)} exported programs, not 1; write it with torch.export.save"
+        )
+    return kept, programs[0]
+
+
+def _local_name(record: str) -> str:
+    """The name of a record without the folder that newer archives put first."""
+    first, _, rest = record.partition("/")
+    return rest if rest and first not in ("extra_files", ".data") else record
+
+
+def _read_json(content: bytes, where: str) -> Any:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ModelError("archive_format", f"{where} is not valid JSON ({error}); export the network again") from error
+
+
+def _check_weight_list(content: bytes, where: str) -> None:
+    """The list of tensors; none may be pickled."""
+    for tensor, entry in _read_json(content, where)["config"].items():
+        if entry.get("use_pickle") or not re.fullmatch(r"(weight|tensor)_\d+", str(entry.get("path_name"))):
+            raise ArtefactError("archive_refused", f"{tensor!r}, {where}, is not a plain tensor")
+
+
+def _check_checkpoint(content: bytes, where: str) -> None:
+    """A checkpoint that PyTorch unpickles; it must load as tensors alone."""
+    if not content:
+        return
+    _read_records(content, where)
+    try:
+        torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
+    except (pickle.UnpicklingError, RuntimeError, ValueError, TypeError, KeyError, EOFError) as error:
+        raise ArtefactError("archive_refused", f"{where} holds more than tensors, which could run code") from error
+
+
+def _program(content: bytes, where: str) -> dict[str, Any]:
+    """The graph of a program without what PyTorch would interpret; every text in it has the form of its key."""
+    program = _emptied(_read_json(content, where))
+    if not isinstance(program, dict):
+        raise TypeError("no object")
+    for key, text in _texts(program):
+        fits = _is_structure(text) if key in ("in_spec", "out_spec") else _FORMS.get(key, _PLAIN).fullmatch(text)
+        if not fits:
+            raise ArtefactError(
+                "archive_refused", f"{text!r:.80} ({key or 'a name'}), {where}, could run code when loaded"
+            )
+    return program
+
+
+def _emptied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _EMPTIED[key] if key in _EMPTIED else _emptied(one) for key, one in value.items()}
+    return [_emptied(one) for one in value] if isinstance(value, list) else value
+
+
+def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Every text of a JSON value with the key under which it stands; keys themselves stand under none."""
+    if isinstance(value, dict):
+        for own, one in value.items():
+            yield "", own
+            yield from _texts(one, own)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one, key)
+    elif isinstance(value, str):
+        yield key, value
+
+
+def _is_structure(text: str) -> bool:
+    """Whether a text describes nested tuples, lists and dictionaries."""
+    try:
+        version, spec = json.loads(text)
+    except (ValueError, RecursionError, TypeError):
+        return False
+    return isinstance(version, int) and _is_container(spec)
+
+
+def _is_container(spec: Any) -> bool:
+    return (
+        isinstance(spec, dict)
+        and spec.get("type") in _CONTAINERS
+        and "__enum__" not in str(spec.get("context"))
+        and isinstance(spec.get("children_spec"), list)
+        and all(_is_container(child) for child in spec["children_spec"])
+    )
 
 
 @contextmanager
