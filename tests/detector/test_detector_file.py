@@ -48,7 +48,7 @@ def test_strictness(tmp_path: Path, detector: Detector) -> None:
     assert "finite number" in refused(tmp_path, changed(threshold=True))
     assert "whole number" in refused(tmp_path, changed(seed=1.0))
     assert "not valid JSON" in refused(tmp_path, text.replace('"seed": 1', '"seed": ' + "9" * 5000))
-    assert "expected format 2, found 3" in refused(tmp_path, changed(format=3))
+    assert "expected format 1, found 3" in refused(tmp_path, changed(format=3))
     assert "reads one of" in refused(tmp_path, changed(score="moments"))
     assert "norm" in refused(tmp_path, changed(criterion=good["criterion"] | {"norm": "l7"}))
     assert "hexadecimal" in refused(tmp_path, changed(model=good["model"] | {"state_sha256": "0"}))

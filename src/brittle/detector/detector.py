@@ -18,7 +18,6 @@ from brittle.detector.calibration import Goal
 from brittle.detector.consistency import check_consistent
 from brittle.detector.criterion import MarginCriterion, NoiseCriterion
 from brittle.detector.fields import FORMAT, DetectorFields
-from brittle.detector.first_format import lifted
 from brittle.detector.fitting import Question, check_runs, fit
 from brittle.detector.flags import flag_table
 from brittle.detector.identity import Identity
@@ -32,7 +31,7 @@ from brittle.estimate import CONFIDENCE, Status
 from brittle.model.classifier import Classifier
 from brittle.model.head import find_head
 from brittle.scores import LogitMargin
-from brittle.store.files.strict_json import FormatProblem, convert, dump, parse_json, read_text
+from brittle.store.files.strict_json import FormatProblem, dump, parse, read_text
 from brittle.store.files.writing import write
 from brittle.store.table import Table
 
@@ -165,7 +164,7 @@ class Detector(DetectorFields):
         """
         path = Path(path)
         try:
-            return convert(cls, lifted(parse_json(read_text(path))))
+            return parse(cls, read_text(path))
         except FormatProblem as error:
             raise DetectorFormatError("detector_format", f"{path} is not a detector: {error}; fit it again") from error
         except OSError as error:

@@ -9,7 +9,7 @@ from brittle.detector.identity import Identity
 from brittle.detector.results import Counts, Rate, Verdict
 from brittle.estimate import Scalar
 
-FORMAT = 2
+FORMAT = 1
 """Version of the detector file."""
 
 

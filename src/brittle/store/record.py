@@ -22,7 +22,7 @@ from brittle.store.same_run import OTHER, SAME, checked
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-FORMAT = 7
+FORMAT = 1
 """Version of the run folder's layout."""
 
 

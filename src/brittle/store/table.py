@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -122,23 +122,6 @@ class Table:
                 {"points": points, "scores": scores, "counterexamples": found},
                 Account.of(points, scores, spent, *extra, first=start),
             )
-
-    def to_parquet(self, folder: str | os.PathLike[str]) -> NoReturn:
-        """Raise, and name what writes a run folder now.
-
-        Raises:
-            AttributeError: always.
-        """
-        raise AttributeError("Table.to_parquet is now called save: table.save(folder) writes the run folder")
-
-    @property
-    def provenance(self) -> NoReturn:
-        """Raise, and name what holds the record of the run now.
-
-        Raises:
-            AttributeError: always.
-        """
-        raise AttributeError("Table.provenance is now Table.record, a RunRecord: table.record.seed, table.record.model")
 
 
 def rows_of(scores: pa.Table, known: Iterable[tuple[str, str]]) -> pa.Table:
