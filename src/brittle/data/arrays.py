@@ -16,7 +16,7 @@ from torch import Tensor
 from brittle.data.beside import aside_of, with_aside
 from brittle.data.images import from_levels
 from brittle.data.listed import InputChunk, ListedPoints
-from brittle.data.no_array import what_to_give
+from brittle.data.no_array import unmasked, what_to_give
 from brittle.data.options import ReadingOptions
 from brittle.errors import DataError, ParameterError
 from brittle.model.bounds import BoundsLike
@@ -49,7 +49,7 @@ def array_points(
     beside: Mapping[str, Tensor | np.ndarray] | None = None,
     mask: str | Tensor | np.ndarray | None = None,
 ) -> ListedPoints:
-    """Points in memory.
+    """Points in memory: copies of the arrays, which may be written over afterwards.
 
     Args:
         x: inputs `[N, *shape]`, floating point, in the declared units; they keep their device, and their precision
@@ -78,12 +78,19 @@ def array_points(
         ParameterError: `bounds` or `layout` are not of this form.
     """
     options = ReadingOptions(bounds=bounds, layout=layout, scale_uint8=scale_uint8, targets=targets)
-    inputs = check_inputs(x, "x", options)
+    inputs = check_inputs(x, "x", options).clone(memory_format=torch.contiguous_format)
+    points = held_points(inputs, y, ids, class_names, options, feature_names)
+    return with_aside(points, aside_of(inputs, beside or {}, mask))
+
+
+def held_points(
+    inputs: Tensor, y: Any, ids: Any, class_names: Sequence[str] | None, options: ReadingOptions, feature_names: Any
+) -> ListedPoints:
+    """The points of inputs that were checked and that nobody else writes to; arguments as for `array_points`."""
     right = right_answers(y, "y", len(inputs), options)
     named = text_ids(ids, "ids", len(inputs))
     provenance = _memory_provenance(inputs, right, named) | named_features(feature_names, "feature_names", inputs)
-    points = list_points(inputs, right, named, class_names, options, provenance)
-    return with_aside(points, aside_of(inputs, beside or {}, mask))
+    return list_points(inputs, right, named, class_names, options, provenance)
 
 
 def array_chunks(inputs: Tensor, size: int, start: int, bounds: BoundsLike) -> Iterator[InputChunk]:
@@ -211,6 +218,7 @@ def _tensor(x: Any, where: str) -> Tensor:
         raise DataError("dtype", f"expected a tensor or a NumPy array, found that {where} is {what_to_give(x)}")
     if x.dtype.kind not in "fiub" or x.dtype.itemsize > 8:
         raise DataError("dtype", f"{where} has type {x.dtype}; expected floating point numbers, such as float32")
+    x = unmasked(x, where)
     native = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
     return torch.from_numpy(native if native.flags.writeable else native.copy())
 
@@ -256,7 +264,7 @@ def right_answers(y: Any, where: str, count: int, options: ReadingOptions) -> Ri
     """
     if y is None or not options.targets:
         return RightAnswers(optional_labels(y, where, count))
-    found = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    found = y.detach().cpu().numpy() if isinstance(y, Tensor) else unmasked(y, where)
     if found.dtype.kind not in "iufb" or found.ndim not in (1, 2) or len(found) != count:
         raise DataError(
             "label_dtype",
@@ -273,13 +281,13 @@ def right_answers(y: Any, where: str, count: int, options: ReadingOptions) -> Ri
 def optional_labels(y: Any, where: str, count: int) -> tuple[int, ...] | None:
     if y is None:
         return None
-    return check_labels(y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y), where, count)
+    return check_labels(y.detach().cpu().numpy() if isinstance(y, Tensor) else unmasked(y, where), where, count)
 
 
 def text_ids(ids: Any, where: str, count: int) -> tuple[str, ...]:
     if ids is None:
         return tuple(str(row) for row in range(count))
-    found = np.asarray(ids.cpu() if isinstance(ids, Tensor) else ids).reshape(-1).tolist()
+    found = unmasked(ids.cpu() if isinstance(ids, Tensor) else ids, where).reshape(-1).tolist()
     if len(found) != count:
         raise DataError("length", f"{where} has {len(found)} entries for {count} points; expected one id each")
     return tuple(str(own) for own in found)

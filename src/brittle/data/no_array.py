@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from brittle.errors import DataError
+
 _ARRAYS = "a tensor or a NumPy array"
 
 
@@ -17,6 +19,22 @@ def what_to_give(x: object) -> str:
         if known(x):
             return advice
     return f"a {type(x).__name__}; give {_ARRAYS}, such as numpy.asarray(x, dtype='float32')"
+
+
+def unmasked(x: Any, where: str) -> np.ndarray:
+    """`x` as a plain array.
+
+    Raises:
+        DataError: it is a masked array that hides some of its entries.
+    """
+    hidden = int(np.ma.count_masked(x)) if isinstance(x, np.ma.MaskedArray) else 0
+    if hidden:
+        raise DataError(
+            "dtype",
+            f"{where} is a masked array that hides {hidden:,} of {x.size:,} entries; leave these points out, or say "
+            f"what stands there: numpy.ma.filled",
+        )
+    return np.asarray(x)
 
 
 def is_frame(x: object) -> bool:
