@@ -36,7 +36,7 @@ from brittle.model.bounds import BoundsLike
 
 INPUT_KEYS = ("x", "image", "images", "img", "pixel_values", "input", "inputs", "features", "data")
 LABEL_KEYS = ("y", "label", "labels", "target", "targets")
-"""What the inputs and the labels of items that are dictionaries are called; the first that is there is taken."""
+"""What the inputs and the labels of items that are dictionaries are called; one of each is there."""
 
 _RANDOM = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
 
@@ -187,7 +187,7 @@ class _Picks:
 def _batches(loader: DataLoader[Any]) -> Iterator[_Part]:
     """Every batch of a loader; what it gives is an item where it makes no batches."""
     _check_order(loader)
-    picks = None if isinstance(loader.dataset, IterableDataset) else _Picks(_picking(loader))
+    picks = None if isinstance(loader.dataset, IterableDataset) or _has_own_way(loader) else _Picks(_picking(loader))
     own = loader if picks is None else copy(loader)
     if picks is not None:  # a loader is not meant to be changed, so its copy is, where nothing looks
         name = "sampler" if loader.batch_sampler is None else "batch_sampler"
@@ -197,9 +197,9 @@ def _batches(loader: DataLoader[Any]) -> Iterator[_Part]:
         where = f"batch {number} of the DataLoader over {_name(loader.dataset)}"
         x, y = _split(batch, where)
         inputs, labels = _tensor(x, where), None if y is None else _array(y, where)
-        picked: Any = picks.given[number] if picks is not None and number < len(picks.given) else None
-        if loader.batch_sampler is None and not isinstance(picked, list | tuple):
-            inputs, labels, picked = inputs[None], None if labels is None else labels[None], [picked]
+        given = None if picks is None else picks.given[number]
+        if loader.batch_sampler is None and not isinstance(given, list | tuple):
+            inputs, labels, given = inputs[None], None if labels is None else labels[None], [given]
         if inputs.dim() < 1 or (labels is not None and labels.shape[:1] != inputs.shape[:1]):
             found = None if labels is None else labels.shape
             raise DataError(
@@ -207,9 +207,14 @@ def _batches(loader: DataLoader[Any]) -> Iterator[_Part]:
                 f"{where} holds inputs of shape {tuple(inputs.shape)} and labels of shape {found}; expected one label "
                 "for each input",
             )
-        known = picked is not None and None not in picked and len(picked) == len(inputs)
-        yield _Part(start, inputs, labels, tuple(map(_index, picked)) if known else None)
+        picked = tuple(map(_index, given or ()))
+        yield _Part(start, inputs, labels, picked if len(picked) == len(inputs) and picked != ("None",) else None)
         start += len(inputs)
+
+
+def _has_own_way(loader: DataLoader[Any]) -> bool:
+    """Whether its class goes through the items in a way of its own, which need not be that of its sampler."""
+    return type(loader).__iter__ is not DataLoader.__iter__
 
 
 def _picking(loader: DataLoader[Any]) -> Any:
@@ -217,12 +222,17 @@ def _picking(loader: DataLoader[Any]) -> Any:
     return loader.sampler if loader.batch_sampler is None else loader.batch_sampler
 
 
+def _sampler(loader: DataLoader[Any]) -> Any:
+    """What gives the indices of items, that of a batch sampler included; this itself where it has none."""
+    return getattr(_picking(loader), "sampler", _picking(loader))
+
+
 def _index(one: Any) -> str:
     return str(one.item() if isinstance(one, Tensor | np.generic) else one)
 
 
 def _check_order(loader: DataLoader[Any]) -> None:
-    sampler = getattr(loader.batch_sampler, "sampler", loader.sampler)
+    sampler = _sampler(loader)
     shuffles = isinstance(sampler, _RANDOM) or (isinstance(sampler, DistributedSampler) and sampler.shuffle)
     if shuffles:
         raise DataError(
@@ -246,16 +256,16 @@ def _ids(data: Any, parts: Sequence[_Part], options: ReadingOptions) -> list[str
         if times > 1:
             raise DataError(
                 "duplicate_id",
-                f"the {type(_picking(data)).__name__} of the DataLoader over {_name(data.dataset)} gives item {index} "
-                f"{times} times, and a point is scored once; give the data set itself, or each item once",
+                f"the {type(_sampler(data)).__name__} of the DataLoader over {_name(data.dataset)} gives {times} times "
+                f"item {index}, and a point is scored once; give the data set itself, or each item once",
             )
         return ids
     if _keeps_order(data, parts, options):
         return None
     warn(
         "unordered",
-        f"{_name(getattr(data, 'dataset', data))} is read in an order that need not be the same the next time, so its "
-        "points are called by digests of their content; read it in one order, or give the arrays (x, y)",
+        f"{_name(getattr(data, 'dataset', data))} gives other items when it is read again, so its points are called by "
+        "digests of their content and not by their places; let it give the same ones in one order",
     )
     content = [digest for part in parts for digest in part.content()]
     seen: Counter[str] = Counter()
@@ -266,17 +276,18 @@ def _ids(data: Any, parts: Sequence[_Part], options: ReadingOptions) -> list[str
 
 
 def _keeps_order(data: Any, parts: Sequence[_Part], options: ReadingOptions) -> bool:
-    """Whether items come in the same order the next time: those of a data set do, and what the sampler gives in turn.
+    """Whether items come in the same order the next time: those of a data set do, and what a loader takes in turn.
 
-    A stream does where its first items are the same when it is read again; one that can be read once says nothing.
+    Others do where the first ones are the same when they are read again; a stream that can be read once says nothing.
     """
-    source = data.dataset if isinstance(data, DataLoader) else data
-    if not isinstance(source, IterableDataset):
-        picking = _picking(data) if isinstance(data, DataLoader) else None
-        return picking is None or isinstance(getattr(picking, "sampler", picking), SequentialSampler)
-    if iter(source) is iter(source):
+    loads = isinstance(data, DataLoader)
+    source = data.dataset if loads else data
+    if isinstance(source, IterableDataset):
+        if iter(source) is iter(source):
+            return True
+    elif not loads or (isinstance(_sampler(data), SequentialSampler) and not _has_own_way(data)):
         return True
-    first = parts[: 1 if isinstance(data, DataLoader) else LOOKED_AT]
+    first = parts[: 1 if loads else LOOKED_AT]
     try:
         again = list(islice(_parts(data, options), len(first)))
     except DataError:  # a stream that cannot be read again
@@ -298,7 +309,7 @@ def _check_workers(loader: DataLoader[Any], parts: Sequence[_Part], limit: int |
     stream, workers = loader.dataset, loader.num_workers
     if not isinstance(stream, IterableDataset) or workers < 2:
         return
-    whole = len(parts) - (limit is not None and len(parts) > 1)  # the last may be cut
+    whole = len(parts) - (limit is not None)  # the last may be cut
     found = Counter(digest for part in parts[: whole // workers * workers] for digest in part.content())
     if not found or any(times % workers for times in found.values()):
         return
@@ -306,7 +317,7 @@ def _check_workers(loader: DataLoader[Any], parts: Sequence[_Part], limit: int |
     if limit is None and sum(1 for _ in islice(stream, read)) >= read:
         return
     raise DataError(
-        "duplicate_items",
+        "duplicate_id",
         f"each of the {workers} workers of the DataLoader reads all of {_name(stream)}, so the same {len(found):,} "
         f"items came {workers} times; make it with num_workers=0, or let __iter__ take the share of "
         "torch.utils.data.get_worker_info()",
@@ -378,11 +389,17 @@ def _unequal(first: int, one: str, second: int, other: str) -> DataError:
 def _split(item: Any, where: str) -> tuple[Any, Any]:
     """The input and the label, or None, of an item or a batch."""
     if isinstance(item, Mapping):
-        key = next((key for key in INPUT_KEYS if key in item), None)
-        if key is None:
+        x, y = ([key for key in keys if key in item] for keys in (INPUT_KEYS, LABEL_KEYS))
+        if not x:
             keys = ", ".join(map(str, item)) or "no keys"
             raise DataError("dataset_item", f"{where} has the keys {keys}; call its input x or {INPUT_KEYS[1]}")
-        return item[key], next((item[key] for key in LABEL_KEYS if key in item), None)
+        for what, keys in (("input", x), ("label", y)):
+            if len(keys) > 1:
+                raise DataError(
+                    "dataset_item",
+                    f"{where} has {' and '.join(keys)}, and each may be its {what}; keep one of them",
+                )
+        return item[x[0]], item[y[0]] if y else None
     if isinstance(item, tuple | list):
         if not item:
             raise DataError("dataset_item", f"{where} is empty; expected x, (x, y) or a dictionary")
