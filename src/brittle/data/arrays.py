@@ -16,7 +16,7 @@ from torch import Tensor
 from brittle.data.beside import aside_of, with_aside
 from brittle.data.images import from_levels
 from brittle.data.listed import InputChunk, ListedPoints
-from brittle.data.no_array import unmasked, what_to_give
+from brittle.data.no_array import plain_array, what_to_give
 from brittle.data.options import ReadingOptions
 from brittle.errors import DataError, ParameterError
 from brittle.model.bounds import BoundsLike
@@ -116,7 +116,7 @@ def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
             f"{where} has shape {labels.shape}, which looks one-hot; give class indices: {where.split()[0]}.argmax(1). "
             f"If several labels may hold at once, use --decision multilabel (decision='multilabel')",
         )
-    if labels.dtype.kind in "US" or (labels.dtype.kind == "O" and any(isinstance(one, str) for one in labels[:1])):
+    if labels.dtype.kind in "US" or (labels.dtype.kind == "O" and any(isinstance(one, str) for one in labels.flat)):
         raise DataError(
             "label_dtype",
             f"{where} holds text such as {str(labels[0])!r:.40}; class indices are whole numbers: with names "
@@ -185,8 +185,9 @@ def check_inputs(x: Any, where: str, options: ReadingOptions) -> Tensor:
     if options.layout is not None and options.layout not in LAYOUTS:
         raise ParameterError("layout", f"layout must be one of {', '.join(LAYOUTS)}; found {options.layout!r}")
     inputs = x.detach() if isinstance(x, Tensor) else _tensor(x, where)
-    if inputs.layout != torch.strided:
-        raise DataError("dtype", f"{where} is a sparse tensor; give x.to_dense()")
+    if inputs.layout != torch.strided or inputs.is_nested or inputs.is_meta:
+        kind = "meta" if inputs.is_meta else "nested" if inputs.is_nested else "sparse"
+        raise DataError("dtype", f"{where} is a {kind} tensor; give one that holds every number, as x.to_dense() does")
     _check_dtype(inputs, where, options.scale_uint8)
     if inputs.dim() < 2 or 0 in inputs.shape[1:]:
         raise DataError("shape", f"{where} has shape {tuple(inputs.shape)}; expected (points, ...) with numbers in it")
@@ -218,7 +219,7 @@ def _tensor(x: Any, where: str) -> Tensor:
         raise DataError("dtype", f"expected a tensor or a NumPy array, found that {where} is {what_to_give(x)}")
     if x.dtype.kind not in "fiub" or x.dtype.itemsize > 8:
         raise DataError("dtype", f"{where} has type {x.dtype}; expected floating point numbers, such as float32")
-    x = unmasked(x, where)
+    x = plain_array(x, where)
     native = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
     return torch.from_numpy(native if native.flags.writeable else native.copy())
 
@@ -264,7 +265,7 @@ def right_answers(y: Any, where: str, count: int, options: ReadingOptions) -> Ri
     """
     if y is None or not options.targets:
         return RightAnswers(optional_labels(y, where, count))
-    found = y.detach().cpu().numpy() if isinstance(y, Tensor) else unmasked(y, where)
+    found = plain_array(y, where)
     if found.dtype.kind not in "iufb" or found.ndim not in (1, 2) or len(found) != count:
         raise DataError(
             "label_dtype",
@@ -281,13 +282,13 @@ def right_answers(y: Any, where: str, count: int, options: ReadingOptions) -> Ri
 def optional_labels(y: Any, where: str, count: int) -> tuple[int, ...] | None:
     if y is None:
         return None
-    return check_labels(y.detach().cpu().numpy() if isinstance(y, Tensor) else unmasked(y, where), where, count)
+    return check_labels(plain_array(y, where), where, count)
 
 
 def text_ids(ids: Any, where: str, count: int) -> tuple[str, ...]:
     if ids is None:
         return tuple(str(row) for row in range(count))
-    found = unmasked(ids.cpu() if isinstance(ids, Tensor) else ids, where).reshape(-1).tolist()
+    found = plain_array(ids, where).reshape(-1).tolist()
     if len(found) != count:
         raise DataError("length", f"{where} has {len(found)} entries for {count} points; expected one id each")
     return tuple(str(own) for own in found)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from brittle.data.listed import ListedPoints
-from brittle.data.no_array import unmasked
+from brittle.data.no_array import plain_array
 from brittle.errors import DataError, ParameterError
 from brittle.model.aside import Aside
 
@@ -39,7 +39,10 @@ def aside_of(
         mask = tensors[mask]
     if mask is None:
         return Aside(tensors=tensors) if tensors else None
-    varies = _copied(mask, "the mask") != 0
+    mask = _copied(mask, "the mask")
+    if bool(mask.isnan().any()):
+        raise DataError("mask", f"the mask holds {int(mask.isnan().sum())} NaN; give 1 or 0 for each number")
+    varies = mask != 0
     if varies.dim() < 2 or varies.shape != inputs.shape[: varies.dim()]:
         raise DataError(
             "mask",
@@ -58,10 +61,10 @@ def _copied(one: Tensor | np.ndarray, where: str) -> Tensor:
     Raises:
         DataError: they are no numbers.
     """
-    if isinstance(one, Tensor):
+    if isinstance(one, Tensor) and one.layout == torch.strided:
         return one.detach().clone()
-    array = unmasked(one, where)
-    if array.dtype.kind not in "fiub":
+    array = plain_array(one, where)
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
         raise DataError("dtype", f"{where} has type {array.dtype}; expected a tensor or an array of numbers")
     return torch.from_numpy(np.array(array, array.dtype.newbyteorder("=")))
 

@@ -28,7 +28,7 @@ from torch.utils.data import (
 
 from brittle.data.arrays import check_inputs, held_points
 from brittle.data.listed import ListedPoints
-from brittle.data.no_array import unmasked
+from brittle.data.no_array import plain_array
 from brittle.data.options import ReadingOptions
 from brittle.data.pictures import Pictures
 from brittle.errors import BrittleError, DataError, warn
@@ -411,7 +411,7 @@ def _tensor(x: Any, where: str) -> Tensor:
     if isinstance(x, Tensor):
         return x.detach().clone()
     if isinstance(x, np.ndarray) and x.dtype.kind in "fiub":
-        x = unmasked(x, where)
+        x = plain_array(x, where)
         return torch.from_numpy(np.array(x, x.dtype.newbyteorder("="), order="C"))
     found = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"a {type(x).__name__}"
     raise DataError(
@@ -423,8 +423,10 @@ def _tensor(x: Any, where: str) -> Tensor:
 
 def _array(y: Any, where: str) -> np.ndarray:
     try:
-        labels = np.array(y.detach().cpu().numpy() if isinstance(y, Tensor) else unmasked(y, where))
-    except (ValueError, TypeError, RuntimeError):
+        labels = np.array(plain_array(y, where))
+    except DataError:
+        if isinstance(y, np.ma.MaskedArray):
+            raise
         labels = np.array(None)
     if labels.dtype.kind not in "iufb":
         raise DataError(
