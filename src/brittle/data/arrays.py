@@ -185,9 +185,7 @@ def check_inputs(x: Any, where: str, options: ReadingOptions) -> Tensor:
     if options.layout is not None and options.layout not in LAYOUTS:
         raise ParameterError("layout", f"layout must be one of {', '.join(LAYOUTS)}; found {options.layout!r}")
     inputs = x.detach() if isinstance(x, Tensor) else _tensor(x, where)
-    if inputs.layout != torch.strided or inputs.is_nested or inputs.is_meta:
-        kind = "meta" if inputs.is_meta else "nested" if inputs.is_nested else "sparse"
-        raise DataError("dtype", f"{where} is a {kind} tensor; give one that holds every number, as x.to_dense() does")
+    check_dense(inputs, where)
     _check_dtype(inputs, where, options.scale_uint8)
     if inputs.dim() < 2 or 0 in inputs.shape[1:]:
         raise DataError("shape", f"{where} has shape {tuple(inputs.shape)}; expected (points, ...) with numbers in it")
@@ -205,6 +203,17 @@ def check_inputs(x: Any, where: str, options: ReadingOptions) -> Tensor:
             f"transpose it, or --layout nchw (layout='nchw') if the first axis after the points is the channels",
         )
     return inputs
+
+
+def check_dense(inputs: Tensor, where: str) -> None:
+    """Raise unless a tensor holds every number, in one shape.
+
+    Raises:
+        DataError: it is sparse, nested, or on the device meta.
+    """
+    if inputs.layout != torch.strided or inputs.is_nested or inputs.is_meta:
+        kind = "meta" if inputs.is_meta else "nested" if inputs.is_nested else "sparse"
+        raise DataError("dtype", f"{where} is a {kind} tensor; give one that holds every number, as x.to_dense() does")
 
 
 def _channels_last(inputs: Tensor) -> bool:

@@ -26,7 +26,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from brittle.data.arrays import check_inputs, held_points
+from brittle.data.arrays import check_dense, check_inputs, held_points
 from brittle.data.listed import ListedPoints
 from brittle.data.no_array import plain_array
 from brittle.data.options import ReadingOptions
@@ -160,15 +160,19 @@ def _items(data: Dataset[Any] | Sequence[Any], pictures: Pictures) -> Iterator[_
         raise DataError(
             "dataset_item", f"{_name(data)} has no length; give it __len__, or derive it from IterableDataset"
         )
-    iterable = isinstance(data, IterableDataset)
-    count = None if iterable else len(data)  # type: ignore[arg-type]
-    items = iter(data) if iterable else iter(map(data.__getitem__, range(count or 0)))
+    items = iter(data) if isinstance(data, IterableDataset) else _in_turn(data)
     for position, item in enumerate(_guarded(data, items)):
         where = f"item {position} of {_name(data)}"
         x, y = _split(item, where)
         labels = None if y is None else _array(y, where)[None]
         own = pictures.tensor(x, where) if isinstance(x, Image.Image) else _tensor(x, where)
         yield _Part(position, own[None], labels)
+
+
+def _in_turn(data: Any) -> Iterator[Any]:
+    """The items of a data set that has a length; an item that raises StopIteration is not the end."""
+    for position in range(len(data)):
+        yield data[position]
 
 
 class _Picks:
@@ -292,9 +296,8 @@ def _keeps_order(data: Any, parts: Sequence[_Part], options: ReadingOptions) -> 
         again = list(islice(_parts(data, options), len(first)))
     except DataError:  # a stream that cannot be read again
         return True
-    return all(
-        one.content() == other.first(len(one.inputs)).content() for one, other in zip(first, again, strict=False)
-    )
+    then, now = ([digest for part in some for digest in part.content()] for some in (first, again))
+    return not now or now[: len(then)] == then
 
 
 def _check_workers(loader: DataLoader[Any], parts: Sequence[_Part], limit: int | None) -> None:
@@ -409,8 +412,9 @@ def _split(item: Any, where: str) -> tuple[Any, Any]:
 
 def _tensor(x: Any, where: str) -> Tensor:
     if isinstance(x, Tensor):
+        check_dense(x, where)
         return x.detach().clone()
-    if isinstance(x, np.ndarray) and x.dtype.kind in "fiub":
+    if isinstance(x, np.ndarray) and x.dtype.kind in "fiub" and x.dtype.itemsize <= 8:
         x = plain_array(x, where)
         return torch.from_numpy(np.array(x, x.dtype.newbyteorder("="), order="C"))
     found = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"a {type(x).__name__}"
