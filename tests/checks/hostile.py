@@ -4,8 +4,8 @@
 
 The zoo (`odd_networks.py`) is a law: a network is refused by a name that fits, or every number that `brittle` stands
 behind holds the truth (`truth.py`: each noisy copy alone through the network). `beside_truth.py` says which numbers
-these are. So do odd data sets (`odd_data.py`), whose points are beside the rows that their ids name. The geometry (`replicates.py`) counts wrong numbers in many runs of the same points. All lie in
-`tests/helpers/`.
+these are. Odd data sets (`odd_data.py`) obey it with the truth about the rows that they mean. The geometry
+(`replicates.py`) counts wrong numbers in many runs of the same points. All lie in `tests/helpers/`.
 
 By chance: intervals are taken at 99%, those of the truth at 99.9%, so two that are right lie apart in at most 1.1% of
 the comparisons. A row of the zoo counts as wrong where that happens in each of `RUNS` runs with noise of their own:

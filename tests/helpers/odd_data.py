@@ -28,7 +28,7 @@ from helpers import truth
 from helpers.beside_truth import compare
 from helpers.odd_parts import BOUNDS, seeded
 from PIL import Image
-from torch import Tensor, nn
+from torch import nn
 from torch.utils.data import (
     BatchSampler,
     DataLoader,
@@ -65,9 +65,8 @@ def in_order(order: Sequence[int]) -> Rows:
 
 
 def as_given(data: Any, ids: Sequence[str]) -> Iterable[int]:
-    """The order of the first reading, of data that shuffle; ids are no places there."""
-    assert not all(own.isdecimal() for own in ids), "the place of a point is no name for it"
-    return getattr(data, "dataset", data).orders[0]
+    """The order of the first reading, of data that shuffle; an id that is a place names the row at that place."""
+    return by_id(data, ids) if ids[0].isdecimal() else getattr(data, "dataset", data).orders[0]
 
 
 @dataclass(frozen=True)
@@ -191,9 +190,14 @@ def share(pairs: Sequence[Any]) -> Iterable[Any]:
     return pairs if worker is None else pairs[worker.id :: worker.num_workers]
 
 
+def in_own_order(_: int) -> Iterable[Any]:
+    """All pairs, in an order of this worker."""
+    worker = get_worker_info()
+    return random.Random(2 if worker is None else worker.id).sample(PAIRS, COUNT)
+
+
 def refilled(x: Any) -> Any:
     """Points of an array that is written over before they are scored."""
-    x[:] = X if isinstance(x, Tensor) else X.numpy()
     points = array_points(x, Y, bounds=BOUNDS)
     x[:] = 0
     return points
@@ -201,7 +205,9 @@ def refilled(x: Any) -> Any:
 
 def memory_map() -> Any:
     with tempfile.NamedTemporaryFile() as file:
-        return np.memmap(file.name, np.float32, "w+", shape=(COUNT, SIZE))
+        found = np.memmap(file.name, np.float32, "w+", shape=(COUNT, SIZE))
+    found[:] = X.numpy()
+    return found
 
 
 def with_stop(place: int) -> Any:
@@ -231,7 +237,7 @@ def interleaved(count: int) -> list[int]:
 
 
 ITEMS = Items(PAIRS.__getitem__)
-TWO = {"batch_size": 4, "num_workers": 2}
+TWO: Any = {"batch_size": 4, "num_workers": 2}
 DOUBLED = [pair for pair in PAIRS for _ in range(2)]
 HALVES = [PAIRS[at] for at in (*range(COUNT), *range(COUNT))]
 
@@ -243,13 +249,12 @@ ODD_DATA = [
     OddData("a stream into one tensor", lambda: Stream(lambda _: map(written(), range(COUNT)))),
     OddData("a loader without batches, of one tensor", lambda: DataLoader(Items(written()), batch_size=None)),
     OddData("batches into one tensor", lambda: DataLoader(ITEMS, 5, collate_fn=collated())),
-    OddData("a tensor filled again", lambda: refilled(torch.zeros(COUNT, SIZE))),
-    OddData("an array filled again", lambda: refilled(np.zeros((COUNT, SIZE), np.float32))),
+    OddData("a tensor filled again", lambda: refilled(X.clone())),
+    OddData("an array filled again", lambda: refilled(X.numpy().copy())),
     OddData("a memory map filled again", lambda: refilled(memory_map())),
     OddData("a stream read by each of two workers", lambda: DataLoader(Stream(lambda _: PAIRS), **TWO), (TWICE,)),
-    OddData("such a stream, each worker in an order of its own", lambda: DataLoader(Stream(
-        lambda _: random.Random(get_worker_info().id if get_worker_info() else 2).sample(PAIRS, COUNT)), **TWO),
-        (TWICE,)),
+    OddData("such a stream, each worker in an order of its own", lambda: DataLoader(Stream(in_own_order), **TWO),
+            (TWICE,)),
     OddData("a stream that two workers share", lambda: DataLoader(Stream(lambda _: share(PAIRS)), **TWO),
             rows=in_order(interleaved(COUNT))),
     OddData("a shared stream that holds each point twice", lambda: DataLoader(Stream(lambda _: share(DOUBLED)), **TWO),
