@@ -21,6 +21,7 @@ COUNT, SIZE = 20, 6
 X = torch.rand(COUNT, SIZE, generator=torch.Generator().manual_seed(0))
 Y = torch.arange(COUNT) % 3
 ROWS = torch.rand(9, SIZE, generator=torch.Generator().manual_seed(1))
+PRECISIONS = (torch.float32, torch.float64, torch.bool)
 
 
 def network() -> nn.Module:
@@ -33,13 +34,13 @@ NETWORK = network()
 
 
 class Kept:
-    """One buffer for all that is written: a tensor, or an array of NumPy. It grows at first use and is then kept."""
+    """One buffer for all that is written in a precision: a tensor, or an array of NumPy."""
 
     def __init__(self, as_array: bool = False) -> None:
-        self.as_array, self.buffer = as_array, torch.zeros(1 << 14)
+        self.as_array, self.buffers = as_array, {one: torch.zeros(1 << 14, dtype=one) for one in PRECISIONS}
 
     def __call__(self, value: Tensor) -> Any:
-        found = self.buffer[: value.numel()].view(value.shape).copy_(value.detach())
+        found = self.buffers[value.dtype][: value.numel()].view(value.shape).copy_(value.detach())
         return found.numpy() if self.as_array else found
 
 
@@ -123,7 +124,8 @@ def beside(write: Callable[[Tensor], Tensor], zero: bool) -> Any:
     mask, scale = (torch.arange(SIZE) < 4).float().expand(COUNT, SIZE).clone(), torch.rand_like(X[:, 0]) * 0 + 1.5
     points = array_points(X, Y, beside={"mask": mask, "scale": scale}, mask="mask")
     if zero:
-        mask.zero_(), scale.zero_()
+        mask.zero_()
+        scale.zero_()
     return numbers(*SAMPLED, model=Masked(write), data=points, perturb="x")
 
 
