@@ -213,7 +213,8 @@ def check_dense(inputs: Tensor, where: str) -> None:
     """
     if inputs.layout != torch.strided or inputs.is_nested or inputs.is_meta:
         kind = "meta" if inputs.is_meta else "nested" if inputs.is_nested else "sparse"
-        raise DataError("dtype", f"{where} is a {kind} tensor; give one that holds every number, as x.to_dense() does")
+        instead = "x.to_dense()" if kind == "sparse" else "one that holds numbers, all of one shape"
+        raise DataError("dtype", f"{where} is a {kind} tensor; give {instead}")
 
 
 def _channels_last(inputs: Tensor) -> bool:
