@@ -6,7 +6,13 @@ a value with a status (see `brittle.estimate.Status`); what is raised here stops
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from collections.abc import Sequence
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 def printable(text: str) -> str:
@@ -44,10 +50,20 @@ class BrittleError(Exception):
 
 
 class BrittleWarning(UserWarning):
-    """A note on a run from Python: something a user should know that does not stop it; the record of the run holds it.
+    """A note on data or a run from Python: something a user should know that does not stop it.
+
+    The record of a run holds what was noted of it.
 
     `warnings.simplefilter("ignore", brittle.BrittleWarning)` keeps them silent.
     """
+
+
+def warn(code: str, sentence: str) -> None:
+    """Warn by the category `BrittleWarning`, at the line that called brittle."""
+    level, frame = 1, sys._getframe()  # the only way to know where brittle was called
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"{code}: {printable(sentence)}", BrittleWarning, stacklevel=level)
 
 
 class UsageError(BrittleError):

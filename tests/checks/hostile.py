@@ -1,11 +1,11 @@
 """Scores odd networks and sets every number beside an independent truth; prints network, verdict, and what was said.
 
-    PYTHONPATH=tests python -m checks.hostile [--zoo | --geometry] [NAME ...]
+    PYTHONPATH=tests python -m checks.hostile [--zoo | --data | --geometry] [NAME ...]
 
 The zoo (`odd_networks.py`) is a law: a network is refused by a name that fits, or every number that `brittle` stands
 behind holds the truth (`truth.py`: each noisy copy alone through the network). `beside_truth.py` says which numbers
-these are. The geometry (`replicates.py`) counts wrong numbers in many runs of the same points. All lie in
-`tests/helpers/`.
+these are. Odd data sets (`odd_data.py`) obey it with the truth about the rows that they mean. The geometry
+(`replicates.py`) counts wrong numbers in many runs of the same points. All lie in `tests/helpers/`.
 
 By chance: intervals are taken at 99%, those of the truth at 99.9%, so two that are right lie apart in at most 1.1% of
 the comparisons. A row of the zoo counts as wrong where that happens in each of `RUNS` runs with noise of their own:
@@ -25,6 +25,7 @@ from functools import cache
 import torch
 from helpers import replicates, truth
 from helpers.beside_truth import NUMBER, VOTES, Compared, compare, too_many
+from helpers.odd_data import ODD_DATA, wrong
 from helpers.odd_networks import ZOO
 from helpers.odd_parts import BOUNDS, OddNetwork
 
@@ -216,6 +217,19 @@ def run_zoo(names: Sequence[str]) -> bool:
     return lawful
 
 
+def run_data(names: Sequence[str]) -> bool:
+    """Score the data sets whose name holds one of `names`, or all; print each and say whether all are lawful."""
+    lawful = True
+    for odd in (each for each in ODD_DATA if not names or any(name in each.name for name in names)):
+        said, problems = wrong(odd)
+        lawful = lawful and not problems
+        print(
+            f"{'data':9}  {odd.name:52}  {'WRONG' if problems else 'right':8}  {'; '.join([*problems, said])}",
+            flush=True,
+        )
+    return lawful
+
+
 def run_geometry() -> bool:
     """Count wrong numbers by what they are called; print them and say whether the laws hold."""
     hard, easy = (replicates.replicate(cells()) for cells in (replicates.hard_cells, replicates.easy_cells))
@@ -239,9 +253,11 @@ def main(arguments: Sequence[str]) -> int:
     """Run what was asked for; 0 where every law holds."""
     torch.set_num_threads(1)
     started = time.perf_counter()
-    parts = {"--zoo", "--geometry"} & set(arguments) or {"--zoo", "--geometry"}
+    every = {"--zoo", "--data", "--geometry"}
+    parts = every & set(arguments) or every
     names = [each for each in arguments if not each.startswith("--")]
     lawful = [run_zoo(names)] if "--zoo" in parts else []
+    lawful += [run_data(names)] if "--data" in parts else []
     lawful += [run_geometry()] if "--geometry" in parts and not names else []
     print(f"\n{'Every law holds' if all(lawful) else 'A law is broken'}, in {time.perf_counter() - started:.0f} s.")
     return 0 if all(lawful) else 1

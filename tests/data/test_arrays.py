@@ -201,6 +201,42 @@ def test_npz_without_the_keys_lists_those_it_has(tmp_path: Path) -> None:
     refused("missing_key", "none of the keys x, images; it has pixels, target", open_points, tmp_path / "data.npz")
 
 
+@pytest.mark.parametrize(("one", "other"), [("x", "images"), ("y", "labels"), ("ids", "id")])
+def test_npz_with_two_arrays_for_one_thing_is_refused_by_both_names(one: str, other: str, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"x": FLOATS, one: FLOATS, other: -FLOATS}
+    np.savez(tmp_path / "data.npz", **given)
+    refused("missing_key", f"has {one} and {other}", open_points, tmp_path / "data.npz")
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "match"),
+    [
+        ({"y": {0, 1, 2, 3}}, "label_dtype", "type object"),
+        ({"y": (one for one in range(4))}, "label_dtype", "type object"),
+        ({"y": [[1], [1, 2], [], [3]]}, "dtype", "y is no array"),
+        ({"y": torch.arange(4).to_sparse()}, "dtype", "y is no array"),
+        ({"y": np.ma.masked_equal(range(4), 2)}, "dtype", "hides 1 of 4"),
+        ({"ids": [(1,), (1, 2), 3, 4]}, "dtype", "ids is no array"),
+        ({"x": torch.empty(4, 6, device="meta")}, "dtype", "meta"),
+        ({"x": torch.nested.nested_tensor([torch.rand(3), torch.rand(4)], layout=torch.jagged)}, "dtype", "nested"),
+        ({"x": np.ma.masked_less(FLOATS, 0.5)}, "dtype", "hides 12 of 24"),
+        ({"beside": {"o": np.array(list("abcd"))}}, "dtype", r"o \(beside=\)"),
+        ({"beside": {"o": np.zeros(4, np.longdouble)}}, "dtype", r"o \(beside=\)"),
+        ({"beside": {"o": np.ma.masked_less(FLOATS, 0.5)}}, "dtype", r"o \(beside=\) .* hides 12 of 24"),
+        ({"mask": np.where(FLOATS < 0.5, np.nan, 1)}, "mask", "12 NaN"),
+    ],
+)
+def test_what_holds_no_numbers_is_refused(given: dict[str, Any], code: str, match: str) -> None:
+    refused(code, match, array_points, **{"x": FLOATS} | given)
+
+
+def test_tensors_beside_the_inputs_may_be_arrays_of_any_order() -> None:
+    for array in (np.asfortranarray(FLOATS), FLOATS[::-1], FLOATS.astype(">f4")):
+        aside = array_points(FLOATS, beside={"o": array}).aside
+        assert aside is not None
+        assert aside.tensors["o"].tolist() == array.tolist()
+
+
 class Canary:
     """Writes a file when it is unpickled."""
 

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler
 import brittle
 from brittle.data import array_points, dataset_points
 from brittle.data.datasets import INPUT_KEYS, LABEL_KEYS
+from brittle.errors import BrittleWarning
 from brittle.scores import Moments
 
 COUNT = 10
@@ -197,3 +198,83 @@ def test_dictionaries_may_name_their_parts_so(key: str, label: str) -> None:
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_limit_below_one(limit: int) -> None:
     refused("point_count", "at least 1", dataset_points, Items(PAIRS), limit=limit)
+
+
+class Turned(IterableDataset[Any]):
+    """A stream that begins one item further on at each reading, of which some are alike."""
+
+    def __init__(self) -> None:
+        self.begin = -1
+
+    def __iter__(self) -> Iterator[Any]:
+        self.begin += 1
+        return iter([(X[place // 2], Y[place // 2]) for place in (*range(self.begin, COUNT), *range(self.begin))])
+
+
+@pytest.mark.parametrize("make", [Turned, lambda: DataLoader(Turned(), 3)])
+def test_points_of_a_stream_in_another_order_are_called_by_their_content(make: Callable[[], Any]) -> None:
+    data, found = make(), []
+    for _ in range(2):
+        with pytest.warns(BrittleWarning, match=r"^unordered: .* gives other items when it is read again"):
+            batch = only(dataset_points(data))
+        assert len(set(batch.ids)) == COUNT
+        found.append({own: (row.tolist(), label) for own, row, label in zip(batch.ids, batch.inputs, batch.labels or (),
+                                                                            strict=True)})  # fmt: skip
+    assert found[0] == found[1]
+
+
+class Once(IterableDataset[Any]):
+    """A stream that can be read once."""
+
+    def __init__(self) -> None:
+        self.items = iter(PAIRS)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.items
+
+
+@pytest.mark.parametrize("limit", [None, 4])
+def test_a_stream_that_can_be_read_once_is_read_once(limit: int | None) -> None:
+    data = Once()
+    assert dataset_points(data, limit=limit).ids == tuple(map(str, range(limit or COUNT)))
+    assert len(list(data)) == COUNT - (limit or COUNT)
+
+
+def test_ids_are_the_indices_that_a_sampler_gives() -> None:
+    order = [7, 2, 9]
+    points = dataset_points(DataLoader(TensorDataset(X, Y), 2, sampler=order))
+    assert points.provenance == array_points(X[order], Y[order], ids=order).provenance
+    refused(
+        "duplicate_id", "2 times item 7", dataset_points, DataLoader(TensorDataset(X, Y), 2, sampler=[*order, 7])
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("limit", [None, 8])
+def test_a_stream_that_each_worker_reads_is_told_with_what_to_do(limit: int | None) -> None:
+    loader = DataLoader(Stream(PAIRS), 2, num_workers=2)
+    refused("duplicate_id", "each of the 2 workers .* num_workers=0", dataset_points, loader, limit=limit)
+
+
+@pytest.mark.parametrize(("keys", "said"), [(("x", "image", "y"), "x and image"), (("x", "y", "label"), "y and label")])
+def test_an_item_with_two_inputs_or_labels_is_refused_by_both_names(keys: tuple[str, ...], said: str) -> None:
+    refused("dataset_item", f"item 0 .* has {said}", dataset_points, Items([dict.fromkeys(keys, SMALL)]))
+
+
+class Lengthless(Items):
+    def __len__(self) -> int:
+        raise TypeError("no length")
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "match"),
+    [
+        (Lengthless(PAIRS), "dataset_item", "TypeError: no length"),
+        (Items([*PAIRS[:2], StopIteration()]), "dataset_item", "item 2"),
+        (Items([SMALL.to_sparse()]), "dtype", "item 0 .* sparse"),
+        (Items([SMALL.to("meta")]), "dtype", "item 0 .* meta"),
+        (Items([SMALL.numpy().astype(np.longdouble)]), "dataset_item", "float128|longdouble"),
+        (Items([np.ma.masked_equal(SMALL.numpy(), 0)]), "dtype", "hides 12 of 12"),
+    ],
+)
+def test_what_holds_no_numbers_is_told_by_its_item(data: Any, code: str, match: str) -> None:
+    refused(code, match, dataset_points, data, limit=5)

@@ -68,3 +68,6 @@ def test_images_that_cannot_be_used() -> None:
     )
     refused("center_crop", "item 0 .* 12 x 9 pixels, too few", dataset_points, PICTURES, center_crop=(20, 20))
     refused("shape_mixed", "item 1 has shape", dataset_points, [PICTURES[0], Image.new("RGB", (3, 3))])
+    shut = Image.new("RGB", (9, 9))
+    shut.close()
+    refused("dataset_item", "item 0 .* cannot be decoded: ValueError", dataset_points, [shut])

@@ -52,12 +52,13 @@ class Opening:
             UsageError: they were.
         """
         own = ModelOptions()
-        declared = (name for name in ("bounds", "mean", "std") if getattr(self.declared, name) != getattr(own, name))
-        if self.reads_texts and any(declared):
+        names = ("bounds", "mean", "std")
+        given = [f"--{name}" for name in names if getattr(self.declared, name) != getattr(own, name)]
+        if self.reads_texts and given:
             raise UsageError(
                 "unused_option",
-                f"{self.model} reads texts, and noise is on the embeddings of their tokens; leave out --bounds, --mean "
-                f"and --std",
+                f"{self.model} reads texts, and noise is on the embeddings of their tokens; leave out "
+                f"{' and '.join(given)}",
             )
 
     def check(self) -> None:

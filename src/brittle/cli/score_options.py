@@ -159,8 +159,10 @@ class ScoreOptions:
 
     def _family(self) -> str:
         """The noise family: that on the sphere where a radius is given."""
-        if self.radius and (self.sigma or self.noise not in ("gaussian", "sphere")):
-            raise UsageError("radius", "--radius is noise on the sphere of that length; leave out --sigma and --noise")
+        others = ["--sigma"] * bool(self.sigma) + ["--noise"] * (self.noise not in ("gaussian", "sphere"))
+        if self.radius and others:
+            beside = " and ".join(others)
+            raise UsageError("radius", f"--radius is noise on the sphere of that length; leave out {beside}")
         return "sphere" if self.radius else self.noise
 
 

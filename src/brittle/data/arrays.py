@@ -16,7 +16,7 @@ from torch import Tensor
 from brittle.data.beside import aside_of, with_aside
 from brittle.data.images import from_levels
 from brittle.data.listed import InputChunk, ListedPoints
-from brittle.data.no_array import what_to_give
+from brittle.data.no_array import plain_array, what_to_give
 from brittle.data.options import ReadingOptions
 from brittle.errors import DataError, ParameterError
 from brittle.model.bounds import BoundsLike
@@ -49,7 +49,7 @@ def array_points(
     beside: Mapping[str, Tensor | np.ndarray] | None = None,
     mask: str | Tensor | np.ndarray | None = None,
 ) -> ListedPoints:
-    """Points in memory.
+    """Points in memory: copies of the arrays, which may be written over afterwards.
 
     Args:
         x: inputs `[N, *shape]`, floating point, in the declared units; they keep their device, and their precision
@@ -78,12 +78,19 @@ def array_points(
         ParameterError: `bounds` or `layout` are not of this form.
     """
     options = ReadingOptions(bounds=bounds, layout=layout, scale_uint8=scale_uint8, targets=targets)
-    inputs = check_inputs(x, "x", options)
+    inputs = check_inputs(x, "x", options).clone(memory_format=torch.contiguous_format)
+    points = held_points(inputs, y, ids, class_names, options, feature_names)
+    return with_aside(points, aside_of(inputs, beside or {}, mask))
+
+
+def held_points(
+    inputs: Tensor, y: Any, ids: Any, class_names: Sequence[str] | None, options: ReadingOptions, feature_names: Any
+) -> ListedPoints:
+    """The points of inputs that were checked and that nobody else writes to; arguments as for `array_points`."""
     right = right_answers(y, "y", len(inputs), options)
     named = text_ids(ids, "ids", len(inputs))
     provenance = _memory_provenance(inputs, right, named) | named_features(feature_names, "feature_names", inputs)
-    points = list_points(inputs, right, named, class_names, options, provenance)
-    return with_aside(points, aside_of(inputs, beside or {}, mask))
+    return list_points(inputs, right, named, class_names, options, provenance)
 
 
 def array_chunks(inputs: Tensor, size: int, start: int, bounds: BoundsLike) -> Iterator[InputChunk]:
@@ -109,7 +116,7 @@ def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
             f"{where} has shape {labels.shape}, which looks one-hot; give class indices: {where.split()[0]}.argmax(1). "
             f"If several labels may hold at once, use --decision multilabel (decision='multilabel')",
         )
-    if labels.dtype.kind in "US" or (labels.dtype.kind == "O" and any(isinstance(one, str) for one in labels[:1])):
+    if labels.dtype.kind in "US" or (labels.dtype.kind == "O" and any(isinstance(one, str) for one in labels.flat)):
         raise DataError(
             "label_dtype",
             f"{where} holds text such as {str(labels[0])!r:.40}; class indices are whole numbers: with names "
@@ -178,8 +185,7 @@ def check_inputs(x: Any, where: str, options: ReadingOptions) -> Tensor:
     if options.layout is not None and options.layout not in LAYOUTS:
         raise ParameterError("layout", f"layout must be one of {', '.join(LAYOUTS)}; found {options.layout!r}")
     inputs = x.detach() if isinstance(x, Tensor) else _tensor(x, where)
-    if inputs.layout != torch.strided:
-        raise DataError("dtype", f"{where} is a sparse tensor; give x.to_dense()")
+    check_dense(inputs, where)
     _check_dtype(inputs, where, options.scale_uint8)
     if inputs.dim() < 2 or 0 in inputs.shape[1:]:
         raise DataError("shape", f"{where} has shape {tuple(inputs.shape)}; expected (points, ...) with numbers in it")
@@ -199,6 +205,18 @@ def check_inputs(x: Any, where: str, options: ReadingOptions) -> Tensor:
     return inputs
 
 
+def check_dense(inputs: Tensor, where: str) -> None:
+    """Raise unless a tensor holds every number, in one shape.
+
+    Raises:
+        DataError: it is sparse, nested, or on the device meta.
+    """
+    if inputs.layout != torch.strided or inputs.is_nested or inputs.is_meta:
+        kind = "meta" if inputs.is_meta else "nested" if inputs.is_nested else "sparse"
+        instead = "x.to_dense()" if kind == "sparse" else "one that holds numbers, all of one shape"
+        raise DataError("dtype", f"{where} is a {kind} tensor; give {instead}")
+
+
 def _channels_last(inputs: Tensor) -> bool:
     if inputs.dim() != 4:
         return False
@@ -211,6 +229,7 @@ def _tensor(x: Any, where: str) -> Tensor:
         raise DataError("dtype", f"expected a tensor or a NumPy array, found that {where} is {what_to_give(x)}")
     if x.dtype.kind not in "fiub" or x.dtype.itemsize > 8:
         raise DataError("dtype", f"{where} has type {x.dtype}; expected floating point numbers, such as float32")
+    x = plain_array(x, where)
     native = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
     return torch.from_numpy(native if native.flags.writeable else native.copy())
 
@@ -256,7 +275,7 @@ def right_answers(y: Any, where: str, count: int, options: ReadingOptions) -> Ri
     """
     if y is None or not options.targets:
         return RightAnswers(optional_labels(y, where, count))
-    found = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    found = plain_array(y, where)
     if found.dtype.kind not in "iufb" or found.ndim not in (1, 2) or len(found) != count:
         raise DataError(
             "label_dtype",
@@ -273,13 +292,13 @@ def right_answers(y: Any, where: str, count: int, options: ReadingOptions) -> Ri
 def optional_labels(y: Any, where: str, count: int) -> tuple[int, ...] | None:
     if y is None:
         return None
-    return check_labels(y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y), where, count)
+    return check_labels(plain_array(y, where), where, count)
 
 
 def text_ids(ids: Any, where: str, count: int) -> tuple[str, ...]:
     if ids is None:
         return tuple(str(row) for row in range(count))
-    found = np.asarray(ids.cpu() if isinstance(ids, Tensor) else ids).reshape(-1).tolist()
+    found = plain_array(ids, where).reshape(-1).tolist()
     if len(found) != count:
         raise DataError("length", f"{where} has {len(found)} entries for {count} points; expected one id each")
     return tuple(str(own) for own in found)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from brittle.data.listed import ListedPoints
+from brittle.data.no_array import plain_array
 from brittle.errors import DataError, ParameterError
 from brittle.model.aside import Aside
 
@@ -24,7 +25,7 @@ def aside_of(
         DataError: a tensor has another number of rows, or the mask other axes than the inputs.
         ParameterError: the mask names none of the tensors.
     """
-    tensors = {name: one.detach() if isinstance(one, Tensor) else torch.as_tensor(one) for name, one in beside.items()}
+    tensors = {name: _copied(one, f"{name} (beside=)") for name, one in beside.items()}
     odd = next((name for name, one in tensors.items() if not one.dim() or len(one) != len(inputs)), None)
     if odd is not None:
         raise DataError(
@@ -38,7 +39,10 @@ def aside_of(
         mask = tensors[mask]
     if mask is None:
         return Aside(tensors=tensors) if tensors else None
-    varies = (mask.detach() if isinstance(mask, Tensor) else torch.as_tensor(mask)) != 0
+    mask = _copied(mask, "the mask")
+    if bool(mask.isnan().any()):
+        raise DataError("mask", f"the mask holds {int(mask.isnan().sum())} NaN; give 1 or 0 for each number")
+    varies = mask != 0
     if varies.dim() < 2 or varies.shape != inputs.shape[: varies.dim()]:
         raise DataError(
             "mask",
@@ -49,6 +53,20 @@ def aside_of(
         row = int((~varies.flatten(1).any(dim=1)).nonzero()[0])
         raise DataError("mask", f"the mask of row {row} holds no 1, so nothing of it can vary; leave the row out")
     return Aside(None, tensors, varies.view(*varies.shape, *[1] * (inputs.dim() - varies.dim())), inputs)
+
+
+def _copied(one: Tensor | np.ndarray, where: str) -> Tensor:
+    """A tensor of these numbers that nobody else writes to.
+
+    Raises:
+        DataError: they are no numbers.
+    """
+    if isinstance(one, Tensor) and one.layout == torch.strided:
+        return one.detach().clone()
+    array = plain_array(one, where)
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
+        raise DataError("dtype", f"{where} has type {array.dtype}; expected a tensor or an array of numbers")
+    return torch.from_numpy(np.array(array, array.dtype.newbyteorder("=")))
 
 
 def with_aside(points: ListedPoints, aside: Aside | None) -> ListedPoints:

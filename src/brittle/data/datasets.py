@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,22 +21,27 @@ from torch.utils.data import (
     DistributedSampler,
     IterableDataset,
     RandomSampler,
+    SequentialSampler,
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
 
-from brittle.data.arrays import array_points
+from brittle.data.arrays import check_dense, check_inputs, held_points
 from brittle.data.listed import ListedPoints
+from brittle.data.no_array import plain_array
 from brittle.data.options import ReadingOptions
 from brittle.data.pictures import Pictures
-from brittle.errors import BrittleError, DataError
+from brittle.errors import BrittleError, DataError, warn
 from brittle.model.bounds import BoundsLike
 
 INPUT_KEYS = ("x", "image", "images", "img", "pixel_values", "input", "inputs", "features", "data")
 LABEL_KEYS = ("y", "label", "labels", "target", "targets")
-"""What the inputs and the labels of items that are dictionaries are called; the first that is there is taken."""
+"""What the inputs and the labels of items that are dictionaries are called; one of each is there."""
 
 _RANDOM = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
+
+LOOKED_AT = 16
+"""Items, or batches, of a stream that are read a second time."""
 
 _UNEQUAL = re.compile(r"equal size, but got \[([\d, ]*)\] at entry (\d+) and \[([\d, ]*)\] at entry (\d+)")
 """What `default_collate` says where the inputs of a batch differ in shape."""
@@ -42,17 +51,30 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _Part:
-    """Inputs and labels of some items in a row.
+    """Inputs and labels of some items in a row, which nobody else writes to.
 
     Attributes:
         start: position of the first.
         inputs: `[B, *shape]`.
         labels: `[B]` or `[B, C]`, or None.
+        picked: the index of each, `[B]`, as the sampler of a loader gave it; None where the items come in their order.
     """
 
     start: int
     inputs: Tensor
     labels: np.ndarray | None
+    picked: tuple[str, ...] | None = None
+
+    def content(self) -> list[str]:
+        """A digest of each input and its label, `[B]`."""
+        rows = self.inputs.cpu().contiguous().view(torch.uint8).numpy()
+        labels = [b""] * len(rows) if self.labels is None else [one.tobytes() for one in self.labels]
+        return [hashlib.sha256(x.tobytes() + y).hexdigest()[:16] for x, y in zip(rows, labels, strict=True)]
+
+    def first(self, count: int) -> _Part:
+        """The first `count` items."""
+        labels = None if self.labels is None else self.labels[:count]
+        return _Part(self.start, self.inputs[:count], labels, self.picked and self.picked[:count])
 
 
 def dataset_points(
@@ -75,8 +97,9 @@ def dataset_points(
 
     An item is `x`, `(x, y)`, `(x, y, ...)` or a dictionary with one of `INPUT_KEYS` and, where there are labels, one of
     `LABEL_KEYS`; `x` is a tensor or a NumPy array `[*shape]`, or an image of Pillow, `y` a class index. A batch of a
-    loader holds the same with an axis in front. Ids are the positions, as those of arrays are, and the digest is that
-    of the content, so a run over a data set is the run over its arrays.
+    loader holds the same with an axis in front. Ids are the positions, as those of arrays are, or the indices that the
+    sampler of a loader gives; of a stream that gives other items when it is read again they are digests of the content,
+    and a warning says so. The digest is that of the content, so a run over a data set is the run over its arrays.
 
     Args:
         data: a data set of either style, a loader that does not shuffle, or a list of items.
@@ -96,8 +119,8 @@ def dataset_points(
         mode: `RGB` or `L`, to which they are converted before that; None takes the mode of the first.
 
     Raises:
-        DataError: the loader shuffles, an item cannot be read or is of another form, or two differ in shape, type or
-            device; the code says which.
+        DataError: the loader shuffles, or gives an item twice; an item cannot be read or is of another form, or two
+            differ in shape, type or device; the code says which.
         ParameterError: `limit`, `bounds` or `layout` are not of this form.
     """
     pixels = (None if sides is None else tuple(sides) for sides in (resize, center_crop))
@@ -110,25 +133,25 @@ def dataset_points(
         interpolation=interpolation,
         crop_rounding=crop_rounding,
         mode=mode,
-    )
-    source = data.dataset if isinstance(data, DataLoader) else data
-    found = _batches(data) if isinstance(data, DataLoader) else _items(data, Pictures(options))
-    parts = list(_limited(found, limit))
-    if not parts:
-        raise DataError("empty_dataset", f"{_name(source)} holds no items; expected at least 1")
-    names = _class_names(source) if class_names is None else class_names
-    points = array_points(
-        torch.cat([part.inputs for part in parts]),
-        _joined_labels(parts),
-        class_names=names,
-        bounds=bounds,
-        layout=layout,
         scale_uint8=scale_uint8,
-        feature_names=feature_names,
         targets=targets,
     )
+    source = data.dataset if isinstance(data, DataLoader) else data
+    parts = list(_limited(_parts(data, options), limit))
+    if not parts:
+        raise DataError("empty_dataset", f"{_name(source)} holds no items; expected at least 1")
+    if isinstance(data, DataLoader):
+        _check_workers(data, parts, limit)
+    names = _class_names(source) if class_names is None else class_names
+    ids, labels = _ids(data, parts, options), _joined_labels(parts)
+    inputs = check_inputs(torch.cat([part.inputs for part in parts]), "x", options)
+    points = held_points(inputs, labels, ids, names, options, feature_names)
     fitted = {name: value for name, value in options.of_images.items() if name != "exif"}
     return replace(points, provenance=points.provenance | fitted | {"limit": limit})
+
+
+def _parts(data: Dataset[Any] | DataLoader[Any] | Sequence[Any], options: ReadingOptions) -> Iterator[_Part]:
+    return _batches(data) if isinstance(data, DataLoader) else _items(data, Pictures(options))
 
 
 def _items(data: Dataset[Any] | Sequence[Any], pictures: Pictures) -> Iterator[_Part]:
@@ -137,9 +160,7 @@ def _items(data: Dataset[Any] | Sequence[Any], pictures: Pictures) -> Iterator[_
         raise DataError(
             "dataset_item", f"{_name(data)} has no length; give it __len__, or derive it from IterableDataset"
         )
-    iterable = isinstance(data, IterableDataset)
-    count = None if iterable else len(data)  # type: ignore[arg-type]
-    items = iter(data) if iterable else iter(map(data.__getitem__, range(count or 0)))
+    items = iter(data) if isinstance(data, IterableDataset) else _in_turn(data)
     for position, item in enumerate(_guarded(data, items)):
         where = f"item {position} of {_name(data)}"
         x, y = _split(item, where)
@@ -148,16 +169,41 @@ def _items(data: Dataset[Any] | Sequence[Any], pictures: Pictures) -> Iterator[_
         yield _Part(position, own[None], labels)
 
 
+def _in_turn(data: Any) -> Iterator[Any]:
+    """The items of a data set that has a length; an item that raises StopIteration is not the end."""
+    for position in range(len(data)):
+        yield data[position]
+
+
+class _Picks:
+    """What the sampler of a loader gives, one batch after another, and what it has given."""
+
+    def __init__(self, sampler: Iterable[Any]) -> None:
+        self.sampler = sampler
+        self.given: list[Any] = []
+
+    def __iter__(self) -> Iterator[Any]:
+        for one in self.sampler:
+            self.given.append(one)
+            yield one
+
+
 def _batches(loader: DataLoader[Any]) -> Iterator[_Part]:
     """Every batch of a loader; what it gives is an item where it makes no batches."""
     _check_order(loader)
+    picks = None if isinstance(loader.dataset, IterableDataset) or _has_own_way(loader) else _Picks(_picking(loader))
+    own = loader if picks is None else copy(loader)
+    if picks is not None:  # a loader is not meant to be changed, so its copy is, where nothing looks
+        name = "sampler" if loader.batch_sampler is None else "batch_sampler"
+        vars(own).update({name: picks, "_iterator": None, "in_order": True})
     start = 0
-    for number, batch in enumerate(_guarded(loader.dataset, iter(loader), loader)):
+    for number, batch in enumerate(_guarded(loader.dataset, iter(own), loader)):
         where = f"batch {number} of the DataLoader over {_name(loader.dataset)}"
         x, y = _split(batch, where)
         inputs, labels = _tensor(x, where), None if y is None else _array(y, where)
-        if loader.batch_sampler is None:
-            inputs, labels = inputs[None], None if labels is None else labels[None]
+        given = None if picks is None else picks.given[number]
+        if loader.batch_sampler is None and not isinstance(given, list | tuple):
+            inputs, labels, given = inputs[None], None if labels is None else labels[None], [given]
         if inputs.dim() < 1 or (labels is not None and labels.shape[:1] != inputs.shape[:1]):
             found = None if labels is None else labels.shape
             raise DataError(
@@ -165,12 +211,32 @@ def _batches(loader: DataLoader[Any]) -> Iterator[_Part]:
                 f"{where} holds inputs of shape {tuple(inputs.shape)} and labels of shape {found}; expected one label "
                 "for each input",
             )
-        yield _Part(start, inputs, labels)
+        picked = tuple(map(_index, given or ()))
+        yield _Part(start, inputs, labels, picked if len(picked) == len(inputs) and picked != ("None",) else None)
         start += len(inputs)
 
 
+def _has_own_way(loader: DataLoader[Any]) -> bool:
+    """Whether its class goes through the items in a way of its own, which need not be that of its sampler."""
+    return type(loader).__iter__ is not DataLoader.__iter__
+
+
+def _picking(loader: DataLoader[Any]) -> Any:
+    """What gives the indices of items, or of the items of a batch."""
+    return loader.sampler if loader.batch_sampler is None else loader.batch_sampler
+
+
+def _sampler(loader: DataLoader[Any]) -> Any:
+    """What gives the indices of items, that of a batch sampler included; this itself where it has none."""
+    return getattr(_picking(loader), "sampler", _picking(loader))
+
+
+def _index(one: Any) -> str:
+    return str(one.item() if isinstance(one, Tensor | np.generic) else one)
+
+
 def _check_order(loader: DataLoader[Any]) -> None:
-    sampler = getattr(loader.batch_sampler, "sampler", loader.sampler)
+    sampler = _sampler(loader)
     shuffles = isinstance(sampler, _RANDOM) or (isinstance(sampler, DistributedSampler) and sampler.shuffle)
     if shuffles:
         raise DataError(
@@ -179,6 +245,86 @@ def _check_order(loader: DataLoader[Any]) -> None:
             "repeated and the ids, which are positions, would name other points the next time; make it with "
             "shuffle=False",
         )
+
+
+def _ids(data: Any, parts: Sequence[_Part], options: ReadingOptions) -> list[str] | None:
+    """What names the items the next time, too; None where that is their positions.
+
+    Raises:
+        DataError: the sampler of a loader gives an item twice.
+    """
+    known = [part.picked for part in parts if part.picked is not None]
+    if len(known) == len(parts):
+        ids = [index for part in known for index in part]
+        index, times = Counter(ids).most_common(1)[0]
+        if times > 1:
+            raise DataError(
+                "duplicate_id",
+                f"the {type(_sampler(data)).__name__} of the DataLoader over {_name(data.dataset)} gives {times} times "
+                f"item {index}, and a point is scored once; give the data set itself, or each item once",
+            )
+        return ids
+    if _keeps_order(data, parts, options):
+        return None
+    warn(
+        "unordered",
+        f"{_name(getattr(data, 'dataset', data))} gives other items when it is read again, so its points are called by "
+        "digests of their content and not by their places; let it give the same ones in one order",
+    )
+    content = [digest for part in parts for digest in part.content()]
+    seen: Counter[str] = Counter()
+    for place, digest in enumerate(content):
+        seen[digest] += 1
+        content[place] = digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"
+    return content
+
+
+def _keeps_order(data: Any, parts: Sequence[_Part], options: ReadingOptions) -> bool:
+    """Whether items come in the same order the next time: those of a data set do, and what a loader takes in turn.
+
+    Others do where the first ones are the same when they are read again; a stream that can be read once says nothing.
+    """
+    loads = isinstance(data, DataLoader)
+    source = data.dataset if loads else data
+    if isinstance(source, IterableDataset):
+        if iter(source) is iter(source):
+            return True
+    elif not loads or (isinstance(_sampler(data), SequentialSampler) and not _has_own_way(data)):
+        return True
+    first = parts[: 1 if loads else LOOKED_AT]
+    try:
+        again = list(islice(_parts(data, options), len(first)))
+    except DataError:  # a stream that cannot be read again
+        return True
+    then, now = ([digest for part in some for digest in part.content()] for some in (first, again))
+    return not now or now[: len(then)] == then
+
+
+def _check_workers(loader: DataLoader[Any], parts: Sequence[_Part], limit: int | None) -> None:
+    """Raise where every worker of a loader reads the whole of a stream, so that all items come once for each of them.
+
+    They do where, in the rounds in which each worker gives a batch, every content comes as often as there are workers,
+    or twice as often, and so on; and where this process, which is one reader, is not given as many.
+
+    Raises:
+        DataError: that is so.
+    """
+    stream, workers = loader.dataset, loader.num_workers
+    if not isinstance(stream, IterableDataset) or workers < 2:
+        return
+    whole = len(parts) - (limit is not None)  # the last may be cut
+    found = Counter(digest for part in parts[: whole // workers * workers] for digest in part.content())
+    if not found or any(times % workers for times in found.values()):
+        return
+    read = sum(len(part.inputs) for part in parts) if loader.batch_sampler is not None else len(parts)
+    if limit is None and sum(1 for _ in islice(stream, read)) >= read:
+        return
+    raise DataError(
+        "duplicate_id",
+        f"each of the {workers} workers of the DataLoader reads all of {_name(stream)}, so the same {len(found):,} "
+        f"items came {workers} times; make it with num_workers=0, or let __iter__ take the share of "
+        "torch.utils.data.get_worker_info()",
+    )
 
 
 def _guarded(source: object, items: Iterator[T], loader: DataLoader[Any] | None = None) -> Iterator[T]:
@@ -224,13 +370,9 @@ def _limited(parts: Iterator[_Part], limit: int | None) -> Iterator[_Part]:
                 f"item {without.start} has no label and item {with_one.start} has one; label all items or none",
             )
         left = None if limit is None else limit - part.start
-        yield part if left is None else _Part(part.start, part.inputs[:left], _cut(part.labels, left))
+        yield part if left is None else part.first(left)
         if left is not None and left <= len(part.inputs):
             return
-
-
-def _cut(labels: np.ndarray | None, count: int) -> np.ndarray | None:
-    return None if labels is None else labels[:count]
 
 
 def _kind(part: _Part) -> str:
@@ -250,11 +392,17 @@ def _unequal(first: int, one: str, second: int, other: str) -> DataError:
 def _split(item: Any, where: str) -> tuple[Any, Any]:
     """The input and the label, or None, of an item or a batch."""
     if isinstance(item, Mapping):
-        key = next((key for key in INPUT_KEYS if key in item), None)
-        if key is None:
+        x, y = ([key for key in keys if key in item] for keys in (INPUT_KEYS, LABEL_KEYS))
+        if not x:
             keys = ", ".join(map(str, item)) or "no keys"
             raise DataError("dataset_item", f"{where} has the keys {keys}; call its input x or {INPUT_KEYS[1]}")
-        return item[key], next((item[key] for key in LABEL_KEYS if key in item), None)
+        for what, keys in (("input", x), ("label", y)):
+            if len(keys) > 1:
+                raise DataError(
+                    "dataset_item",
+                    f"{where} has {' and '.join(keys)}, and each may be its {what}; keep one of them",
+                )
+        return item[x[0]], item[y[0]] if y else None
     if isinstance(item, tuple | list):
         if not item:
             raise DataError("dataset_item", f"{where} is empty; expected x, (x, y) or a dictionary")
@@ -264,9 +412,11 @@ def _split(item: Any, where: str) -> tuple[Any, Any]:
 
 def _tensor(x: Any, where: str) -> Tensor:
     if isinstance(x, Tensor):
-        return x.detach()
-    if isinstance(x, np.ndarray) and x.dtype.kind in "fiub":
-        return torch.from_numpy(np.ascontiguousarray(x, x.dtype.newbyteorder("=")).copy().reshape(x.shape))
+        check_dense(x, where)
+        return x.detach().clone()
+    if isinstance(x, np.ndarray) and x.dtype.kind in "fiub" and x.dtype.itemsize <= 8:
+        x = plain_array(x, where)
+        return torch.from_numpy(np.array(x, x.dtype.newbyteorder("="), order="C"))
     found = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"a {type(x).__name__}"
     raise DataError(
         "dataset_item",
@@ -277,8 +427,10 @@ def _tensor(x: Any, where: str) -> Tensor:
 
 def _array(y: Any, where: str) -> np.ndarray:
     try:
-        labels = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
-    except (ValueError, TypeError, RuntimeError):
+        labels = np.array(plain_array(y, where))
+    except DataError:
+        if isinstance(y, np.ma.MaskedArray):
+            raise
         labels = np.array(None)
     if labels.dtype.kind not in "iufb":
         raise DataError(

@@ -6,7 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
+
+from brittle.errors import DataError
 
 _ARRAYS = "a tensor or a NumPy array"
 
@@ -17,6 +20,28 @@ def what_to_give(x: object) -> str:
         if known(x):
             return advice
     return f"a {type(x).__name__}; give {_ARRAYS}, such as numpy.asarray(x, dtype='float32')"
+
+
+def plain_array(x: Any, where: str) -> np.ndarray:
+    """A tensor, an array or a list as a plain array on the CPU.
+
+    Raises:
+        DataError: it is a masked array that hides some of its entries, or nothing that an array can be made of.
+    """
+    hidden = int(np.ma.count_masked(x)) if isinstance(x, np.ma.MaskedArray) else 0
+    if hidden:
+        raise DataError(
+            "dtype",
+            f"{where} is a masked array that hides {hidden:,} of {x.size:,} entries; leave these points out, or say "
+            f"what stands there: numpy.ma.filled",
+        )
+    try:
+        if isinstance(x, Tensor):
+            x = (x.float() if x.dtype == torch.bfloat16 else x).detach().cpu().numpy()
+        return np.asarray(x)
+    except (ValueError, TypeError, RuntimeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise DataError("dtype", f"{where} is no array of numbers or texts ({reason}); give {_ARRAYS}") from error
 
 
 def is_frame(x: object) -> bool:

@@ -112,6 +112,11 @@ def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
     found = {}
     for role, names in roles.items():
         there = [own for key in names for own in _called(key, split) if own in keys]
+        if len(there) > 1:
+            raise DataError(
+                "missing_key",
+                f"{path_text(path)} has {' and '.join(there)}, and each may be its {role}; save it with one of them",
+            )
         found |= {role: there[0]} if there else {}
     if "inputs" not in found:
         raise _no_inputs(path, keys, split)

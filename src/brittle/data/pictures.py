@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from brittle.data.exif import DECODER_ERRORS
 from brittle.data.images import DECLARED, MAX_PIXELS, from_levels
 from brittle.data.options import ReadingOptions
 from brittle.errors import DataError
@@ -43,8 +44,17 @@ class Pictures:
                 f"few for the crop or more than {MAX_PIXELS:,}; use resize= first, or another center_crop=",
             )
         self._mode = self._mode or DECLARED[image.mode]
-        upright = image.convert("RGBA") if image.mode == "P" else image  # palettes with transparency pass through it
-        levels = torch.from_numpy(np.array(self._fitting.apply(upright.convert(self._mode))))
+        try:
+            frames = getattr(image, "n_frames", 1)
+            if frames > 1:
+                raise DataError("dataset_item", f"{where} is an image of {frames} frames; give one: image.copy()")
+            upright = (
+                image.convert("RGBA") if image.mode == "P" else image
+            )  # palettes with transparency pass through it
+            levels = torch.from_numpy(np.array(self._fitting.apply(upright.convert(self._mode))))
+        except DECODER_ERRORS as error:
+            said = f"{type(error).__name__}: {error}"
+            raise DataError("dataset_item", f"{where} is an image that cannot be decoded: {said}") from error
         pixels = levels.unsqueeze(0) if levels.dim() == 2 else levels.permute(2, 0, 1).contiguous()
         return from_levels(pixels, self._bounds)
 

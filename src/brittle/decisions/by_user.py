@@ -83,7 +83,7 @@ class Custom(Decision):
         Raises:
             ModelError: that is not a row of numbers for each output.
         """
-        found = self.compare(outputs.clone(), decided.clone())  # it may work in place
+        found = self.compare(outputs.clone(), decided.clone())  # it may work in place, here and in the next call
         if isinstance(found, Tensor) and found.dim() == 1:
             found = found[:, None]
         fine = isinstance(found, Tensor) and found.dim() == 2 and len(found) == len(outputs) and found.shape[1] > 0
@@ -96,7 +96,7 @@ class Custom(Decision):
             )
         if found.dtype == torch.bool:
             return torch.where(found, 1.0, -1.0)
-        return found if found.is_floating_point() else found.double()
+        return found.clone() if found.is_floating_point() else found.double()
 
     def check_taken(self, margins: Tensor) -> None:
         """Raise unless each point decides the same as itself.

@@ -83,7 +83,9 @@ class Estimator(ArrayModel):
         classes = _classes(estimator)
         name = type(estimator).__name__
         if outputs == "binary-logit":
-            raise ParameterError("outputs", f"outputs='binary-logit' is not for {name}; leave it out")
+            raise ParameterError(
+                "outputs", f"{name} scores each of its classes; leave out --outputs binary-logit (outputs=)"
+            )
         self.class_values = _whole(classes)
         self.class_names = tuple(map(str, self.class_values or classes))
         self._probabilities = outputs == "probs" or not hasattr(estimator, "decision_function")
@@ -96,7 +98,7 @@ class Estimator(ArrayModel):
         self._pairs = getattr(last, "decision_function_shape", None) == "ovo"
         self._by_votes = not getattr(last, "break_ties", True)
         if self._probabilities and not hasattr(estimator, "predict_proba"):
-            raise ModelError("estimator", f"{name} gives no probabilities; leave out outputs='probs'")
+            raise ModelError("estimator", f"{name} gives no probabilities; leave out --outputs probs (outputs=)")
         super().__init__(self._scores)
         self.__name__ = name
 
@@ -195,6 +197,19 @@ def as_model(model: Any, outputs: str, arrays: str) -> Callable[[Tensor], Any]:
 def is_estimator(model: Any) -> bool:
     """Whether `model` is an object with scikit-learn's methods `fit` and `predict`, rather than a function."""
     return not callable(model) and not isinstance(model, type) and hasattr(model, "fit") and hasattr(model, "predict")
+
+
+def check_one_logit(model: Any) -> None:
+    """Raise where a model of which one logit is to be decided from is an estimator.
+
+    Raises:
+        ParameterError: it is.
+    """
+    if is_estimator(model):
+        name = type(model).__name__
+        raise ParameterError(
+            "decision", f"{name} scores each of its classes; leave out --decision one-logit (decision=)"
+        )
 
 
 def as_tensor(output: Any, device: torch.device) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from brittle.decisions import Decision, OneLogit, as_decision
 from brittle.decisions.undecided import Undecided, as_numbers
 from brittle.errors import ModelError, ParameterError
-from brittle.model.arrays import ArrayModel, Estimator, as_model
+from brittle.model.arrays import ArrayModel, Estimator, as_model, check_one_logit
 from brittle.model.aside import Aside
 from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.caller_modes import standard_modes
@@ -101,6 +101,7 @@ class Classifier:
             raise ParameterError("outputs", f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
         self.decision = as_decision(decision)
         if isinstance(self.decision, OneLogit) and outputs == "logits":
+            check_one_logit(model)
             outputs = "binary-logit"
         check_decision(self.decision, outputs)
         self.model = as_model(model, outputs, arrays)

@@ -44,8 +44,11 @@ def as_seen(rows: Tensor, aside: Aside | None, mean: Sequence[float] | None, std
 
 
 def called(call: Callable[..., Any], rows: Tensor, aside: Aside | None, perturb: str | None) -> Any:
-    """The output for rows as the model sees them, with the other tensors of each; `perturb` names their argument."""
-    others = {} if aside is None else {name: one.to(rows.device) for name, one in aside.tensors.items()}
+    """The output for rows as the model sees them, with the other tensors of each; `perturb` names their argument.
+
+    Those are copies, too: a model may write over its mask.
+    """
+    others = {} if aside is None else {name: one.to(rows.device, copy=True) for name, one in aside.tensors.items()}
     return call(rows, **others) if perturb is None else call(**{perturb: rows}, **others)
 
 

@@ -135,7 +135,7 @@ class DiagonalGaussian(Noise):
                 "scale",
                 f"every scale must be finite and at least 0; found {self.scale.min():g} to {self.scale.max():g}",
             )
-        object.__setattr__(self, "scale", self.scale.detach().flatten())
+        object.__setattr__(self, "scale", self.scale.detach().flatten().clone())
         object.__setattr__(self, "digest", _digest(self.scale))
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
@@ -176,6 +176,7 @@ class FactorGaussian(Noise):
         super().__post_init__()
         if self.factor.dim() != 2 or not bool(self.factor.isfinite().all()):
             raise ParameterError("factor", f"the factor must be finite, [n, k]; found shape {list(self.factor.shape)}")
+        object.__setattr__(self, "factor", self.factor.detach().clone())
         object.__setattr__(self, "digest", _digest(self.factor))
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:

@@ -114,10 +114,10 @@ class Swap(Transforming):
         """Values of these rows with the probability `share`."""
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share <= 1.0:
             raise ParameterError("sigma", f"the share of swapped values is above 0 and at most 1; found {share!r:.40}")
-        rows = rows.detach().cpu().flatten(1)
+        rows = rows.detach().cpu().flatten(1).clone()
         if not len(rows) or not bool(rows.isfinite().all()):
             raise ParameterError("noise_rows", f"rows to swap with must be finite, [R, n]; found {list(rows.shape)}")
-        own = torch.ones(rows.shape[1], dtype=torch.bool) if columns is None else columns.cpu().bool().flatten()
+        own = torch.ones(rows.shape[1], dtype=torch.bool) if columns is None else columns.cpu().flatten() != 0
         if len(own) != rows.shape[1] or not bool(own.any()):
             raise ParameterError(
                 "noise_rows", f"{int(own.sum())} of {len(own)} columns may be swapped, in rows of {rows.shape[1]}"

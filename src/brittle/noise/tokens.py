@@ -44,7 +44,7 @@ class TokenDropout(Transforming):
         """Replace a token with the probability `share`."""
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share <= 1.0:
             raise ParameterError("sigma", f"the share of dropped tokens is above 0 and at most 1; found {share!r:.40}")
-        rows = None if replacements is None else replacements.detach().cpu()
+        rows = None if replacements is None else replacements.detach().cpu().clone()
         if rows is not None:
             rows = rows[None] if rows.dim() == 1 else rows
             if rows.dim() != 2 or not len(rows) or not bool(rows.isfinite().all()):

@@ -206,7 +206,7 @@ def _copy(noise: Transforming, x: Tensor, generator: torch.Generator, seed: Call
         raise ParameterError(
             "noise_transform", f"{noise._text} gives {int((~found.isfinite()).sum())} NaN or infinite numbers"
         )
-    return found.detach().to(x)
+    return found.detach().to(x, copy=True)  # the function may write its next copy over this one
 
 
 @contextmanager

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
 from collections.abc import Callable
-from pathlib import Path
 
-from brittle.errors import BrittleWarning, printable
+from brittle.errors import warn
 from brittle.store.record import RunRecord
 
 Told = Callable[[str, str], None]
 """Called with the code and the sentence of a note."""
-
-_PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
 class Once:
@@ -44,16 +38,4 @@ class Warnings(Once):
     """Tells every note of a run as a warning of the category `BrittleWarning`, at the line that called brittle."""
 
     def __init__(self) -> None:
-        super().__init__(_warn)
-
-
-def _warn(code: str, sentence: str) -> None:
-    warnings.warn(f"{code}: {printable(sentence)}", BrittleWarning, stacklevel=_outside())
-
-
-def _outside() -> int:
-    """How many calls above `_warn` the first line is that is not of this package."""
-    level, frame = 1, sys._getframe(1)  # the only way to know where brittle was called
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    return level
+        super().__init__(warn)

@@ -243,9 +243,8 @@ def _check_resumed(
             f"first (its run.json holds the command), then ask for more",
         )
     if growth is not None and options.workers is not None:
-        raise ParameterError(
-            "workers", "one process draws more for a finished run; leave out --workers (workers=) and --cluster"
-        )
+        given = "--workers (workers=)" if isinstance(options.workers, Crew) else "--cluster"
+        raise ParameterError("workers", f"one process draws more for a finished run; leave out {given}")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,339 @@
+"""Odd data sets: what people build by mistake, and what is sound and looks odd. Each with the rows that it means.
+
+`brittle` may refuse one by a code on its list. Else every point has the label and the prediction of the row that its id
+names, and every interval that `brittle` stands behind meets the truth about that row (`truth.py`: each noisy copy of it
+alone through the network). A data set with an empty list must be scored.
+
+By chance: an interval and that of the truth lie apart in at most 1.1% of the comparisons, and a row is wrong where they
+do in `RUNS` runs with noise of their own: 1.5e-8 for each, 2e-5 for all that are compared here. Everything has a seed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import io
+import random
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from helpers import truth
+from helpers.beside_truth import compare
+from helpers.odd_parts import BOUNDS, seeded
+from PIL import Image
+from torch import nn
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    SequentialSampler,
+    WeightedRandomSampler,
+    get_worker_info,
+)
+
+import brittle
+from brittle.data import array_points
+from brittle.errors import BrittleError
+from brittle.scores import MonteCarlo, Shrinkage
+
+COUNT, SIZE, SIGMA, RUNS, COPIES = 24, 6, 0.3, 4, 400
+X = (torch.rand(COUNT, SIZE, generator=torch.Generator().manual_seed(1)) * 128).round() / 64 - 1
+"""The rows that all data sets mean, in [-1, 1]; half precision holds them."""
+Y = torch.arange(COUNT) % 3
+PAIRS = list(zip(X, Y.tolist(), strict=True))
+
+ITEM, TWICE, SHUFFLED = "dataset_item", "duplicate_id", "shuffled"
+
+Rows = Callable[[Any, Sequence[str]], Iterable[int]]
+"""From the data and the ids of the points in their order to the rows that they should be."""
+
+
+def by_id(_: Any, ids: Sequence[str]) -> Iterable[int]:
+    return map(int, ids)
+
+
+def in_order(order: Sequence[int]) -> Rows:
+    return lambda data, ids: [order[int(own)] for own in ids]
+
+
+def as_given(data: Any, ids: Sequence[str]) -> Iterable[int]:
+    """The order of the first reading, of data that shuffle; an id that is a place names the row at that place."""
+    return by_id(data, ids) if ids[0].isdecimal() else getattr(data, "dataset", data).orders[0]
+
+
+@dataclass(frozen=True)
+class OddData:
+    """One data set.
+
+    Attributes:
+        name: what is odd.
+        make: makes it, as `brittle.score` takes it.
+        refused: codes by which it may be refused.
+        rows: the rows that its points are.
+    """
+
+    name: str
+    make: Callable[[], Any]
+    refused: tuple[str, ...] = ()
+    rows: Rows = by_id
+
+
+# What they are made of.
+
+
+class Items(Dataset[Any]):
+    """What a function gives for each place."""
+
+    def __init__(self, item: Callable[[int], Any], count: int = COUNT) -> None:
+        self.item, self.count = item, count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, place: int) -> Any:
+        return self.item(place)
+
+
+class Stream(IterableDataset[Any]):
+    """What a function of the number of the reading gives."""
+
+    def __init__(self, items: Callable[[int], Iterable[Any]]) -> None:
+        self.items, self.readings = items, 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.readings += 1
+        yield from self.items(self.readings)
+
+
+class Shuffled(IterableDataset[Any]):
+    """The pairs in another order each time, or one fewer; `orders` are those that were begun."""
+
+    def __init__(self, fewer: bool = False) -> None:
+        self.fewer = fewer
+        self.orders: list[list[int]] = []
+
+    def __iter__(self) -> Iterator[Any]:
+        order = list(range(COUNT - 8 - len(self.orders) if self.fewer else COUNT))
+        if not self.fewer:
+            random.Random(len(self.orders)).shuffle(order)
+        self.orders.append(order)
+        yield from (PAIRS[row] for row in order)
+
+
+class OwnWay(DataLoader[Any]):
+    """A loader that goes through the items in a way of its own."""
+
+    def __iter__(self) -> Any:
+        pairs = list(Shuffled.__iter__(self.dataset))  # pyright: ignore[reportArgumentType] it has what is asked for
+        return iter([(torch.stack([x for x, _ in some]), torch.tensor([y for _, y in some]))
+                     for some in (pairs[:10], pairs[10:])])  # fmt: skip
+
+
+class Ordered(Items):
+    """The pairs, with a list of orders."""
+
+    def __init__(self) -> None:
+        super().__init__(PAIRS.__getitem__)
+        self.fewer = False
+        self.orders: list[list[int]] = []
+
+
+class Anew:
+    """A sampler of the user's that shuffles; in batches of `size`, where it is given."""
+
+    def __init__(self, size: int = 0) -> None:
+        self.size, self.random = size, random.Random(5)
+
+    def __iter__(self) -> Iterator[Any]:
+        order = self.random.sample(range(COUNT), COUNT)
+        return iter([order[at : at + self.size] for at in range(0, COUNT, self.size)] if self.size else order)
+
+    def __len__(self) -> int:
+        return -(-COUNT // self.size) if self.size else COUNT
+
+
+def written(as_tensors: bool = True, kind: Callable[[Any, Any], Any] = lambda x, y: (x, y)) -> Callable[[int], Any]:
+    """Writes each item over the one before, in tensors or in arrays."""
+    x, y = np.zeros(SIZE, np.float32), np.zeros((), np.int64)
+    shown = kind(torch.from_numpy(x), torch.from_numpy(y)) if as_tensors else kind(x, y)
+
+    def item(place: int) -> Any:
+        x[:], y[...] = X[place], int(Y[place])
+        return shown
+
+    return item
+
+
+def collated() -> Callable[[list[Any]], Any]:
+    """Writes each batch over the one before."""
+    x, y = torch.zeros(COUNT, SIZE), torch.zeros(COUNT, dtype=torch.long)
+
+    def collate(pairs: list[Any]) -> Any:
+        x[: len(pairs)] = torch.stack([own for own, _ in pairs])
+        y[: len(pairs)] = torch.tensor([own for _, own in pairs])
+        return x[: len(pairs)], y[: len(pairs)]
+
+    return collate
+
+
+def share(pairs: Sequence[Any]) -> Iterable[Any]:
+    """Those of this worker."""
+    worker = get_worker_info()
+    return pairs if worker is None else pairs[worker.id :: worker.num_workers]
+
+
+def in_own_order(_: int) -> Iterable[Any]:
+    """All pairs, in an order of this worker."""
+    worker = get_worker_info()
+    return random.Random(2 if worker is None else worker.id).sample(PAIRS, COUNT)
+
+
+def refilled(x: Any) -> Any:
+    """Points of an array that is written over before they are scored."""
+    points = array_points(x, Y, bounds=BOUNDS)
+    x[:] = 0
+    return points
+
+
+def memory_map() -> Any:
+    with tempfile.NamedTemporaryFile() as file:
+        found = np.memmap(file.name, np.float32, "w+", shape=(COUNT, SIZE))
+    found[:] = X.numpy()
+    return found
+
+
+def with_stop(place: int) -> Any:
+    if place == 7:
+        raise StopIteration
+    return PAIRS[place]
+
+
+def image(**options: Any) -> Any:
+    """An image of Pillow out of a file."""
+    file = io.BytesIO()
+    Image.fromarray(np.zeros((99, 99, 3), np.uint8)).save(file, format="PNG", **options)
+    return Image.open(io.BytesIO(file.getvalue()[: None if options else -60]))
+
+
+def npz(**arrays: Any) -> Path:
+    path = Path(tempfile.mkdtemp()) / "data.npz"
+    atexit.register(shutil.rmtree, path.parent)
+    np.savez(path, **arrays)
+    return path
+
+
+def interleaved(count: int) -> list[int]:
+    """The order in which batches of 4 come from two workers that take every second of `count` items."""
+    halves = [list(range(first, count, 2)) for first in (0, 1)]
+    return [one for at in range(0, count // 2, 4) for half in halves for one in half[at : at + 4]]
+
+
+ITEMS = Items(PAIRS.__getitem__)
+TWO: Any = {"batch_size": 4, "num_workers": 2}
+DOUBLED = [pair for pair in PAIRS for _ in range(2)]
+HALVES = [PAIRS[at] for at in (*range(COUNT), *range(COUNT))]
+
+ODD_DATA = [
+    OddData("a tensor written over", lambda: Items(written())),
+    OddData("arrays written over", lambda: Items(written(as_tensors=False))),
+    OddData("a dictionary written over", lambda: Items(written(kind=lambda x, y: {"image": x, "label": y}))),
+    OddData("a list written over", lambda: Items(written(kind=lambda x, y: [x, y]))),
+    OddData("a stream into one tensor", lambda: Stream(lambda _: map(written(), range(COUNT)))),
+    OddData("a loader without batches, of one tensor", lambda: DataLoader(Items(written()), batch_size=None)),
+    OddData("batches into one tensor", lambda: DataLoader(ITEMS, 5, collate_fn=collated())),
+    OddData("a tensor filled again", lambda: refilled(X.clone())),
+    OddData("an array filled again", lambda: refilled(X.numpy().copy())),
+    OddData("a memory map filled again", lambda: refilled(memory_map())),
+    OddData("a stream read by each of two workers", lambda: DataLoader(Stream(lambda _: PAIRS), **TWO), (TWICE,)),
+    OddData("such a stream, each worker in an order of its own", lambda: DataLoader(Stream(in_own_order), **TWO),
+            (TWICE,)),
+    OddData("a stream that two workers share", lambda: DataLoader(Stream(lambda _: share(PAIRS)), **TWO),
+            rows=in_order(interleaved(COUNT))),
+    OddData("a shared stream that holds each point twice", lambda: DataLoader(Stream(lambda _: share(DOUBLED)), **TWO),
+            rows=in_order([row // 2 for row in interleaved(2 * COUNT)])),
+    OddData("each point twice, by design", lambda: DataLoader(Items(HALVES.__getitem__, 2 * COUNT), **TWO),
+            rows=in_order([*range(COUNT), *range(COUNT)])),
+    OddData("a sampler that shuffles", lambda: DataLoader(ITEMS, 5, sampler=Anew())),  # pyright: ignore[reportArgumentType] any iterable is taken
+    OddData("such a sampler and two workers", lambda: DataLoader(ITEMS, sampler=Anew(), **TWO)),  # pyright: ignore[reportArgumentType] any iterable is taken
+    OddData("a batch sampler that shuffles", lambda: DataLoader(ITEMS, batch_sampler=Anew(5))),  # pyright: ignore[reportArgumentType] any iterable is taken
+    OddData("a batch sampler in the place of a sampler", lambda: DataLoader(Items(lambda rows: (X[rows], Y[rows])),
+            None, sampler=BatchSampler(SequentialSampler(ITEMS), 5, False))),  # type: ignore[arg-type] as PyTorch has it
+    OddData("a sampler that takes a point twice", lambda: DataLoader(ITEMS, 5, sampler=[3, 1, 3]), (TWICE,)),
+    OddData("a weighted sampler", lambda: DataLoader(ITEMS, batch_sampler=BatchSampler(
+        WeightedRandomSampler([1.0] * COUNT, COUNT), 5, False)), (SHUFFLED, TWICE)),
+    OddData("a stream that shuffles", Shuffled, rows=as_given),
+    OddData("a loader of a stream that shuffles", lambda: DataLoader(Shuffled(), 5), rows=as_given),
+    OddData("a stream that shrinks", lambda: Shuffled(fewer=True), rows=as_given),
+    OddData("a loader with a way of its own", lambda: OwnWay(Ordered(), 5), rows=as_given),
+    OddData("a data set that raises", lambda: Items(PAIRS[:9].__getitem__), (ITEM,)),
+    OddData("a data set that stops", lambda: Items(with_stop), (ITEM,)),
+    OddData("two keys of inputs", lambda: Items(lambda at: {"image": X[-at], "pixel_values": X[at]}), (ITEM,)),
+    OddData("two arrays of inputs", lambda: npz(x=X.numpy(), images=-X.numpy(), y=Y.numpy()), ("missing_key",)),
+    OddData("a masked array", lambda: (np.ma.masked_less(X.numpy(), 0.0), Y), ("dtype",)),
+    OddData("masked labels", lambda: (X, np.ma.masked_equal(Y.numpy(), 1)), ("dtype",)),
+    OddData("a column-major array", lambda: (np.asfortranarray(X.numpy()), Y)),
+    OddData("a transposed tensor", lambda: (X.T.contiguous().T, Y)),
+    OddData("big-endian, in reverse", lambda: (X.numpy().astype(">f8")[::-1], Y.numpy().astype(">i2")[::-1]),
+            rows=in_order(range(COUNT)[::-1])),
+    OddData("half precision", lambda: (X.half(), Y.bfloat16())),
+    OddData("huge ids", lambda: array_points(X, Y, ids=[2**70 + row for row in range(COUNT)], bounds=BOUNDS),
+            rows=lambda _, ids: [int(own) - 2**70 for own in ids]),
+    OddData("an image of two frames", lambda: [image(save_all=True, append_images=[Image.new("RGB", (99, 99))])],
+            (ITEM,)),
+    OddData("an image that is cut short", lambda: [image()], (ITEM,)),
+]  # fmt: skip
+"""All of them."""
+
+
+# The law.
+
+
+def network() -> nn.Module:
+    return seeded(lambda: nn.Sequential(nn.Linear(SIZE, 16), nn.ReLU(), nn.Linear(16, 3)), gain=2.0)
+
+
+@cache
+def true_of(row: int, seed: int) -> truth.Truth:
+    """What becomes of noisy copies of a row."""
+    return truth.alone(network, X[row], SIGMA, COPIES, 1000 * (seed + 1) + row)
+
+
+def wrong(odd: OddData) -> tuple[str, list[str]]:
+    """What became of a data set, in words, and what of that breaks the law."""
+    missing: dict[Any, str] = {}
+    for seed in range(RUNS):
+        data = odd.make()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # PyTorch of a stream's length, and notes
+                table = brittle.score(
+                    brittle.Classifier(network(), bounds=BOUNDS), data, seed=seed,
+                    scores=[MonteCarlo(SIGMA, draws=100), Shrinkage(SIGMA, draws=100)],
+                )  # fmt: skip
+        except BrittleError as error:
+            return f"refused: {error}", [] if error.code in odd.refused else [f"refused as {error.code}"]
+        except Exception as error:  # noqa: BLE001 - the law is that nothing else is raised
+            return "raised", [f"{type(error).__name__}: {error}"]
+        if odd.refused:
+            return "scored", ["it was scored"]
+        points = table.points.select(["point", "label", "predicted"]).to_pydict()
+        rows = list(odd.rows(data, points["point"]))
+        expected = [(int(Y[row]), true_of(row, 0).predicted) for row in rows]
+        odd_ones = [*zip(points["label"], points["predicted"], strict=True)]
+        if odd_ones != expected:
+            apart = sum(one != other for one, other in zip(odd_ones, expected, strict=True))
+            return "scored", [f"{apart} of {len(rows)} points have the label or the prediction of another row"]
+        found = compare(table, lambda place, rows=rows, seed=seed: true_of(rows[place], seed), range(len(rows)))
+        missed = {each.key: each.said for each in found if each.stood_behind and not each.holds}
+        missing = {key: said for key, said in missed.items() if seed == 0 or key in missing}
+        if not missing:
+            return f"scored: {sum(each.stood_behind for each in found)} intervals hold", []
+    return "scored", list(missing.values())
