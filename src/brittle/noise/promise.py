@@ -165,8 +165,8 @@ def _check_average(noise: Noise, what: str, found: Tensor, expected: Tensor) -> 
         worst = int(off.nonzero()[0])
         raise _broken(
             noise,
-            f"{what} of {len(found)} draws at sigma 1 is {float(mean[worst]):.3g} where {float(expected[worst]):.3g} is "
-            f"said, with an error of {float(error[worst]):.2g}; a family with a covariance has this one, and mean 0",
+            f"{what} of {len(found)} draws at sigma 1 is {float(mean[worst]):.3g} where {float(expected[worst]):.3g} "
+            f"is said, with an error of {float(error[worst]):.2g}; a family with a covariance has mean 0 and that one",
         )
 
 
