@@ -26,6 +26,7 @@ class Half(Noise):
     """Every second coordinate moves: `K` is half the identity, and the family does not say so."""
 
     name: ClassVar[str] = "half"
+    symmetric: ClassVar[bool] = True
 
     def draw(self, generator: torch.Generator, size: int) -> torch.Tensor:
         return torch.randn(size, generator=generator) * (torch.arange(size) % 2)
@@ -46,6 +47,7 @@ class Inherited(Gaussian):
     """Other draws below the covariance of another family."""
 
     name: ClassVar[str] = "inherited"
+    symmetric: ClassVar[bool] = True
 
     def draw(self, generator: torch.Generator, size: int) -> torch.Tensor:
         return torch.randn(size, generator=generator) * (torch.arange(size) % 2)

@@ -26,12 +26,12 @@ HUGE_SIGMA = 10.0
 SMALL_SIGMA = 0.001
 """Noise below this share of the value range is noted: a quarter of a level of pixels 0..255."""
 
-UNEVEN, ENOUGH_ROWS = 100.0, 16
+UNEVEN, ENOUGH_ROWS = 200.0, 16
 """How many times the standard deviation of one feature is that of another where that is noted, and rows to see it."""
 
 PER_FEATURE = (
-    "take noise in standard deviations of each feature, --noise per-feature --sigma 0.1 (noise=PerFeature.of("
-    "brittle.data.as_points(data), 0.1), brittle.noise)"
+    "take noise in standard deviations of each feature, --noise per-feature --sigma 0.1 "
+    "(noise=brittle.noise.PerFeature.of(brittle.data.as_points(data, 'none'), 0.1))"
 )
 """What is advised where features differ in scale."""
 
@@ -130,7 +130,7 @@ def _about_scales(subject: Subject, sigmas: Sequence[float]) -> Iterator[Finding
     Those count of which most values differ: a category, or a pixel that is seldom on, has no scale in a few rows.
     """
     inputs = subject.inputs.double()
-    if not sigmas or inputs.dim() != 2 or subject.classifier.bounds.pair is not None:
+    if not sigmas or inputs.dim() != 2:
         return
     many = torch.tensor([2 * len(column.unique()) > len(column) >= ENOUGH_ROWS for column in inputs.T])
     places = many.nonzero().flatten().tolist()
@@ -145,8 +145,8 @@ def _about_scales(subject: Subject, sigmas: Sequence[float]) -> Iterator[Finding
         yield Finding(
             "uneven_features",
             f"sigma {sigmas[0]:g} is one for all features, and over the first {len(inputs)} rows these have standard "
-            f"deviations from {least:.3g} (feature {narrow}, {sigmas[0] / least:.3g} of which it is) to {most:.3g} "
-            f"(feature {wide}, {sigmas[0] / most:.3g} of which it is): {PER_FEATURE}",
+            f"deviations from {least:.3g} in feature {narrow} (sigma is {sigmas[0] / least:.3g} of it) to {most:.3g} "
+            f"in feature {wide} ({sigmas[0] / most:.3g} of it): {PER_FEATURE}",
         )
 
 

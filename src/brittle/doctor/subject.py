@@ -22,7 +22,7 @@ from brittle.doctor.reference import KEPT, Reference, changed_model
 from brittle.doctor.rounding import Difference, excess, precision_of
 from brittle.doctor.shapes import with_shape
 from brittle.doctor.variants import noisy_copies, other_order, random_inputs, resampled
-from brittle.errors import BrittleError, DataError, ModelError
+from brittle.errors import BrittleError, DataError
 from brittle.measure import Clean, Curvature, Curved, Measurement
 from brittle.model.aside import Aside
 from brittle.model.classifier import Classifier
@@ -218,18 +218,7 @@ class Subject:
                 then again. What does not vary is as it is at these points.
         """
         rows = torch.arange(len(inputs)) % len(self.inputs) if rows is None else rows
-        try:
-            return self.classifier(inputs, self.aside and self.aside.only(rows))
-        except ModelError as error:
-            whole = (self.inputs == self.inputs.round()).all(dim=0)
-            if error.code != "model_failed" or inputs.dim() != 2 or not bool(whole.any()):
-                raise
-            raise ModelError(
-                "model_failed",
-                f"{error.args[0]}; it takes the points, of which {int(whole.sum())} of {len(whole)} columns hold whole "
-                f"numbers: where these are categories, take noise that leaves them alone, --noise per-feature --sigma "
-                f"0.1 with --categories NAMES (brittle.noise.PerFeature), or that swaps them, --noise swap:0.1",
-            ) from error.__cause__
+        return self.classifier(inputs, self.aside and self.aside.only(rows))
 
     def check_same(self, where: str, logits: Tensor | None = None) -> Tensor:
         """Raise where the points get other logits than in the first pass; gives those that they get.
