@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from helpers.odd_parts import OddNetwork, small
+from helpers.odd_parts import OddNetwork, small, two_classes
 from torch import Tensor, nn
 from torch.nn import functional
 
 from brittle.model.bounds import BoundsLike
 from brittle.noise import DiagonalGaussian, FactorGaussian, Gaussian, Noise, PerFeature, Swap, Transform, identity
 
-KINDS = 5
+KINDS = 12
 """Categories of a column."""
 
 NUMBERS = torch.tensor([1.0, 1.0, 0.0, 0.0])
@@ -287,6 +287,8 @@ NOISES: dict[str, OddNoise] = {each.name: each for each in [
       for name, noise, copies in STREAMS),
     *(OddNoise(f"noise: {name}", build=small, refused=refused, noise=noise, copies=copies, sigma=0.6)
       for name, (noise, copies, refused) in ADDED.items()),
+    OddNoise("noise: three values along one coordinate", build=two_classes(lambda x: 0.6 - x[:, 0]), shape=(1,),
+             noise=family(three_values), copies=_scaled(_chosen), sigma=0.6),
     *(OddNoise(name, build=embedded(look_up), place=with_categories, noise=noise, copies=copies)
       for name, (look_up, noise, copies) in TABLES.items()),
     OddNoise("categories under normal noise", build=embedded(whole), place=with_categories, refused=("model_failed",),

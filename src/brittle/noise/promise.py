@@ -17,7 +17,7 @@ from torch import Tensor
 from brittle.errors import ParameterError
 from brittle.noise.base import Noise
 
-FEWEST, MOST, NUMBERS = 512, 2048, 2**24
+FEWEST, MOST, NUMBERS = 512, 1024, 2**24
 """Draws that are looked at, fewer of large inputs: all together about `NUMBERS` numbers."""
 
 DIRECTIONS = 4
