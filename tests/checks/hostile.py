@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import ChainMap, Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -35,7 +35,7 @@ from brittle.errors import BrittleError
 from brittle.noise import Gaussian, Noise
 from brittle.scores import MMSE, MMSEMargin, Moments, MonteCarlo, Score, Shrinkage, Taylor
 
-ALL: dict[str, OddNetwork] = {**ZOO, **NOISES}
+ALL: Mapping[str, OddNetwork] = ChainMap({}, ZOO, NOISES)  # pyright: ignore[reportArgumentType]
 """All that are examined, by name."""
 
 RUNS = 4

@@ -6,6 +6,8 @@ fixed.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from checks import hostile
 from helpers.odd_noises import NOISES
@@ -20,15 +22,9 @@ def test_refused_by_name_or_right(name: str) -> None:
     assert verdict.compared or NOISES[name].refused
 
 
-def test_the_truth_of_another_noise_is_told_apart() -> None:
-    """Half of the noise is called wrong, so the law can fail."""
+def test_the_truth_of_another_noise_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the noise is called wrong, so the law can fail."""
     right = NOISES["noise of two generators: own less torch's"]
-    wrong = hostile.Plan(**{**vars(PLAN), "copies": 1000, "draws": 400, "most_draws": 400})
-    half = type(right)(**{**vars(right), "copies": lambda rng, x, sigma, count: right.copies(rng, x, sigma / 4, count)})
-    hostile.ALL[half.name] = half
-    hostile._truth.cache_clear()
-    try:
-        assert not hostile.examine(half, wrong).lawful
-    finally:
-        hostile.ALL[right.name] = right
-        hostile._truth.cache_clear()
+    less = replace(right, name="less", copies=lambda rng, x, sigma, count: right.copies(rng, x, sigma / 4, count))
+    monkeypatch.setitem(NOISES, "less", less)
+    assert not hostile.examine(less, replace(PLAN, copies=1000, draws=400, most_draws=400)).lawful
