@@ -2,10 +2,11 @@
 
     PYTHONPATH=tests python -m checks.hostile [--zoo | --data | --geometry] [NAME ...]
 
-The zoo (`odd_networks.py`) is a law: a network is refused by a name that fits, or every number that `brittle` stands
-behind holds the truth (`truth.py`: each noisy copy alone through the network). `beside_truth.py` says which numbers
-these are. Odd data sets (`odd_data.py`) obey it with the truth about the rows that they mean. The geometry
-(`replicates.py`) counts wrong numbers in many runs of the same points. All lie in `tests/helpers/`.
+The zoo (`odd_networks.py`, and under noise of their own `odd_noises.py`) is a law: a network is refused by a name that
+fits, or every number that `brittle` stands behind holds the truth (`truth.py`: each noisy copy alone through the
+network). `beside_truth.py` says which numbers these are. Odd data sets (`odd_data.py`) obey it with the truth about the
+rows that they mean. The geometry (`replicates.py`) counts wrong numbers in many runs of the same points. All lie in
+`tests/helpers/`.
 
 By chance: intervals are taken at 99%, those of the truth at 99.9%, so two that are right lie apart in at most 1.1% of
 the comparisons. A row of the zoo counts as wrong where that happens in each of `RUNS` runs with noise of their own:
@@ -17,21 +18,27 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import ChainMap, Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
+import numpy as np
 import torch
 from helpers import replicates, truth
 from helpers.beside_truth import NUMBER, VOTES, Compared, compare, too_many
 from helpers.odd_data import ODD_DATA, wrong
 from helpers.odd_networks import ZOO
+from helpers.odd_noises import NOISES, OddNoise
 from helpers.odd_parts import BOUNDS, OddNetwork
 
 import brittle
 from brittle.errors import BrittleError
+from brittle.noise import Gaussian, Noise
 from brittle.scores import MMSE, MMSEMargin, Moments, MonteCarlo, Score, Shrinkage, Taylor
+
+ALL: Mapping[str, OddNetwork] = ChainMap({}, ZOO, NOISES)  # pyright: ignore[reportArgumentType]
+"""All that are examined, by name."""
 
 RUNS = 4
 """Runs with noise of their own in each of which a row must miss, to be called wrong."""
@@ -65,20 +72,21 @@ class Plan:
     shares: tuple[float, ...] = (1.0, 0.3)
     thorough: bool = True
 
-    def scores(self, sigma: float) -> dict[str, list[Score]]:
-        """By what they ask for."""
-        draws = self.gradient_draws
-        return {
-            SCORES: [
-                *(MonteCarlo(sigma, draws=self.draws), Shrinkage(sigma, draws=self.most_draws)),
-                *(
-                    [Moments(sigma, draws=self.draws), Shrinkage(sigma, draws=self.draws, adaptive=False)]
-                    * self.thorough
-                ),
-                *([MonteCarlo(sigma, draws=self.most_draws, limit=LIMIT)] * self.thorough),
-            ],
-            GRADIENTS: [MMSE(sigma, draws=draws), MMSEMargin(sigma, draws=draws), Taylor(sigma)],
-        }
+    def scores(self, noise: Noise) -> dict[str, list[Score]]:
+        """By what they ask for, those that serve the noise."""
+        many, few, paired = self.draws, self.gradient_draws, noise.is_symmetric
+        found: list[Score] = [MonteCarlo(noise=noise, draws=many), Shrinkage(noise=noise, draws=self.most_draws)]
+        linear: list[Score] = []
+        if self.thorough and paired:
+            found.append(Moments(noise=noise, draws=many))
+        if self.thorough:
+            found.append(Shrinkage(noise=noise, draws=many, adaptive=False))
+            found.append(MonteCarlo(noise=noise, draws=self.most_draws, limit=LIMIT))
+        if noise.has_covariance:
+            linear += [MMSE(noise=noise, draws=few, antithetic=paired), Taylor(noise=noise)]
+        if noise.has_covariance and paired:
+            linear.append(MMSEMargin(noise=noise, draws=few))
+        return {SCORES: found, GRADIENTS: linear}
 
 
 @dataclass
@@ -134,8 +142,9 @@ def examine(network: OddNetwork, plan: Plan) -> Verdict:
     verdict = Verdict(network)
     for share in plan.shares:
         sigma = network.sigma * share
-        for what, scores in plan.scores(sigma).items():
-            if SCORES not in verdict.refused and what not in verdict.refused:
+        noise = network.noise(sigma, network.inputs()) if isinstance(network, OddNoise) else Gaussian(sigma)
+        for what, scores in plan.scores(noise).items():
+            if scores and SCORES not in verdict.refused and what not in verdict.refused:
                 _examine(verdict, plan, what, scores, sigma)
     return verdict
 
@@ -171,7 +180,8 @@ def _refuse(verdict: Verdict, what: str, error: BrittleError) -> None:
 
 
 def _compared(network: OddNetwork, plan: Plan, scores: Sequence[Score], sigma: float, seed: int) -> list[Compared]:
-    classifier = brittle.Classifier(network.build(), bounds=BOUNDS, outputs=network.outputs)
+    bounds = network.bounds if isinstance(network, OddNoise) else BOUNDS
+    classifier = brittle.Classifier(network.build(), bounds=bounds, outputs=network.outputs)
     table = brittle.score(classifier, network.inputs(), scores, seed=seed, batch_size=network.rows, most_failures=None)
     probes = torch.linspace(0, network.points - 1, plan.probes).round().int().tolist()
     return compare(table, lambda row: _truth(network.name, row, sigma, plan.copies, seed), probes)
@@ -180,9 +190,13 @@ def _compared(network: OddNetwork, plan: Plan, scores: Sequence[Score], sigma: f
 @cache
 def _truth(name: str, row: int, sigma: float, copies: int, seed: int) -> truth.Truth:
     """The truth of a row, with noise that depends on the seed and the row."""
-    network = ZOO[name]
+    network = ALL[name]
     options = {"fresh": network.fresh, "meaning": network.meaning}
     noise = 1_000_000 + 1000 * seed + row
+    if isinstance(network, OddNoise):
+        x = network.inputs()[row]
+        noisy = network.copies(np.random.default_rng(noise), x, sigma, copies)
+        return truth.of_copies(network.build, x, torch.from_numpy(noisy).to(x), **options)
     return truth.alone(network.build, network.inputs()[row], sigma, copies, noise, **options)
 
 
@@ -201,7 +215,7 @@ def misses(verdicts: Iterable[Verdict]) -> dict[str, tuple[int, int]]:
 
 def run_zoo(names: Sequence[str]) -> bool:
     """Examine the networks whose name holds one of `names`, or all; print each and say whether all are lawful."""
-    chosen = [each for each in ZOO.values() if not names or any(name in each.name for name in names)]
+    chosen = [each for each in ALL.values() if not names or any(name in each.name for name in names)]
     verdicts = []
     for network in chosen:
         verdicts.append(verdict := examine(network, Plan()))

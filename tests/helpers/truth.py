@@ -86,7 +86,7 @@ def alone(
     fresh: bool = False,
     meaning: Callable[[Tensor], Tensor] = logits_of,
 ) -> Truth:
-    """Send `copies` noisy copies of `x` through the network, each alone.
+    """Send `copies` copies of `x` under normal noise through the network, each alone.
 
     Args:
         build: makes the network.
@@ -94,15 +94,34 @@ def alone(
         sigma: standard deviation of the noise per coordinate.
         copies: how many.
         seed: of the noise.
+        fresh: as for `of_copies`.
+        meaning: likewise.
+    """
+    noise = np.random.default_rng(seed).standard_normal((copies, *x.shape), dtype=np.float32)
+    return of_copies(build, x, x[None] + sigma * torch.from_numpy(noise).to(x), fresh=fresh, meaning=meaning)
+
+
+def of_copies(
+    build: Callable[[], Network],
+    x: Tensor,
+    noisy: Tensor,
+    *,
+    fresh: bool = False,
+    meaning: Callable[[Tensor], Tensor] = logits_of,
+) -> Truth:
+    """Send noisy copies of `x` through the network, each alone.
+
+    Args:
+        build: makes the network.
+        x: one input, `[*shape]`.
+        noisy: copies of it, `[copies, *shape]`.
         fresh: make the network anew for every copy, so that it has seen nothing before.
         meaning: turns what the network returns, `[1, ...]`, into class scores.
 
     Returns:
         what became of them.
     """
-    noise = np.random.default_rng(seed).standard_normal((copies, *x.shape), dtype=np.float32)
-    noisy = x[None] + sigma * torch.from_numpy(noise).to(x)
-    network = _evaluating(build)
+    copies, network = len(noisy), _evaluating(build)
     with torch.no_grad():
         clean = meaning(network(x[None].clone())).double()
         outputs = [(_evaluating(build) if fresh else network)(noisy[j : j + 1].clone()).clone() for j in range(copies)]

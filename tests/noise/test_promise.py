@@ -10,15 +10,16 @@ from typing import ClassVar
 
 import pytest
 import torch
+from helpers import odd_noises
 from helpers.laws import estimate
-from helpers.noises import SIGMA, SIZE, draws, each
+from helpers.noises import SIGMA, SIZE, draws, each, families
 from helpers.problems import inputs, linear_network
 
 import brittle
 from brittle.errors import ParameterError
-from brittle.noise import FAMILIES, Gaussian, Noise, Stream, at_one, identity
-from brittle.noise.promise import check_promise
-from brittle.scores import CATALOGUE, MonteCarlo, NoiseScore, Taylor
+from brittle.noise import FAMILIES, Gaussian, Laplace, Noise, Stream, at_one, identity
+from brittle.noise.promise import MOST, check_promise
+from brittle.scores import CATALOGUE, MMSE, MonteCarlo, NoiseScore, Shrinkage, Taylor
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Half(Noise):
     """Every second coordinate moves: `K` is half the identity, and the family does not say so."""
 
     name: ClassVar[str] = "half"
+    symmetric: ClassVar[bool] = True
 
     def draw(self, generator: torch.Generator, size: int) -> torch.Tensor:
         return torch.randn(size, generator=generator) * (torch.arange(size) % 2)
@@ -46,6 +48,7 @@ class Inherited(Gaussian):
     """Other draws below the covariance of another family."""
 
     name: ClassVar[str] = "inherited"
+    symmetric: ClassVar[bool] = True
 
     def draw(self, generator: torch.Generator, size: int) -> torch.Tensor:
         return torch.randn(size, generator=generator) * (torch.arange(size) % 2)
@@ -99,9 +102,9 @@ def test_no_measurement_takes_a_covariance_that_is_not_said() -> None:
     assert HalfSaid(0.1).shape == HalfSaid(0.2).shape == HalfSaid(1.0)
 
 
-def of_draws(draw: Callable[[torch.Generator, int], object], covariance: object = identity) -> Noise:
-    """A family of its own with these draws."""
-    body = {"name": "mine", "draw": lambda self, generator, size: draw(generator, size), "covariance": covariance}
+def of_draws(draw: Callable[[torch.Generator, int], object], **said: object) -> Noise:
+    """A family of its own with these draws, and what it says of them."""
+    body = {"name": "mine", "draw": lambda self, generator, size: draw(generator, size)} | said
     return dataclass(frozen=True)(type("Mine", (Noise,), body))(SIGMA)
 
 
@@ -131,27 +134,96 @@ def test_a_draw_that_turns_bad_later() -> None:
 
     def draw(generator: torch.Generator, size: int) -> torch.Tensor:
         calls.append(size)
-        return normal(generator, size) * (torch.nan if len(calls) > 600 else 1.0)
+        return normal(generator, size) * (torch.nan if len(calls) > 2 * MOST else 1.0)
 
     stream = Stream(of_draws(draw), torch.zeros(1, SIZE), ("a",), 0, "test")
     with pytest.raises(ParameterError, match="NaN or infinite"):
         stream.draw(200)
 
 
+SYMMETRIC: dict[str, object] = {"symmetric": True}
+
+
 @pytest.mark.parametrize(
-    ("draw", "covariance", "seen"),
+    ("draw", "said", "seen"),
     [
-        (lambda g, n: normal(g, n) + 0.5, identity, "the mean of 512 draws"),
-        (lambda g, n: -torch.rand(n, generator=g).log() - 1.0, identity, "the mean sign of a coordinate"),
-        (lambda g, n: normal(g, n) * 0.7, identity, "the variance of 512 draws at sigma 1 is 0.[45]"),
-        (lambda g, n: normal(g, 1).expand(n), lambda self, v: v, "the variance of 512 draws"),
+        (lambda g, n: normal(g, n) + 0.5, {"covariance": identity}, "the mean of 1024 draws"),
+        (lambda g, n: normal(g, n) * 0.7, {"covariance": identity}, "the variance of 1024 draws at sigma 1 is 0.[45]"),
+        (lambda g, n: normal(g, 1).expand(n), {"covariance": lambda self, v: v}, "the variance of 1024 draws"),
+        (lambda g, n: normal(g, n) + 0.5, SYMMETRIC, "mirror images are"),
+        (lambda g, n: normal(g, n) + 0.5, {"normal": True}, "mirror images are"),
+        (lambda g, n: -torch.rand(n, generator=g).log() - 1.0, SYMMETRIC, "mirror images are"),
+        (odd_noises.three_values, SYMMETRIC, "mirror images are"),
+        (odd_noises.product_of_signs, SYMMETRIC, "mirror images are"),
+        (lambda g, n: odd_noises.one_exponential(g, n), SYMMETRIC, "mirror images are"),
+        (odd_noises.of_torch, SYMMETRIC, "draw 0 differs in 6 of 6 numbers"),
+        (odd_noises.of_numpy, {}, "draw 0 differs in 6 of 6 numbers"),
+        (odd_noises.Spare(), {}, "draw 0 differs in 6 of 6 numbers"),
+        (odd_noises.seeded_again, {}, "1024 draws from one generator are all the same"),
     ],
-    ids=["shifted", "skew", "small", "dependent"],
-)
-def test_a_family_that_breaks_its_promise(draw, covariance, seen: str) -> None:
+    ids=["shifted", "small", "dependent", "shifted, symmetric", "shifted, normal", "exponential", "three values",
+         "product of signs", "one exponential", "torch's generator", "NumPy's generator", "spare", "one draw"],
+)  # fmt: skip
+def test_a_family_that_breaks_its_promise(draw, said: dict[str, object], seen: str) -> None:
     with pytest.raises(ParameterError, match=seen) as caught:
-        draws(of_draws(draw, covariance), 1)
+        draws(of_draws(draw, **said), 1)
     assert caught.value.code == "noise_promise"
+
+
+def test_a_family_is_symmetric_where_that_is_said_beside_its_draws() -> None:
+    class Other(Laplace):
+        name = "other"
+
+        def draw(self, generator: torch.Generator, size: int) -> torch.Tensor:
+            return -torch.rand(size, generator=generator).log() - 1.0
+
+    class Renamed(Laplace):
+        name = "renamed"
+
+    assert [of_draws(normal, **said).is_symmetric for said in ({}, SYMMETRIC, {"normal": True})] == [False, True, True]
+    assert not Other(SIGMA).is_symmetric
+    assert Renamed(SIGMA).is_symmetric
+    assert all(noise.is_symmetric for noise in families())
+
+
+@noise_scores
+def test_a_score_that_draws_pairs_says_so_where_a_family_is_not_symmetric(kind: type[NoiseScore]) -> None:
+    """It has a covariance, so that the pairs alone are missing."""
+    noise = of_draws(odd_noises.three_values, covariance=identity)
+    if kind.name not in ("moments", "mmse", "mmse_mvs", "mmse_margin", "smoothed_laplacian"):
+        assert not kind.uses_pairs
+        return
+    with pytest.raises(ParameterError, match=f"{kind.name} draws pairs") as caught:
+        kind(noise=noise)
+    assert caught.value.code == "noise_mirrored"
+
+
+def test_mmse_in_single_copies_takes_noise_that_is_not_symmetric() -> None:
+    """A linear network: the margin has the variance that the covariance says."""
+    noise = of_draws(odd_noises.three_values, covariance=lambda self, v: 1.25 * v)
+    classifier, x = brittle.Classifier(linear_network(2, SIZE)), inputs(4, (SIZE,), dtype=torch.float64)
+    found, taylor = (estimate(classifier, x, one) for one in (
+        MMSE(noise=noise, draws=2000, antithetic=False), Taylor(noise=noise)))  # fmt: skip
+    assert torch.allclose(found.value, taylor.value, atol=0.05)
+
+
+def test_noise_that_is_not_symmetric_is_counted_one_by_one() -> None:
+    """`P(x + sigma e > 1.5 sigma)` is 1/6, of three values; in pairs it would be half of that.
+
+    By intervals at 1 - 1e-6 of 4 scores; the seed is fixed.
+    """
+    noise = of_draws(odd_noises.three_values)
+    network = torch.nn.Linear(1, 2)
+    with torch.no_grad():
+        network.weight.copy_(torch.tensor([[-1.0], [0.0]]))
+        network.bias.copy_(torch.tensor([1.5 * SIGMA, 0.0]))
+    for score in (
+        MonteCarlo(noise=noise, draws=400), MonteCarlo(noise=noise, draws=400, limit=0.9),
+        Shrinkage(noise=noise, draws=400), Shrinkage(noise=noise, draws=400, adaptive=False),
+    ):  # fmt: skip
+        found = score(brittle.Classifier(network), torch.zeros(1, 1), confidence=1 - 1e-6)
+        assert float(found.low) < 1 / 6 < float(found.high)
+        assert float(found.value) > 0.12
 
 
 @each

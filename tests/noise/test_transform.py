@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
+from itertools import combinations, count
 from typing import ClassVar
 
 import numpy as np
@@ -169,6 +170,53 @@ def test_generators_that_all_share_are_seeded_for_each_copy() -> None:
     assert len(one.flatten(0, 2).unique(dim=0)) == 4
 
 
+SOURCES: dict[str, Callable[[torch.Generator], list[float]]] = {
+    "own": lambda g: torch.rand(4, generator=g).tolist(),
+    "own, whole": lambda g: torch.randint(2**31, (4,), generator=g).tolist(),
+    "own, normal": lambda g: torch.randn(4, generator=g).tolist(),
+    "torch": lambda g: torch.rand(4).tolist(),
+    "torch, whole": lambda g: torch.randint(2**31, (4,)).tolist(),
+    "torch, normal": lambda g: torch.randn(4).tolist(),
+    "numpy": lambda g: np.random.rand(4).tolist(),  # noqa: NPY002
+    "numpy, whole": lambda g: np.random.randint(2**31, size=4).tolist(),  # noqa: NPY002
+    "numpy, normal": lambda g: np.random.randn(4).tolist(),  # noqa: NPY002
+    "numpy by the seed": lambda g: np.random.default_rng(g.initial_seed()).random(4).tolist(),
+    "python": lambda g: [random.random() for _ in range(4)],
+    "python, whole": lambda g: [random.getrandbits(31) for _ in range(4)],
+    "python by the seed": lambda g: [random.Random(g.initial_seed()).random() for _ in range(4)],
+}
+
+
+def test_noise_of_several_generators_has_the_variance_of_independent_ones() -> None:
+    """No two generators' numbers in the same or in neighbouring places are correlated, as far as 4,000 copies show.
+
+    1,088 correlations of 4,000 copies, each above 6 standard errors with probability 2e-9: a false fail in 500,000
+    runs; the seed is fixed.
+    """
+    names = list(SOURCES)
+
+    def all_of_them(x: torch.Tensor, g: torch.Generator) -> torch.Tensor:
+        found = []
+        for name in names:
+            seed, state = g.initial_seed(), g.get_state()
+            shared = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
+            found.append(SOURCES[name](g))
+            assert g.initial_seed() == seed
+            g.set_state(state)
+            torch.set_rng_state(shared[0])
+            np.random.set_state(shared[1])  # noqa: NPY002
+            random.setstate(shared[2])
+        return torch.tensor(found, dtype=torch.float64)
+
+    copies = Stream(Transform(all_of_them), torch.zeros(1, len(names), 4).double(), ("a",), 0, "test").copies(4000)
+    drawn = copies[0, :, 0].double()
+    of = [name.partition(",")[0] for name in names]
+    for one, other in combinations(range(len(names)), 2):
+        if of[one] != of[other]:
+            together = torch.corrcoef(torch.cat((drawn[:, one], drawn[:, other]), dim=1).T)[:4, 4:]
+            assert float(together.abs().max()) < 6 / 4000**0.5, (names[one], names[other])
+
+
 def test_generators_that_all_share_are_put_back() -> None:
     numbers = []
     for copies in (_shared_copies, list):
@@ -206,8 +254,9 @@ def test_a_function_that_cannot_be_noise_is_refused(said: str, fn) -> None:
 
 def test_no_copy_has_a_mirror_image() -> None:
     clean = clean_of(falling(), points(COUNT))
-    with pytest.raises(ParameterError, match="no mirror"):
+    with pytest.raises(ParameterError) as caught:
         next(noisy_chunks(clean, Transform(exponential), "test", [4], PAIRS))
+    assert caught.value.code == "noise_mirrored"
     with pytest.raises(ParameterError, match="is not added to an input"):
         Stream(Transform(exponential), clean.inputs, clean.ids, 0, "test").draw(1)
 

@@ -54,7 +54,7 @@ def doctor(
         Plant decision boundaries at known distances around some points, and check that the chosen scores see them.
     """
     from brittle.data.class_names import in_classes
-    from brittle.doctor import GUARD_ROWS, Outcome, Subject, check_expected, leave_out
+    from brittle.doctor import GUARD_ROWS, Outcome, Subject, check_expected, leave_out, varying
     from brittle.measure.forward import default_rows
 
     if expected_accuracy is not None:
@@ -76,9 +76,10 @@ def doctor(
     if not classifier.decision.targets:
         points = in_classes(points, classifier.class_names, classifier.class_values)
     classifier.look_up(points.class_names)
+    scores, left_out = leave_out(choice.scores(points, opening.texts), classifier, points)
+    points = varying(points, next(iter(points.batches(1))), scores)
     batch = next(iter(points.batches(GUARD_ROWS)))
     own = rows or default_rows(batch.inputs, classifier.device)
-    scores, left_out = leave_out(choice.scores(points, opening.texts), classifier, points)
     subject = Subject(classifier, batch, points.labels, scores, scoring.seed, own, points)
     show(f"brittle doctor: {model} on {data}, for {', '.join(dict.fromkeys(score.name for score in subject.scores))}")
     _print([Outcome("scores", "note", found.code, found.sentence) for found in left_out])

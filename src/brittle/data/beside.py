@@ -1,10 +1,11 @@
-"""What points in memory have beside the inputs that vary: other tensors, and a mask of the coordinates that exist."""
+"""What points have beside the inputs that vary: other tensors, and which coordinates vary."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from brittle.data.listed import ListedPoints
 from brittle.data.no_array import plain_array
+from brittle.data.points import Batch, Points
 from brittle.errors import DataError, ParameterError
 from brittle.model.aside import Aside
 
@@ -67,6 +69,44 @@ def _copied(one: Tensor | np.ndarray, where: str) -> Tensor:
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
         raise DataError("dtype", f"{where} has type {array.dtype}; expected a tensor or an array of numbers")
     return torch.from_numpy(np.array(array, array.dtype.newbyteorder("=")))
+
+
+@dataclass(frozen=True)
+class StillPoints:
+    """Other points, of which some coordinates do not vary in a run.
+
+    Attributes:
+        points: the points.
+        moves: which coordinates of each vary, `[n]`.
+    """
+
+    points: Points
+    moves: Tensor
+
+    @property
+    def labels(self) -> Sequence[int] | None:
+        """Class index of every point, or None."""
+        return self.points.labels
+
+    @property
+    def class_names(self) -> Sequence[str] | None:
+        """Names of the classes in the order of their index, or None."""
+        return self.points.class_names
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Where the points come from."""
+        return self.points.provenance
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def batches(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
+        """The points of the rows `start` up to `stop` (all others) in their order, `size` at a time."""
+        for batch in self.points.batches(size, start, stop):
+            varies, aside = self.moves.view(batch.inputs.shape[1:]).expand(batch.inputs.shape), batch.aside or Aside()
+            varies = varies if aside.varies is None else varies & aside.varies
+            yield replace(batch, aside=replace(aside, varies=varies, inputs=batch.inputs))
 
 
 def with_aside(points: ListedPoints, aside: Aside | None) -> ListedPoints:

@@ -21,6 +21,7 @@ from brittle.doctor.labels import (
 from brittle.doctor.left_out import leave_out
 from brittle.doctor.reference import Reference
 from brittle.doctor.subject import LOOKED_AT, Subject
+from brittle.doctor.variants import varying
 
 __all__ = [
     "CHECKS",
@@ -47,4 +48,5 @@ __all__ = [
     "run_all",
     "unweighted",
     "usable",
+    "varying",
 ]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import torch
+
+from brittle.data.beside import StillPoints
 from brittle.doctor.finding import Finding
 from brittle.doctor.subject import Subject
 from brittle.errors import ParameterError
@@ -23,6 +26,15 @@ HUGE_SIGMA = 10.0
 SMALL_SIGMA = 0.001
 """Noise below this share of the value range is noted: a quarter of a level of pixels 0..255."""
 
+UNEVEN, ENOUGH_ROWS = 200.0, 16
+"""How many times the standard deviation of one feature is that of another where that is noted, and rows to see it."""
+
+PER_FEATURE = (
+    "take noise in standard deviations of each feature, --noise per-feature --sigma 0.1 "
+    "(noise=brittle.noise.PerFeature.of(brittle.data.as_points(data, 'none'), 0.1))"
+)
+"""What is advised where features differ in scale."""
+
 MOST_DIMENSIONS = 200
 """Competitors beyond which the integral over their margins is refused; 20 are kept of more than 100 by default."""
 
@@ -38,6 +50,8 @@ def check_noise(subject: Subject) -> Iterator[Finding | str]:
         if noise.in_pixels:
             yield from _about_size(subject, noise.sigma, bounds.pair)
         _check_not_absorbed(subject, noise)
+    yield from _about_scales(subject, [noise.sigma for noise in noises if noise.in_pixels and noise.alike])
+    yield from _about_still(subject)
     pixels = ", ".join(f"{noise.sigma:g}" for noise in noises if noise.in_pixels)
     levels = (
         [f"sigma {pixels} for the range {bounds}" if bounds.pair else f"sigma {pixels}, bounds: {bounds}"]
@@ -97,7 +111,7 @@ def _about_size(subject: Subject, sigma: float, pair: tuple[float, float] | None
 
 
 def _beyond_a_feature(subject: Subject, sigma: float) -> Iterator[Finding]:
-    """A finding where noise of one size for all features is far larger than one of them spans."""
+    """A finding where noise of one size for all features is far larger than one of them spans, or they differ much."""
     inputs = subject.inputs.flatten(1)
     spans = inputs.amax(0) - inputs.amin(0)
     small = spans[spans > 0]
@@ -106,8 +120,45 @@ def _beyond_a_feature(subject: Subject, sigma: float) -> Iterator[Finding]:
         yield Finding(
             "huge_sigma",
             f"sigma {sigma:g} is {sigma / least:.3g} times what a feature of the first {len(inputs)} rows spans "
-            f"({least:.4g}); noise is of one size in all features: choose a smaller one, or take --noise per-feature "
-            f"--sigma 0.1 (brittle.noise.PerFeature)",
+            f"({least:.4g}); noise is of one size in all features: choose a smaller one, or {PER_FEATURE}",
+        )
+
+
+def _about_scales(subject: Subject, sigmas: Sequence[float]) -> Iterator[Finding]:
+    """A finding where one sigma is for features of a table whose standard deviations are far apart.
+
+    Those count of which most values differ: a category, or a pixel that is seldom on, has no scale in a few rows.
+    """
+    inputs = subject.inputs.double()
+    if not sigmas or inputs.dim() != 2:
+        return
+    many = torch.tensor([2 * len(column.unique()) > len(column) >= ENOUGH_ROWS for column in inputs.T])
+    places = many.nonzero().flatten().tolist()
+    if not places:
+        return
+    deviations = [float(inputs[:, place].std()) for place in places]
+    least, most = min(deviations), max(deviations)
+    if most > UNEVEN * least:
+        known = {} if subject.points is None else subject.points.provenance
+        names = known.get("feature_names") or range(inputs.shape[1])
+        narrow, wide = (names[places[deviations.index(each)]] for each in (least, most))
+        yield Finding(
+            "uneven_features",
+            f"sigma {sigmas[0]:g} is one for all features, and over the first {len(inputs)} rows these have standard "
+            f"deviations from {least:.3g} in feature {narrow} (sigma is {sigmas[0] / least:.3g} of it) to {most:.3g} "
+            f"in feature {wide} ({sigmas[0] / most:.3g} of it): {PER_FEATURE}",
+        )
+
+
+def _about_still(subject: Subject) -> Iterator[Finding]:
+    """A finding where scores without noise leave coordinates alone because the noise of the others does."""
+    others = [score for score in subject.scores if not isinstance(score, NoiseScore)]
+    names = dict.fromkeys(score.name for score in others if any(need.differentiates for need in score.needs))
+    if names and isinstance(subject.points, StillPoints):
+        yield Finding(
+            "still_coordinates",
+            f"{int((~subject.points.moves).sum())} of {subject.dimension} coordinates of an input stay as they are in "
+            f"{', '.join(names)}, too, as the noise of the other scores moves none of them; without these all vary",
         )
 
 

@@ -18,6 +18,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status, score_label
 from brittle.measure import Clean, take
 from brittle.measure.forward import look
+from brittle.model.aside import Aside
 from brittle.model.bounds import Bounds
 from brittle.model.classifier import Classifier
 from brittle.norms import COUNT, DUAL_ORDER
@@ -120,7 +121,9 @@ def plant(subject: Subject) -> Iterator[PlantResult]:
         raise ParameterError(
             "planted", f"none of the chosen scores can be checked with planted boundaries; choose among {known}"
         )
-    clean = _look(subject.classifier, subject.inputs[:PLANTS], subject.seed)
+    inputs = subject.inputs[:PLANTS]
+    aside = None if subject.aside is None else subject.aside.only(torch.arange(len(inputs)))
+    clean = _look(subject.classifier, inputs, subject.seed, aside)
     rows = (clean.finite & ~clean.tied).nonzero().flatten().tolist()
     if not rows:
         raise ParameterError("planted", f"none of the first {len(clean.inputs)} points has a prediction that is no tie")
@@ -145,7 +148,7 @@ def _largest_budgets(scores: Sequence[Score]) -> list[Score]:
 def _plant(subject: Subject, score: Score, own: Estimate, clean: Clean, row: int, number: int) -> PlantResult:
     """What `score` says of one boundary around the point at `row`."""
     at = clean.only(torch.tensor([row], device=clean.inputs.device))
-    direction = _inward(at.inputs[0], subject.classifier.bounds, number)
+    direction = _inward(at, subject.classifier.bounds, number)
     before = float(own.value[row])
     upper = float((own.high if isinstance(score, MonteCarlo) else own.value)[row])
     if type(score) in DISTANCES:
@@ -156,7 +159,7 @@ def _plant(subject: Subject, score: Score, own: Estimate, clean: Clean, row: int
         length = QUANTILES[number % len(QUANTILES)] * sigma
         planted = float(torch.special.ndtr(torch.tensor(-length / sigma, dtype=torch.float64)))
     classifier = planted_classifier(subject.classifier, at, direction, length)
-    found = _estimate(score, classifier, _look(classifier, at.inputs, subject.seed, at.ids))
+    found = _estimate(score, classifier, _look(classifier, at.inputs, subject.seed, at.aside, at.ids))
     value, low, high = (float(part[0]) for part in (found.value, found.low, found.high))
     if type(score) in DISTANCES:
         slack = DISTANCES[type(score)]
@@ -194,10 +197,11 @@ def planted_classifier(base: Classifier, point: Clean, direction: Tensor, length
     return Classifier(model, base.bounds, device=base.device)
 
 
-def _inward(point: Tensor, bounds: Bounds, number: int) -> Tensor:
-    """A random direction of length 1 from `point` towards the farther bound of every coordinate."""
-    generator = torch.Generator().manual_seed(number)
+def _inward(at: Clean, bounds: Bounds, number: int) -> Tensor:
+    """A random direction of length 1 from a point towards the farther bound of every coordinate that varies."""
+    generator, point = torch.Generator().manual_seed(number), at.inputs[0]
     sizes = torch.randn(point.shape, generator=generator, dtype=torch.float64).abs()
+    sizes = sizes if at.varies is None else sizes * at.varies[0].to(sizes)
     low, high = bounds.ends(point)
     signs = torch.where(point < (low + high) / 2, 1.0, -1.0)  # of two infinite ends neither is farther
     return (sizes / sizes.norm()).to(point) * signs.to(point)
@@ -215,8 +219,10 @@ def _per_length(score: Score, direction: Tensor) -> float:
     return 1.0 / float(direction.double().flatten().norm(p=order))
 
 
-def _look(classifier: Classifier, inputs: Tensor, seed: int, ids: tuple[str, ...] | None = None) -> Clean:
-    return look(classifier, inputs, ids or [f"planted {row}" for row in range(len(inputs))], seed)
+def _look(
+    classifier: Classifier, inputs: Tensor, seed: int, aside: Aside | None, ids: tuple[str, ...] | None = None
+) -> Clean:
+    return look(classifier, inputs, ids or [f"planted {row}" for row in range(len(inputs))], seed, aside=aside)
 
 
 def _estimate(score: Score, classifier: Classifier, clean: Clean) -> Estimate:

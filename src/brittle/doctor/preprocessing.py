@@ -84,7 +84,7 @@ class Way:
 
 def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
     """No other usual way of shifting and scaling the values gets far more labels right."""
-    if not subject.decision.of_classes or subject.aside is not None:
+    if not subject.decision.of_classes or (subject.aside and subject.aside.tensors):
         yield "looked at where one tensor goes into a class"
         return
     labels, rows = _labelled(subject)

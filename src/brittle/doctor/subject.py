@@ -21,12 +21,12 @@ from brittle.doctor.predictions import Predictions
 from brittle.doctor.reference import KEPT, Reference, changed_model
 from brittle.doctor.rounding import Difference, excess, precision_of
 from brittle.doctor.shapes import with_shape
-from brittle.doctor.variants import noisy_copies, other_order, random_inputs
+from brittle.doctor.variants import noisy_copies, other_order, random_inputs, resampled
 from brittle.errors import BrittleError, DataError
 from brittle.measure import Clean, Curvature, Curved, Measurement
 from brittle.model.aside import Aside
 from brittle.model.classifier import Classifier
-from brittle.scores import Score
+from brittle.scores import NoiseScore, Score
 
 LOOKED_AT = 64
 """Points that the checks send through the network."""
@@ -217,10 +217,8 @@ class Subject:
             rows: the points whose other tensors stand beside them, `[N]`; by default the points one after another, and
                 then again. What does not vary is as it is at these points.
         """
-        if self.aside is None:
-            return self.classifier(inputs)
         rows = torch.arange(len(inputs)) % len(self.inputs) if rows is None else rows
-        return self.classifier(inputs, self.aside.only(rows))
+        return self.classifier(inputs, self.aside and self.aside.only(rows))
 
     def check_same(self, where: str, logits: Tensor | None = None) -> Tensor:
         """Raise where the points get other logits than in the first pass; gives those that they get.
@@ -241,13 +239,22 @@ class Subject:
         return logits
 
     def random_inputs(self, count: int, values: tuple[float, float] = (0.0, 1.0)) -> Tensor:
-        """Inputs of the same shape, uniform in these shares of the bounds, the same ones every time."""
+        """Inputs of the same shape, uniform in these shares of the bounds, the same ones every time.
+
+        Without bounds, where the scores see nothing but the points and what noise that is not added makes of them,
+        each coordinate is that of a random point: other values, of a category say, the model may never see.
+        """
+        added = [score.noise.added for score in self.scores if isinstance(score, NoiseScore)]
+        replaced = bool(added) and not any(added) and not any(need.differentiates for need in self.needs)
+        if replaced and not self.classifier.bounds.finite:
+            return resampled(self.inputs, count, values)
         return random_inputs(self.inputs, count, self.classifier.bounds, values)
 
     @cached_property
     def noisy(self) -> Tensor:
         """A noisy copy of each of `inputs`, as `noisy_copies` makes them for the chosen scores."""
-        return noisy_copies(self.inputs, self.classifier.bounds, self.scores)
+        varies = None if self.aside is None else self.aside.varies
+        return noisy_copies(self.inputs, self.classifier.bounds, self.scores, self.seed, varies)
 
     @cached_property
     def noisy_logits(self) -> Tensor:

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from brittle.data.beside import StillPoints
+from brittle.data.points import Batch, Points
 from brittle.model.bounds import Bounds
-from brittle.scores import NoiseScore, Score
+from brittle.noise import Gaussian, Stream
+from brittle.scores import CATALOGUE, NoiseScore, Score
 
 SIGMA_SHARE = 0.1
 """Noise of the noisy copies that are looked at, as a share of the range, where no score says what noise."""
@@ -30,20 +33,51 @@ def blended(inputs: Tensor, bounds: Bounds, share: float) -> Tensor:
     return (1 - share) * like + share * (noise * (high - low) + low).to(like)
 
 
-def noisy_copies(inputs: Tensor, bounds: Bounds, scores: Sequence[Score]) -> Tensor:
-    """A noisy copy of each of `inputs` `[V, *shape]`, with normal noise of the largest sigma of `scores` in pixels.
+def resampled(inputs: Tensor, count: int, values: tuple[float, float]) -> Tensor:
+    """`count` inputs of the shape of `inputs` `[V, *shape]`, each coordinate that of a random one of them.
 
-    Inside the bounds, with a tenth of their range for sigma, where no score sends anything beyond them; without bounds
-    the range is that of the inputs.
+    The values of a coordinate are taken from these shares of its values in order, so that they all occur.
     """
-    low, high = bounds.closed(inputs).ends(inputs)
-    noisy = [score for score in scores if isinstance(score, NoiseScore) and score.noise.in_pixels]
-    sigma = max((score.noise.sigma for score in noisy), default=SIGMA_SHARE * (high - low))
     generator = torch.Generator().manual_seed(0)
-    noise = torch.randn(inputs.shape, generator=generator, dtype=torch.float32)
-    copies = inputs + sigma * noise.to(inputs)
-    beyond = any(not getattr(score, "clip", False) for score in noisy)
-    return copies if beyond else bounds.clip(copies)
+    shares = torch.rand(count, *inputs.shape[1:], generator=generator, dtype=torch.float64).to(inputs.device)
+    place = ((shares * (values[1] - values[0]) + values[0]) * len(inputs)).long().clamp_max(len(inputs) - 1)
+    return inputs.sort(dim=0).values.gather(0, place)
+
+
+def noisy_copies(
+    inputs: Tensor, bounds: Bounds, scores: Sequence[Score], seed: int = 0, varies: Tensor | None = None
+) -> Tensor:
+    """A noisy copy of each of `inputs` `[V, *shape]`, with the noise of `scores` of the largest sigma, in pixels first.
+
+    Inside the bounds where no score sends anything beyond them. Where there is no noise to draw it is normal, with a
+    tenth of the range of each coordinate for sigma; without bounds that is the range of the inputs.
+    """
+    noisy = [score for score in scores if isinstance(score, NoiseScore) and score.noise.has_draws]
+    ids = [f"doctor {row}" for row in range(len(inputs))]
+    if not noisy:
+        low, high = bounds.closed(inputs).ends(inputs)
+        sigma = SIGMA_SHARE * (high - low)
+        return bounds.clip(inputs + sigma * Stream(Gaussian(1.0), inputs, ids, seed, "doctor", varies).draw(1)[:, 0])
+    noise = max((score.noise for score in noisy), key=lambda noise: (noise.in_pixels, noise.sigma))
+    copies = Stream(noise, inputs, ids, seed, "doctor", varies).copies(1)[:, 0, 0]
+    return copies if any(not getattr(score, "clip", False) for score in noisy) else bounds.clip(copies)
+
+
+def varying(points: Points, first: Batch, scores: Sequence[Score]) -> Points:
+    """`points`, of which those coordinates do not vary that no noise of `scores` moves.
+
+    So an attack, a gradient or a certificate beside the noise leaves alone what the noise leaves alone, such as
+    categories. All vary where no score has noise, or where one is not of brittle and may have noise of its own. `first`
+    are some of the points.
+    """
+    noises = {score.noise for score in scores if isinstance(score, NoiseScore)}
+    known = all(isinstance(score, NoiseScore) or type(score) in CATALOGUE.values() for score in scores)
+    moves = [noise.moves(first.inputs[0].numel()) for noise in noises] if known else []
+    parts = [part for part in moves if part is not None]
+    if not parts or len(parts) < len(moves):
+        return points
+    together = torch.stack(parts).any(dim=0)
+    return points if bool(together.all()) else StillPoints(points, together)
 
 
 def other_order(like: Tensor, seed: int) -> Tensor:

@@ -42,7 +42,7 @@ class SampledInStages:
 
 @dataclass(frozen=True)
 class Sample(NoisyPasses[Sampled]):
-    """Noisy forward passes in antithetic pairs `(e, -e)`; of noise that is not added in single copies.
+    """Noisy forward passes in antithetic pairs `(e, -e)`; of noise that is not symmetric in single copies.
 
     With `adaptive` every point has a first stage of `FIRST_SHARE` of the draws: the first members of as many pairs.
     These are independent draws, so that they say as much as so few can, by counting and of the variance. The rest,
@@ -88,14 +88,14 @@ class Sample(NoisyPasses[Sampled]):
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Any]:
         """The results of `needs`, from the draws of the largest."""
-        kind = _Copies if needs[0].noise.added else _SingleCopies
+        kind = _Copies if needs[0].noise.is_symmetric else _SingleCopies
         copies = kind.start(needs[0], classifier, clean)
         copies.take_common(needs)
         return copies.results(needs)
 
     def sums(self, classifier: Classifier, clean: Clean) -> SamplePasses:
         """Of votes, margins and changes of the probability."""
-        members = 2 if self.noise.added else 1
+        members = 2 if self.noise.is_symmetric else 1
         return SamplePasses(classifier, clean, self.clip, SampleSums.start(clean, members=members))
 
 
@@ -227,7 +227,7 @@ class _Copies:
 
 @dataclass
 class _SingleCopies:
-    """The noisy copies of a batch under noise that is not added: single ones, of which some points have more.
+    """The noisy copies of a batch under noise that is not symmetric: single ones, of which some points have more.
 
     Attributes:
         need: the noise, and what is done with the copies.

@@ -20,6 +20,15 @@ NO_SECOND = "an operation of the model has a gradient, but no second derivatives
 NO_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory")
 """What PyTorch says, in a plain `RuntimeError`, where the memory of a CPU runs out."""
 
+LOOKED_UP = ("index out of range in self", "Class values must be")
+"""What PyTorch says, of `Embedding` and `one_hot`, where a number is no category."""
+
+NO_CATEGORY = (
+    "a number that it looks up is none of its categories: take noise that leaves these alone (--noise per-feature "
+    "--sigma 0.1, or with --categories NAMES; brittle.noise.PerFeature), beside which every score does, or that swaps "
+    "them (--noise swap:0.1)"
+)
+
 WITHOUT_SECOND = "use scores without them (probability_change, or laplacian by the method gram)"
 
 
@@ -50,10 +59,11 @@ def failures_in_one_sentence(what: str, inputs: Tensor, device: torch.device) ->
                 "the model's weights were created under torch.inference_mode(), so PyTorch cannot differentiate it; "
                 "build or load it outside of that, or give a copy made outside (copy.deepcopy(model))",
             ) from error
+        advice = "give inputs of the shape that it takes, or wrap it in a module that reshapes them"
         raise ModelError(
             "model_failed",
-            f"the model cannot be {what} inputs of shape {list(inputs.shape)}: {type(error).__name__}: {reason}; give "
-            f"inputs of the shape that it takes, or wrap it in a module that reshapes them",
+            f"the model cannot be {what} inputs of shape {list(inputs.shape)}: {type(error).__name__}: {reason}; "
+            f"{NO_CATEGORY if any(words in reason for words in LOOKED_UP) else advice}",
         ) from error
 
 

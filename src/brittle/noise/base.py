@@ -1,10 +1,10 @@
 """What every noise family is: a sampler and, where there is one, a covariance action, scaled by `sigma`.
 
 Noise is added to the input in the declared pixel units, before the model's own normalisation, and is not clipped to
-the bounds. Every family is symmetric, `-e` as likely as `e`, so its mean is zero, and has covariance `sigma^2 K`. The
-linear scores use the covariance action `v -> K v`, the sampled ones the sampler; a family without the first serves
-the second. For families with independent coordinates other than the normal one the linear scores hold in the limit of
-many input coordinates (Han, Srinivas, Lakkaraju 2024, lemma 2).
+the bounds. The linear scores use the covariance action `v -> K v` and a mean of zero, the sampled ones the sampler; a
+family without the first serves the second. For families with independent coordinates other than the normal one the
+linear scores hold in the limit of many input coordinates (Han, Srinivas, Lakkaraju 2024, lemma 2). Scores draw pairs
+`(e, -e)` of symmetric families alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from brittle.estimate import Parameters
 
 @dataclass(frozen=True)
 class Noise(ABC):
-    """A symmetric noise distribution with covariance `sigma^2 K`.
+    """A noise distribution; one that says its covariance `sigma^2 K` has mean zero.
 
     A family of your own is a frozen dataclass with a `name`, the method `draw`, and `covariance`, which is written
     beside `draw` and never inherited from another family. `docs/estimators.md` has an example.
@@ -35,6 +35,7 @@ class Noise(ABC):
     Class attributes:
         name: what tables and the command line call it.
         normal: whether its draws are jointly normal, so that every linear function of them is; said beside `draw`.
+        symmetric: whether `-e` is as likely as `e`, as of normal draws; said beside `draw`.
         fixed_length: whether every draw has the length `sigma sqrt(n)`; said beside `draw`.
         explanation: how it is distributed, in a few words that a report shows; where empty, the report shows its name.
         unit: of `sigma`, where that is not in pixel units.
@@ -47,6 +48,7 @@ class Noise(ABC):
 
     name: ClassVar[str]
     normal: ClassVar[bool] = False
+    symmetric: ClassVar[bool] = False
     fixed_length: ClassVar[bool] = False
     explanation: ClassVar[str] = ""
     unit: ClassVar[str] = ""
@@ -59,10 +61,7 @@ class Noise(ABC):
 
     @abstractmethod
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
-        """One draw of the family at `sigma = 1`, `[size]`, float32, on the generator's device.
-
-        `-e` must be as likely as `e`: scores draw in pairs `(e, -e)`.
-        """
+        """One draw of the family at `sigma = 1`, `[size]`, float32, all of it from the generator, on its device."""
 
     def covariance(self, vectors: Tensor) -> Tensor:
         """`K v` for each row of `vectors`, `[..., n]`. Families with `K = I` write `covariance = identity`.
@@ -80,6 +79,15 @@ class Noise(ABC):
         """The factor of the draws at each of the points `[B, *shape]`, `[B]`; None where it depends on no point."""
         return None
 
+    def moves(self, size: int) -> Tensor | None:
+        """Which coordinates of an input it may change, `[size]`; None for all, and where no covariance says it."""
+        if not self.added or self.alike or not self.has_covariance:
+            return None
+        probes = torch.randn(2, size, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        return (self.covariance(probes) != 0).any(
+            dim=0
+        )  # a row of K that is not 0 has products with both only by chance
+
     @property
     def has_covariance(self) -> bool:
         """Whether the family says its covariance: `covariance` stands in the class of `draw`, or in one below it."""
@@ -88,17 +96,26 @@ class Noise(ABC):
 
     @property
     def is_normal(self) -> bool:
-        """Whether linear functions of the noise are normal: `normal` stands in the class of `draw`, or below it."""
-        return self.normal and issubclass(_where(type(self), "normal"), _where(type(self), "draw"))
+        """Whether linear functions of the noise are normal."""
+        return self._says("normal")
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether a draw has a mirror image that is as likely."""
+        return self.added and (self.is_normal or self._says("symmetric"))
 
     @property
     def has_fixed_length(self) -> bool:
-        """Whether every draw is equally long: `fixed_length` stands in the class of `draw`, or below it."""
-        return self.fixed_length and issubclass(_where(type(self), "fixed_length"), _where(type(self), "draw"))
+        """Whether every draw is equally long."""
+        return self._says("fixed_length")
+
+    def _says(self, what: str) -> bool:
+        """Whether the family says so of its draws: in the class of `draw`, or in one below it."""
+        return getattr(self, what) and issubclass(_where(type(self), what), _where(type(self), "draw"))
 
     @property
     def added(self) -> bool:
-        """Whether it is added to the input, so that a draw has a mirror image; see `brittle.noise.Transform`."""
+        """Whether it is added to the input; see `brittle.noise.Transform`."""
         return True
 
     @property
@@ -142,19 +159,22 @@ class Noise(ABC):
             level["unit"] = self.unit
         return level if self.name == "gaussian" else level | {"noise": self.name}
 
-    def check_serves(self, score: str, linear: bool) -> None:
+    def check_serves(self, score: str, linear: bool, pairs: bool = False) -> None:
         """Raise unless a score can stand on this family.
 
         Args:
             score: its name, for the message.
             linear: whether it uses the covariance.
+            pairs: whether it draws pairs `(e, -e)`.
 
         Raises:
-            ParameterError: the family does not say its covariance and the score needs it, or two families that differ
-                would be taken for one.
+            ParameterError: the family does not say its covariance, or that it is symmetric, and the score needs it; or
+                two families that differ would be taken for one.
         """
         if linear and not self.has_covariance:
             raise _no_covariance(self, score)
+        if pairs and not self.is_symmetric:
+            raise no_mirror(self, score)
         beside = sorted(
             name for name in vars(self) if name not in {one.name for one in fields(self)} and name[0] != "_"
         )
@@ -206,6 +226,16 @@ def _check_name(family: type[Noise]) -> None:
 def _where(family: type[Noise], method: str) -> type:
     """The class in which a method or an attribute of `family` is written."""
     return next(one for one in family.__mro__ if method in vars(one))
+
+
+def no_mirror(noise: Noise, what: str) -> ParameterError:
+    """What is raised where `what` draws pairs `(e, -e)` of noise whose draws have no mirror image."""
+    return ParameterError(
+        "noise_mirrored",
+        f"{what} draws pairs (e, -e), and the noise family {noise.name} does not say that -e is as likely as e; write "
+        f"symmetric: ClassVar[bool] = True beside {type(noise).__name__}.draw where it is, or use shrinkage, "
+        f"monte_carlo, probability_change, or mmse with antithetic=False (--no-antithetic)",
+    )
 
 
 def _no_covariance(noise: Noise, what: str) -> ParameterError:

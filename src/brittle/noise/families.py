@@ -38,6 +38,7 @@ class Uniform(Noise):
 
     name: ClassVar[str] = "uniform"
     explanation: ClassVar[str] = "Uniform, drawn for every input value independently"
+    symmetric: ClassVar[bool] = True
     covariance = identity
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
@@ -53,6 +54,7 @@ class Laplace(Noise):
 
     name: ClassVar[str] = "laplace"
     explanation: ClassVar[str] = "Laplace, drawn for every input value independently"
+    symmetric: ClassVar[bool] = True
     covariance = identity
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
@@ -73,6 +75,7 @@ class Sphere(Noise):
     name: ClassVar[str] = "sphere"
     explanation: ClassVar[str] = "Uniform on a sphere around the point"
     fixed_length: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
     covariance = identity
 
     @classmethod
@@ -100,6 +103,7 @@ class Ball(Noise):
 
     name: ClassVar[str] = "ball"
     explanation: ClassVar[str] = "Uniform in a ball around the point"
+    symmetric: ClassVar[bool] = True
     covariance = identity
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:

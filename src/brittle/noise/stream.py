@@ -12,8 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from brittle.errors import ParameterError
-from brittle.noise.base import Noise, at_one
+from brittle.noise.base import Noise, at_one, no_mirror
 from brittle.noise.families import FAMILIES, OWN
 from brittle.noise.promise import check_draw, check_finite, check_promise
 from brittle.noise.relative import Decibels, Relative
@@ -68,19 +67,15 @@ class Stream:
         what the noise makes of the point.
 
         Raises:
-            ParameterError: noise that is not added is asked for a mirror image, which it has none; otherwise as `draw`,
-                and `brittle.noise.transform.transformed`.
+            ParameterError: noise that is not symmetric is asked for mirror images; otherwise as `draw`, and
+                `brittle.noise.transform.transformed`.
         """
+        if -1 in signs and not self._noise.is_symmetric:
+            raise no_mirror(self._noise, "a measurement")
         if not isinstance(self._noise, Transforming):
             half = self.draw(count)
             signed = torch.stack([half if sign > 0 else -half for sign in signs], dim=2)
             return self._like[:, None, None] + signed
-        if tuple(signs) != (1,):
-            raise ParameterError(
-                "noise_mirrored",
-                f"the noise {self._noise.parameters['noise']} is not added to the input, so a copy has no mirror "
-                f"image; only scores of single copies can use it: shrinkage, monte_carlo or probability_change",
-            )
         numbers = range(self._drawn, self._drawn + count)
         self._drawn += count
         made = [

@@ -149,6 +149,10 @@ class Swap(Transforming):
         """The share, and the digest of the rows."""
         return {"sigma": self.sigma, "unit": self.unit, "noise": self.name, "rows": self.digest}
 
+    def moves(self, size: int) -> Tensor | None:
+        """The columns."""
+        return self.columns
+
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """The point with some of its coordinates from random rows."""
         size = self.rows.shape[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 from abc import abstractmethod
@@ -63,17 +64,17 @@ class Transforming(Noise):
         """
         raise ParameterError("noise_added", f"{self._text} is not added to an input, so there is no noise to draw")
 
-    def check_serves(self, score: str, linear: bool) -> None:
+    def check_serves(self, score: str, linear: bool, pairs: bool = False) -> None:
         """Raise unless a score can stand on noise that is not added.
 
         Raises:
-            ParameterError: the score needs the covariance of the noise, which this has none.
+            ParameterError: the score needs the covariance of the noise, or pairs `(e, -e)`, which this has none of.
         """
-        if linear:
+        if linear or pairs:
             raise ParameterError(
                 "noise_added",
-                f"{score} needs noise that is added to the input and has a covariance, and {self._text} is not added; "
-                f"use {SAMPLED}",
+                f"{score} needs noise that is added to the input, its covariance or pairs (e, -e), and {self._text} is "
+                f"not added; use {SAMPLED}",
             )
         super().check_serves(score, linear)
 
@@ -89,7 +90,8 @@ class Transform(Transforming):
     """A random function of yours: `x' = fn(x, generator)` for one input `x`.
 
     All randomness has to come from `generator`, or from the generators that PyTorch, NumPy and Python share
-    (`torch.rand`, `numpy.random.rand`, `random.random`), which are seeded for each copy and put back as they were. A
+    (`torch.rand`, `numpy.random.rand`, `random.random`), which are seeded for each copy and put back as they were;
+    their numbers and those of `generator` are independent. A
     function that is called twice with the same randomness must give the same numbers, which is checked at one input
     of every batch. A generator of NumPy is `numpy.random.default_rng(generator.initial_seed())`.
 
@@ -211,13 +213,17 @@ def _copy(noise: Transforming, x: Tensor, generator: torch.Generator, seed: Call
 
 @contextmanager
 def shared_generators() -> Iterator[Callable[[int], None]]:
-    """A function that seeds the generators that PyTorch, NumPy and Python share; afterwards they are as before."""
+    """A function that seeds the generators that PyTorch, NumPy and Python share; afterwards they are as before.
+
+    Each gets a seed of its own, derived from the number: equal seeds of PyTorch and NumPy begin equal streams.
+    """
     before = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
 
     def seed(number: int) -> None:
-        torch.default_generator.manual_seed(number)
-        np.random.seed(number % 2**32)  # noqa: NPY002
-        random.seed(number)
+        seeds = hashlib.blake2b(str(number).encode(), digest_size=24).digest()
+        torch.default_generator.manual_seed(int.from_bytes(seeds[:8], "big") >> 1)
+        np.random.seed(int.from_bytes(seeds[8:12], "big"))  # noqa: NPY002
+        random.seed(seeds[12:])
 
     try:
         yield seed

@@ -14,7 +14,7 @@ from brittle.data import Points, as_points
 from brittle.data.class_names import in_classes, label_places
 from brittle.data.values import readable
 from brittle.decisions import MultiLabel
-from brittle.doctor import LOOKED_AT, leave_out
+from brittle.doctor import LOOKED_AT, leave_out, varying
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
@@ -56,7 +56,7 @@ def make_job(
         _check_parameters(scores, seed, batch_size, confidence)
     rows = batch_size or default_rows(first.inputs, classifier.device)
     kept, left_out = leave_out(scores, classifier, points)
-    return Job(classifier, points, kept, seed, rows, confidence, left_out)
+    return Job(classifier, varying(points, first, kept), kept, seed, rows, confidence, left_out)
 
 
 def _points_for(classifier: Classifier, data: Data) -> Points:

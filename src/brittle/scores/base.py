@@ -169,10 +169,12 @@ class NoiseScore(Score):
 
     Class attributes:
         uses_covariance: whether it stands on the covariance of the noise; False where only draws are read.
+        uses_pairs: whether it stands on pairs of noise `(e, -e)`.
 
     Raises:
         ParameterError: both or neither are given, `sigma` is not a positive finite number, or the score needs the
-            covariance of a family that does not say it, `noise` is no noise family, or shares the name of a field.
+            covariance or the pairs of a family that does not say it has them, `noise` is no noise family, or shares the
+            name of a field.
     """
 
     sigma: float | None = field(default=None, metadata=NO_OPTION)
@@ -181,6 +183,7 @@ class NoiseScore(Score):
     quantity: ClassVar[str] = FLIP_PROBABILITY
     safer: ClassVar[Direction] = "lower"
     uses_covariance: ClassVar[bool] = True
+    uses_pairs: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.noise is None and self.sigma is None:
@@ -196,7 +199,7 @@ class NoiseScore(Score):
         elif self.sigma not in (None, self.noise.sigma):
             raise ParameterError("sigma", f"sigma={self.sigma} and noise of sigma={self.noise.sigma}; give one of them")
         object.__setattr__(self, "sigma", self.noise.sigma)
-        self.noise.check_serves(getattr(self, "name", type(self).__name__), self.uses_covariance)
+        self.noise.check_serves(getattr(self, "name", type(self).__name__), self.uses_covariance, self.uses_pairs)
         self._check_keys()
 
     def _check_keys(self) -> None:

@@ -60,6 +60,11 @@ class _Smoothed(NoiseScore):
 
     cost: ClassVar[str] = "1 + draws (1 + C) per sigma"
 
+    @property
+    def uses_pairs(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Unless `antithetic` is off."""
+        return self.antithetic
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_draws(self.draws, self.antithetic)
@@ -220,6 +225,7 @@ class MMSEMargin(NoiseScore):
     )
     colour: ClassVar[int | None] = 4
     preference: ClassVar[float | None] = 3
+    uses_pairs: ClassVar[bool] = True
     model: ClassVar[str | None] = "the normal model"
 
     def __post_init__(self) -> None:

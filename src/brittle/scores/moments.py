@@ -127,7 +127,7 @@ class Moments(ModelledScore):
         clip: clip noisy copies to the bounds.
 
     Raises:
-        ParameterError: `sigma` is not a positive finite number, `draws` is out of range, or the noise is not added.
+        ParameterError: `sigma` is not a positive finite number, `draws` is out of range, or the noise is not symmetric.
     """
 
     name: ClassVar[str] = "moments"
@@ -140,15 +140,7 @@ class Moments(ModelledScore):
     )
     colour: ClassVar[int | None] = 1
     preference: ClassVar[float | None] = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.noise.added:
-            raise ParameterError(
-                "noise_added",
-                f"{self.name} fits a normal distribution to antithetic pairs (e, -e), and the noise "
-                f"{self.noise.parameters['noise']} is not added and has none; use shrinkage or monte_carlo",
-            )
+    uses_pairs: ClassVar[bool] = True
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The number of the normal model."""

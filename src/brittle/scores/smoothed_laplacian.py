@@ -59,6 +59,7 @@ class SmoothedLaplacian(ChangeScore):
     safer: ClassVar[Direction] = "higher"
     colour: ClassVar[int | None] = 16
     uses_covariance: ClassVar[bool] = True
+    uses_pairs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:

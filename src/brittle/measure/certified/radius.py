@@ -66,6 +66,8 @@ class Certified(Measurement):
     ones at the point and at three inputs drawn around it. This allows for the rounding of a network that runs in single
     precision as far as these show it; it is no bound on the rounding elsewhere.
 
+    The ball is one in all coordinates, and holds that in those which vary, where some do not.
+
     Supported are the layers of `operators` and `composites`: affine ones, activations of one number, products of two
     values, softmax, attention, normalisation over each row, and maxima. `unsupported` names the first other one.
 
@@ -105,8 +107,8 @@ class Certified(Measurement):
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[CertifiedRadius]:
         """The radii of `needs`, in blocks of points."""
         try:
-            if clean.aside is not None and (clean.aside.tensors or clean.aside.varies is not None):
-                raise UnsupportedLayer("points of several tensors, or with coordinates that do not vary")
+            if clean.aside is not None and clean.aside.tensors:
+                raise UnsupportedLayer("points of several tensors")
             if not classifier.decision.linear:
                 raise UnsupportedLayer(f"the decision {classifier.decision.label}, which is no linear function")
             network = build_network(classifier, clean.inputs)

@@ -1,0 +1,190 @@
+"""What the noise of a run leaves alone is left alone by every check, search and certificate beside it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from helpers.odd_noises import NUMBERS, embedded, embedding, whole, with_categories
+
+import brittle
+from brittle import doctor
+from brittle.cli.commands import main
+from brittle.data import array_points
+from brittle.doctor.planted import plant
+from brittle.errors import BrittleWarning, ModelError
+from brittle.estimate import Estimate
+from brittle.measure import Forward
+from brittle.noise import DiagonalGaussian, FactorGaussian, FunctionGaussian, Gaussian, Noise, PerFeature, Swap
+from brittle.scores import FirstOrderMargin, InputMargin, MonteCarlo, Score, Shrinkage
+
+X = with_categories(torch.rand(40, 4, generator=torch.Generator().manual_seed(1)) * 2 - 1)
+PER_FEATURE = PerFeature(0.3, NUMBERS)
+
+
+def score(scores: Sequence[Score], x: torch.Tensor = X, network: torch.nn.Module | None = None):
+    """The table, and the codes of its notes."""
+    made = embedded(whole)() if network is None else network
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        table = brittle.score(brittle.Classifier(made, bounds="none"), x, scores)
+    return table, [str(each.message).partition(":")[0] for each in said if each.category is BrittleWarning]
+
+
+def nearest_on_a_grid(x: torch.Tensor, reach: float, steps: int = 401) -> float:
+    """The distance of the nearest other class among many inputs that have the categories of `x`, by the network."""
+    network, line = embedded(whole)(), torch.linspace(-reach, reach, steps)
+    around = x.repeat(steps * steps, 1)
+    around[:, :2] += torch.cartesian_prod(line, line)
+    with torch.no_grad():
+        other = network(around).argmax(1) != network(x[None]).argmax(1)
+    lengths = (around - x)[:, :2].norm(dim=1)[other]
+    return float(lengths.min()) if len(lengths) else float("inf")
+
+
+def test_a_search_beside_such_noise_goes_along_the_other_coordinates() -> None:
+    """The network fails on a category that is none, and the distance is that of a fine grid up to its steps."""
+    margin = InputMargin(effort="fast")
+    table, notes = score([Shrinkage(noise=PER_FEATURE), margin, FirstOrderMargin()])
+    found = table[margin].value.to_numpy()
+    truth = np.array([nearest_on_a_grid(row, 4.0) for row in X])
+    near = truth < 4.0
+    assert near.sum() > 10
+    assert (found[near] <= truth[near] + 1e-6).all()
+    assert (found[near] >= truth[near] - 0.03).all()
+    assert "still_coordinates" in notes
+    assert not table.scores.column("status").to_pylist().count("masked")
+
+
+def test_alone_it_is_refused_with_what_to_do() -> None:
+    network = embedded(embedding)()
+    with pytest.raises(ModelError, match="none of its categories") as caught:
+        score([InputMargin(effort="fast")], network=network)
+    assert caught.value.code == "model_failed"
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        PER_FEATURE,
+        DiagonalGaussian(0.3, NUMBERS),
+        FactorGaussian(0.3, torch.diag(NUMBERS)[:, :2]),
+        FunctionGaussian(0.3, lambda v: v * NUMBERS.to(v), lambda u: u * NUMBERS),
+        Swap(0.3, X, NUMBERS),
+    ],
+    ids=lambda noise: noise.name,
+)
+def test_what_noise_moves(noise: Noise) -> None:
+    moves = noise.moves(4)
+    assert moves is not None
+    assert moves.tolist() == [True, True, False, False]
+
+
+@dataclass(frozen=True)
+class Hidden(Score):
+    """A score of one's own, whose noise nobody sees."""
+
+    name: ClassVar[str] = "hidden"
+    needs: ClassVar[tuple[Forward, ...]] = (Forward(),)  # type: ignore[misc]
+
+    def estimate(self, measured: object, confidence: float) -> Estimate:
+        raise NotImplementedError
+
+
+def test_all_vary_where_one_noise_moves_all_or_nobody_knows() -> None:
+    points = array_points(X, bounds="none")
+    first = next(iter(points.batches(1)))
+    still, moving = MonteCarlo(noise=PER_FEATURE, draws=4), MonteCarlo(sigma=0.1, draws=4)
+    for scores in ([moving], [still, moving], [InputMargin()], [still, Hidden()]):
+        assert doctor.varying(points, first, scores) is points
+    assert doctor.varying(points, first, [still, InputMargin()]) is not points
+    assert Gaussian(0.1).moves(4) is None
+
+
+def test_numbers_under_noise_are_those_without_the_search() -> None:
+    """The same bytes: what the noise leaves alone is put back as it was."""
+    shrinkage = Shrinkage(noise=PER_FEATURE)
+    alone, beside = (score(scores)[0][shrinkage] for scores in ([shrinkage], [shrinkage, InputMargin(effort="fast")]))
+    assert alone.value.to_list() == beside.value.to_list()
+    assert alone.high.to_list() == beside.high.to_list()
+
+
+def test_a_certificate_beside_such_noise_is_that_of_all_coordinates() -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).eval()
+    margin = InputMargin(effort="fast", certify=True, norm="linf")
+    noisy = MonteCarlo(noise=PER_FEATURE, draws=4)
+    alone, beside = (score(scores, X[:8], network)[0][margin] for scores in ([margin], [noisy, margin]))
+    assert torch.allclose(torch.tensor(beside.low.to_list()), torch.tensor(alone.low.to_list()))
+    assert (beside.value >= alone.value - 1e-6).all()
+    assert (beside.value > alone.value + 1e-3).any()
+
+
+def test_planted_boundaries_lie_where_inputs_vary() -> None:
+    points = array_points(X, bounds="none")
+    scores: list[Score] = [MonteCarlo(noise=PER_FEATURE, draws=4), InputMargin(effort="fast")]
+    varying = doctor.varying(points, next(iter(points.batches(1))), scores)
+    classifier = brittle.Classifier(embedded(whole)(), bounds="none")
+    subject = doctor.Subject(classifier, next(iter(varying.batches(40))), None, scores, 0, 64, varying)
+    with subject.classifier.evaluating():
+        found = list(plant(subject))
+    assert len(found) == 8
+    assert all(each.right for each in found)
+
+
+def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table with categories, by the default scores; they have more values than are taken for categories unasked."""
+    (tmp_path / "net.py").write_text("from helpers.odd_noises import embedded, embedding\nmake = embedded(embedding)\n")
+    label = embedded(embedding)()(X).argmax(1)
+    rows = torch.cat((X, label[:, None]), dim=1).numpy()
+    np.savetxt(tmp_path / "t.csv", rows, delimiter=",", header="a,b,kind,place,y", comments="", fmt="%.6g")
+    told = [f"{tmp_path}/net.py:make", f"{tmp_path}/t.csv", "--label-column", "y", "--noise", "per-feature", "--sigma",
+            "0.3", "--categories", "kind", "place"]  # fmt: skip
+    assert main(["score", *told, "--out", str(tmp_path / "run")]) == 0
+    assert main(["doctor", *told]) == 0
+    assert "0 failed, 0 noted" in capsys.readouterr().out
+
+
+# One sigma for features of very different scales.
+
+
+def notes_of(x: torch.Tensor, noise: Noise, bounds: str | tuple[float, float] = "none") -> list[str]:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(x[0].numel(), 3)).eval()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        brittle.score(brittle.Classifier(network, bounds=bounds), x, [MonteCarlo(noise=noise, draws=4)])
+    return [str(each.message) for each in said if str(each.message).startswith("uneven_features")]
+
+
+NORMAL = torch.randn(80, 6, generator=torch.Generator().manual_seed(2))
+SCALES = torch.tensor([0.003, 0.5, 1.0, 20.0, 90.0, 517.0])
+
+
+def test_one_sigma_for_features_of_very_different_scales_is_noted() -> None:
+    (said,) = notes_of(NORMAL * SCALES, Gaussian(0.1))
+    assert "feature 0" in said
+    assert "feature 5" in said
+    assert "--noise per-feature --sigma 0.1" in said
+
+
+@pytest.mark.parametrize("kind", ["standardised", "per feature", "a category", "images", "pixels", "two rows"])
+def test_nothing_is_noted_of(kind: str) -> None:
+    pixels = (NORMAL.abs() * torch.tensor([0.001, 1.0, 0.3, 0.3, 0.3, 0.3])).clamp(0, 1).mul(255).round() / 255
+    cases: dict[str, tuple[torch.Tensor, Noise]] = {
+        "standardised": (NORMAL, Gaussian(0.1)),
+        "per feature": (NORMAL * SCALES, PerFeature(0.1, SCALES)),
+        "a category": (torch.cat((500 * NORMAL[:, :3], (NORMAL[:, 3:] > 0.5).float()), 1), Gaussian(0.1)),
+        "images": ((NORMAL * SCALES).view(-1, 1, 2, 3), Gaussian(0.1)),
+        "pixels": (pixels, Gaussian(0.1)),
+        "two rows": ((NORMAL * SCALES)[:2], Gaussian(0.1)),
+    }
+    assert notes_of(*cases[kind]) == []
