@@ -20,7 +20,7 @@ from brittle.decisions import Custom, MultiLabel
 from brittle.doctor.finding import Finding
 from brittle.doctor.rounding import allowed_of_sums
 from brittle.doctor.subject import LOOKED_AT, Subject
-from brittle.errors import BrittleError, ModelError
+from brittle.errors import BrittleError, ModelError, listed
 
 PRODUCTS = ("mm", "addmm", "_addmm_activation", "mv", "addmv", "dot", "bmm", "baddbmm", "linear", "matmul")
 CONVOLUTIONS = ("convolution", "_convolution", "cudnn_convolution", "mkldnn_convolution")
@@ -80,7 +80,7 @@ def check_sides(subject: Subject) -> Iterator[Finding]:
         return
     near = _outputs(subject, subject.inputs, subject.noisy, subject.random_inputs(min(subject.rows, LOOKED_AT)))
     stuck = ~_changes(subject, near)
-    if not bool(stuck.all()):
+    if bool(stuck.any()) and not bool(stuck.all()):
         stuck &= (_margins(subject, near) != _margins(subject, near[:1])).any(dim=0)  # a masked label is no defect
     if not bool(stuck.any()):
         return
@@ -92,15 +92,15 @@ def check_sides(subject: Subject) -> Iterator[Finding]:
         ends, inside = kept & _ends_at_threshold(subject, near, far), _inside(near) and _inside(far)
         fixed &= kept if turned else kept & (ends | inside)
         if bool(fixed.any()) or (inside and bool(ends.any())):
-            raise _refusal(subject, near, "whatever the weights are" if bool(fixed.any()) and turned else "far away")
+            raise _refusal(subject, near, fixed, bool(turned))
     correct, labelled = subject.predictions.right
     if bool(stuck.all()) and (not labelled or correct < labelled):
         right = f", {correct} of {labelled} labelled ones right," if labelled else ""
         yield Finding(
             "one_class",
             f"{len(near)} rows, noisy copies and random inputs{right} decide the same, from outputs between "
-            f"{_span(subject, near)}; see that their sign means what the decision {subject.decision.label} says (that "
-            f"of a logit; probabilities, their logarithms and amounts have one sign alone)",
+            f"{_span(_shown(subject, near))}; see that their sign means what the decision {subject.decision.label} "
+            f"says (that of a logit; probabilities, their logarithms and amounts have one sign alone)",
         )
 
 
@@ -116,18 +116,18 @@ def _outputs(subject: Subject, *inputs: Tensor) -> Tensor:
 
 
 def _margins(subject: Subject, outputs: Tensor) -> Tensor:
-    """How far outputs are above the threshold, `[N, K]`; of a user's function what it says of neighbours and itself."""
+    """How far outputs are above the threshold, `[N, K]`; of a user's function what it says of neighbours, `[N, 1]`."""
     decision = subject.decision
     if isinstance(decision, Custom):
-        others = torch.cat((outputs.roll(1, 0), outputs))
-        return decision.margins(others, torch.cat((outputs, outputs))).amin(dim=1, keepdim=True)
+        return decision.margins(outputs.roll(1, 0), outputs).amin(dim=1, keepdim=True)
     return decision.margins(outputs, torch.ones_like(outputs[:, :1], dtype=torch.int64))
 
 
 def _changes(subject: Subject, *outputs: Tensor) -> Tensor:
     """Whether what is decided differs among outputs, for each margin, `[K]`."""
     margins = _margins(subject, torch.cat(outputs))
-    return (margins > 0).any(dim=0) & (margins < 0).any(dim=0)
+    below, above = (margins < 0).any(dim=0), (margins > 0).any(dim=0)
+    return below if isinstance(subject.decision, Custom) else below & above
 
 
 def _far(subject: Subject) -> Tensor:
@@ -161,9 +161,8 @@ def _shown(subject: Subject, outputs: Tensor) -> Tensor:
     return outputs.double().sigmoid() if subject.classifier.outputs == "probs" else outputs.double()
 
 
-def _span(subject: Subject, outputs: Tensor) -> str:
-    shown = _shown(subject, outputs)
-    return f"{float(shown.min()):.4g} and {float(shown.max()):.4g}"
+def _span(outputs: Tensor) -> str:
+    return f"{float(outputs.min()):.4g} and {float(outputs.max()):.4g}"
 
 
 def _turned(subject: Subject, near: Tensor, stuck: Tensor) -> list[Tensor]:
@@ -188,12 +187,16 @@ def _turned(subject: Subject, near: Tensor, stuck: Tensor) -> list[Tensor]:
     return found if len(found) >= DRAWS // 3 else []
 
 
-def _refusal(subject: Subject, near: Tensor, how: str) -> ModelError:
-    """What to say of outputs that cannot change sides."""
+def _refusal(subject: Subject, near: Tensor, fixed: Tensor, turned: bool) -> ModelError:
+    """What to say of outputs whose margins `[K]` are `fixed`, in networks of other weights or else far away."""
     decision, shown = subject.decision, _shown(subject, near)
+    some = len(fixed) == shown.shape[1] and bool(fixed.any()) and not bool(fixed.all())
+    shown = shown[:, fixed] if some else shown
+    of_these = f"of label {listed(fixed.nonzero().flatten().tolist(), 3)} " * some
+    how = "with other weights" if turned and bool(fixed.any()) else "far away"
     labels, probs = isinstance(decision, MultiLabel), subject.classifier.outputs == "probs"
     sums, exact = shown.flatten(1).sum(dim=1), allowed_of_sums(subject.classifier, subject.classes)
-    of_classes = labels and shown.shape[1] > 1
+    of_classes = labels and not some and shown.shape[1] > 1
     if probs:
         code, looks, what = "sigmoid_outputs", "sigmoids of sigmoids", "take one of the two sigmoids away"
     elif of_classes and bool((shown >= 0).all()) and bool(((sums - 1).abs() <= exact).all()):
@@ -216,6 +219,6 @@ def _refusal(subject: Subject, near: Tensor, how: str) -> ModelError:
         what = "see that the function compares what such numbers mean (a probability with 0.5, not with 0)"
     return ModelError(
         code,
-        f"the decision {decision.label} never changes in {len(near)} rows, noisy copies and random inputs, nor {how}: "
-        f"the outputs lie between {_span(subject, near)} and look like {looks}; {what}",
+        f"the decision {decision.label} {of_these}never changes in {len(near)} rows, noisy copies and random inputs, "
+        f"nor {how}: the outputs lie between {_span(shown)} and look like {looks}; {what}",
     )
