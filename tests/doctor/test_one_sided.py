@@ -198,7 +198,7 @@ def test_half_of_the_advice_is_refused(head: Callable[[Tensor], Tensor], right: 
     model = Changed(network("relu"), head)
     for decision in ("class", "multilabel"):
         for outputs in ("logits", "probs"):
-            declared = {"decision": decision, "outputs": outputs}
+            declared: dict[str, Any] = {"decision": decision, "outputs": outputs}
             classifier = brittle.Classifier(model, **declared)
             if declared == {"decision": "class", "outputs": "logits"} | right:
                 brittle.score(classifier, points(), [MonteCarlo(0.1, draws=4)])
