@@ -164,7 +164,7 @@ def outside(body: str, change: Callable[[Tensor], Tensor]) -> Callable[[Any], An
 @pytest.mark.parametrize("body", ["linear", "relu"])
 @pytest.mark.parametrize("head", ["sigmoid", "log-sigmoid", "per cent", "exponential", "softplus"])
 def test_without_weights_inputs_far_away_tell(head: str, body: str) -> None:
-    declared = {"decision": "multilabel", "arrays": "numpy"}
+    declared: dict[str, Any] = {"decision": "multilabel", "arrays": "numpy"}
     assert found(outside(body, ONE_SIDED[head]), points(), **declared)[0] in NO_SIGN
     for shift in (0.0, 9.0, -9.0):
         assert found(outside(body, lambda z, s=shift: z - s), points(), **declared) in ([], ["one_class"])
