@@ -181,7 +181,8 @@ def _refuse(verdict: Verdict, what: str, error: BrittleError) -> None:
 
 def _compared(network: OddNetwork, plan: Plan, scores: Sequence[Score], sigma: float, seed: int) -> list[Compared]:
     bounds = network.bounds if isinstance(network, OddNoise) else BOUNDS
-    classifier = brittle.Classifier(network.build(), bounds=bounds, outputs=network.outputs)
+    declared = {"outputs": network.outputs, "decision": network.decision}
+    classifier = brittle.Classifier(network.build(), bounds=bounds, **declared)
     table = brittle.score(classifier, network.inputs(), scores, seed=seed, batch_size=network.rows, most_failures=None)
     probes = torch.linspace(0, network.points - 1, plan.probes).round().int().tolist()
     return compare(table, lambda row: _truth(network.name, row, sigma, plan.copies, seed), probes)

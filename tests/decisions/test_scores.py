@@ -195,6 +195,32 @@ def test_a_score_serves_a_decision_or_refuses_it_by_name(score: str, name: str) 
         brittle.score(classifier, POINTS, [one])
 
 
+@pytest.mark.parametrize("threshold", [None, 0.5, 0.4, (0.2, 0.6, 0.7, 0.45)])
+@pytest.mark.parametrize("only", [None, 1])
+def test_a_threshold_is_in_the_units_of_the_declared_outputs(threshold, only: int | None) -> None:
+    """Labels of which the network returns the probabilities flip where these pass the threshold, copy by copy."""
+    network = nn.Sequential(bent_network(), nn.Linear(4, 4, bias=False), nn.Sigmoid()).double()
+    with torch.no_grad():
+        network[1].weight.copy_(4 * torch.eye(4))  # pyright: ignore[reportCallIssue, reportAttributeAccessIssue]
+    decision = MultiLabel(threshold=threshold, only=only)
+    classifier = brittle.Classifier(network, outputs="probs", decision=decision)
+    limits = torch.as_tensor(0.5 if threshold is None else threshold, dtype=torch.float64)
+    asked = slice(None) if only is None else slice(only, only + 1)
+    found = MonteCarlo(sigma=SIGMA, draws=DRAWS)(classifier, POINTS)
+    margin = CATALOGUE["logit_margin"]()(classifier, POINTS).value
+    with torch.no_grad():
+        for row, copies in enumerate(copies_of(POINTS)):
+            own = (network(POINTS[row]) > limits)[asked]
+            flips = sum(bool(((network(copy) > limits)[asked] != own).any()) for copy in copies)
+            assert float(found.value[row]) == pytest.approx(flips / DRAWS, abs=1e-12)
+            apart = (network(POINTS[row]).logit() - limits.logit())[asked].abs().min()
+            assert float(margin[row]) == pytest.approx(float(apart), rel=1e-9)
+    assert classifier.decision == decision
+    assert classifier.decision.parameters.get("threshold") == threshold
+    assert classifier.decision.has_probability == (only is not None and threshold in (None, 0.5))
+    assert float(found.value.max()) > 0
+
+
 def test_a_tie_is_a_tie() -> None:
     """A label on its threshold, two classes that share the last place, a network of zeros."""
     flat = nn.Linear(6, 4).double()

@@ -90,7 +90,7 @@ DECLARED: dict[str, tuple[str, Callable[[Tensor], Tensor], str | None]] = {
     "one probability as probs": ("probs", lambda z: one(z).sigmoid(), "num_classes"),
     "one logit as binary-logit": ("binary-logit", one, None),
     "one probability as binary-logit": ("binary-logit", lambda z: one(z).sigmoid(), "sigmoid_outputs"),
-    "its logarithm as binary-logit": ("binary-logit", lambda z: one(z).sigmoid().log(), "one_class"),
+    "its logarithm as binary-logit": ("binary-logit", lambda z: one(z).sigmoid().log(), "not_logits"),
     "logits as binary-logit": ("binary-logit", lambda z: z, "output_shape"),
     "probabilities as binary-logit": ("binary-logit", lambda z: z.softmax(1), "output_shape"),
 }

@@ -1,8 +1,9 @@
 """Odd networks: what people build by mistake, and what is sound and hard. One line each, with a name and a builder.
 
-Five families. `company`: rows lean on the other rows of their batch. `state`: what was seen before decides. `outputs`:
-what is returned are no plain class scores. `gradients`: the gradient is not that of the function. `geometry`: sound
-networks whose margins under noise are not normal, or that only look like members of the other families.
+Six families. `company`: rows lean on the other rows of their batch. `state`: what was seen before decides. `outputs`:
+what is returned are no plain class scores. `signs`: what is decided is a sign. `gradients`: the gradient is not that of
+the function. `geometry`: sound networks whose margins under noise are not normal, or that only look like members of the
+other families.
 
 `brittle` may refuse a network by a name that is on its list; else every number that it stands behind must hold the
 truth of `tests/helpers/truth.py`. A network with an empty list must be scored.
@@ -31,6 +32,7 @@ from helpers.odd_parts import (
     outputs,
     small,
 )
+from helpers.odd_signs import FAMILY_SIGNS
 from torch import Tensor, nn
 
 # What is returned are no plain class scores.
@@ -152,6 +154,9 @@ FAMILY_GRADIENTS = [
 
 
 ZOO: dict[str, OddNetwork] = {
-    each.name: each for each in (*FAMILY_COMPANY, *FAMILY_STATE, *FAMILY_OUTPUTS, *FAMILY_GRADIENTS, *FAMILY_GEOMETRY)
+    each.name: each
+    for each in (
+        *(*FAMILY_COMPANY, *FAMILY_STATE, *FAMILY_OUTPUTS, *FAMILY_SIGNS, *FAMILY_GRADIENTS, *FAMILY_GEOMETRY),
+    )
 }
 """All of them, by name."""

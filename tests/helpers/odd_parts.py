@@ -13,6 +13,8 @@ from helpers import truth
 from helpers.truth import Network
 from torch import Tensor, nn
 
+from brittle.decisions import Decision
+
 WIDTH, STEPS = 16, 5
 
 SHAPE, SERIES = (4,), (STEPS, 3)
@@ -40,13 +42,14 @@ class OddNetwork:
 
     Attributes:
         name: what is odd.
-        family: one of the five.
+        family: one of the six.
         build: makes the network, as if nothing had been run before.
         shape: of one input.
         sigma: the larger of the two standard deviations at which it is scored.
         refused: codes by which it may be refused.
         without_gradients: codes by which it may be refused where scores with gradients are asked for.
         outputs: what it is declared to return.
+        decision: what is decided from that; None is the predicted class.
         meaning: turns what it returns into class scores, whatever was declared.
         points: inputs in a run.
         rows: most rows in a batch; None leaves it to `brittle`.
@@ -62,6 +65,7 @@ class OddNetwork:
     refused: tuple[str, ...] = ()
     without_gradients: tuple[str, ...] = ()
     outputs: str = "logits"
+    decision: Decision | str | None = None
     meaning: Callable[[Tensor], Tensor] = truth.logits_of
     points: int = 24
     rows: int | None = None

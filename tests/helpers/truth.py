@@ -76,6 +76,27 @@ def one_probability(scores: Tensor) -> Tensor:
     return torch.cat((1 - scores, scores), dim=1)
 
 
+def label_sets(threshold: float | tuple[float, ...] = 0.0) -> Callable[[Tensor], Tensor]:
+    """From numbers of labels, `[B, L]`, that hold above a threshold, to class scores of the sets of labels, `[B, 2^L]`.
+
+    The score of a set is the sum of `z_j - t_j` over its labels less that over the others: the largest is that of the
+    labels that hold, alone unless one is at its threshold. Bit `j` of a class is label `j`.
+    """
+
+    def scores(found: Tensor) -> Tensor:
+        above = found.double() - torch.as_tensor(threshold, dtype=torch.float64)
+        labels = torch.arange(above.shape[1])
+        held = (torch.arange(2 ** above.shape[1])[:, None] >> labels & 1) * 2 - 1
+        return above @ held.double().T
+
+    return scores
+
+
+def one_of_labels(label: int, threshold: float = 0.0) -> Callable[[Tensor], Tensor]:
+    """The same of one of the labels alone, `[B, L]` to `[B, 2]`."""
+    return lambda found: one_logit(found[:, label : label + 1].double() - threshold)
+
+
 def alone(
     build: Callable[[], Network],
     x: Tensor,

@@ -78,6 +78,10 @@ class Decision(ABC):
         """The same, with what it calls by a name of one of `names`, those of the outputs, by its position."""
         return self
 
+    def taken_from(self, outputs: str) -> Decision:
+        """The same, told what the model is declared to return, one of `brittle.model.outputs.OUTPUTS`."""
+        return self
+
     def codes(self, decided: Tensor) -> list[int | None]:
         """What was decided as a number that `code_names` names, for each row; None where it is no such number."""
         return [None] * len(decided)
@@ -111,7 +115,8 @@ class Decision(ABC):
     @property
     def parameters(self) -> Parameters:
         """Its fields, as the record of a run holds them; those of their default left out."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
+        own = [(one, getattr(self, one.name)) for one in fields(self) if one.repr]
+        return {one.name: value for one, value in own if value != one.default}
 
     @property
     def label(self) -> str:

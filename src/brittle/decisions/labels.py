@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import ClassVar
 
@@ -43,33 +44,42 @@ class OneLabel:
 
 @dataclass(frozen=True)
 class MultiLabel(Decision):
-    """Which labels hold: margins `s_j (z_j - threshold_j)` with the sign `s_j` that it has at the point.
+    """Which labels hold: margins `s_j (z_j - t_j)` with the sign `s_j` that it has at the point.
+
+    `z_j` is the logit of label `j`, `log p - log(1 - p)` where the model returns its probability `p`; `t_j` is that of
+    its threshold.
 
     Attributes:
-        threshold: above which a label holds, one number or one for each label, in logits: 0 is a probability of one
-            half.
+        threshold: above which a label holds, one number or one for each label, in the units of the declared outputs: a
+            logit, or with `outputs="probs"` a probability. None is the logit 0, the probability of one half.
         only: one label, to ask for it alone, by its position from 0 or by its name; None asks whether all labels stay
             as they are. One label has a probability, so the scores of the expected change serve it as well. A name is
             looked up among the `class_names` of the classifier or of the data.
         each: whether a run asks for all labels together and for each of them by itself, in columns of its own.
+        of_probabilities: whether the declared outputs are probabilities; a classifier sets it.
 
     Raises:
-        ParameterError: a threshold is no finite number, the position is negative, or both `only` and `each` are given.
+        ParameterError: a threshold is no finite number, or as a probability not between 0 and 1; the position is
+            negative, or both `only` and `each` are given.
     """
 
-    threshold: float | tuple[float, ...] = 0.0
+    threshold: float | tuple[float, ...] | None = None
     only: int | str | None = None
     each: bool = False
+    of_probabilities: bool = field(default=False, repr=False, compare=False)
 
     name: ClassVar[str] = "multilabel"
     explanation: ClassVar[str] = "which labels hold"
     targets: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        given = self.threshold if isinstance(self.threshold, Sequence) else (self.threshold,)
-        if not given or not all(isinstance(each, int | float) and abs(each) < torch.inf for each in given):
-            raise ParameterError("decision", f"every threshold must be a finite number; found {self.threshold!r:.60}")
-        object.__setattr__(self, "threshold", alone(given))
+        if self.threshold is not None:
+            given = self.threshold if isinstance(self.threshold, Sequence) else (self.threshold,)
+            low, high = (0.0, 1.0) if self.of_probabilities else (-math.inf, math.inf)
+            if not given or not all(isinstance(each, int | float) and low < each < high for each in given):
+                wanted = "a probability between 0 and 1 (outputs=probs)" if self.of_probabilities else "a finite number"
+                raise ParameterError("decision", f"every threshold must be {wanted}; found {self.threshold!r:.60}")
+            object.__setattr__(self, "threshold", alone(given))
         named = isinstance(self.only, str) and self.only != ""
         if self.only is not None and not named and (type(self.only) is not int or self.only < 0):
             raise ParameterError(
@@ -87,7 +97,7 @@ class MultiLabel(Decision):
     @property
     def has_probability(self) -> bool:
         """For one label, whose probability is the sigmoid of its margin."""
-        return self.only is not None and self.threshold == 0.0
+        return self.only is not None and self._cut == 0.0
 
     def named(self, names: Sequence[str] | None) -> MultiLabel:
         """The same with the position of a label that was asked for by its name.
@@ -105,6 +115,10 @@ class MultiLabel(Decision):
             known = listed([f"{name!r:.40}" for name in names], SHOWN)
             raise ParameterError("decision", f"there is no label {self.only!r:.60} among {known}{meant}")
         return replace(self, only=tuple(names).index(self.only))
+
+    def taken_from(self, outputs: str) -> MultiLabel:
+        """The same with thresholds in the units of these outputs."""
+        return replace(self, of_probabilities=outputs == "probs")
 
     def alone(self, position: int) -> MultiLabel:
         """One of the labels, asked for by itself."""
@@ -129,13 +143,21 @@ class MultiLabel(Decision):
             raise ParameterError("decision", self._without_names)
         return self.only
 
+    @property
+    def _cut(self) -> float | tuple[float, ...]:
+        """The thresholds as logits."""
+        given = 0.0 if self.threshold is None else self.threshold
+        if not self.of_probabilities or self.threshold is None:
+            return given
+        return alone([math.log(each) - math.log1p(-each) for each in (given if isinstance(given, tuple) else (given,))])
+
     def decide(self, outputs: Tensor) -> Tensor:
         """Signs `[B, L]`: 1 where a label holds, -1 where it does not; a logit at the threshold holds."""
         above = self._above(outputs)
         return torch.where(above >= 0, 1.0, -1.0).to(above)
 
     def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
-        """`s_j (z_j - threshold_j)`, `[N, L]`, or of the one label, `[N, 1]`."""
+        """`s_j (z_j - t_j)`, `[N, L]`, or of the one label, `[N, 1]`."""
         return self._above(outputs) * decided
 
     def described(self, decided: Tensor) -> list[str]:
@@ -179,7 +201,7 @@ class MultiLabel(Decision):
         return targets if (one := self._place) is None else targets[:, one : one + 1]
 
     def _above(self, outputs: Tensor) -> Tensor:
-        above = outputs - outputs.new_tensor(self.threshold)
+        above = outputs - outputs.new_tensor(self._cut)
         return above if (one := self._place) is None else above[:, one : one + 1]
 
     def check(self, outputs: Tensor) -> None:

@@ -82,7 +82,7 @@ CHECKS = (
     Check("mode", state.check_mode),
     Check("input kept", state.check_input_kept, RUNS),
     Check("precision", state.check_precision, RUNS),
-    Check("class scores", outputs.check_kind, (*FINITE, "not constant")),
+    Check("class scores", outputs.check_kind, (*FINITE, "not constant", "decision")),
     Check("classes differ", duplicates.check_duplicates, (*FINITE, "not constant")),
     Check("noise", parameters.check_noise, RUNS),
     Check("cost", parameters.check_cost, RUNS),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
+from brittle.decisions import MultiLabel
 from brittle.doctor.finding import Finding
-from brittle.doctor.rounding import allowed
+from brittle.doctor.one_sided import check_sides
+from brittle.doctor.rounding import allowed, allowed_of_sums
 from brittle.doctor.subject import LOOKED_AT, Subject
 from brittle.errors import ModelError, listed
 
@@ -93,16 +94,34 @@ def _looks_beside_alone(subject: Subject, probes: Tensor) -> bool:
 def check_kind(subject: Subject) -> Iterator[Finding | str]:
     """The outputs are what was declared, and not probabilities, sigmoids or the outputs of another task."""
     logits, declared = subject.finite, subject.classifier.outputs
+    yield from check_sides(subject)
     if not subject.decision.of_classes:
+        _refuse_classes(subject)
         yield f"{subject.decision.label}: {subject.decision.explanation}, from {logits.shape[1]} numbers"
         return
     yield f"declared as {declared}, from {float(logits.min()):.4g} to {float(logits.max()):.4g}"
-    yield from KINDS[declared](subject)
+    yield from {"logits": _about_logits, "probs": _about_probabilities}.get(declared, lambda _: ())(subject)
+
+
+def _refuse_classes(subject: Subject) -> None:
+    """Refuse probabilities of labels that are those of classes, of which one holds."""
+    shown = subject.finite.double().sigmoid()
+    probs = isinstance(subject.decision, MultiLabel) and subject.classifier.outputs == "probs"
+    if (
+        probs
+        and shown.shape[1] > 2
+        and bool(((shown.sum(dim=1) - 1).abs() <= allowed_of_sums(subject.classifier, subject.classes)).all())
+    ):
+        raise ModelError(
+            "probabilities",
+            f"each of {len(shown)} rows of {shown.shape[1]} probabilities sums to 1: these are classes of which one "
+            f"holds; leave out --decision multilabel (decision='multilabel')",
+        )
 
 
 def _about_logits(subject: Subject) -> Iterator[Finding]:
     """Refuse probabilities and sigmoids, note log-probabilities."""
-    logits, allowed = subject.finite, _allowed(subject)
+    logits, allowed = subject.finite, allowed_of_sums(subject.classifier, subject.classes)
     sums = logits.double().sum(dim=1)
     whole = _total(logits, sums, allowed)
     if whole is not None:
@@ -146,11 +165,12 @@ def _perhaps_labels(logits: Tensor) -> Iterator[Finding]:
 def _about_probabilities(subject: Subject) -> Iterator[Finding]:
     """Refuse rows that do not sum to 1."""
     sums = subject.finite.double().exp().sum(dim=1)
-    if bool(((sums - 1).abs() > _allowed(subject)).any()):
+    if bool(((sums - 1).abs() > allowed_of_sums(subject.classifier, subject.classes)).any()):
         raise ModelError(
             "not_probabilities",
-            f"the outputs were declared as probabilities, but rows sum to {float(sums.min()):.3g} to "
-            f"{float(sums.max()):.3g}; leave out --outputs probs (outputs='probs') if they are class scores",
+            f"the outputs were declared as probabilities of classes, but rows sum to {float(sums.min()):.3g} to "
+            f"{float(sums.max()):.3g}; for labels that each hold or not add --decision multilabel "
+            f"(decision='multilabel'), for class scores leave out --outputs probs (outputs='probs')",
         )
     if _softmax_of_probabilities(subject.finite):
         yield Finding(
@@ -171,35 +191,6 @@ def _softmax_of_probabilities(logits: Tensor) -> bool:
     return bool(((first >= -ROUNDED) & (first <= 1.0 + ROUNDED)).all()) and bool((first > SURE).any())
 
 
-def _about_one_logit(subject: Subject) -> Iterator[Finding]:
-    """Refuse a probability, which would make every point class 1; note where all are of one class."""
-    logits, more = subject.finite[:, 1], more_logits(subject)[:, 1]
-    if len(logits) + len(more) >= LOOKED_AT and _inside(logits) and _inside(more):
-        raise ModelError(
-            "sigmoid_outputs",
-            f"the output was declared as the logit of class 1, but lies between {float(logits.min()):.4g} and "
-            f"{float(logits.max()):.4g} in {len(logits)} rows and between 0 and 1 in {len(more)} noisy and random "
-            f"ones: it looks like a probability p, and taken as a logit it makes every point class 1; return the value "
-            f"before the sigmoid, or [1 - p, p] with --outputs probs (outputs='probs')",
-        )
-    both = torch.cat((logits, more)) > 0
-    labels = set(subject.batch.labels or ())
-    if {0, 1} <= labels and bool((both == both[0]).all()):
-        yield Finding(
-            "one_class",
-            f"{len(logits)} rows and {len(more)} noisy and random ones are all class {int(both[0])}, though the labels "
-            f"name both; see that the output is a logit, positive for class 1 (not a probability or its logarithm)",
-        )
-
-
-KINDS: dict[str, Callable[[Subject], Iterator[Finding]]] = {
-    "logits": _about_logits,
-    "probs": _about_probabilities,
-    "binary-logit": _about_one_logit,
-}
-"""What is looked at in outputs of each kind that can be declared."""
-
-
 def _total(logits: Tensor, sums: Tensor, allowed: float) -> float | None:
     """What all rows sum to where nothing is negative: 1 for probabilities, 100 for those in per cent; or None."""
     whole = 1.0 if bool(((sums - 1).abs() <= allowed).all()) else float(sums.median())
@@ -214,14 +205,6 @@ def _total(logits: Tensor, sums: Tensor, allowed: float) -> float | None:
 def _would_vary(logits: Tensor) -> float:
     """Standard deviation that the sums of the rows would have if the classes had nothing to do with each other."""
     return float(logits.double().var(dim=0).sum().sqrt())
-
-
-def _allowed(subject: Subject) -> float:
-    """By how much a sum of probabilities may miss 1 because of rounding.
-
-    Each is rounded by its own size, and these add up to 1; adding them up rounds again.
-    """
-    return 8.0 * float(torch.finfo(subject.classifier.output_dtype).eps) * math.log2(2 * subject.logits.shape[1])
 
 
 def more_logits(subject: Subject) -> Tensor:

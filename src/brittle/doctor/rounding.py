@@ -7,6 +7,7 @@ allowed for by its distance from the largest of its row and by its own size.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -79,6 +80,14 @@ def allowed(logits: Tensor, precision: float) -> Tensor:
     gap, size = (first - second).median(), first.abs().median()
     share, places = (min(units * precision, MOST_ROUNDING) for units in (ROUNDING, LAST_PLACES))
     return share * ((first - sizes) + gap) + places * (sizes.abs() + size)
+
+
+def allowed_of_sums(classifier: Classifier, classes: int) -> float:
+    """By how much a sum of probabilities may miss 1 because of rounding.
+
+    Each is rounded by its own size, and these add up to 1; adding them up rounds again.
+    """
+    return 8.0 * float(torch.finfo(classifier.output_dtype).eps) * math.log2(2 * classes)
 
 
 def allowed_again(logits: Tensor, precision: float) -> Tensor:

@@ -77,7 +77,7 @@ class Classifier:
 
     Raises:
         ParameterError: bounds that are not increasing, a std that is not positive, unknown outputs, arrays or decision,
-            or a decision that is not taken from such outputs.
+            or a decision that is not taken from such outputs, or not what the model's own config says that it is for.
         ModelError: the model's parameters are on several devices, or some have no shape yet (lazy layers); or it is an
             estimator that is no fitted classifier, or nothing that can be called.
     """
@@ -103,7 +103,8 @@ class Classifier:
         if isinstance(self.decision, OneLogit) and outputs == "logits":
             check_one_logit(model)
             outputs = "binary-logit"
-        check_decision(self.decision, outputs)
+        check_decision(self.decision, outputs, model)
+        self.decision = self.decision.taken_from(outputs)
         self.model = as_model(model, outputs, arrays)
         known = self.model if isinstance(self.model, Estimator) else None
         self.class_names: tuple[str, ...] | None = None if known is None else known.class_names

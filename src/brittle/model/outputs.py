@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.decisions import Decision, MultiLabel, OneLogit, PredictedClass, SameTop
+from brittle.decisions import Custom, Decision, MultiLabel, OneLogit, PredictedClass, SameTop, Within
 from brittle.decisions.undecided import Undecided
 from brittle.errors import ModelError, ParameterError
 
@@ -73,12 +73,29 @@ def numbers_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> T
     return logarithms - log_probabilities(1 - numbers) if isinstance(meant, MultiLabel) else logarithms
 
 
-def check_decision(decision: Decision, outputs: str) -> None:
-    """Raise unless `decision` can be taken from what a model is declared to return.
+PROBLEMS: dict[str, tuple[tuple[type[Decision], ...], str]] = {
+    "single_label_classification": ((PredictedClass, SameTop, Custom), "class"),
+    "multi_label_classification": ((MultiLabel, OneLogit, Custom), "multilabel"),
+    "regression": ((Within, Custom), "within:T"),
+}
+"""For each `problem_type` of a model of Hugging Face the decisions that may be taken from it, and how to write one."""
+
+
+def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
+    """Raise unless `decision` can be taken from what a model is declared to return, by the user and by its own config.
 
     Raises:
         ParameterError: it cannot.
     """
+    problem = getattr(getattr(model, "config", None), "problem_type", None)
+    fitting, written = PROBLEMS.get(str(problem), ((Decision,), ""))
+    if not isinstance(decision, fitting):
+        tolerance = ", with a tolerance T" if written.endswith("T") else ""
+        raise ParameterError(
+            "decision",
+            f"config.json of the model says {problem}, and the decision is {decision.label}; use --decision {written} "
+            f"(decision='{written}'){tolerance}",
+        )
     only = {
         "binary-logit": (OneLogit, PredictedClass, Undecided),
         "probs": (PredictedClass, MultiLabel, SameTop, Undecided),
@@ -88,7 +105,8 @@ def check_decision(decision: Decision, outputs: str) -> None:
     if not fits or (outputs == "probs" and isinstance(decision, OneLogit)):
         raise ParameterError(
             "decision",
-            f"the decision {decision.label} is not taken from outputs={outputs}; leave out --outputs (outputs=)",
+            f"the decision {decision.label} is not taken from outputs={outputs}; leave out --outputs (outputs=) where "
+            f"the model returns no such numbers, else --decision (decision=)",
         )
 
 

@@ -249,3 +249,31 @@ def test_names_that_transformers_makes_up_are_none(tmp_path: Path) -> None:
     assert _declared(folder, {"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}).class_names is None
     assert _declared(folder, {"id2label": {"0": "a", "1": "a"}}).class_names is None
     assert _declared(folder, {"id2label": {"1": "b", "0": "a"}}).class_names == ("a", "b")
+
+
+PROBLEMS = {
+    "single_label_classification": (("class", "top:2"), ("multilabel", "multilabel:1", "within:0.1")),
+    "multi_label_classification": (("multilabel", "multilabel:1", "multilabel:each"), ("class", "top:2", "within:0.1")),
+    "regression": (("within:0.1",), ("class", "top:2", "multilabel")),
+    None: (("class", "multilabel", "within:0.1"), ()),
+}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_the_decision_is_what_the_folder_says_that_it_is_for(saved: Path, tmp_path: Path, problem: str | None) -> None:
+    """On the command line, where nothing said is the predicted class, and in Python, with the network itself."""
+    for file in saved.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    config = json.loads((saved / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"problem_type": problem}))
+    module = load_model(tmp_path).module
+    fitting, others = PROBLEMS[problem]
+    for decision in fitting:
+        assert ModelOptions(decision=decision).classifier(str(tmp_path)).decision.label == decision
+    for decision in others:
+        refused(
+            "decision", f"says {problem}, .* --decision {fitting[0][:6]}", brittle.Classifier, module, decision=decision
+        )
+        refused("decision", str(problem), ModelOptions(decision=decision).classifier, str(tmp_path))
+    if "class" in others:
+        refused("decision", str(problem), ModelOptions().classifier, str(tmp_path))
