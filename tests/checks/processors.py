@@ -3,7 +3,8 @@
     PYTHONPATH=tests python -m checks.processors [CAPABILITY ...]
 
 PyTorch chooses its kernels by what the processor can do; `ATEN_CPU_CAPABILITY` has it take those of a lesser one:
-`default` (no vector instructions beyond the platform's), `avx2`, `avx512`. A capability that this processor lacks is
+`default` (no vector instructions beyond the platform's), `avx2`, `avx512`. The libraries that multiply matrices and
+convolve (MKL, oneDNN) choose by themselves, so they are told the same. A capability that this processor lacks is
 said and skipped. Files in which no network computes, or whose tests look at files, texts, statistics and processes, are
 left out by name (`SAME_EVERYWHERE`); a new file is run until somebody adds it there.
 """
@@ -21,6 +22,9 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 
 CAPABILITIES = ("default", "avx2", "avx512")
+
+LIBRARIES = {"default": ("SSE4_2", "SSE41"), "avx2": ("AVX2", "AVX2"), "avx512": ("AVX512", "AVX512_CORE")}
+"""What MKL and oneDNN call these instructions."""
 
 THREADS = (1, 2)
 
@@ -62,7 +66,8 @@ def can(capability: str) -> bool:
 def environment(capability: str, threads: int) -> dict[str, str]:
     """Variables of a run."""
     told = {"ATEN_CPU_CAPABILITY": capability, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
-    return os.environ | told
+    mkl, onednn = LIBRARIES.get(capability, ("", ""))
+    return os.environ | told | {"MKL_ENABLE_INSTRUCTIONS": mkl, "ONEDNN_MAX_CPU_ISA": onednn}
 
 
 def run(capability: str, threads: int, files: Sequence[Path], place: Path) -> tuple[int, str]:
