@@ -25,6 +25,8 @@ from brittle.analysis import (
 from brittle.analysis.columns import typical
 from brittle.analysis.decisions import column_for, numbers_beside
 from brittle.errors import DataError, ParameterError
+from brittle.report import open_contents
+from brittle.report.page.data import page_data
 from brittle.scores import Moments, MonteCarlo, Score, Shrinkage, Softmax
 
 
@@ -170,6 +172,10 @@ def test_no_interval_becomes_wider_when_the_points_of_a_finished_run_are_decided
     shown = point_list(after, limit=0.9).set_index("point").loc[after.points["point"].to_pylist()]
     assert (1.0 - shown["value"]).to_numpy() == pytest.approx(found.numbers.value.to_numpy())
     assert shown["state"].tolist() == judge.states(0.9).tolist() == decide(after, 0.9)["state"].tolist()
+    page, spoken = page_data(open_contents(after)), overview(after)
+    assert page is not None
+    by: Any = page["columns"][page["by"]]  # type: ignore[index]
+    assert (by["label"], spoken.numbers is not spoken.column) == (spoken.numbers.label, "decidedBy" in by)  # type: ignore[union-attr]
     assert f"states by {judge.shown}" in format_point_list(point_list(after, limit=0.9), after, found.numbers, 5, judge)
 
 
