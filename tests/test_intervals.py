@@ -13,7 +13,6 @@ from brittle.errors import ParameterError
 from brittle.intervals import (
     clopper_pearson,
     decided,
-    fewest_to_hold,
     jackknife,
     log_evidence_below,
     paired_proportion,
@@ -154,11 +153,3 @@ def test_what_is_decided_lies_outside_the_interval() -> None:
 
 def test_nothing_is_known_before_the_first_trial() -> None:
     assert sequence_interval(0, 0, CONFIDENCE) == (0.0, 1.0)
-
-
-@pytest.mark.parametrize("limit", [0.5, 0.8, 0.9, 0.99])
-@pytest.mark.parametrize("confidence", [0.9, 0.99])
-def test_the_fewest_draws_by_which_a_point_holds(limit: float, confidence: float) -> None:
-    fewest = fewest_to_hold(limit, confidence)
-    draws = np.array([fewest - 1, fewest])
-    assert (sequence_interval(0 * draws, draws, confidence)[1] <= 1 - limit).tolist() == [False, True]

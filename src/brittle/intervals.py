@@ -181,22 +181,6 @@ def decided(
     return holds | breaks
 
 
-def fewest_to_hold(limit: float, confidence: float) -> int:
-    """How many draws `decided` needs at least before it says that a prediction holds: so many without a flip.
-
-    Args:
-        limit: strictly between 0 and 1.
-        confidence: between 0 and 1.
-    """
-    least, most = 0, 1
-    while not decided(0, 0, most, limit, confidence):
-        least, most = most, 2 * most
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (least, middle) if decided(0, 0, middle, limit, confidence) else (middle, most)
-    return most
-
-
 def _upper_end(k: NDArray, n: NDArray, level: float) -> NDArray:
     """The proportion at which `log_evidence_below` reaches `level`; 1 where it never does. It grows above `k / n`."""
     low, high = k / np.maximum(n, 1.0), np.ones_like(k)

@@ -87,6 +87,18 @@ def test_alone_and_in_batches(score: Score) -> None:
 
 
 @everything
+def test_what_the_neighbours_hold_changes_no_byte(score: Score) -> None:
+    """But where points that are done leave the passes to the others, which then round as their number has it."""
+    if isinstance(score, InputMargin | FeatureDistance | RareEvent):
+        pytest.skip("its points share passes: `check_alone` compares them to what the precision gives")
+    x, among_others = inputs(6), inputs(6)
+    among_others[1::2] = inputs(6, seed=9)[1::2]
+    found, again = (estimate(small_classifier(), points, score) for points in (x, among_others))
+    for one, other in ((found.value, again.value), (found.low, again.low), (found.high, again.high)):
+        assert one[::2].tolist() == pytest.approx(other[::2].tolist(), abs=0.0, rel=0.0, nan_ok=True)
+
+
+@everything
 def test_same_bytes_on_a_rerun(score: Score) -> None:
     first, second = (estimate(small_classifier(), inputs(6), score) for _ in range(2))
     assert torch.equal(first.value, second.value)

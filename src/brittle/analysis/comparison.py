@@ -1,24 +1,22 @@
-"""Two runs over the same points: which has the larger scores, and by how much?"""
+"""Two runs over the same points: which is more robust, which has the larger scores, and by how much?"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
 from brittle.analysis.change_columns import LAPLACIAN
-from brittle.analysis.location import median_interval, skewed_mean
-from brittle.analysis.mean_absolute import absolute_mean
-from brittle.analysis.mean_interval import MeanInterval, mean_interval, ranged_interval
+from brittle.analysis.columns import typical
+from brittle.analysis.location import median_interval
+from brittle.analysis.mean_interval import mean_interval, ranged_interval
 from brittle.errors import DataError
-from brittle.estimate import FLIP_PROBABILITY, parameters_json
+from brittle.estimate import FLIP_PROBABILITY, INPUT_MARGIN, parameters_json
 from brittle.intervals import clopper_pearson
 from brittle.store.columns import Column, Row, Scored
 
@@ -28,8 +26,14 @@ ACCURACY = "accuracy"
 BOUNDED = frozenset({FLIP_PROBABILITY, "probability", ACCURACY})
 """Quantities between 0 and 1."""
 
-MEAN, MEAN_ABSOLUTE, MEDIAN = "mean", "mean absolute", "median"
-"""What is compared: the mean, the mean of `|value|` (of Laplacians), or the median where a value is infinite."""
+MEAN, MEDIAN = "mean", "median"
+"""What is compared: the mean of numbers between 0 and 1, the median of others."""
+
+SMALLEST = 1e-12
+"""The smallest p-value that is told apart."""
+
+HALVINGS = 14
+"""Steps of the search for a p-value, each halving the logarithms that it may have."""
 
 SHARED, OWN = "shared", "own"
 """Whether both runs drew the same noise at every point, or each its own."""
@@ -41,18 +45,16 @@ NO_POINTS = "No point has a value in both runs."
 FIELDS = (
     "score", "title", "quantity", "pairing", "noise", "statistic", "points", "dropped", "only_first", "only_second",
     "first", "first_low", "first_high", "first_infinite", "second", "second_low", "second_high", "second_infinite",
-    "difference", "difference_low", "difference_high", "first_larger", "differing", "differing_low", "differing_high",
-    "p_wilcoxon", "p_t", "p_mcnemar", "confidence", "reason",
+    "difference", "difference_low", "difference_high", "p", "first_larger", "differing", "differing_low",
+    "differing_high", "speaks", "confidence", "reason",
 )  # fmt: skip
 """The columns of a comparison."""
 
 Values = NDArray[np.float64]
 
 
-class _Centre(NamedTuple):
-    value: float
-    low: float
-    high: float
+Interval = Callable[[Values, float], tuple[float, float, float]]
+"""A number that stands for many, and the ends of its interval at a confidence."""
 
 
 @dataclass(frozen=True)
@@ -71,31 +73,27 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
 
     Two models on one data set, or one model on a data set and on corrupted copies of it. Points are paired by their
     ids; where the runs share no id but have equally many points, by their row. Of Laplacians `|value|` is compared, of
-    other scores the value: the means, and the mean of the differences `first - second`, over the points that have a
-    value in both runs. Where a distance is infinite, because nothing was found, there is no mean: medians are compared
-    instead, and two infinite distances count as equal.
+    other scores the value, over the points that have a value in both runs: of numbers between 0 and 1 the means, and
+    the mean of the differences `first - second`; of numbers without bounds the medians, and the median of the
+    differences, as no interval of a mean holds where few points may have any value. Infinite distances, where nothing
+    was found, take part; two of them count as equal.
 
     The draws of a point are keyed by the seed and its id, so two runs with one seed over the same ids send the same
     noisy copies through both models (`noise` says whether). What the noise does to both then cancels in the
     differences, and fewer draws tell the models apart.
 
-    Intervals, at the larger confidence of the two runs: of a mean of numbers between 0 and 1, and of the mean of their
-    differences between -1 and 1, `mean_interval`, which holds where few points differ; of other means `skewed_mean`; of
-    a median, order statistics; of the share of points whose values differ, Clopper and Pearson's. Where no point
-    differs that share is all that the points bound of numbers without bounds: the mean difference is 0 with an interval
-    over the whole line. Tests, two-sided: of the differences
-    by their signed ranks (Wilcoxon; points that are equal in both are left out) and by their mean (Student), of
-    accuracies by the points that one run alone has right (McNemar, exact). Each p-value stands alone: none is
-    corrected for the number of scores. Intervals and tests cover the sampling of points, drawn independently; they say
-    nothing of other trainings of the same models.
+    Intervals, at the larger confidence of the two runs, hold for any law of the points: of a mean of numbers between 0
+    and 1, and of the mean of their differences between -1 and 1, `mean_interval`; of a median, order statistics; of the
+    share of points whose values differ, Clopper and Pearson's. The p-value of no difference is the interval turned
+    round, the smallest `1 - confidence` at which the interval of the difference leaves 0 out: it is below
+    `1 - confidence` where that interval does, and nowhere else. Each stands alone: none is corrected for the number of
+    scores. Both cover the sampling of points, drawn independently; they say nothing of other trainings of the models.
 
     Validity: points are paired by name only; where both are labelled, their labels must agree.
 
     References:
         The analysis of the expected change in the classification probability of the predicted label, Ruo Yang, Ping
         Liu and Mustafa Bilgic, 2023, Transactions on Machine Learning Research, sections 4.3, 4.4.
-        Individual comparisons by ranking methods, Frank Wilcoxon, 1945.
-        Note on the sampling error of the difference between correlated proportions or percentages, Quinn McNemar, 1947.
 
     Args:
         first: a run.
@@ -104,12 +102,12 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
     Returns:
         One row per score, in the order of the first run, after `accuracy` where both are labelled: `score` (its label),
         `title`, `quantity`; `pairing` (`point` or `row`); `noise` (`shared`, `own`, or None without draws); `statistic`
-        (`mean`, `mean absolute` or `median`); `points` compared, `dropped` (paired, but without a value in one run or
-        both), `only_first` and `only_second` (points without a partner); `first` and `second` (mean or median), each
-        with its interval and its number of infinite values; `difference` with its interval; `first_larger` (share of
-        points, ties half); `differing` (share of points whose values differ) with its interval; `p_wilcoxon`, `p_t`
-        (NaN for medians and for a constant difference other than 0), `p_mcnemar` (of the accuracy alone); `confidence`;
-        `reason` where there is nothing to tell apart.
+        (`mean` or `median`); `points` compared, `dropped` (paired, but without a value in one run or both),
+        `only_first` and `only_second` (points without a partner); `first` and `second` (mean or median), each with its
+        interval and its number of infinite values; `difference` with its interval and `p` (at least `SMALLEST`);
+        `first_larger` (share of points, ties half); `differing` (share of points whose values differ) with its
+        interval; `speaks`, true of the one row that says which run is more robust, by a flip probability under noise
+        or, without any, by a distance; `confidence`; `reason` where there is nothing to tell apart.
 
     Raises:
         DataError: the points cannot be paired, paired points have different labels, or inputs have different bounds.
@@ -121,10 +119,14 @@ def compare(first: Scored, second: Scored) -> pd.DataFrame:
     rows = [_accuracy(first, second, pairing, confidence)]
     others = {_key(column): column for column in second.columns}
     keyed_alike = pairing.by == "point" and _noise_key(first) == _noise_key(second)
+    shared = [column for column in first.columns if _key(column) in others]
+    spoken = typical([column for column in shared if column.sources]) or next(
+        (column for column in shared if column.score == INPUT_MARGIN), None
+    )
     rows += [
-        _row(column, others[_key(column)], pairing, confidence) | {"noise": _noise(column, others, keyed_alike)}
-        for column in first.columns
-        if _key(column) in others
+        _row(column, others[_key(column)], pairing, confidence)
+        | {"noise": _noise(column, others, keyed_alike), "speaks": column is spoken}
+        for column in shared
     ]
     return pd.DataFrame([row for row in rows if row is not None], columns=FIELDS)
 
@@ -214,12 +216,8 @@ def _accuracy(first: Scored, second: Scored, pairing: Pairing, confidence: float
     if any(series.isna().all() for series in right):
         return None
     x, y, dropped = _numbers(right[0], right[1], pairing)
-    only_x, only_y = int((x > y).sum()), int((y > x).sum())
     names = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY, "noise": None}
-    row = _compared(x, y, names, ACCURACY, confidence)
-    test = float(scipy.stats.binomtest(only_x, only_x + only_y).pvalue) if only_x + only_y else 1.0
-    none = {"p_wilcoxon": math.nan, "p_t": math.nan, "p_mcnemar": test if x.size else math.nan}
-    return row | _counts(pairing, dropped) | none
+    return _compared(x, y, names, ACCURACY, confidence) | _counts(pairing, dropped) | {"speaks": False}
 
 
 def _row(one: Column, other: Column, pairing: Pairing, confidence: float) -> Row:
@@ -247,27 +245,24 @@ def _counts(pairing: Pairing, dropped: int) -> Row:
 
 
 def _compared(x: Values, y: Values, names: Row, quantity: str, confidence: float) -> Row:
-    infinite = bool(np.isinf(x).any() or np.isinf(y).any())
     differences = np.subtract(x, y, out=np.zeros_like(x), where=x != y)
-    statistic = MEDIAN if infinite else MEAN_ABSOLUTE if quantity == LAPLACIAN else MEAN
-    centre = _bounded if quantity in BOUNDED and not infinite else _CENTRES[statistic]
-    alike = x.size > 0 and not differences.any()
+    bounded = quantity in BOUNDED and bool(((x >= 0.0) & (x <= 1.0) & (y >= 0.0) & (y <= 1.0)).all())
+    centre, apart = (mean_interval, _mean_difference) if bounded else (median_interval, median_interval)
+    difference = apart(differences, confidence)
     return {
         **names,
-        "statistic": statistic,
+        "statistic": MEAN if bounded else MEDIAN,
         "points": x.size,
         **_named("first", centre(x, confidence)),
         "first_infinite": int(np.isinf(x).sum()),
         **_named("second", centre(y, confidence)),
         "second_infinite": int(np.isinf(y).sum()),
-        **_named("difference", _difference(differences, infinite, quantity in BOUNDED, confidence)),
+        **_named("difference", difference),
+        "p": _p_value(apart, differences, confidence, _leaves_out(difference)) if x.size else math.nan,
         "first_larger": float(((x > y) + 0.5 * (x == y)).mean()) if x.size else math.nan,
         **_named("differing", _share(x != y, confidence)),
-        "p_wilcoxon": _wilcoxon(differences),
-        "p_t": math.nan if infinite else _student(differences),
-        "p_mcnemar": math.nan,
         "confidence": confidence,
-        "reason": ALIKE if alike else None if x.size else NO_POINTS,
+        "reason": NO_POINTS if not x.size else None if differences.any() else ALIKE,
     }
 
 
@@ -276,60 +271,39 @@ def _named(name: str, centre: tuple[float, float, float]) -> dict[str, float]:
     return {name: value, f"{name}_low": low, f"{name}_high": high}
 
 
-def _bounded(values: Values, confidence: float) -> MeanInterval:
-    """Of values that ought to lie between 0 and 1; where rounding or a made-up table says otherwise, of any."""
-    inside = not values.size or (values.min() >= 0.0 and values.max() <= 1.0)
-    return (mean_interval if inside else skewed_mean)(values, confidence)
+def _mean_difference(differences: Values, confidence: float) -> tuple[float, float, float]:
+    return ranged_interval(differences, -1.0, 1.0, confidence)
 
 
-_CENTRES: dict[str, Callable[[Values, float], tuple[float, float, float]]] = {
-    MEAN: skewed_mean,
-    MEAN_ABSOLUTE: absolute_mean,
-    MEDIAN: median_interval,
-}
+def _leaves_out(interval: tuple[float, float, float]) -> bool:
+    """Whether an interval leaves 0 out."""
+    return interval[1] > 0.0 or interval[2] < 0.0
 
 
-def _difference(differences: Values, infinite: bool, bounded: bool, confidence: float) -> tuple[float, float, float]:
-    """The mean of the differences with its interval, or their median where any is infinite."""
-    if infinite:
-        return median_interval(differences, confidence)
-    inside = not differences.size or np.abs(differences).max() <= 1.0
-    if bounded and inside:
-        return ranged_interval(differences, -1.0, 1.0, confidence)
-    mean, low, high = skewed_mean(differences, confidence)
-    return _Centre(mean, max(low, -1.0), min(high, 1.0)) if bounded else _Centre(mean, low, high)
+def _p_value(interval: Interval, differences: Values, confidence: float, differs: bool) -> float:
+    """The smallest `1 - confidence` at which the interval leaves 0 out; 1 where it never does.
+
+    Args:
+        interval: of the differences.
+        differences: at least one.
+        confidence: at which `differs` says whether the interval leaves 0 out.
+        differs: so the p-value is below `1 - confidence`, or not.
+    """
+    low, high = (SMALLEST, 1.0 - confidence) if differs else (1.0 - confidence, 1.0 - 1e-9)
+    if _leaves_out(interval(differences, 1.0 - low)) if differs else not _leaves_out(interval(differences, 1.0 - high)):
+        return low if differs else 1.0
+    for _ in range(HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if _leaves_out(interval(differences, 1.0 - middle)) else (middle, high)
+    return math.sqrt(low * high)
 
 
-def _share(differ: NDArray[np.bool_], confidence: float) -> _Centre:
+def _share(differ: NDArray[np.bool_], confidence: float) -> tuple[float, float, float]:
     """The share of the points that differ; NaN within [0, 1] without points."""
     if not differ.size:
-        return _Centre(math.nan, 0.0, 1.0)
+        return math.nan, 0.0, 1.0
     low, high = clopper_pearson(differ.sum(), differ.size, confidence)
-    return _Centre(float(differ.mean()), float(low), float(high))
-
-
-def is_nowhere(row: Row) -> bool:
-    """Whether no point differs in a row of numbers without bounds, so that nothing bounds the mean difference."""
-    return row["reason"] == ALIKE and math.isinf(row["difference_low"])
-
-
-def _wilcoxon(differences: Values) -> float:
-    """Two-sided p-value of the signed ranks, which infinite differences share; 1 where all are 0."""
-    if not differences.any():
-        return 1.0 if differences.size else math.nan
-    ranks = np.sign(differences) * scipy.stats.rankdata(np.abs(differences))
-    return float(scipy.stats.wilcoxon(ranks[ranks != 0.0]).pvalue)
-
-
-def _student(differences: Values) -> float:
-    """Two-sided p-value of the mean; 1 where all are 0, NaN where they do not vary otherwise."""
-    if not differences.any():
-        return 1.0 if differences.size else math.nan
-    if differences.size < 2 or differences.min() == differences.max():
-        return math.nan
-    scaled = differences / np.abs(differences).max()
-    ratio = scaled.mean() / scaled.std(ddof=1) * math.sqrt(scaled.size)
-    return float(2.0 * stdtr(scaled.size - 1.0, -abs(ratio)))
+    return float(differ.mean()), float(low), float(high)
 
 
 def most_drawn(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pandas as pd
 
-from brittle.analysis.comparison import ACCURACY, ALIKE, MEAN, MEAN_ABSOLUTE, MEDIAN, OWN, SHARED, is_nowhere
+from brittle.analysis.change_columns import LAPLACIAN
+from brittle.analysis.comparison import ALIKE, MEDIAN, OWN, SHARED
 from brittle.analysis.text import aligned, number, with_interval
-from brittle.estimate import short_labels
+from brittle.estimate import FLIP_PROBABILITY, short_labels
 from brittle.store.columns import Row
-
-AT_EVERY_POINT = "0 at every point"
-"""The difference where no point differs and no interval of it follows."""
 
 
 def format_comparison(frame: pd.DataFrame) -> str:
@@ -18,20 +18,47 @@ def format_comparison(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "The two runs share no score, so there is nothing to compare."
     rows, names = frame.to_dict("records"), short_labels(frame["score"])
-    header = ["score", "points", "first", "second", "first - second", "first larger", "p"]
+    header = ["score", "points", "first", "second", "first - second", "p", "first larger"]
     lines = [
         [
             _score_name(row, names[row["score"]]),
             f"{row['points']:,}",
             with_interval(row, "first"),
             with_interval(row, "second"),
-            AT_EVERY_POINT if is_nowhere(row) else with_interval(row, "difference"),
+            with_interval(row, "difference"),
+            number(row["p"]),
             number(row["first_larger"]),
-            number(row["p_mcnemar"] if row["quantity"] == ACCURACY else row["p_wilcoxon"]),
         ]
         for row in rows
     ]
-    return "\n".join([_title(rows[0]), *aligned([header, *lines]), *_remarks(rows)])
+    said = more_robust(rows, "the first run", "the second")
+    return "\n".join([_title(rows[0]), said, *aligned([header, *lines]), *_remarks(rows)])
+
+
+def more_robust(rows: Iterable[Row], first: str, second: str) -> str:
+    """Which of two runs is more robust and by how much, or that the data cannot tell, in one sentence.
+
+    Args:
+        rows: of `compare`.
+        first: what the first run is called.
+        second: what the second is called.
+    """
+    row = next((row for row in rows if row["speaks"] and row["points"]), None)
+    if row is None:
+        return f"Nothing that both hold says whether {first} or {second} is more robust; score both by shrinkage."
+    flips = row["quantity"] == FLIP_PROBABILITY
+    ends = [row["difference_low"], row["difference_high"]]
+    apart, low, high = (0.0 - row["difference"], -ends[1], -ends[0]) if flips else (row["difference"], *ends)
+    mine, other = (1.0 - row[run] if flips else row[run] for run in ("first", "second"))
+    said = f"The data cannot tell whether {first} or {second} is more robust"
+    if low > 0.0 or high < 0.0:
+        said = f"{first if low > 0.0 else second} is more robust".capitalize()
+    what = "mean probability to keep a prediction" if flips else "median distance to another prediction"
+    difference = f"{number(apart)} ({number(low)} to {number(high)} at {100 * row['confidence']:.4g}%)"
+    return (
+        f"{said}: the {what} is {number(mine)} in {first} and {number(other)} in {second}, the {row['statistic']} "
+        f"difference {difference}, by {row['score']}."
+    )
 
 
 def _title(row: Row) -> str:
@@ -43,15 +70,16 @@ def _title(row: Row) -> str:
 
 
 def _score_name(row: Row, name: str) -> str:
-    marks = {MEAN: "{}", MEAN_ABSOLUTE: "|{}|", MEDIAN: "{} *"}
-    return marks[row["statistic"]].format(name)
+    name = f"|{name}|" if row["quantity"] == LAPLACIAN else name
+    return f"{name} *" if row["statistic"] == MEDIAN else name
 
 
 def _remarks(rows: list[Row]) -> list[str]:
-    remarks = ["p: McNemar's test of the accuracy, Wilcoxon's of the others"]
+    remarks = ["p: of no difference; below 1 minus the confidence where the interval of the difference leaves 0 out"]
     if any(row["statistic"] == MEDIAN for row in rows):
-        most = max(max(row["first_infinite"], row["second_infinite"]) for row in rows)
-        remarks.append(f"* medians, as up to {most:,} distances are infinite: no other prediction was found there")
+        remarks.append("* medians, and the median of the differences; of other scores means")
+    if most := max(max(row["first_infinite"], row["second_infinite"]) for row in rows):
+        remarks.append(f"up to {most:,} distances are infinite: no other prediction was found there")
     if dropped := max(row["dropped"] for row in rows):
         remarks.append(f"up to {dropped:,} points are left out for lack of a value in one run or both")
     noises = [row["noise"] for row in rows]

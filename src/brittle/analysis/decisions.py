@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pandas as pd
 
@@ -10,14 +11,11 @@ from brittle.analysis.columns import check_column, largest_budgets, typical
 from brittle.analysis.text import aligned, number
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Evidence
-from brittle.intervals import check_share, fewest_to_hold
+from brittle.intervals import check_share
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Scored
 
 STATES = (HOLDS, BREAKS, UNDECIDED)
 """What a point may be."""
-
-KEPT = 2000
-"""The first stage of draws by need has three tenths of the draws, and at most so many."""
 
 MORE_DRAWS = 10
 """How many times the draws of a run that left points undecided are worth spending on those."""
@@ -92,33 +90,65 @@ def column_if_any(table: Scored, limit: float | None = None, sigma: float | None
 
 
 def numbers_beside(table: Scored, judge: Column) -> Column:
-    """The column whose values and intervals stand beside the states of `judge`: mostly `judge` itself.
+    """The values and intervals that stand beside the states of `judge`: of each point those of its better count.
 
     Points that were drawn for a limit stop once they are decided, those that break after a few copies, so that their
-    numbers are coarse. Where the run also counts, under the same noise, at every point as many independent copies or
-    pairs as `judge` takes at least before a point holds, the numbers are those of that column; of several the one that
-    rather speaks for a run. Which one that is follows from what was asked for and not from what was drawn. So every
-    interval and every state is as sure as its own column: nothing is chosen by what it says.
+    numbers are coarse. So `asked_of_all` speaks, and a count that stops in its place only where it is narrower and,
+    where the other is a count of its own, looked at more copies. So no number becomes wider where a run grows.
+
+    Counts that stop read one sequence of copies, and all looks at it together miss with at most `1 - confidence`:
+    among them the narrowest may be taken. Beside another count the errors could add up; where the one that stops has
+    to have more copies they do not (`PYTHONPATH=tests python -m checks.decisions` computes the share exactly).
+
+    Returns:
+        a column of the table where it speaks for every point, else one with a label of its own.
     """
-    if judge.limit is None:
-        return judge
-    fewest = fewest_to_hold(judge.limit, table.record.confidence)
-    fitting = [
+    first = asked_of_all(table, judge)
+    chosen, rows = pd.Series(0, index=first.rows.index), first.rows
+    counts = [first, *(one for one in _alike(table, judge) if _stopped(one) and one is not first)]
+    for place, one in enumerate(counts[1:] if judge.limit is not None else [], 1):
+        narrower = one.high - one.low < rows["high"] - rows["low"]
+        better = narrower if first is judge else narrower & (drawn(one) > drawn(first))
+        chosen, rows = chosen.mask(better, place), one.rows.where(better, rows)
+    used = [counts[place] for place in sorted(set(chosen))]
+    if len(used) < 2:
+        return used[0] if used else judge
+    label, shown, title = (
+        " or ".join(dict.fromkeys(getattr(one, name) for one in used)) for name in ("label", "shown", "title")
+    )
+    record = replace(judge.record, label=label, title=f"Better count of {title}")
+    return Column(record, label.partition("(")[0], rows, shown)
+
+
+def asked_of_all(table: Scored, judge: Column) -> Column:
+    """The count whose values have no bias beside the states of `judge`, for means: mostly `judge` itself.
+
+    Where points were drawn for a limit and the run also counts as many copies of each, under the same noise, it is that
+    count; of several the one that rather speaks for a run. It follows from what was asked for, not from what was drawn.
+    """
+    fitting = [one for one in largest_budgets(_alike(table, judge)) if _counted(one) and not _stopped(one)]
+    return judge if judge.limit is None else min(fitting, key=lambda one: one.preference or 0.0, default=judge)
+
+
+def _alike(table: Scored, judge: Column) -> list[Column]:
+    """The flip probabilities under the noise of `judge`, itself among them."""
+    clip = judge.parameters.get("clip")
+    return [
         one
-        for one in largest_budgets(table.columns)
-        if one.setting == judge.setting and one.preference is not None and _counted_everywhere(one) >= fewest
+        for one in table.columns
+        if one.is_probability and one.setting == judge.setting and one.parameters.get("clip") == clip
     ]
-    return min(fitting, key=lambda one: one.preference or 0.0, default=judge)
 
 
-def _counted_everywhere(column: Column) -> int:
-    """How many independent copies or pairs every point has in a column whose intervals count them; 0 for another."""
+def _stopped(column: Column) -> bool:
+    """Whether points of a column were drawn until a question was answered."""
+    return column.limit is not None or "precision" in column.parameters
+
+
+def _counted(column: Column) -> bool:
+    """Whether a column speaks for a run, and all of its intervals count copies."""
     counts = set(column.rests_on[column.value.notna()]) == {Evidence.COUNTED.slug}
-    if not counts or column.most_draws is None or column.limit is not None:
-        return 0
-    if column.parameters.get("adaptive") is True:
-        return min(3 * column.most_draws // 10, KEPT)
-    return 0 if column.stops else column.most_draws // 2
+    return counts and column.most_draws is not None and column.preference is not None
 
 
 def drawn(column: Column) -> pd.Series:

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from brittle.analysis.change_columns import LAPLACIAN, laplacian_column
 from brittle.analysis.location import skewed_mean
-from brittle.analysis.mean_interval import MeanInterval
 from brittle.errors import ParameterError
 from brittle.store.columns import Column, Scored
 
@@ -60,14 +58,8 @@ def mean_absolute(table: Scored, column: Column | str = LAPLACIAN) -> MeanAbsolu
         count = int(np.isinf(values).sum())
         raise ParameterError("infinite", f"{chosen.label} is infinite at {count} points, so it has no mean")
     known, confidence = values[~np.isnan(values)], table.record.confidence
-    mean, low, high = absolute_mean(known, confidence)
-    return MeanAbsolute(chosen.label, known.size, values.size - known.size, mean, low, high, confidence)
-
-
-def absolute_mean(values: ArrayLike, confidence: float) -> MeanInterval:
-    """Mean of `|values|`, `[n]`, NaN left out, with the interval of `skewed_mean` cut at 0."""
-    mean, low, high = skewed_mean(np.abs(values), confidence)
-    return MeanInterval(mean, max(low, 0.0), high)
+    mean, low, high = skewed_mean(known, confidence)
+    return MeanAbsolute(chosen.label, known.size, values.size - known.size, mean, max(low, 0.0), high, confidence)
 
 
 def _named(found: Sequence[Column], name: str) -> Column:

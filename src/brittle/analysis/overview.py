@@ -10,7 +10,7 @@ import pandas as pd
 from brittle.analysis.class_bias import ClassBias, class_bias, class_name, class_of
 from brittle.analysis.columns import check_column, safety
 from brittle.analysis.copies import TooFew, best_ends, too_few
-from brittle.analysis.decisions import column_if_any, numbers_beside
+from brittle.analysis.decisions import asked_of_all, column_if_any, numbers_beside
 from brittle.analysis.margin_words import margin_sentences
 from brittle.intervals import check_share
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row, Scored
@@ -118,16 +118,16 @@ def overview(
     """
     check_column("column", column)
     check_share("limit", limit)
-    numbers = column
+    numbers = means = column
     if column is None and (column := column_if_any(table, limit, sigma)) is not None:
-        numbers = numbers_beside(table, column)
+        numbers, means = numbers_beside(table, column), asked_of_all(table, column)
     limit = limit if limit is not None else (column.limit if column is not None else None) or LIMIT
     frame = _frame(table, limit, column)
     groups = pd.crosstab(frame["kind"], frame["state"]).reindex(
         index=[RIGHT, WRONG, UNLABELLED], columns=FROM_SAFE, fill_value=0
     )
     judging = column if column is not None and column.judges else None
-    bias = class_bias(table, numbers) if judging is not None else None
+    bias = class_bias(table, means) if judging is not None else None
     evidence = frame["evidence"].where(frame["state"].notna()).dropna().value_counts().to_dict()
     return Overview(
         column=column,

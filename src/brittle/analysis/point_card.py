@@ -8,7 +8,7 @@ import pandas as pd
 
 from brittle.analysis.class_bias import answer_text
 from brittle.analysis.columns import largest_budgets, safety
-from brittle.analysis.decisions import column_if_any, unjudged_text
+from brittle.analysis.decisions import column_if_any, numbers_beside, unjudged_text
 from brittle.analysis.features import Attacked, changed_features, features
 from brittle.analysis.overview import LIMIT
 from brittle.analysis.text import aligned, number
@@ -157,6 +157,10 @@ def _answers(table: Scored, point: str) -> list[str]:
         limit = column.limit or LIMIT
         said = VERDICTS.get(column.states(limit).to_dict()[point], "It has no number")
         lines.append(f"{said.format(f'{limit:g}')}, by {column.shown}.")
+        if (numbers := numbers_beside(table, column)) is not column:
+            row = numbers.rows.loc[point]
+            ends = f"{number(1 - row['high'])} to {number(1 - row['low'])}"
+            lines.append(f"Its better count: kept with probability {number(1 - row['value'])} ({ends}).")
     if not any(one.score == INPUT_MARGIN for one in table.columns):
         lines.append("The distance to another prediction was not measured; --scores input_margin does.")
     return lines

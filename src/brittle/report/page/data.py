@@ -32,9 +32,8 @@ MAX_NUMBERS = 6_000_000
 
 def page_data(contents: Contents) -> dict[str, object] | None:
     """The points and scores of a run as the script of its page reads them; None for a run without points or scores."""
-    judge = column_if_any(contents)
-    spoken = None if judge is None else numbers_beside(contents, judge)
-    columns = _columns(contents, [one for one in (spoken, judge) if one is not None])
+    judge, spoken, known = _known(contents)
+    columns = _columns(contents, known, [one for one in (spoken, judge) if one is not None])
     if not contents.points.num_rows or not columns:
         return None
     others = [_other(contents, name, other, columns) for name, other in contents.others.items()]
@@ -58,6 +57,14 @@ def page_data(contents: Contents) -> dict[str, object] | None:
         "nearest": _nearest(contents, answers, order),
         "inputs": page_inputs(contents),
     }
+
+
+def _known(contents: Contents) -> tuple[Column | None, Column | None, list[Column]]:
+    """The column that judges points, the one whose numbers stand beside (`numbers_beside`), and all columns."""
+    judge = column_if_any(contents)
+    spoken = None if judge is None else numbers_beside(contents, judge)
+    own = [spoken] if spoken is not None and spoken not in contents.columns else []
+    return judge, spoken, [*own, *contents.columns]
 
 
 def _right_words(contents: Contents) -> dict[str, object]:
@@ -91,7 +98,7 @@ def _other(contents: Contents, name: str, other: Contents, columns: Sequence[Col
     partner = dict(zip(pairing.first, pairing.second, strict=True))
     points = [partner.get(point) for point in contents.points["point"].to_pylist()]
     labels = {column.label for column in columns}
-    shared = [column for column in other.columns if column.label in labels]
+    shared = [column for column in _known(other)[2] if column.label in labels]
     return _Other(show(name, 40), other, points, shared)
 
 
@@ -154,8 +161,8 @@ def _all_columns(contents: Contents, columns: Sequence[Column], others: Sequence
         for place, other in enumerate(others, 1)
         for column in other.columns
     ]
-    judge = column_if_any(contents)
-    if judge is None or (numbers := numbers_beside(contents, judge)) is judge:
+    judge, numbers, _ = _known(contents)
+    if judge is None or numbers is None or numbers is judge:
         return found
     places = {(one["run"], one["label"]): place for place, one in enumerate(found)}
     return [
@@ -164,12 +171,12 @@ def _all_columns(contents: Contents, columns: Sequence[Column], others: Sequence
     ]
 
 
-def _columns(contents: Contents, spoken: Sequence[Column]) -> list[Column]:
+def _columns(contents: Contents, known: Sequence[Column], spoken: Sequence[Column]) -> list[Column]:
     """The scores that the page holds: `spoken`, of each estimator that with the most draws, and all others."""
     most = {column.label for column in largest_budgets(contents.columns)}
     wanted = [
         column
-        for column in contents.columns
+        for column in known
         if column in spoken or ((column.label in most or not column.is_probability) and column.value.notna().any())
     ]
     first = [column for column in wanted if column in spoken]

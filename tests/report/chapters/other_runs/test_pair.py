@@ -34,7 +34,7 @@ def test_a_run_beside_another_is_the_comparison(table: Table) -> None:
         assert cells[4] == (f"{signed(sign * row['difference'])}\n{reach(*ends)}")
     assert [number.title for number in run.numbers] == [
         "Accuracy, here vs there",
-        "Mean |Laplacian|, here vs there",
+        "Median |Laplacian|, here vs there",
         "Mean p_robust, sigma 0.2, here vs there",
     ]
     assert run.differences["value"].tolist() == [

@@ -6,16 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from brittle.analysis.change_columns import LAPLACIAN
-from brittle.analysis.comparison import (
-    ACCURACY,
-    BOUNDED,
-    MEAN_ABSOLUTE,
-    MEDIAN,
-    compare,
-    is_nowhere,
-    most_drawn,
-)
-from brittle.analysis.comparison_text import AT_EVERY_POINT
+from brittle.analysis.comparison import ACCURACY, BOUNDED, MEDIAN, compare, most_drawn
+from brittle.analysis.comparison_text import more_robust
 from brittle.analysis.label_flips import FLIPS
 from brittle.estimate import FLIP_PROBABILITY
 from brittle.report.chapters.other_runs.drawn import differences, spreads
@@ -61,7 +53,10 @@ def summarize_pair(contents: Contents, name: str, other: Contents, flips: Settin
     names = {row["score"]: _score_name(contents, known.get(row["score"]), row) for row in rows}
     return OtherRun(
         name=name,
-        entries=_entries(contents, other, rows),
+        entries=(
+            Entry("Robustness", more_robust(frame.to_dict("records"), "this run", "the other")),
+            *_entries(contents, other, rows),
+        ),
         numbers=_numbers(contents, rows, known, flips),
         differences=differences(rows if drawn else (), names, known),
         spreads=spreads(contents, name, other, flips) if drawn else (),
@@ -83,8 +78,9 @@ def _score_name(contents: Contents, column: Column | None, row: Row) -> tuple[st
     """The score as the table writes it, and its noise."""
     if column is None:
         return "accuracy", ""
-    marks = {MEAN_ABSOLUTE: "|{}|", MEDIAN: "{} *"}
-    name = marks.get(row["statistic"], "{}").format(show(column.variant, 40))
+    name = show(column.variant, 40)
+    name = f"|{name}|" if row["quantity"] == LAPLACIAN else name
+    name = f"{name} *" if row["statistic"] == MEDIAN else name
     if column.setting.sigma is None:
         return name, ""
     parts = (contents.noise_text(column.setting), draws_text(column.most_draws, column.stops))
@@ -129,7 +125,9 @@ def _numbers(
     """Accuracy, Laplacian and robustness of both runs, as far as they share them."""
     spoken = {
         "Accuracy": next((row for row in rows if row["score"] == ACCURACY), None),
-        "Mean |Laplacian|": next((row for row in rows if row["quantity"] == LAPLACIAN and _is(known, row, None)), None),
+        "Median |Laplacian|": next(
+            (row for row in rows if row["quantity"] == LAPLACIAN and _is(known, row, None)), None
+        ),
         f"Mean p_robust, {contents.noise_text(flips)}" if flips else "": next(
             (row for row in rows if flips is not None and _is(known, row, flips)), None
         ),
@@ -155,15 +153,11 @@ def _number(title: str, row: Row) -> Number:
 
 
 def _difference(row: Row) -> str:
-    low, high = row["difference_low"], row["difference_high"]
-    if is_nowhere(row):
-        return AT_EVERY_POINT
-    return f"{signed(row['difference'])} ({reach(low, high)})"
+    return f"{signed(row['difference'])} ({reach(row['difference_low'], row['difference_high'])})"
 
 
 def _p_text(row: Row) -> str:
-    value = row["p_mcnemar"] if row["quantity"] == ACCURACY else row["p_wilcoxon"]
-    return MISSING if math.isnan(value) else p_value(value)
+    return MISSING if math.isnan(row["p"]) else p_value(row["p"])
 
 
 def _row(row: Row, name: tuple[str, str]) -> tuple[str, ...]:
@@ -182,8 +176,6 @@ def _centre(row: Row, name: str) -> str:
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     if math.isnan(value):
         return MISSING
-    if name == "difference" and is_nowhere(row):
-        return AT_EVERY_POINT
     if row["quantity"] in BOUNDED and name != "difference":
         return f"{fixed(value)}\n{fixed(low)} to {fixed(high)}"
     return f"{signed(value)}\n{reach(low, high)}"
@@ -197,13 +189,11 @@ def _note(rows: Sequence[Row], left: int) -> str:
     return " ".join(
         part
         for part in (
-            "Estimators of p_robust by that, so that larger is safer. Means over the paired points, of the "
-            "absolute value where bars stand around the score, with intervals "
-            f"at {percent(rows[0]['confidence'])}. p: of no difference, by McNemar's test of the accuracy and "
-            "Wilcoxon's of the others, each for itself.",
-            f"* medians, as up to {plural(infinite, 'distance')} in a run are infinite."
-            if any(row["statistic"] == MEDIAN for row in rows)
-            else "",
+            "Estimators of p_robust by that, so that larger is safer. Means over the paired points, of the scores "
+            f"marked * medians, of the absolute value where bars stand around the score, with intervals at "
+            f"{percent(rows[0]['confidence'])}. p: of no difference, each for itself; it is below "
+            f"{percent(1.0 - rows[0]['confidence'])} where the interval of the difference leaves 0 out.",
+            f"Up to {plural(infinite, 'distance')} in a run are infinite." if infinite else "",
             f"Up to {plural(dropped, 'point')} left out for lack of a value in either run." if dropped else "",
             f"{plural(left, 'row')} with fewer draws left out." if left else "",
         )
