@@ -16,7 +16,8 @@ from torch import Tensor, nn
 import brittle
 from brittle import doctor
 from brittle.data import array_points
-from brittle.doctor.preprocessing import FALSE_ALARM, GAIN, _better
+from brittle.doctor.labels import FALSE_ALARM, GAIN
+from brittle.doctor.preprocessing import _better
 from brittle.scores import Softmax
 
 CLASSES, SHAPE = 8, (3, 6, 6)

@@ -37,7 +37,7 @@ class SetUp:
     model: nn.Module
     x: Tensor
     y: Tensor
-    image: tuple[int, int, int] | None = None
+    image: tuple[int, ...] | None = None
     mean: Numbers | None = None
     std: Numbers | None = None
     bounds: Any = (0.0, 1.0)
@@ -87,7 +87,9 @@ def turned(it: SetUp) -> SetUp | None:
 
 
 def column_major(it: SetUp) -> SetUp | None:
-    return it.of_images(it.images.permute(0, 3, 2, 1).contiguous()) if _is_image(it) else None
+    """Of several channels: for one it is the same as `turned`."""
+    several = _is_image(it) and it.images.shape[1] > 1
+    return it.of_images(it.images.permute(0, 3, 2, 1).contiguous()) if several else None
 
 
 def inverted(it: SetUp) -> SetUp | None:
@@ -158,7 +160,7 @@ def _wide(numbers: Numbers) -> Tensor:
     return torch.tensor(numbers).view(-1, 1, 1)
 
 
-def wrong(it: SetUp, cost: float) -> Iterator[tuple[str, SetUp]]:
+def wrong_ones(it: SetUp, cost: float) -> Iterator[tuple[str, SetUp]]:
     """The set-up with each mistake that makes at least a share `cost` of the labels wrong, or cannot be run."""
     for name, mistake in MISTAKES.items():
         made = mistake(it)
@@ -235,7 +237,7 @@ def of_digits() -> Iterator[SetUp]:
     x, y, test_x, test_y = digits((0, 1, 8))
     yield SetUp("digits 0, 1, 8", train(convolutions(1, 8, 3), x, y, 150), test_x, test_y)
     x, y, test_x, test_y = digits((4, 9))
-    yield SetUp("digits 4, 9, weak", train(nn.Sequential(nn.Flatten(), nn.Linear(64, 2)), x, y, 3), test_x, test_y)
+    yield SetUp("digits 4, 9, weak", train(nn.Sequential(nn.Flatten(), nn.Linear(64, 2)), x, y, 12), test_x, test_y)
 
 
 def of_tables() -> Iterator[SetUp]:
@@ -250,5 +252,4 @@ def of_tables() -> Iterator[SetUp]:
 def standardised(name: str, x: Tensor, y: Tensor, test_x: Tensor, test_y: Tensor, steps: int = 200) -> SetUp:
     mean, std = x.mean(0), x.std(0).clamp(min=1e-6)
     network = train(dense(x.shape[1], int(y.max()) + 1), (x - mean) / std, y, steps)
-    declared = {"mean": tuple(mean.tolist()), "std": tuple(std.tolist()), "bounds": "none"}
-    return SetUp(name, network, test_x, test_y, **declared)
+    return SetUp(name, network, test_x, test_y, None, tuple(mean.tolist()), tuple(std.tolist()), "none")

@@ -24,7 +24,7 @@ GUARD_ROWS = 1000
 FALSE_ALARM = 1e-4
 """Probability at most with which another way is said to be better where none is."""
 
-GAIN = 0.1
+GAIN = 0.05
 """Share of the points that another way must get right beyond the declared one; fewer are no mistake."""
 
 PERMUTED = 0.5
@@ -173,9 +173,9 @@ def about_accuracy(
 ) -> Iterator[Finding]:
     """A finding where another naming of the classes surely gets far more labels right, or the model is near chance.
 
-    Near chance are fewer than twice as many labels as a guess gets right (of few classes, a guess and a tenth), where
-    `P(B <= correct)` is at most `BY_CHANCE` for a binomial `B` of `labelled` and the share that a weak model gets
-    right: a guess and two tenths, three times as many as a guess, or a tenth.
+    Near chance are fewer than twice as many labels as a guess gets right (of few classes, a guess and a tenth), where a
+    weak model would surely get more: `P(B <= correct)` is at most `BY_CHANCE` for a binomial `B` of `labelled` and the
+    share `max(that share, min(0.25, 0.1 + 1.5 / classes))`.
 
     Args:
         correct: labelled points that are predicted right.
@@ -187,10 +187,9 @@ def about_accuracy(
     if labelled == 0:
         return
     chance, known = 1.0 / classes, {pair: count for pair, count in (confusion or {}).items() if 0 <= pair[0] < classes}
-    little = min(chance, 0.1)
-    near = correct < (chance + little) * labelled and bool(
-        scipy.stats.binom.cdf(correct, labelled, max(chance + 2 * little, 0.1)) <= BY_CHANCE
-    )
+    little = chance + min(chance, 0.1)
+    weak = max(little, min(0.25, 0.1 + 1.5 * chance))
+    near = correct < little * labelled and float(scipy.stats.binom.cdf(correct, labelled, weak)) <= BY_CHANCE
     advice = _other_names(known, classes)
     if advice is None and not near:
         return
@@ -210,32 +209,28 @@ def surely_more(count: int, of: int, share: float, log_tries: float) -> bool:
 
 
 def _other_names(confusion: Confusion, classes: int) -> str | None:
-    """What to do where most labels, and surely more of them, are right after adding 1, subtracting 1 or renaming."""
-    total, own = sum(confusion.values()), {label for label, _ in confusion}
-    ways = {by: {label: label + by for label in own} for by in (-1, 1)} if len(own) > 2 else {}
-    for by, names in [*ways.items(), (0, _renaming(confusion, classes))]:
-        moved = {label: name for label, name in names.items() if label != name}
+    """What to do where most labels, and surely more of them, are right with 1 added, subtracted, or classes renamed."""
+    total, known, renamed = sum(confusion.values()), {label for label, _ in confusion}, _renaming(confusion, classes)
+    moved = [f"{label} as {name}" for label, name in renamed.items() if label != name]
+    shift = "when 1 is {} every label: the labels look shifted by one, so give classes that count from 0"
+    # Each with the logarithm of how many ways there are to shift, or to rename as many classes.
+    ways = [
+        (shift.format("subtracted from"), {label: label - 1 for label in known if len(known) > 2}, math.log(2)),
+        (shift.format("added to"), {label: label + 1 for label in known if len(known) > 2}, math.log(2)),
+        (
+            f"when classes are renamed (label {', '.join(moved[:SHOWN])}{', …' * (len(moved) > SHOWN)}): the classes "
+            f"of data and model look permuted, map the labels",
+            renamed,
+            math.log(classes) + math.lgamma(classes + 1) - math.lgamma(classes + 1 - len(moved)),
+        ),
+    ]
+    for sentence, names, log_tries in ways:
         right = sum(confusion.get(pair, 0) for pair in names.items())
-        gained, lost = (sum(confusion.get(pair, 0) for pair in pairs) for pairs in (moved.items(), zip(moved, moved)))
-        # There are so many ways to rename as many classes, and two to shift all.
-        log_tries = math.log(2) if by else math.lgamma(classes + 1) - math.lgamma(classes + 1 - len(moved))
-        log_tries += 0.0 if by else math.log(classes)
-        if right < PERMUTED * total or gained - lost < GAIN * total:
-            continue
-        if not surely_more(gained, gained + lost, 0.5, log_tries + math.log(2)):
-            continue
-        if by:
-            how = "subtracted from" if by < 0 else "added to"
-            return (
-                f"{right / total:.1%} are right when 1 is {how} every label: the labels look shifted by one, so give "
-                f"classes that count from 0"
-            )
-        shown = [f"{label} as {name}" for label, name in moved.items()]
-        more = ", …" if len(shown) > SHOWN else ""
-        return (
-            f"{right / total:.1%} are right when classes are renamed (label {', '.join(shown[:SHOWN])}{more}): the "
-            f"classes of data and model look permuted, map the labels"
-        )
+        own = sum(confusion.get((label, label), 0) for label in names)
+        both = sum(confusion.get((label, label), 0) for label, name in names.items() if label == name)
+        far = right >= PERMUTED * total and right - own >= GAIN * total
+        if far and surely_more(right - both, right + own - 2 * both, 0.5, math.log(2) + log_tries):
+            return f"{right / total:.1%} are right {sentence}"
     return None
 
 

@@ -46,6 +46,23 @@ STATISTICS: dict[str, tuple[Numbers, Numbers]] = {
 }
 """Mean and std of the channels of known data, of values from 0 to 1."""
 
+ORDERS = {
+    "CHW": {
+        "with height and width swapped": ("CHW", "CWH"),
+        "read in column-major order": ("WHC", "CHW"),
+        "read with channels last": ("HWC", "CHW"),
+    },
+    "HWC": {
+        "with height and width swapped": ("HWC", "WHC"),
+        "read in column-major order": ("CWH", "HWC"),
+        "read with channels first": ("CHW", "HWC"),
+    },
+    "HW": {"with height and width swapped": ("HW", "WH"), "read in column-major order": ("WH", "HW")},
+}
+"""For points of channels, height and width, what their axes are taken for, and the order that these are brought to."""
+
+CHANGE = "change x, the data or what the model does first, to"
+
 ALIKE = 0.02
 """Difference of two readings, as a share of the deviation of the values, below which they are one."""
 
@@ -80,10 +97,10 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
         yield "the points were chosen by their ids, perhaps for what is predicted"
         return
     inputs, labels = _labelled(subject, subject.batch)
-    own = _right(subject, inputs[:LOOKED_AT], labels[:LOOKED_AT])
-    if len(own) == 0:
+    if len(labels) == 0:
         yield "no labels to compare with"
         return
+    own = _right(subject, inputs[:LOOKED_AT], labels[:LOOKED_AT])
     readings = _readings(subject.classifier, inputs[:LOOKED_AT]) if 1.0 - float(own.double().mean()) >= GAIN else []
     if not readings:
         yield f"{int(own.sum())} of {len(own)} labels are right as declared, which leaves little to gain"
@@ -108,7 +125,8 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
         yield Finding(
             "preprocessing",
             f"{int(own.sum())} of {len(own)} labels are right as declared, and {int(right.sum())} with values "
-            f"{best.name}; {best.advice}" + (f"; as many are right with values {listed(alike, NAMED)}" if alike else ""),
+            f"{best.name}; {best.advice}"
+            + (f"; as many are right with values {listed(alike, NAMED)}" if alike else ""),
         )
     yield f"{int(own.sum())} of {len(own)} labels are right as declared, in {len(readings)} other ways not many more"
 
@@ -139,7 +157,7 @@ def _right(subject: Subject, inputs: Tensor, labels: Tensor) -> Tensor:
     """Whether each of these points is predicted as its label says, `[L]`; none is where the model fails."""
     right = torch.zeros(len(labels), dtype=torch.bool)
     try:
-        for rows in torch.arange(len(labels)).split(subject.rows):
+        for rows in torch.arange(len(labels)).split(subject.rows) if len(labels) else ():
             with torch.no_grad():
                 logits = subject.classifier(inputs[rows]).cpu()
             right[rows] = (logits.argmax(dim=1) == labels[rows]) & logits.isfinite().all(dim=1)
@@ -155,7 +173,7 @@ def _readings(classifier: Classifier, inputs: Tensor) -> list[Reading]:
         return []
     for reading in (*_scaled(classifier, inputs), *_inverted(classifier, inputs), *_reordered(inputs)):
         changed = reading.change(inputs)
-        if not any(_alike(changed, other) for other in known):
+        if changed.shape == inputs.shape and not any(_alike(changed, other) for other in known):
             known.append(changed)
             readings.append(reading)
     return readings
@@ -163,8 +181,6 @@ def _readings(classifier: Classifier, inputs: Tensor) -> list[Reading]:
 
 def _alike(one: Tensor, other: Tensor) -> bool:
     """Whether two readings of the same points are nearly the same."""
-    if one.shape != other.shape:
-        return False
     return float((one - other).abs().mean()) <= ALIKE * float(other.std(correction=0))
 
 
@@ -206,59 +222,46 @@ def _declared(mean: Tensor, std: Tensor) -> str:
 
 def _inverted(classifier: Classifier, inputs: Tensor) -> Iterator[Reading]:
     """Dark for bright."""
-    if classifier.bounds.pair is not None or inputs.dim() > 2:
-        total = sum(classifier.bounds.pair or (float(inputs.min()), float(inputs.max())))
-        yield Reading("inverted", lambda x: total - x, _turned(f"{total:.{SHOWN}g} - x"))
-
-
-def _turned(expression: str) -> str:
-    return f"change x, the data or what the model does first, to {expression}"
+    total = sum(classifier.bounds.pair or (float(inputs.min()), float(inputs.max())))
+    yield Reading("inverted", lambda x: total - x, f"{CHANGE} {total:.{SHOWN}g} - x")
 
 
 def _reordered(inputs: Tensor) -> Iterator[Reading]:
-    """Images, flat ones too, with their channels, height and width in another order."""
-    shape, features = tuple(inputs.shape[1:]), inputs[0].numel()
-    side = math.isqrt(features if math.isqrt(features) ** 2 == features else features // 3)
-    if len(shape) == 1 and side**2 == features:
-        yield _order("with height and width swapped", shape, (side, side), (1, 2))
-    elif len(shape) == 1 and 3 * side**2 == features:
-        planes, pixels = (3, side, side), (side, side, 3)
-        yield _order("with channels in the opposite order", shape, planes, reverse=1)
-        yield _order("with channels in the opposite order, pixel after pixel", shape, pixels, reverse=3)
-        yield _order("with height and width swapped", shape, planes, (2, 3))
-        yield _order("with height and width swapped, pixel after pixel", shape, pixels, (1, 2))
-        yield _order("read in column-major order", shape, planes, (1, 3))
-        yield _order("read in column-major order, pixel after pixel", shape, pixels, (1, 3))
-        yield _order("with channels last", shape, planes, (1, 2), (2, 3))
-        yield _order("with channels first", shape, pixels, (2, 3), (1, 2))
+    """Images, flat ones too, with channels, height and width in another order."""
+    shape = tuple(inputs.shape[1:])
+    flat = f".reshape(-1, {shape[0]})" if len(shape) == 1 else ""
+    for layout, sizes in _layouts(shape):
+        known = dict(zip(layout, sizes, strict=True))
+        if known.get("C") == 3:
+            at = layout.index("C") + 1
+            view = f"x.reshape{(-1, *sizes)}" if flat else "x"
+            yield Reading(
+                "with channels in the opposite order",
+                lambda x, sizes=sizes, at=at: x.reshape(-1, *sizes).flip(at).reshape(x.shape),
+                f"{CHANGE} {view}[{':, ' * at}[2, 1, 0]]{flat}",
+            )
+        for name, (before, after) in ORDERS[layout].items():
+            view, axes = tuple(known[axis] for axis in before), (0, *(before.index(axis) + 1 for axis in after))
+            yield Reading(
+                name,
+                partial(_permuted, view, axes),
+                f"{CHANGE} x{f'.reshape{(-1, *view)}' if view != shape else ''}.transpose{axes}{flat} (NumPy)",
+            )
+
+
+def _permuted(view: tuple[int, ...], axes: tuple[int, ...], x: Tensor) -> Tensor:
+    changed = x.reshape(-1, *view).permute(axes).contiguous()
+    return changed.flatten(1) if x.dim() == 2 else changed
+
+
+def _layouts(shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """What the axes of points of a shape may be: channels, height and width."""
+    if len(shape) == 3:
+        yield "HWC" if shape[2] in (1, 3, 4) and shape[0] not in (1, 3, 4) else "CHW", shape
     elif len(shape) == 2:
-        yield _order("with height and width swapped", shape, None, (1, 2))
-        yield _order("read in column-major order", shape, shape[::-1], (1, 2))
-    elif len(shape) == 3:
-        last = shape[2] in (1, 3, 4) and shape[0] not in (1, 3, 4)
-        if 3 in (shape[0], shape[2]):
-            yield _order("with channels in the opposite order", shape, None, reverse=3 if last else 1)
-        yield _order("with height and width swapped", shape, None, (1, 2) if last else (2, 3))
-        yield _order("read in column-major order", shape, shape[::-1], (1, 3))
-        if last:
-            yield _order("read with channels first", shape, (shape[2], *shape[:2]), (1, 2), (2, 3))
-        else:
-            yield _order("read with channels last", shape, (*shape[1:], shape[0]), (2, 3), (1, 2))
-
-
-def _order(
-    name: str, shape: tuple[int, ...], view: tuple[int, ...] | None, *swaps: tuple[int, int], reverse: int | None = None
-) -> Reading:
-    """Points of `shape`, seen as those of the shape `view`, with 3 channels reversed and axes swapped."""
-
-    def change(x: Tensor) -> Tensor:
-        x = x if view is None else x.reshape(len(x), *view)
-        x = x if reverse is None else x.flip(reverse)
-        for axes in swaps:
-            x = x.swapaxes(*axes)
-        return x.flatten(1) if len(shape) == 1 else x.contiguous()
-
-    typed = "x" if view is None else f"x.reshape(-1, {', '.join(map(str, view))})"
-    typed += "" if reverse is None else f"[{':, ' * reverse}[2, 1, 0]]"
-    typed += "".join(f".swapaxes{axes}" for axes in swaps)
-    return Reading(name, change, _turned(f"{typed}.reshape(-1, {shape[0]})" if len(shape) == 1 else typed))
+        yield "HW", shape
+    elif len(shape) == 1:
+        for layout, pixels in (("HW", shape[0]), ("CHW", shape[0] // 3), ("HWC", shape[0] // 3)):
+            side = math.isqrt(pixels)
+            if shape[0] == side**2 * (1 if layout == "HW" else 3):
+                yield layout, tuple(3 if axis == "C" else side for axis in layout)
