@@ -12,6 +12,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -46,17 +47,6 @@ FLAT = ("vnn_mnistfc_256x2", "pt_convex_cifar_small_l2_36px")
 """Those that are given flat points, too."""
 
 
-class Flat(nn.Module):
-    """A network of images, for flat points."""
-
-    def __init__(self, network: nn.Module, shape: tuple[int, ...]) -> None:
-        super().__init__()
-        self.network, self.shape = network, shape
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.network(x.view(-1, *self.shape))
-
-
 def read(path: Path, split: str | None, most: int) -> tuple[Tensor, Tensor]:
     points = open_points(path, split=split, limit=most, scale_uint8=path.suffix == ".npz")
     batch = next(iter(points.batches(most)))
@@ -69,7 +59,12 @@ def by_others(shared: Path) -> Iterator[SetUp]:
         network = torch.export.load(shared / "models" / name / "model.pt2").module()
         yield SetUp(name, network, x, y)
         if name in FLAT:
-            yield SetUp(f"{name}, flat", Flat(network, x.shape[1:]).eval(), x.flatten(1), y, image=tuple(x.shape[1:]))
+            flat = partial(_of_flat, network, x.shape[1:])
+            yield SetUp(f"{name}, flat", flat, x.flatten(1), y, image=tuple(x.shape[1:]))
+
+
+def _of_flat(network: nn.Module, shape: Sequence[int], x: Tensor) -> Tensor:
+    return network(x.view(-1, *shape))
 
 
 def trained_here(shared: Path) -> Iterator[SetUp]:

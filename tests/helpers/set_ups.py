@@ -34,7 +34,7 @@ class SetUp:
     """
 
     name: str
-    model: nn.Module
+    model: Callable[[Tensor], Tensor]
     x: Tensor
     y: Tensor
     image: tuple[int, ...] | None = None

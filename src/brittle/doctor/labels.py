@@ -190,7 +190,7 @@ def about_accuracy(
     little = chance + min(chance, 0.1)
     weak = max(little, min(0.25, 0.1 + 1.5 * chance))
     near = correct < little * labelled and float(scipy.stats.binom.cdf(correct, labelled, weak)) <= BY_CHANCE
-    advice = _other_names(known, classes)
+    advice = _other_names(known, classes) if labelled - correct >= GAIN * labelled else None
     if advice is None and not near:
         return
     found = f"accuracy {correct / labelled:.3f} on {labelled} labelled rows"
@@ -210,7 +210,12 @@ def surely_more(count: int, of: int, share: float, log_tries: float) -> bool:
 
 def _other_names(confusion: Confusion, classes: int) -> str | None:
     """What to do where most labels, and surely more of them, are right with 1 added, subtracted, or classes renamed."""
-    total, known, renamed = sum(confusion.values()), {label for label, _ in confusion}, _renaming(confusion, classes)
+    if not confusion:
+        return None
+    known: Counter[int] = Counter()
+    for (label, _), count in confusion.items():
+        known[label] += count
+    total, renamed = known.total(), _renaming(confusion, classes)
     moved = [f"{label} as {name}" for label, name in renamed.items() if label != name]
     shift = "when 1 is {} every label: the labels look shifted by one, so give classes that count from 0"
     # Each with the logarithm of how many ways there are to shift, or to rename as many classes.
@@ -224,12 +229,16 @@ def _other_names(confusion: Confusion, classes: int) -> str | None:
             math.log(classes) + math.lgamma(classes + 1) - math.lgamma(classes + 1 - len(moved)),
         ),
     ]
+    own, commonest = sum(confusion.get((label, label), 0) for label in known), max(known.values())
     for sentence, names, log_tries in ways:
         right = sum(confusion.get(pair, 0) for pair in names.items())
-        own = sum(confusion.get((label, label), 0) for label in names)
         both = sum(confusion.get((label, label), 0) for label, name in names.items() if label == name)
-        far = right >= PERMUTED * total and right - own >= GAIN * total
-        if far and surely_more(right - both, right + own - 2 * both, 0.5, math.log(2) + log_tries):
+        if (
+            right >= PERMUTED * total
+            and right - own >= GAIN * total
+            and surely_more(right - both, right + own - 2 * both, 0.5, math.log(2) + log_tries)
+            and surely_more(right, total, commonest / total, math.log(2) + log_tries)
+        ):
             return f"{right / total:.1%} are right {sentence}"
     return None
 

@@ -70,7 +70,7 @@ NAMED = 2
 """Other readings that a message names."""
 
 SHOWN = 4
-"""Digits that a number is written with."""
+"""Digits that a number is written with, and most numbers."""
 
 
 @dataclass(frozen=True)
@@ -215,6 +215,8 @@ def _declared(mean: Tensor, std: Tensor) -> str:
     """What to type for this mean and std."""
     if not mean.any() and bool((std == 1).all()):
         return "leave --mean and --std (mean=, std=) out: the model has its own, or the values have gone through them"
+    if len(mean) > SHOWN:
+        return "give mean=x.mean(axis=0), std=x.std(axis=0) of the points x that it was trained on"
     (mean_, std_) = ([f"{number:.{SHOWN}g}" for number in numbers.tolist()] for numbers in (mean, std))
     python = (numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})" for numbers in (mean_, std_))
     return "give --mean {} --std {} (mean={}, std={})".format(" ".join(mean_), " ".join(std_), *python)
