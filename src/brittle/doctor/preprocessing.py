@@ -74,7 +74,7 @@ SHOWN = 4
 
 
 @dataclass(frozen=True)
-class Reading:
+class OtherReading:
     """Another way to read the points.
 
     Attributes:
@@ -106,7 +106,7 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
         yield f"{int(own.sum())} of {len(own)} labels are right as declared, which leaves little to gain"
         return
 
-    def tried(reading: Reading, rows: slice) -> Tensor:
+    def tried(reading: OtherReading, rows: slice) -> Tensor:
         return _right(subject, reading.change(inputs[rows]), labels[rows])
 
     found = [(tried(reading, slice(LOOKED_AT)), reading) for reading in readings]
@@ -166,7 +166,7 @@ def _right(subject: Subject, inputs: Tensor, labels: Tensor) -> Tensor:
     return right
 
 
-def _readings(classifier: Classifier, inputs: Tensor) -> list[Reading]:
+def _readings(classifier: Classifier, inputs: Tensor) -> list[OtherReading]:
     """The usual readings of points like `inputs`, `[L, *shape]`, that differ from the declared one and one another."""
     known, readings = [inputs], []
     if not inputs.is_floating_point() or inputs.dim() < 2:
@@ -184,7 +184,7 @@ def _alike(one: Tensor, other: Tensor) -> bool:
     return float((one - other).abs().mean()) <= ALIKE * float(other.std(correction=0))
 
 
-def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[Reading]:
+def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
     """Values left as they are, brought from one range to another, or to mean 0 and std 1, or back from there."""
     axes = [axis for axis in range(inputs.dim()) if axis != 1]
     least, most, pair = float(inputs.min()), float(inputs.max()), classifier.bounds.pair
@@ -204,7 +204,9 @@ def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[Reading]:
     for name, (mean, std) in ways.items():
         if {len(mean), len(std)} <= {1, inputs.shape[1]}:
             # What the classifier makes of these is `(x - mean) / std`.
-            yield Reading(name, partial(_seen, (mean, std), (-own_mean / own_std, 1 / own_std)), _declared(mean, std))
+            yield OtherReading(
+                name, partial(_seen, (mean, std), (-own_mean / own_std, 1 / own_std)), _declared(mean, std)
+            )
 
 
 def _seen(first: tuple[Tensor, Tensor], then: tuple[Tensor, Tensor], inputs: Tensor) -> Tensor:
@@ -222,13 +224,13 @@ def _declared(mean: Tensor, std: Tensor) -> str:
     return "give --mean {} --std {} (mean={}, std={})".format(" ".join(mean_), " ".join(std_), *python)
 
 
-def _inverted(classifier: Classifier, inputs: Tensor) -> Iterator[Reading]:
+def _inverted(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
     """Dark for bright."""
     total = sum(classifier.bounds.pair or (float(inputs.min()), float(inputs.max())))
-    yield Reading("inverted", lambda x: total - x, f"{CHANGE} {total:.{SHOWN}g} - x")
+    yield OtherReading("inverted", lambda x: total - x, f"{CHANGE} {total:.{SHOWN}g} - x")
 
 
-def _reordered(inputs: Tensor) -> Iterator[Reading]:
+def _reordered(inputs: Tensor) -> Iterator[OtherReading]:
     """Images, flat ones too, with channels, height and width in another order."""
     shape = tuple(inputs.shape[1:])
     flat = f".reshape(-1, {shape[0]})" if len(shape) == 1 else ""
@@ -237,14 +239,14 @@ def _reordered(inputs: Tensor) -> Iterator[Reading]:
         if known.get("C") == 3:
             at = layout.index("C") + 1
             view = f"x.reshape{(-1, *sizes)}" if flat else "x"
-            yield Reading(
+            yield OtherReading(
                 "with channels in the opposite order",
                 lambda x, sizes=sizes, at=at: x.reshape(-1, *sizes).flip(at).reshape(x.shape),
                 f"{CHANGE} {view}[{':, ' * at}[2, 1, 0]]{flat}",
             )
         for name, (before, after) in ORDERS[layout].items():
             view, axes = tuple(known[axis] for axis in before), (0, *(before.index(axis) + 1 for axis in after))
-            yield Reading(
+            yield OtherReading(
                 name,
                 partial(_permuted, view, axes),
                 f"{CHANGE} x{f'.reshape{(-1, *view)}' if view != shape else ''}.transpose{axes}{flat} (NumPy)",
