@@ -20,7 +20,7 @@ import brittle
 from brittle import doctor
 from brittle.data import array_points
 from brittle.doctor.labels import FALSE_ALARM, GAIN
-from brittle.doctor.preprocessing import _better, check_preprocessing
+from brittle.doctor.preprocessing import OtherReading, _better, check_preprocessing
 from brittle.scores import Softmax
 
 CLASSES, SHAPE = 8, (3, 6, 6)
@@ -158,6 +158,19 @@ def test_the_declaration_stays_as_it_is() -> None:
     assert (classifier.mean, classifier.std) == CIFAR
 
 
+ORDER, BRIGHTNESS = (OtherReading("changed", lambda x: x, "", brightness) for brightness in (False, True))
+
+
+def test_what_one_class_alone_gains_by_another_brightness_does_not_count() -> None:
+    """A model that was trained on more of the other class gets right more of it when it is shifted towards it."""
+    labels = torch.arange(256) % 2
+    own, shifted = labels == 1, (labels == 1) | (torch.arange(256) < 128)
+    assert _better(own, shifted, ORDER, labels, 10)
+    assert not _better(own, shifted, BRIGHTNESS, labels, 10)
+    both = torch.arange(256) % 8 < 6
+    assert _better(torch.arange(256) % 8 < 4, both, BRIGHTNESS, labels, 10)
+
+
 @pytest.mark.parametrize("tries", [1, 7])
 @pytest.mark.parametrize(("count", "classes"), [(20, 10), (64, 10), (64, 2), (64, 1)])
 def test_the_tests_are_those_of_scipy(count: int, classes: int, tries: int) -> None:
@@ -170,7 +183,7 @@ def test_the_tests_are_those_of_scipy(count: int, classes: int, tries: int) -> N
             paired = stats.binomtest(gained, max(gained + lost, 1), 0.5, "greater").pvalue
             guessed = stats.binomtest(gained, count, int(labels.bincount().max()) / count, "greater").pvalue
             expected = max(paired, guessed) * 2 * tries <= FALSE_ALARM and gained - lost >= GAIN * count
-            assert _better(own, other, labels, tries) == expected, (gained, lost)
+            assert _better(own, other, ORDER, labels, tries) == expected, (gained, lost)
             said.add(expected)
     assert said == ({False} if classes == 1 else {False, True})
 

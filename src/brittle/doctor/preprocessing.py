@@ -81,11 +81,13 @@ class OtherReading:
         name: what becomes of the values, in words.
         change: gives the inputs of the declared classifier for it, `[N, *shape]`, for the points as they are.
         advice: what to type.
+        brightness: whether values are shifted and scaled, no more.
     """
 
     name: str
     change: Callable[[Tensor], Tensor]
     advice: str
+    brightness: bool = False
 
 
 def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
@@ -111,17 +113,18 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
 
     found = [(tried(reading, slice(LOOKED_AT)), reading) for reading in readings]
     found.sort(key=lambda each: -int(each[0].sum()))
-    promising = int(found[0][0].sum() - own.sum()) >= GAIN * len(own) / 2
-    if promising and not _better(own, found[0][0], labels[:LOOKED_AT], len(readings)):
+    better = [each for each in found if _better(own, *each, labels, len(readings))]
+    if not better and int(found[0][0].sum() - own.sum()) >= GAIN * len(own) / 2:
         if subject.points is not None and len(subject.batch) < MOST:
             inputs, labels = _labelled(subject, next(iter(subject.points.batches(MOST))))
         rest = slice(len(own), None)
         own = torch.cat((own, _right(subject, inputs[rest], labels[rest])))
         found = [(torch.cat((right, tried(reading, rest))), reading) for right, reading in found[:FINALISTS]]
         found.sort(key=lambda each: -int(each[0].sum()))
-    right, best = found[0]
-    if _better(own, right, labels[: len(own)], len(readings)):
-        alike = [reading.name for other, reading in found[1:] if int(other.sum()) == int(right.sum())]
+        better = [each for each in found if _better(own, *each, labels, len(readings))]
+    if better:
+        right, best = better[0]
+        alike = [reading.name for other, reading in better[1:] if int(other.sum()) == int(right.sum())]
         yield Finding(
             "preprocessing",
             f"{int(own.sum())} of {len(own)} labels are right as declared, and {int(right.sum())} with values "
@@ -131,19 +134,28 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
     yield f"{int(own.sum())} of {len(own)} labels are right as declared, in {len(readings)} other ways not many more"
 
 
-def _better(own: Tensor, other: Tensor, labels: Tensor, tries: int) -> bool:
+def _better(own: Tensor, other: Tensor, reading: OtherReading, labels: Tensor, tries: int) -> bool:
     """Whether `other` is right far more often than `own`, both `[L]`, and than a guess of one class for all.
 
     The first is asked of the labels that one of them alone gets right (sign test). Both are asked of all `tries`, of
-    the first points and of all.
+    the first points and of all. Another brightness may do no more than favour one class, which a model that was trained
+    on more of the others gains by; so there no class counts for more than the next one gains.
+
+    Args:
+        own: whether the points are predicted right as declared.
+        other: whether they are in this reading.
+        reading: the reading.
+        labels: of these points, and others after them.
+        tries: number of readings.
     """
-    gained, lost, log_tries = int((other & ~own).sum()), int((own & ~other).sum()), math.log(2 * tries)
-    commonest = int(labels.bincount().max()) / len(labels)
-    return (
-        gained - lost >= GAIN * len(own)
-        and surely_more(gained, gained + lost, 0.5, log_tries)
-        and surely_more(int(other.sum()), len(other), commonest, log_tries)
-    )
+    labels, log_tries = labels[: len(own)], math.log(2 * tries)
+    if not surely_more(int(other.sum()), len(own), int(labels.bincount().max()) / len(own), log_tries):
+        return False
+    by_class = labels[other & ~own].bincount(minlength=2).sort(descending=True).values
+    gained, lost = int(by_class.sum()), int((own & ~other).sum())
+    if reading.brightness:
+        gained -= int(by_class[0] - by_class[1])
+    return gained - lost >= GAIN * len(own) and surely_more(gained, gained + lost, 0.5, log_tries)
 
 
 def _labelled(subject: Subject, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -205,7 +217,7 @@ def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
         if {len(mean), len(std)} <= {1, inputs.shape[1]}:
             # What the classifier makes of these is `(x - mean) / std`.
             yield OtherReading(
-                name, partial(_seen, (mean, std), (-own_mean / own_std, 1 / own_std)), _declared(mean, std)
+                name, partial(_seen, (mean, std), (-own_mean / own_std, 1 / own_std)), _declared(mean, std), True
             )
 
 
