@@ -164,9 +164,10 @@ ORDER, BRIGHTNESS = (OtherReading("changed", lambda x: x, "", brightness) for br
 def test_what_one_class_alone_gains_by_another_brightness_does_not_count() -> None:
     """A model that was trained on more of the other class gets right more of it when it is shifted towards it."""
     labels = torch.arange(256) % 2
-    own, shifted = labels == 1, (labels == 1) | (torch.arange(256) < 128)
+    own, shifted = labels == 1, (labels == 1) | (torch.arange(256) < 120)
     assert _better(own, shifted, ORDER, labels, 10)
     assert not _better(own, shifted, BRIGHTNESS, labels, 10)
+    assert _better(own, (labels == 1) | (torch.arange(256) < 200), BRIGHTNESS, labels, 10), "more than a quarter"
     both = torch.arange(256) % 8 < 6
     assert _better(torch.arange(256) % 8 < 4, both, BRIGHTNESS, labels, 10)
 

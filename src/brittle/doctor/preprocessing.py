@@ -24,6 +24,9 @@ from brittle.errors import ModelError, listed
 from brittle.model.classifier import Classifier
 from brittle.model.preprocessing import normalise
 
+FAVOUR = 0.25
+"""Share of the points up to which a gain by another brightness may do no more than favour one class."""
+
 MOST = 256
 """Points of a run over which the best readings are compared, where the first ones leave it open."""
 
@@ -139,7 +142,7 @@ def _better(own: Tensor, other: Tensor, reading: OtherReading, labels: Tensor, t
 
     The first is asked of the labels that one of them alone gets right (sign test). Both are asked of all `tries`, of
     the first points and of all. Another brightness may do no more than favour one class, which a model that was trained
-    on more of the others gains by; so there no class counts for more than the next one gains.
+    on more of the others gains by; so below `FAVOUR` no class counts for more than all others.
 
     Args:
         own: whether the points are predicted right as declared.
@@ -151,10 +154,10 @@ def _better(own: Tensor, other: Tensor, reading: OtherReading, labels: Tensor, t
     labels, log_tries = labels[: len(own)], math.log(2 * tries)
     if not surely_more(int(other.sum()), len(own), int(labels.bincount().max()) / len(own), log_tries):
         return False
-    by_class = labels[other & ~own].bincount(minlength=2).sort(descending=True).values
-    gained, lost = int(by_class.sum()), int((own & ~other).sum())
-    if reading.brightness:
-        gained -= int(by_class[0] - by_class[1])
+    by_class, lost = labels[other & ~own].bincount(minlength=1), int((own & ~other).sum())
+    gained = int(by_class.sum())
+    if reading.brightness and gained - lost < FAVOUR * len(own):
+        gained = min(gained, 2 * (gained - int(by_class.max())))
     return gained - lost >= GAIN * len(own) and surely_more(gained, gained + lost, 0.5, log_tries)
 
 
