@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from brittle.doctor import about_accuracy, unweighted
-from brittle.doctor.labels import ENOUGH, _outputs_of
+from brittle.doctor.labels import BY_CHANCE, FALSE_ALARM, _outputs_of, surely_more
 
 Confusion = Counter[tuple[int, int]]
 
@@ -28,13 +30,60 @@ def test_labels_that_are_moved_by_one_are_told(by: int) -> None:
 def test_they_are_not_told_without_reason() -> None:
     apart = Counter({(own, (own + 5) % 10): 5 for own in range(10)})
     two = Counter({(0, 1): 20, (1, 2): 20})
-    few = Counter({(own, own - 1): 2 for own in range(1, 9)})
-    assert few.total() < ENOUGH
+    few = Counter({(own, own - 1): 2 for own in range(1, 7)})
     assert sentence(few) == ""
     for confusion in (apart, two):
-        assert "little better than chance" in sentence(confusion)
+        assert "are right when classes are renamed" in sentence(confusion)
         assert "every label" not in sentence(confusion)
     assert sentence(Counter({(own, own): 5 for own in range(10)})) == ""
+
+
+def test_two_classes_that_changed_places_are_told_where_all_others_are_right() -> None:
+    swapped = Counter({(own, {3: 5, 5: 3}.get(own, own)): 26 for own in range(10)})
+    assert "100.0% are right when classes are renamed (label 3 as 5, 5 as 3)" in sentence(swapped)
+    assert "chance" not in sentence(swapped)
+    mixed = Counter({(own, other): 13 for own in range(10) for other in ({3: (3, 5), 5: (3, 5)}.get(own, (own, own)))})
+    assert sentence(mixed) == ""
+
+
+def test_a_guess_of_one_class_for_all_is_no_renaming() -> None:
+    """Of X-rays that are all said to be healthy, say, where most are not."""
+    assert "renamed" not in sentence(Counter({(1, 0): 390, (0, 0): 234}), classes=2)
+
+
+@pytest.mark.parametrize("classes", [2, 4, 10, 100])
+@pytest.mark.parametrize("labelled", [8, 64, 256])
+def test_a_random_renaming_is_found_surely_and_random_predictions_are_no_renaming(labelled: int, classes: int) -> None:
+    """Of so many renamings some fit by chance; that one is told has a probability of at most 1 in 10,000 each time."""
+    draw = np.random.default_rng(labelled + classes)
+    for _ in range(20):
+        label, predicted = draw.integers(classes, size=(2, labelled)).tolist()
+        assert "renamed" not in sentence(Counter(zip(label, predicted, strict=True)), classes)
+    names = (3 * np.arange(classes) + 1) % classes
+    found = sentence(Counter((own, int(names[own])) for own in draw.integers(classes, size=256).tolist()), classes)
+    assert ("are right when" in found) == (classes < 100), "256 labels say little of a hundred classes"
+
+
+@pytest.mark.parametrize("labelled", [8, 16, 64, 300, 1000])
+@pytest.mark.parametrize(("classes", "healthy"), [(2, 0.65), (3, 0.5), (10, 0.3), (100, 0.12), (1000, 0.12)])
+def test_near_chance_is_said_of_networks_at_chance_and_not_of_weak_ones(
+    labelled: int, classes: int, healthy: float
+) -> None:
+    said = [bool(list(about_accuracy(correct, labelled, classes))) for correct in range(labelled + 1)]
+    most = said.index(False)  # so many labels and more raise no alarm
+    assert not any(said[most:])
+    assert stats.binom.cdf(most - 1, labelled, healthy) <= BY_CHANCE
+    if labelled >= 1000 and classes <= 100:
+        assert stats.binom.cdf(most - 1, labelled, 1 / classes) >= 0.95
+    if classes == 10 and labelled >= 300:
+        assert said[int(0.14 * labelled)], "14% of ten classes"
+
+
+@pytest.mark.parametrize("log_tries", [0.0, 2.5])
+def test_what_is_surely_more_is_that_of_scipy(log_tries: float) -> None:
+    for count in range(41):
+        p = stats.binomtest(count, 40, 0.3, "greater").pvalue * np.exp(log_tries)
+        assert surely_more(count, 40, 0.3, log_tries) == (p <= FALSE_ALARM)
 
 
 def test_forgotten_weights_are_the_first_thing_to_look_at() -> None:

@@ -5,8 +5,11 @@ The networks are exact: each predicts the nearest of some points in the units th
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
 from helpers import zoo
@@ -16,7 +19,8 @@ from torch import Tensor, nn
 import brittle
 from brittle import doctor
 from brittle.data import array_points
-from brittle.doctor.preprocessing import FALSE_ALARM, GAIN, _better
+from brittle.doctor.labels import FALSE_ALARM, GAIN
+from brittle.doctor.preprocessing import OtherReading, _better, check_preprocessing
 from brittle.scores import Softmax
 
 CLASSES, SHAPE = 8, (3, 6, 6)
@@ -154,6 +158,20 @@ def test_the_declaration_stays_as_it_is() -> None:
     assert (classifier.mean, classifier.std) == CIFAR
 
 
+ORDER, BRIGHTNESS = (OtherReading("changed", lambda x: x, "", brightness) for brightness in (False, True))
+
+
+def test_what_one_class_alone_gains_by_another_brightness_does_not_count() -> None:
+    """A model that was trained on more of the other class gets right more of it when it is shifted towards it."""
+    labels = torch.arange(256) % 2
+    own, shifted = labels == 1, (labels == 1) | (torch.arange(256) < 120)
+    assert _better(own, shifted, ORDER, labels, 10)
+    assert not _better(own, shifted, BRIGHTNESS, labels, 10)
+    assert _better(own, (labels == 1) | (torch.arange(256) < 200), BRIGHTNESS, labels, 10), "more than a quarter"
+    both = torch.arange(256) % 8 < 6
+    assert _better(torch.arange(256) % 8 < 4, both, BRIGHTNESS, labels, 10)
+
+
 @pytest.mark.parametrize("tries", [1, 7])
 @pytest.mark.parametrize(("count", "classes"), [(20, 10), (64, 10), (64, 2), (64, 1)])
 def test_the_tests_are_those_of_scipy(count: int, classes: int, tries: int) -> None:
@@ -165,8 +183,8 @@ def test_the_tests_are_those_of_scipy(count: int, classes: int, tries: int) -> N
             other[:gained], own[gained : gained + lost] = True, True
             paired = stats.binomtest(gained, max(gained + lost, 1), 0.5, "greater").pvalue
             guessed = stats.binomtest(gained, count, int(labels.bincount().max()) / count, "greater").pvalue
-            expected = max(paired, guessed) <= FALSE_ALARM / 2 / tries and gained - lost >= GAIN * count
-            assert _better(own, other, labels, tries) == expected, (gained, lost)
+            expected = max(paired, guessed) * 2 * tries <= FALSE_ALARM and gained - lost >= GAIN * count
+            assert _better(own, other, ORDER, labels, tries) == expected, (gained, lost)
             said.add(expected)
     assert said == ({False} if classes == 1 else {False, True})
 
@@ -209,4 +227,70 @@ def test_what_the_first_points_leave_open_the_others_decide() -> None:
     found = {count: outcome(Given(made=CIFAR, count=count), wrong=0.65) for count in (64, 300)}
     assert found[64].code is None, found[64].sentence
     assert found[300].code == "preprocessing", found[300].sentence
-    assert "of 236 labels" in found[300].sentence
+    assert "of 300 labels" in found[300].sentence
+
+
+def reversed_axes(x: Tensor) -> Tensor:
+    return x.permute(0, 3, 2, 1).reshape(x.shape)
+
+
+ORDERS: dict[str, Callable[[Tensor], Tensor]] = {
+    "with channels in the opposite order": lambda x: x.flip(1),
+    "with height and width swapped": lambda x: x.mT,
+    "read in column-major order": reversed_axes,
+    "read with channels last": lambda x: x.permute(0, 2, 3, 1).reshape(x.shape),
+    "inverted": lambda x: 1 - x,
+}
+"""What was done to images, `[N, 3, 6, 6]`, by what is said of them."""
+
+LAST: dict[str, Callable[[Tensor], Tensor]] = {
+    "with channels in the opposite order": lambda x: x.flip(3),
+    "with height and width swapped": lambda x: x.transpose(1, 2).contiguous(),
+    "read in column-major order": reversed_axes,
+    "read with channels first": lambda x: x.permute(0, 3, 1, 2).reshape(x.shape),
+}
+"""Likewise to `[N, 6, 6, 3]`."""
+
+FORMS: dict[str, tuple[Callable[[Tensor], Tensor], dict[str, Callable[[Tensor], Tensor]], Callable[[Tensor], Tensor]]]
+FORMS = {
+    "images": (lambda x: x, ORDERS, lambda x: x),
+    "flat": (lambda x: x, ORDERS, lambda x: x.flatten(1)),
+    "channels last": (lambda x: x.permute(0, 2, 3, 1), LAST, lambda x: x.contiguous()),
+    "flat, channels last": (lambda x: x.permute(0, 2, 3, 1), LAST, lambda x: x.flatten(1)),
+}
+"""What makes the points out of images, what is done to them, and in which shape they are given."""
+
+
+@pytest.mark.parametrize(("form", "name"), [(form, name) for form, parts in FORMS.items() for name in parts[1]])
+def test_images_in_another_order_are_named_and_what_is_typed_turns_them_back(form: str, name: str) -> None:
+    ordered, mistakes, shaped = FORMS[form]
+    generator = torch.Generator().manual_seed(1)
+    labels = torch.arange(128) % CLASSES
+    noise = 0.02 * torch.randn(128, *SHAPE, generator=generator)
+    points = 0.3 + 0.4 * torch.rand(CLASSES, *SHAPE, generator=generator)
+    points += torch.tensor([0.25, 0.0, -0.25]).view(3, 1, 1) * torch.linspace(-1, 1, 36).view(6, 6).exp() / 2
+    images, points = ordered((points[labels] + noise).clamp(0, 1)), shaped(ordered(points))
+    given = shaped(mistakes[name](images))
+    read = array_points(given, labels, layout=None if given.dim() == 2 else "nchw")
+    weight = points.flatten(1)
+    classifier = brittle.Classifier(lambda x: x.flatten(1) @ weight.T - (weight**2).sum(dim=1) / 2)
+    subject = doctor.Subject(classifier, next(iter(read.batches(64))), read.labels, [Softmax()], 0, 64, read)
+    with classifier.evaluating():
+        found = next(each for each in check_preprocessing(subject) if isinstance(each, doctor.Finding))
+    typed = re.search(r"first, to (.*?)(?: \(NumPy\))?(?:;|$)", found.sentence)
+    assert typed is not None
+    assert np.allclose(eval(typed[1], {"x": given.numpy()}), shaped(images).numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("points", [8, 16, 64, 300])
+def test_other_readings_of_images_that_look_the_same_raise_no_alarm(points: int) -> None:
+    """Of flat classes that differ in nothing but brightness about the middle, weakly predicted."""
+    generator = torch.Generator().manual_seed(2)
+    labels = torch.arange(points) % 2
+    x = 0.5 + 0.05 * (labels.view(-1, 1, 1, 1) - 0.5) + 0.1 * torch.randn(points, *SHAPE, generator=generator)
+    network = Nearest(torch.stack((torch.full(SHAPE, 0.5), torch.full(SHAPE, 0.501)))).eval()
+    read = array_points(x.clamp(0, 1), torch.where(torch.rand(points, generator=generator) < 0.3, 1 - labels, labels))
+    classifier = brittle.Classifier(network)
+    subject = doctor.Subject(classifier, next(iter(read.batches(64))), read.labels, [Softmax()], 0, 64, read)
+    with classifier.evaluating():
+        assert all(isinstance(each, str) for each in check_preprocessing(subject))

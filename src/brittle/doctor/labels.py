@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -20,11 +21,20 @@ from brittle.intervals import clopper_pearson
 GUARD_ROWS = 1000
 """Labelled points over which accuracy is judged."""
 
+FALSE_ALARM = 1e-4
+"""Probability at most with which another way is said to be better where none is."""
+
+GAIN = 0.05
+"""Share of the points that another way must get right beyond the declared one; fewer are no mistake."""
+
 PERMUTED = 0.5
 """Share of the points that are right after renaming the classes, from which on the classes look permuted."""
 
+BY_CHANCE = 0.005
+"""Probability at most with which a weak model is said to be near chance."""
+
 ENOUGH = 20
-"""Points below which nothing is said of labels that are all alike, or moved by one."""
+"""Points below which nothing is said of labels that are all alike."""
 
 SHOWN = 5
 """Classes that a message names."""
@@ -161,10 +171,11 @@ def check_accuracy(expected: float, subject: Subject) -> None:
 def about_accuracy(
     correct: int, labelled: int, classes: int, confusion: Confusion | None = None, *, unweighted: str | None = None
 ) -> Iterator[Finding]:
-    """A finding where a model is hardly better than chance.
+    """A finding where another naming of the classes surely gets far more labels right, or the model is near chance.
 
-    On fewer than `GUARD_ROWS` labelled points the upper end of the interval of the accuracy must be that low, and
-    nothing is said of permuted classes: some renaming fits few points well by chance.
+    Near chance are fewer than twice as many labels as a guess gets right (of few classes, a guess and a tenth), where a
+    weak model would surely get more: `P(B <= correct)` is at most `BY_CHANCE` for a binomial `B` of `labelled` and the
+    share `max(that share, min(0.25, 0.1 + 1.5 / classes))`.
 
     Args:
         correct: labelled points that are predicted right.
@@ -175,46 +186,61 @@ def about_accuracy(
     """
     if labelled == 0:
         return
-    many = labelled >= GUARD_ROWS
-    share = correct / labelled if many else float(clopper_pearson(correct, labelled, CONFIDENCE)[1])
-    if share >= 1.0 / classes + min(1.0 / classes, 0.1):
+    chance, known = 1.0 / classes, {pair: count for pair, count in (confusion or {}).items() if 0 <= pair[0] < classes}
+    little = chance + min(chance, 0.1)
+    weak = max(little, min(0.25, 0.1 + 1.5 * chance))
+    near = correct < little * labelled and float(scipy.stats.binom.cdf(correct, labelled, weak)) <= BY_CHANCE
+    advice = _other_names(known, classes) if labelled - correct >= GAIN * labelled else None
+    if advice is None and not near:
         return
-    known = {pair: count for pair, count in (confusion or {}).items() if many and 0 <= pair[0] < classes}
-    renamed = _renaming(known, classes)
-    total = sum(known.values())
-    after = sum(known[pair] for pair in renamed.items())
-    found = f"accuracy {correct / labelled:.3f} on {labelled} labelled rows, little better than chance or worse"
-    if total and after >= PERMUTED * total and after > 3 * sum(known.get((own, own), 0) for own in range(classes)):
-        moved = [f"{label} as {other}" for label, other in renamed.items() if label != other]
-        more = ", …" if len(moved) > SHOWN else ""
-        advice = (
-            f"{after / total:.1%} are right when classes are renamed (label {', '.join(moved[:SHOWN])}{more}): the "
-            f"classes of data and model look permuted, map the labels"
-        )
-    elif moved_by := _moved_by(confusion or {}, correct):
-        advice = (
-            f"{moved_by[1]:.1%} are right when 1 is {'subtracted from' if moved_by[0] < 0 else 'added to'} every "
-            f"label: the labels look shifted by one, so give classes that count from 0"
-        )
-    elif unweighted is not None:
+    found = f"accuracy {correct / labelled:.3f} on {labelled} labelled rows"
+    check = "check bounds, mean and std, channel order and the order of the classes"
+    if advice is None and unweighted is not None:
         advice = (
             f"no --weights were given: if {unweighted} does not load trained weights itself, the network is untrained, "
-            f"so add --weights FILE.safetensors; otherwise check bounds, mean and std, channel order and the order of "
-            f"the classes"
+            f"so add --weights FILE.safetensors; otherwise {check}"
         )
-    else:
-        advice = "check bounds, mean and std, channel order and the order of the classes"
-    yield Finding("accuracy_suspicious", f"{found}; {advice}")
+    yield Finding("accuracy_suspicious", f"{found}{', little better than chance or worse' * near}; {advice or check}")
 
 
-def _moved_by(confusion: Confusion, correct: int) -> tuple[int, float] | None:
-    """By what number to move all labels, -1 or 1, and the share of the points that are right then, where most are."""
-    total = sum(confusion.values())
-    if total < ENOUGH or len({label for label, _ in confusion}) < 3:
-        return None  # one or two classes look moved by chance
-    right = {by: sum(count for (own, other), count in confusion.items() if own + by == other) for by in (-1, 1)}
-    best = max(right, key=lambda by: right[by])
-    return (best, right[best] / total) if right[best] >= PERMUTED * total and right[best] > 3 * correct else None
+def surely_more(count: int, of: int, share: float, log_tries: float) -> bool:
+    """Whether `P(B >= count)`, for a binomial `B` of `of` and `share`, is at most `FALSE_ALARM` after so many tries."""
+    return float(scipy.stats.binom.logsf(count - 1, of, share)) + log_tries <= math.log(FALSE_ALARM)
+
+
+def _other_names(confusion: Confusion, classes: int) -> str | None:
+    """What to do where most labels, and surely more of them, are right with 1 added, subtracted, or classes renamed."""
+    if not confusion:
+        return None
+    known: Counter[int] = Counter()
+    for (label, _), count in confusion.items():
+        known[label] += count
+    total, renamed = known.total(), _renaming(confusion, classes)
+    moved = [f"{label} as {name}" for label, name in renamed.items() if label != name]
+    shift = "when 1 is {} every label: the labels look shifted by one, so give classes that count from 0"
+    # Each with the logarithm of how many ways there are to shift, or to rename as many classes.
+    ways = [
+        (shift.format("subtracted from"), {label: label - 1 for label in known if len(known) > 2}, math.log(2)),
+        (shift.format("added to"), {label: label + 1 for label in known if len(known) > 2}, math.log(2)),
+        (
+            f"when classes are renamed (label {', '.join(moved[:SHOWN])}{', …' * (len(moved) > SHOWN)}): the classes "
+            f"of data and model look permuted, map the labels",
+            renamed,
+            math.log(classes) + math.lgamma(classes + 1) - math.lgamma(classes + 1 - len(moved)),
+        ),
+    ]
+    own, commonest = sum(confusion.get((label, label), 0) for label in known), max(known.values())
+    for sentence, names, log_tries in ways:
+        right = sum(confusion.get(pair, 0) for pair in names.items())
+        both = sum(confusion.get((label, label), 0) for label, name in names.items() if label == name)
+        if (
+            right >= PERMUTED * total
+            and right - own >= GAIN * total
+            and surely_more(right - both, right + own - 2 * both, 0.5, math.log(2) + log_tries)
+            and surely_more(right, total, commonest / total, math.log(2) + log_tries)
+        ):
+            return f"{right / total:.1%} are right {sentence}"
+    return None
 
 
 def unweighted(source: Mapping[str, object]) -> str | None:

@@ -1,30 +1,37 @@
-"""Would far more labels be right if the values were shifted and scaled in another of the usual ways?
+"""Would far more labels be right if the points were read in another of the usual ways?
 
-A forgotten mean and std, or a second one, leave a network that runs and predicts badly. With labels that shows: the
-usual ways of shifting and scaling are tried on the first points, and a paired test says whether one of them is better.
+A forgotten mean and std, channels in another order or images that lie on their side leave a network that runs and
+predicts badly. With labels that shows: other readings of the first points are tried, and a paired test says whether one
+of them is better.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from copy import copy
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from brittle.data.points import Batch
 from brittle.data.values import readable
 from brittle.doctor.finding import Finding
-from brittle.doctor.subject import Subject
+from brittle.doctor.labels import GAIN, surely_more
+from brittle.doctor.subject import LOOKED_AT, Subject
 from brittle.errors import ModelError, listed
 from brittle.model.classifier import Classifier
+from brittle.model.preprocessing import normalise
 
-FALSE_ALARM = 1e-4
-"""Probability at most with which something is said where no other way is right more often than the declared one."""
+FAVOUR = 0.25
+"""Share of the points up to which a gain by another brightness may do no more than favour one class."""
 
-GAIN = 0.1
-"""Share of the points that another way must get right beyond the declared one; fewer are no forgotten preprocessing."""
+MOST = 256
+"""Points of a run over which the best readings are compared, where the first ones leave it open."""
+
+FINALISTS = 3
+"""How many of them."""
 
 Numbers = tuple[float, ...]
 
@@ -42,161 +49,238 @@ STATISTICS: dict[str, tuple[Numbers, Numbers]] = {
 }
 """Mean and std of the channels of known data, of values from 0 to 1."""
 
+ORDERS = {
+    "CHW": {
+        "with height and width swapped": ("CHW", "CWH"),
+        "read in column-major order": ("WHC", "CHW"),
+        "read with channels last": ("HWC", "CHW"),
+    },
+    "HWC": {
+        "with height and width swapped": ("HWC", "WHC"),
+        "read in column-major order": ("CWH", "HWC"),
+        "read with channels first": ("CHW", "HWC"),
+    },
+    "HW": {"with height and width swapped": ("HW", "WH"), "read in column-major order": ("WH", "HW")},
+}
+"""For points of channels, height and width, what their axes are taken for, and the order that these are brought to."""
+
+CHANGE = "change x, the data or what the model does first, to"
+
+ALIKE = 0.02
+"""Difference of two readings, as a share of the deviation of the values, below which they are one."""
+
 NAMED = 2
-"""Other ways that a message names."""
+"""Other readings that a message names."""
 
 SHOWN = 4
-"""Digits that a mean or std is written with."""
+"""Digits that a number is written with, and most numbers."""
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way of shifting and scaling values in the declared units, `(x - mean) / std`.
+class OtherReading:
+    """Another way to read the points.
 
     Attributes:
-        name: what it makes of them, in words.
-        mean: one number, or one for each channel.
-        std: likewise.
+        name: what becomes of the values, in words.
+        change: gives the inputs of the declared classifier for it, `[N, *shape]`, for the points as they are.
+        advice: what to type.
+        brightness: whether values are shifted and scaled, no more.
     """
 
     name: str
-    mean: Numbers
-    std: Numbers
-
-    def of(self, classifier: Classifier) -> Classifier:
-        """The same model with these in place of its own mean and std; its passes are counted there."""
-        other = copy(classifier)
-        other.mean, other.std = self.mean, self.std
-        return other
-
-    @property
-    def advice(self) -> str:
-        """What to type."""
-        if self.mean == (0.0,) and self.std == (1.0,):
-            return "leave --mean and --std (mean=, std=) out: the model has its own"
-        mean, std = ([f"{number:.{SHOWN}g}" for number in numbers] for numbers in (self.mean, self.std))
-        python = ", ".join(
-            f"{name}={numbers[0] if len(numbers) == 1 else '(' + ', '.join(numbers) + ')'}"
-            for name, numbers in (("mean", mean), ("std", std))
-        )
-        return f"give --mean {' '.join(mean)} --std {' '.join(std)} ({python})"
+    change: Callable[[Tensor], Tensor]
+    advice: str
+    brightness: bool = False
 
 
 def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
-    """No other usual way of shifting and scaling the values gets far more labels right."""
+    """No other usual way of reading the points gets far more labels right."""
     if not subject.decision.of_classes or (subject.aside and subject.aside.tensors):
         yield "looked at where one tensor goes into a class"
         return
-    labels, rows = _labelled(subject)
-    first = rows < len(subject.inputs)
-    if not bool(first.any()):
+    if subject.points is not None and subject.points.provenance.get("chosen_from") is not None:
+        yield "the points were chosen by their ids, perhaps for what is predicted"
+        return
+    inputs, labels = _labelled(subject, subject.batch)
+    if len(labels) == 0:
         yield "no labels to compare with"
         return
-    own = _right(subject, subject.classifier, rows[first], labels[first])
-    ways = _ways(subject) if float(own.double().mean()) + GAIN <= 1.0 else []
-    if not ways:
+    own = _right(subject, inputs[:LOOKED_AT], labels[:LOOKED_AT])
+    readings = _readings(subject.classifier, inputs[:LOOKED_AT]) if 1.0 - float(own.double().mean()) >= GAIN else []
+    if not readings:
         yield f"{int(own.sum())} of {len(own)} labels are right as declared, which leaves little to gain"
         return
-    tried = [(_right(subject, way.of(subject.classifier), rows[first], labels[first]), way) for way in ways]
-    right, way = max(tried, key=lambda each: int(each[0].sum()))
-    alike = [other.name for some, other in tried if other != way and int(some.sum()) == int(right.sum())]
-    better = _better(own, right, labels[first], len(ways))
-    promising = int(right.sum()) - int(own.sum()) >= GAIN * len(own) / 2
-    if promising and not better and bool((~first).any()):
-        # Chosen by the first points, compared on the others.
-        own = _right(subject, subject.classifier, rows[~first], labels[~first])
-        right = _right(subject, way.of(subject.classifier), rows[~first], labels[~first])
-        better = _better(own, right, labels[~first], tries=1)
+
+    def tried(reading: OtherReading, rows: slice) -> Tensor:
+        return _right(subject, reading.change(inputs[rows]), labels[rows])
+
+    found = [(tried(reading, slice(LOOKED_AT)), reading) for reading in readings]
+    found.sort(key=lambda each: -int(each[0].sum()))
+    better = [each for each in found if _better(own, *each, labels, len(readings))]
+    if not better and int(found[0][0].sum() - own.sum()) >= GAIN * len(own) / 2:
+        if subject.points is not None and len(subject.batch) < MOST:
+            inputs, labels = _labelled(subject, next(iter(subject.points.batches(MOST))))
+        rest = slice(len(own), None)
+        own = torch.cat((own, _right(subject, inputs[rest], labels[rest])))
+        found = [(torch.cat((right, tried(reading, rest))), reading) for right, reading in found[:FINALISTS]]
+        found.sort(key=lambda each: -int(each[0].sum()))
+        better = [each for each in found if _better(own, *each, labels, len(readings))]
     if better:
+        right, best = better[0]
+        alike = [reading.name for other, reading in better[1:] if int(other.sum()) == int(right.sum())]
         yield Finding(
             "preprocessing",
-            f"{int(own.sum())} of {len(own)} labels are right as declared, and {int(right.sum())} where values are "
-            f"{way.name}: a preprocessing looks forgotten, or another one given in its place; {way.advice}"
-            + (f"; of the first points as many are right where values are {listed(alike, NAMED)}" if alike else ""),
+            f"{int(own.sum())} of {len(own)} labels are right as declared, and {int(right.sum())} with values "
+            f"{best.name}; {best.advice}"
+            + (f"; as many are right with values {listed(alike, NAMED)}" if alike else ""),
         )
-    yield f"{int(own.sum())} of {len(own)} labels are right as declared, in {len(ways)} other ways not many more"
+    yield f"{int(own.sum())} of {len(own)} labels are right as declared, in {len(readings)} other ways not many more"
 
 
-def _better(own: Tensor, other: Tensor, labels: Tensor, tries: int) -> bool:
+def _better(own: Tensor, other: Tensor, reading: OtherReading, labels: Tensor, tries: int) -> bool:
     """Whether `other` is right far more often than `own`, both `[L]`, and than a guess of one class for all.
 
-    Among the `n` labels that one of them alone gets right, `other` has `b`. Where it is no better, `P(B >= b)` for a
-    binomial `B` of `n` and 1/2 is small with that probability (sign test). The same holds of the number that `other`
-    gets right, of `L` and the share of the commonest label, where its predictions have nothing to do with the labels.
-    Half of `FALSE_ALARM` is for the first points, shared by all `tries`.
+    The first is asked of the labels that one of them alone gets right (sign test). Both are asked of all `tries`, of
+    the first points and of all. Another brightness may do no more than favour one class, which a model that was trained
+    on more of the others gains by; so below `FAVOUR` no class counts for more than all others.
+
+    Args:
+        own: whether the points are predicted right as declared.
+        other: whether they are in this reading.
+        reading: the reading.
+        labels: of these points, and others after them.
+        tries: number of readings.
     """
-    gained, lost, most = int((other & ~own).sum()), int((own & ~other).sum()), FALSE_ALARM / 2 / tries
-    commonest = int(labels.bincount().max()) / len(labels)
-    by_chance = max(_tail(gained, gained + lost, 0.5), _tail(int(other.sum()), len(other), commonest))
-    return by_chance <= most and gained - lost >= GAIN * len(own)
+    labels, log_tries = labels[: len(own)], math.log(2 * tries)
+    if not surely_more(int(other.sum()), len(own), int(labels.bincount().max()) / len(own), log_tries):
+        return False
+    by_class, lost = labels[other & ~own].bincount(minlength=1), int((own & ~other).sum())
+    gained = int(by_class.sum())
+    if reading.brightness and gained - lost < FAVOUR * len(own):
+        gained = min(gained, 2 * (gained - int(by_class.max())))
+    return gained - lost >= GAIN * len(own) and surely_more(gained, gained + lost, 0.5, log_tries)
 
 
-def _tail(least: int, count: int, share: float) -> float:
-    """`P(B >= least)` for a binomial `B` of `count` and `share`."""
-    return sum(math.comb(count, more) * share**more * (1 - share) ** (count - more) for more in range(least, count + 1))
+def _labelled(subject: Subject, batch: Batch) -> tuple[Tensor, Tensor]:
+    """The points of a batch that can be read and whose label is a class, `[L, *shape]`, and their labels, `[L]`."""
+    labels = torch.tensor(batch.labels or [-1] * len(batch))
+    valid = readable(batch).cpu() & (labels >= 0) & (labels < subject.classes)
+    return batch.inputs[valid.to(batch.inputs.device)], labels[valid]
 
 
-def _labelled(subject: Subject) -> tuple[Tensor, Tensor]:
-    """Labels that are classes, `[L]`, and where their points stand among those of the batch that can be read, `[L]`."""
-    known = subject.batch.labels or []
-    read = readable(subject.batch).nonzero().flatten().tolist()
-    labels = torch.tensor([int(known[row]) for row in read] if known else [], dtype=torch.int64)
-    valid = (labels >= 0) & (labels < subject.classes)
-    return labels[valid], valid.nonzero().flatten()
-
-
-def _right(subject: Subject, classifier: Classifier, rows: Tensor, labels: Tensor) -> Tensor:
+def _right(subject: Subject, inputs: Tensor, labels: Tensor) -> Tensor:
     """Whether each of these points is predicted as its label says, `[L]`; none is where the model fails."""
-    inputs = subject.batch.inputs[readable(subject.batch)]
+    right = torch.zeros(len(labels), dtype=torch.bool)
     try:
-        with torch.no_grad():
-            logits = torch.cat([classifier(inputs[part]).cpu() for part in rows.split(subject.rows)])
-    except ModelError:  # on values that another way makes of the inputs
-        return torch.zeros_like(labels, dtype=torch.bool)
-    return (logits.argmax(dim=1) == labels) & logits.isfinite().all(dim=1)
+        for rows in torch.arange(len(labels)).split(subject.rows) if len(labels) else ():
+            with torch.no_grad():
+                logits = subject.classifier(inputs[rows]).cpu()
+            right[rows] = (logits.argmax(dim=1) == labels[rows]) & logits.isfinite().all(dim=1)
+    except ModelError:  # on values that another reading makes of the inputs
+        return torch.zeros_like(right)
+    return right
 
 
-def _ways(subject: Subject) -> list[Way]:
-    """The usual ways that are neither the declared one nor nearly the same as another of them."""
-    classifier, inputs = subject.classifier, subject.inputs
-    channels = inputs.shape[1] if inputs.dim() > 2 else 1
-    ways, known = [], [_ends(classifier.mean or (0.0,), classifier.std or (1.0,))]
-    for way in (Way("left as they are", (0.0,), (1.0,)), *_of_range(subject), *_turned_back(subject)):
-        ends = _ends(way.mean, way.std)
-        fits = max(len(way.mean), len(way.std)) in (1, channels)
-        if fits and not any(
-            torch.allclose(*torch.broadcast_tensors(ends, other), rtol=0.02, atol=0.02) for other in known
-        ):
-            ways.append(way)
-            known.append(ends)
-    return ways
+def _readings(classifier: Classifier, inputs: Tensor) -> list[OtherReading]:
+    """The usual readings of points like `inputs`, `[L, *shape]`, that differ from the declared one and one another."""
+    known, readings = [inputs], []
+    if not inputs.is_floating_point() or inputs.dim() < 2:
+        return []
+    for reading in (*_scaled(classifier, inputs), *_inverted(classifier, inputs), *_reordered(inputs)):
+        changed = reading.change(inputs)
+        if changed.shape == inputs.shape and not any(_alike(changed, other) for other in known):
+            known.append(changed)
+            readings.append(reading)
+    return readings
 
 
-def _of_range(subject: Subject) -> Iterator[Way]:
-    """Values of one range brought to another, and to mean 0 and std 1."""
-    if (pair := subject.classifier.bounds.pair) is None:
-        return
-    low, span = pair[0], pair[1] - pair[0]
-    for name, (mean, std) in (RANGES | STATISTICS).items():
-        yield Way(name, tuple(low + span * one for one in mean), tuple(span * one for one in std))
-    inputs = subject.inputs.double()
-    axes = tuple(axis for axis in range(inputs.dim()) if inputs.dim() == 2 or axis != 1)
-    mean, std = inputs.mean(axes).reshape(-1).tolist(), inputs.std(axes).reshape(-1).tolist()
-    if min(std) > 0:
-        yield Way("shifted and scaled by the mean and std of the first points", tuple(mean), tuple(std))
+def _alike(one: Tensor, other: Tensor) -> bool:
+    """Whether two readings of the same points are nearly the same."""
+    return float((one - other).abs().mean()) <= ALIKE * float(other.std(correction=0))
 
 
-def _turned_back(subject: Subject) -> Iterator[Way]:
-    """Values that were shifted and scaled before, turned back to 0 to 1."""
-    pair = subject.classifier.bounds.pair
-    if pair is not None and pair[0] >= 0:
-        return
-    for name, (mean, std) in STATISTICS.items():
-        shift = tuple(-one / scale for one, scale in zip(mean, std, strict=True))
-        yield Way(f"turned back to 0 to 1, as if they had been {name}", shift, tuple(1.0 / scale for scale in std))
+def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
+    """Values left as they are, brought from one range to another, or to mean 0 and std 1, or back from there."""
+    axes = [axis for axis in range(inputs.dim()) if axis != 1]
+    least, most, pair = float(inputs.min()), float(inputs.max()), classifier.bounds.pair
+    low, high = pair or (0.0, 1.0 if most <= 1.0 else 255.0)
+    known = {name: (torch.tensor(mean), torch.tensor(std)) for name, (mean, std) in (RANGES | STATISTICS).items()}
+    fitting = [name for name in STATISTICS if inputs.dim() == 2 or len(STATISTICS[name][0]) == inputs.shape[1]]
+    ways = {"left as they are": (torch.zeros(1), torch.ones(1))}
+    for name in (*RANGES, *fitting) if pair is not None or least >= 0 else ():
+        ways[name] = low + (high - low) * known[name][0], (high - low) * known[name][1]
+    std = inputs.std(axes, correction=0)
+    ways["shifted and scaled by mean and std of the first points"] = inputs.mean(axes), std.where(std > 0, 1.0)
+    if least < 0:
+        ways["brought from their own range to 0 to 1"] = torch.tensor([least]), torch.tensor([most - least])
+        for name, (mean, std) in ((name, known[name]) for name in fitting):
+            ways[f"turned back to 0 to 1, as if they had been {name}"] = -mean / std, 1 / std
+    own_mean, own_std = torch.tensor(classifier.mean or (0.0,)), torch.tensor(classifier.std or (1.0,))
+    for name, (mean, std) in ways.items():
+        if {len(mean), len(std)} <= {1, inputs.shape[1]}:
+            # What the classifier makes of these is `(x - mean) / std`.
+            yield OtherReading(
+                name, partial(_seen, (mean, std), (-own_mean / own_std, 1 / own_std)), _declared(mean, std), True
+            )
 
 
-def _ends(mean: Numbers, std: Numbers) -> Tensor:
-    """What a way makes of 0 and of 1, `[2, 1 or channels]`."""
-    wide = torch.tensor([[0.0], [1.0]], dtype=torch.float64)
-    return (wide - torch.tensor(mean, dtype=torch.float64)) / torch.tensor(std, dtype=torch.float64)
+def _seen(first: tuple[Tensor, Tensor], then: tuple[Tensor, Tensor], inputs: Tensor) -> Tensor:
+    return normalise(normalise(inputs, *(part.to(inputs) for part in first)), *(part.to(inputs) for part in then))
+
+
+def _declared(mean: Tensor, std: Tensor) -> str:
+    """What to type for this mean and std."""
+    if not mean.any() and bool((std == 1).all()):
+        return "leave --mean and --std (mean=, std=) out: the model has its own, or the values have gone through them"
+    if len(mean) > SHOWN:
+        return "give mean=x.mean(axis=0), std=x.std(axis=0) of the points x that it was trained on"
+    (mean_, std_) = ([f"{number:.{SHOWN}g}" for number in numbers.tolist()] for numbers in (mean, std))
+    python = (numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})" for numbers in (mean_, std_))
+    return "give --mean {} --std {} (mean={}, std={})".format(" ".join(mean_), " ".join(std_), *python)
+
+
+def _inverted(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
+    """Dark for bright."""
+    total = sum(classifier.bounds.pair or (float(inputs.min()), float(inputs.max())))
+    yield OtherReading("inverted", lambda x: total - x, f"{CHANGE} {total:.{SHOWN}g} - x")
+
+
+def _reordered(inputs: Tensor) -> Iterator[OtherReading]:
+    """Images, flat ones too, with channels, height and width in another order."""
+    shape = tuple(inputs.shape[1:])
+    flat = f".reshape(-1, {shape[0]})" if len(shape) == 1 else ""
+    for layout, sizes in _layouts(shape):
+        known = dict(zip(layout, sizes, strict=True))
+        if known.get("C") == 3:
+            at = layout.index("C") + 1
+            view = f"x.reshape{(-1, *sizes)}" if flat else "x"
+            yield OtherReading(
+                "with channels in the opposite order",
+                lambda x, sizes=sizes, at=at: x.reshape(-1, *sizes).flip(at).reshape(x.shape),
+                f"{CHANGE} {view}[{':, ' * at}[2, 1, 0]]{flat}",
+            )
+        for name, (before, after) in ORDERS[layout].items():
+            view, axes = tuple(known[axis] for axis in before), (0, *(before.index(axis) + 1 for axis in after))
+            yield OtherReading(
+                name,
+                partial(_permuted, view, axes),
+                f"{CHANGE} x{f'.reshape{(-1, *view)}' if view != shape else ''}.transpose{axes}{flat} (NumPy)",
+            )
+
+
+def _permuted(view: tuple[int, ...], axes: tuple[int, ...], x: Tensor) -> Tensor:
+    changed = x.reshape(-1, *view).permute(axes).contiguous()
+    return changed.flatten(1) if x.dim() == 2 else changed
+
+
+def _layouts(shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """What the axes of points of a shape may be: channels, height and width."""
+    if len(shape) == 3:
+        yield "HWC" if shape[2] in (1, 3, 4) and shape[0] not in (1, 3, 4) else "CHW", shape
+    elif len(shape) == 2:
+        yield "HW", shape
+    elif len(shape) == 1:
+        for layout, pixels in (("HW", shape[0]), ("CHW", shape[0] // 3), ("HWC", shape[0] // 3)):
+            side = math.isqrt(pixels)
+            if shape[0] == side**2 * (1 if layout == "HW" else 3):
+                yield layout, tuple(3 if axis == "C" else side for axis in layout)
