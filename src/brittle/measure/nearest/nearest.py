@@ -356,6 +356,7 @@ def _misled(search: Search, attacks: Sequence[str], vanishing: Tensor) -> Tensor
     guided = [search.by_attack[name].distance for name in attacks if name not in WITHOUT_GRADIENTS]
     if not guided:
         return misled
+    farther = torch.stack(guided).amin(dim=0) > MISLED * search.best.distance
     rows = search.open[~vanishing[search.open]]
     misled[rows] = unexplained(search, rows) > UNEXPLAINED
-    return misled | (torch.stack(guided).amin(dim=0) > MISLED * search.best.distance)
+    return misled | farther
