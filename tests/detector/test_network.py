@@ -90,7 +90,7 @@ def test_features_are_those_of_the_layer_of_the_fit() -> None:
     for network in (subject, subject.model, brittle.Classifier(subject.model)):
         assert np.array_equal(found.wrap(network)(points(400))[1].detach().numpy(), values)  # pyright: ignore[reportArgumentType] a layer of a known kind
         if isinstance(network, brittle.Classifier):
-            assert found.apply(network, points(400))["score"].to_pylist() == values.tolist()
+            assert found.apply(network, points(400))["score"].tolist() == values.tolist()
     with pytest.raises(ModelError, match=r"'head'.*names 'projector'"):
         found.wrap(brittle.Classifier(subject.model, head="projector"))
 
