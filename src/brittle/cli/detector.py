@@ -157,7 +157,7 @@ def apply(
     with progress(quiet, sys.stderr) as advance:
         flags = rule.apply(classifier, points, force, pseudo_margin=learned, batch_size=rows, progress=advance)
     say(quiet, f"{flags['brittle'].sum()} of {len(flags)} predictions are flagged as brittle at {rule.criterion.size}")
-    if flags["forced"].any():
+    if bool(flags["forced"].to_numpy().any()):
         differing = "the detector was forced onto a model or preprocessing that it was not fitted for"
         print(f"brittle: note: forced: {differing}; its flags promise nothing here", file=sys.stderr)
     print(write_flags(flags, out))
@@ -243,7 +243,7 @@ def _conclude(flags: pd.DataFrame, allow_row_errors: bool) -> int:
     """Say which points got no score; the exit code."""
     from brittle.estimate import Status
 
-    failed = flags[flags["score"].isna()]
+    failed = flags.loc[flags["score"].isna()]
     if not len(failed):
         return 0
     print(f"brittle: {len(failed)} of {len(flags)} points got no score and are flagged; the first:", file=sys.stderr)
