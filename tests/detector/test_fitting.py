@@ -55,9 +55,9 @@ def test_the_flag_comes_from_one_pass_and_fails_closed(noise_detector: Detector,
     again = Detector.load(noise_detector.save(tmp_path / "detector.json"))
     assert again == noise_detector
     rows = again.apply(subject, fresh)
-    assert rows["brittle"][3].as_py()
+    assert rows["brittle"][3]
     flags = again.wrap(subject)(fresh)[2]
-    assert rows["brittle"].to_pylist() == flags.tolist()
+    assert rows["brittle"].tolist() == flags.tolist()
     assert 1 < int(flags.sum()) < 200
 
 
@@ -71,7 +71,7 @@ def test_a_pseudo_margin_may_decide_but_does_not_compete(noise_table: Table) -> 
     found = Detector.fit(noise_table, limit=0.9, tpr=0.9, score="pseudo_margin", scores=run, pseudo_margin=learned)
     assert found.parameters["sha256"] == learned.digest
     flags = found.wrap(subject, pseudo_margin=learned)(points(50, seed=3))[2]
-    assert flags.tolist() == found.apply(subject, points(50, seed=3), pseudo_margin=learned)["brittle"].to_pylist()
+    assert flags.tolist() == found.apply(subject, points(50, seed=3), pseudo_margin=learned)["brittle"].tolist()
     assert Detector.fit(noise_table, limit=0.9, tpr=0.9, scores=run).score == "logit_margin"
 
 

@@ -91,7 +91,7 @@ def test_features_are_those_of_the_layer_of_the_fit() -> None:
         wrapped = found.wrap(network)  # pyright: ignore[reportArgumentType] a layer of a known kind
         assert wrapped(points(400))[1].detach().numpy() == pytest.approx(values, rel=1e-5, abs=1e-6)
         if isinstance(network, brittle.Classifier):
-            assert found.apply(network, points(400))["score"].to_pylist() == pytest.approx(values, rel=1e-5, abs=1e-6)
+            assert found.apply(network, points(400))["score"].tolist() == pytest.approx(values, rel=1e-5, abs=1e-6)
     with pytest.raises(ModelError, match=r"'head'.*names 'projector'"):
         found.wrap(brittle.Classifier(subject.model, head="projector"))
 

@@ -68,8 +68,8 @@ def test_a_score_of_an_installed_package_decides_as_one_of_brittle_would(tmp_pat
     path = found.save(tmp_path / "peak.json")
     again = Detector.load(path)
     fresh = points(50, seed=3)
-    flags = again.apply(classifier(), fresh)["brittle"].to_pylist()
-    assert flags == like.apply(classifier(), fresh)["brittle"].to_pylist()
+    flags = again.apply(classifier(), fresh)["brittle"].tolist()
+    assert flags == like.apply(classifier(), fresh)["brittle"].tolist()
     assert again.wrap(classifier())(fresh)[2].tolist() == flags
 
 

@@ -86,7 +86,7 @@ def detector_in(folder: Path) -> None:
 
 def flags_in(suffix: str) -> Callable[[Path], object]:
     row = {"point": "a", "row": 0, "brittle": True, "status": "ok", "forced": False}
-    return lambda folder: write_flags(pa.Table.from_pylist([row], schema=FLAGS), folder / f"flags{suffix}")
+    return lambda folder: write_flags(pa.Table.from_pylist([row], schema=FLAGS).to_pandas(), folder / f"flags{suffix}")
 
 
 @functools.cache

@@ -18,7 +18,6 @@ from brittle.errors import ModelError
 from brittle.estimate import Status
 from brittle.measure import CertifiedRadius, Forward, Nearest
 from brittle.measure.certified.proof import SHARES
-from brittle.measure.nearest import ATTACKS
 from brittle.scores import FeatureDistance, FeatureMargin, InputMargin, LogitMargin, Taylor
 
 COUNT = 12
@@ -90,19 +89,6 @@ def test_a_network_that_computes_otherwise_than_its_layers_is_told(
     assert said in (run / "report.html").read_text(encoding="utf-8")
 
 
-def test_attacks_that_disagree_are_told_in_the_detail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where one attack ends more than twice as far away as what was found; the margin stays a number."""
-    monkeypatch.setitem(ATTACKS, "fab", lambda *_: None)
-    found = estimate(small_classifier(), inputs(3), InputMargin(effort="fast", certify=True))
-    assert found.detail is not None
-    assert all("for the certificate; the attacks disagree" in str(one) for one in found.detail)
-    assert set(found.status.tolist()) == {int(Status.OK)}
-    alone = estimate(small_classifier(), inputs(3), InputMargin(effort="fast")).detail
-    assert alone == (str(found.detail[0]).partition("; ")[2],) * 3
-    monkeypatch.undo()
-    assert estimate(small_classifier(), inputs(3), InputMargin(effort="fast")).detail in (None, (None,) * 3)
-
-
 def test_without_a_certificate_the_layer_is_said() -> None:
     classifier = brittle.Classifier(Wrapped(lambda x, logits: logits.sin() * 4))
     found = estimate(classifier, inputs(3), InputMargin(effort="fast", certify=True))
@@ -121,6 +107,16 @@ def test_a_missing_certificate_hides_nothing_graver() -> None:
     assert torch.equal(plain.value, certified.value)
     ok = plain.status == int(Status.OK)
     assert torch.equal(certified.status, torch.where(ok, int(Status.NO_CERTIFICATE), plain.status))
+
+
+def test_a_masked_network_says_that_it_has_no_certificate() -> None:
+    """Its distance is doubtful with and without a certificate, so a detector leaves it out of both runs."""
+    classifier = brittle.Classifier(Wrapped(lambda x, logits: logits + 2 * (logits - 0.5).sign()))
+    found = estimate(classifier, inputs(4), InputMargin("linf", effort="fast", certify=True))
+    assert found.detail is not None
+    assert all("no lower bound goes through sign" in str(one) for one in found.detail)
+    assert int(Status.MASKED) in found.status.tolist()
+    assert Status.OK not in [Status(code) for code in found.status.tolist()]
 
 
 def test_with_a_certificate_nothing_is_said_to_lack_one() -> None:

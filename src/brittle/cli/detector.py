@@ -15,7 +15,7 @@ from brittle.errors import StorageError, UsageError, printable
 from brittle.estimate import CONFIDENCE
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import pandas as pd
 
     from brittle.detector.pseudo_margin import PseudoMargin
 
@@ -156,9 +156,8 @@ def apply(
     learned = _pseudo_margin(pseudo_margin)
     with progress(quiet, sys.stderr) as advance:
         flags = rule.apply(classifier, points, force, pseudo_margin=learned, batch_size=rows, progress=advance)
-    brittle = sum(flags["brittle"].to_pylist())
-    say(quiet, f"{brittle} of {len(flags)} predictions are flagged as brittle at {rule.criterion.size}")
-    if any(flags["forced"].to_pylist()):
+    say(quiet, f"{flags['brittle'].sum()} of {len(flags)} predictions are flagged as brittle at {rule.criterion.size}")
+    if bool(flags["forced"].to_numpy().any()):
         differing = "the detector was forced onto a model or preprocessing that it was not fitted for"
         print(f"brittle: note: forced: {differing}; its flags promise nothing here", file=sys.stderr)
     print(write_flags(flags, out))
@@ -240,17 +239,17 @@ def _check_out(out: Path, overwrite: bool, suffix: str = "") -> None:
         )
 
 
-def _conclude(flags: pa.Table, allow_row_errors: bool) -> int:
+def _conclude(flags: pd.DataFrame, allow_row_errors: bool) -> int:
     """Say which points got no score; the exit code."""
     from brittle.estimate import Status
 
-    failed = flags.filter(flags["score"].is_null())
+    failed = flags.loc[flags["score"].isna()]
     if not len(failed):
         return 0
     print(f"brittle: {len(failed)} of {len(flags)} points got no score and are flagged; the first:", file=sys.stderr)
-    for row in failed.slice(0, 3).to_pylist():
-        why = Status[row["status"].upper()].sentence
-        print(f"brittle:   point {printable(row['point'])}: {row['status']}: {why}", file=sys.stderr)
+    for point, status in failed[["point", "status"]].head(3).itertuples(index=False):
+        why = Status[status.upper()].sentence
+        print(f"brittle:   point {printable(point)}: {status}: {why}", file=sys.stderr)
     return 0 if allow_row_errors else ROW_FAILURES
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
@@ -19,7 +19,7 @@ from brittle.detector.consistency import check_consistent
 from brittle.detector.criterion import MarginCriterion, NoiseCriterion
 from brittle.detector.fields import FORMAT, DetectorFields
 from brittle.detector.fitting import Question, check_runs, fit
-from brittle.detector.flags import flag_table
+from brittle.detector.flags import flag_frame
 from brittle.detector.identity import Identity
 from brittle.detector.network import DetectorNetwork
 from brittle.detector.pseudo_margin.pseudo_margin import PseudoMargin, check_pseudo_margin
@@ -228,8 +228,8 @@ class Detector(DetectorFields):
         pseudo_margin: PseudoMargin | None = None,
         batch_size: int | None = None,
         progress: Callable[[int, int, int], None] | bool | None = None,
-    ) -> pa.Table:
-        """Flag every point of `points`, a row each with the schema `FLAGS`.
+    ) -> pd.DataFrame:
+        """Flag every point of `points`: a frame with a row for each, and the columns of `FLAGS`.
 
         A point that cannot be scored (a broken image, NaN logits) has no score, and is flagged as brittle, however
         many there are.
@@ -263,7 +263,7 @@ class Detector(DetectorFields):
         )
         values = reading_of(self.score).oriented(run.scores["value"].to_pandas().to_numpy(np.float64))
         tied = [status == Status.TIE.slug for status in run.scores["status"].to_pylist()]
-        return flag_table(run, values, self.flag(values) | np.array(tied, dtype=bool), forced)
+        return flag_frame(run, values, self.flag(values) | np.array(tied, dtype=bool), forced)
 
     def __str__(self) -> str:
         counts, rate = self.counts, self.true_positives

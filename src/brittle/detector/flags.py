@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
@@ -35,8 +36,8 @@ and then the point is brittle), the flag, the status of the score, and whether t
 it was not fitted for."""
 
 
-def flag_table(run: Table, values: NDArray[np.float64], brittle: NDArray[np.bool_], forced: bool) -> pa.Table:
-    """The flags of the points of a run, with the schema `FLAGS`.
+def flag_frame(run: Table, values: NDArray[np.float64], brittle: NDArray[np.bool_], forced: bool) -> pd.DataFrame:
+    """The flags of the points of a run, with the columns of `FLAGS`.
 
     Args:
         run: with the score of the detector alone.
@@ -49,7 +50,7 @@ def flag_table(run: Table, values: NDArray[np.float64], brittle: NDArray[np.bool
     columns["brittle"] = pa.array(brittle)
     columns["status"] = run.scores["status"]
     columns["forced"] = pa.array([forced] * len(values))
-    return pa.table(columns, schema=FLAGS)
+    return pa.table(columns, schema=FLAGS).to_pandas()
 
 
 def check_out(path: str | os.PathLike[str]) -> Path:
@@ -66,8 +67,8 @@ def check_out(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def write_flags(flags: pa.Table, path: str | os.PathLike[str]) -> Path:
-    """Write `flags`, with the schema `FLAGS`, to a `.parquet` or `.csv` file.
+def write_flags(flags: pd.DataFrame, path: str | os.PathLike[str]) -> Path:
+    """Write `flags`, with the columns of `FLAGS`, to a `.parquet` or `.csv` file.
 
     In a CSV file texts are written as `brittle.store.files.csv_text.cell` says, so that neither a terminal nor a
     spreadsheet runs any; `brittle.store.files.csv_text.text_of` is the way back.
@@ -80,8 +81,9 @@ def write_flags(flags: pa.Table, path: str | os.PathLike[str]) -> Path:
         StorageError: it cannot be written, or is a link, a pipe, a device or a folder.
     """
     path = check_out(path)
+    table = pa.Table.from_pandas(flags, FLAGS, preserve_index=False).replace_schema_metadata()
     with replacing(path) as file:
-        _WRITERS[path.suffix](flags, file)
+        _WRITERS[path.suffix](table, file)
     return path
 
 

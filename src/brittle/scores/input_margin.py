@@ -26,13 +26,13 @@ class InputMargin(Score):
     """`min ||x' - x||_p` over the inputs `x'` with another prediction than `x`, in pixel units; 0 at a tie.
 
     The value is the distance of the nearest such input that was found, and the upper end of the interval; the lower
-    end is the radius that was certified, 0 without a certificate. The target is the predicted class, so misclassified
-    points have margins too. Where nothing was found the value is infinite and the status `not_found`; where gradients
-    vanish or mislead, the status is `masked`; where the attacks disagree, the detail says so. Where a certificate was
-    asked for and bounds cannot be sent through the network, the low end of 0 is no failed proof: the status is
-    `no_certificate` in place of `ok`, and the detail names the layer. Where another prediction was found nearer than
-    the radius that was certified, the model does not compute what its layers say, or the proof is wrong: the low end is
-    0, and the status `refuted`.
+    end is the radius that was certified, 0 without a certificate. The target is the predicted class, so
+    misclassified points have margins too. Where nothing was found the value is infinite and the status `not_found`;
+    where gradients vanish or mislead, the status is `masked`. Where a certificate was asked for and bounds cannot
+    be sent through the network, the low end of 0 is no failed proof: the status is `no_certificate` in place of
+    `ok`, and the detail names the layer. Where another prediction was found nearer than the radius that was
+    certified, the model does not compute what its layers say, or the proof is wrong: the low end is 0, and the
+    status `refuted`.
 
     Validity: the interval holds the margin, up to what single precision rounds (see
     `brittle.measure.certified.Certified`). How near the value comes is measured in `docs/attacks.md`.
@@ -107,13 +107,13 @@ class InputMargin(Score):
         """The distance of the nearest input found, and below it the certified radius where one is asked for."""
         clean: Clean = measured[Forward()]
         nearest: NearestPoint = measured[self.needs[1]]
-        low, passes, detail = torch.zeros_like(nearest.distance), nearest.passes, _about_attacks(nearest)
+        low, passes, detail = torch.zeros_like(nearest.distance), nearest.passes, None
         status = nearest_status(clean, nearest)
         if self.certify:
             certified: CertifiedRadius = measured[self.needs[2]]
             refuted = _refuted(certified, nearest)
             low, passes = certified.radius.where(~refuted, 0.0), passes + certified.passes - clean.passes
-            detail = _joined(_about_certificate(certified, nearest, clean, refuted), detail)
+            detail = _about_certificate(certified, nearest, clean, refuted)
             status = mark(status, refuted, Status.REFUTED)
             lacking = (status == int(Status.OK)) & (certified.unsupported is not None)
             status = torch.where(lacking, int(Status.NO_CERTIFICATE), status)
@@ -150,20 +150,3 @@ def _about_certificate(
             f"certified, and another prediction found {float(nearest.distance[row]):.6g} away; {said[row]}"
         )
     return tuple(said)
-
-
-def _about_attacks(nearest: NearestPoint) -> tuple[str | None, ...] | None:
-    """For each point whether the attacks disagree; None where they do nowhere."""
-    said = (
-        "the attacks disagree: one ends more than twice as far away as the nearest input found, "
-        "so look with more effort"
-    )
-    disagreeing = nearest.disagreeing.tolist()
-    return tuple(said if one else None for one in disagreeing) if any(disagreeing) else None
-
-
-def _joined(first: tuple[str, ...], second: tuple[str | None, ...] | None) -> tuple[str, ...]:
-    """Two details of each point in one."""
-    if second is None:
-        return first
-    return tuple(f"{one}; {other}" if other else one for one, other in zip(first, second, strict=True))

@@ -67,9 +67,6 @@ WITHOUT_GRADIENTS = ("segments", "straight_through", "rays", "blocks")
 MISLED = 1.5
 """Attacks with gradients are misled where all of them end this many times farther away than those without."""
 
-DISAGREEMENT = 2.0
-"""Attacks with gradients disagree where one of them ends this many times farther away than what is known."""
-
 
 @dataclass(frozen=True)
 class NearestPoint:
@@ -97,16 +94,6 @@ class NearestPoint:
     by_attack: dict[str, Tensor]
     masked: Tensor
     feature_distance: Tensor | None = None
-
-    @property
-    def disagreeing(self) -> Tensor:
-        """Whether an attack with gradients ends more than `DISAGREEMENT` times farther away than what is known, `[B]`.
-
-        The search is harder there than elsewhere, and a nearer input more likely than elsewhere was missed.
-        """
-        guided = [found for name, found in self.by_attack.items() if name not in WITHOUT_GRADIENTS]
-        apart = [found > DISAGREEMENT * self.distance for found in guided]
-        return reduce(torch.logical_or, apart, torch.zeros_like(self.masked)) & ~self.masked & self.distance.isfinite()
 
 
 @dataclass(frozen=True)
@@ -356,6 +343,7 @@ def _misled(search: Search, attacks: Sequence[str], vanishing: Tensor) -> Tensor
     guided = [search.by_attack[name].distance for name in attacks if name not in WITHOUT_GRADIENTS]
     if not guided:
         return misled
+    farther = torch.stack(guided).amin(dim=0) > MISLED * search.best.distance
     rows = search.open[~vanishing[search.open]]
     misled[rows] = unexplained(search, rows) > UNEXPLAINED
-    return misled | (torch.stack(guided).amin(dim=0) > MISLED * search.best.distance)
+    return misled | farther
