@@ -3,10 +3,10 @@
     PYTHONPATH=tests python -m checks.coverage [--replicates 2000] [--draws 10 60 100 1000] [--only quadratic]
 
 For each case of `helpers.margins`, whose flip probability is exact, and each number of draws: many replicates of one
-point, for `moments`, `mmse`, `mmse_margin` and `shrinkage` in one stage and in two. Printed, by family, score, status and
-evidence: how many rows there are, the shares of them whose interval lies above and below the truth, in per cent at
-nominal 99%, and the largest such shares of a case at one number of draws. The last line says which exceed `MOST` with
-status `ok`; then the exit code is 1.
+point, for `moments`, `mmse`, `mmse_margin` and `shrinkage` in one stage and in two. Printed, by family, score, status
+and evidence: how many rows there are, the shares of them whose interval lies above and below the truth, in per cent at
+nominal 99%, and the largest share on one side of a case at one number of draws. The last line says which exceed `MOST`
+with status `ok`; then the exit code is 1.
 """
 
 from __future__ import annotations
@@ -158,10 +158,10 @@ def main(arguments: list[str]) -> int:
             for draws in chosen.draws:
                 count(case, draws, chosen.replicates, counts)
     for (family, score, status, evidence), each in sorted(counts.items()):
+        shares = [100 * part / each.rows for part in (each.above, each.below)] + [100 * each.worst[0]]
         print(
-            f"{family:10}{score:20}{status:15}{evidence:13}{each.rows:9,} rows: {100 * each.above / each.rows:5.2f}% above, "
-            f"{100 * each.below / each.rows:5.2f}% below; at most {100 * each.worst[0]:5.2f}% ({each.worst[1]})",
-            flush=True,
+            f"{family:10}{score:20}{status:15}{evidence:13}{each.rows:9,} rows: {shares[0]:5.2f}% above, "
+            f"{shares[1]:5.2f}% below; at most {shares[2]:5.2f}% ({each.worst[1]})",
         )
     found = list(beyond(counts))
     print("; ".join(found) or f"no kind of row with status ok misses more than {MOST:.1%} on a side")
