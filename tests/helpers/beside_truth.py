@@ -115,5 +115,6 @@ def _in_words(scored: dict[str, Any], point: dict[str, Any], true: Truth) -> str
     votes = ""
     if scored["counted_low"] is not None:
         votes = f", votes [{scored['counted_low']:.3g}, {scored['counted_high']:.3g}]"
-    number = f"{scored['value']:.3g} [{scored['low']:.3g}, {scored['high']:.3g}] of class {point['predicted']}"
+    ends = "" if scored["low"] is None else f" [{scored['low']:.3g}, {scored['high']:.3g}]"
+    number = f"{scored['value']:.3g}{ends} of class {point['predicted']}"
     return f"{number}, {scored['status']}, {scored['evidence']}{votes}; {alone}"
