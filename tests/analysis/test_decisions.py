@@ -167,7 +167,8 @@ def test_a_finished_run_keeps_its_numbers_when_its_points_are_decided(kept: Scor
         (Shrinkage(0.5, draws=200), 0.9, False),
         (MonteCarlo(0.2, draws=500), 0.9, False),
         (MonteCarlo(0.5, draws=500, limit=0.8), 0.9, False),
-        (Moments(0.5, draws=500), 0.9, False),
+        (Moments(0.5, draws=500), 0.9, True),
+        (Moments(0.5, draws=120), 0.9, False),
     ],
     ids=repr,
 )

@@ -212,8 +212,9 @@ class Column:
 
         The network's own confidence, such as `softmax`, has none, nor has its tangent, `taylor`: no noise was drawn.
         """
-        unknown = self.noise is not None and bool(self.value.isna().all())
-        return self.is_probability and (unknown or bool((self.high > self.low).any()))
+        if not self.is_probability or bool((self.value.notna() & self.high.isna()).any()):
+            return False
+        return self.noise is not None or bool((self.high > self.low).any())
 
     def states(self, limit: float) -> pd.Series:
         """Whether each point holds: is its prediction kept with probability `limit` or more?
