@@ -79,7 +79,7 @@ def concluded(
     status = mark(status, model.flat & by_model, Status.NO_VARIATION)
     status = mark(status, model.indefinite & by_model, Status.INDEFINITE)
     status = mark(status, model.ill_conditioned & by_model, Status.ILL_CONDITIONED)
-    status = mark(status, torch.full_like(sampled.tied, sampled.others is not None), Status.CLASSES_KEPT)
+    status = mark(status, torch.full_like(sampled.tied, sampled.left_out), Status.CLASSES_KEPT)
     evidence = torch.where(by_model, evidence_of(value, votes.draws), int(Evidence.COUNTED))
     detail = nonfinite_detail(votes.nonfinite, votes.draws)
     return conclude(value, status, detail, sampled.passes, votes, confidence, evidence)
