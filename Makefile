@@ -62,7 +62,8 @@ test-cluster: $(READY)  ## kills workers, drivers and nodes of runs on a Ray clu
 test-hostile: $(READY)  ## scores odd networks and sets every number beside a truth that shares no code with it
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.hostile
 
-test-coverage: $(READY)  ## counts how often the intervals of sampled scores miss the truth on linear networks
+test-coverage: $(READY)  ## counts how often the intervals of sampled scores miss the truth, hours
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.coverage
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.linear_coverage
 
 test-groups: $(READY)  ## counts how often the intervals of means over groups miss the truth, and what they save

@@ -98,9 +98,8 @@ class Status(IntEnum):
 _SENTENCES = {
     Status.OK: "Evaluated as described.",
     Status.TIE: "Two classes share the largest logit, so nothing decides the prediction.",
-    Status.CLASSES_KEPT: "Only the nearest competing classes were integrated; the interval is widened by an estimate "
-    "of what the others could add.",
-    Status.ILL_CONDITIONED: "The margins are almost linearly dependent; the stated error covers the effect.",
+    Status.CLASSES_KEPT: "Only the nearest competing classes were integrated: what the others add is left out.",
+    Status.ILL_CONDITIONED: "The margins are almost linearly dependent, so the number has fewer exact digits.",
     Status.NOT_FOUND: "No input with another prediction was found; the distance is infinite, which proves nothing.",
     Status.MASKED: "Gradients vanish or mislead, so the nearest other decision may be much nearer.",
     Status.KINK: "The network is not differentiable at this point, so its second derivatives there are one-sided.",
@@ -162,9 +161,10 @@ class Evidence(IntEnum):
 
 _EVIDENCE = {
     Evidence.COUNTED: "Noisy copies were counted; the interval holds for every model.",
-    Evidence.MODELLED: "A model was fitted to noisy copies that reach as far as the number does.",
+    Evidence.MODELLED: "A model was fitted to noisy copies that reach as far as the number does; the interval counts "
+    "them.",
     Evidence.EXTRAPOLATED: "A model says it, of noise that no noisy copy drew: below one flip in the number of draws, "
-    "or without any draws.",
+    "whose interval counts them, or without any draws and without an interval.",
     Evidence.SAMPLED: "Rare flips were found, and their probability was sampled in several ways; flips to which no "
     "margin leads and that few rays from the point meet are not in it.",
 }
@@ -180,8 +180,9 @@ class Estimate:
 
     Attributes:
         value: the score, `[B]`, float64; NaN exactly where `status` carries no number.
-        low: lower end of the interval, `[B]`, in the unit of `value`.
-        high: upper end of the interval, `[B]`, in the unit of `value`.
+        low: lower end of the interval, `[B]`, in the unit of `value`; NaN where nothing is known of the error of the
+            number, as of a model that looks at no noisy copy.
+        high: upper end, likewise.
         status: members of `Status` as integers, `[B]`, int64.
         passes: passes through the network that this score needs for the point, `[B]`, int64; forward and backward
             passes count one each.
@@ -223,7 +224,7 @@ def _lines(estimate: Estimate) -> list[str]:
     first = f"Estimate of {len(named):,} point{'' if len(named) == 1 else 's'}: {counts or 'none'}"
     numbers = (one[:SHOWN].tolist() for one in (estimate.value, estimate.low, estimate.high))
     rows = [
-        f"{value:.3g} [{low:.3g}, {high:.3g}] {name}" if value == value else f"no number: {name}"
+        f"{value:.3g} {f'[{low:.3g}, {high:.3g}] ' * (low == low)}{name}" if value == value else f"no number: {name}"
         for value, low, high, name in zip(*numbers, named, strict=False)
     ]
     more = [f"and {len(named) - SHOWN:,} more"] if len(named) > SHOWN else []

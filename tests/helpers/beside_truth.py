@@ -1,8 +1,8 @@
 """Every row of a table beside the truth: does the interval that `brittle` stands behind meet that of the truth?
 
-`brittle` stands behind the interval of a row with the status `ok` that was counted or modelled, or that reaches as far
-as the interval of its votes, and behind the latter, whatever the status. Rows that rest on a model alone, or are
-contradicted, vacuous, tied or without a number, are told, and not held against it.
+`brittle` stands behind the interval of every row with the status `ok` that has one, but for rare flips that were
+searched for, and behind that of its votes, whatever the status. Rows without an interval, or contradicted, vacuous,
+tied or without a number, are told, and not held against it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ from helpers.truth import Truth
 from scipy import stats
 
 import brittle
-
-STOOD_BEHIND = ("counted", "modelled")
-"""Kinds of evidence whose intervals are held against `brittle`."""
 
 NUMBER, VOTES = "number", "votes"
 """The two kinds of interval that it stands behind."""
@@ -99,9 +96,8 @@ def _kind(scored: dict[str, Any]) -> str:
     """Whether a row is held against `brittle`, or why not."""
     if scored["value"] is None or scored["status"] != "ok":
         return scored["status"]
-    low, high = scored["counted_low"], scored["counted_high"]
-    counted = None not in (low, high) and scored["low"] <= low and high <= scored["high"]
-    return NUMBER if counted or scored["evidence"] in STOOD_BEHIND else scored["evidence"]
+    searched = scored["evidence"] == "sampled" and scored["high"] < scored["counted_high"]
+    return scored["evidence"] if scored["low"] is None or searched else NUMBER
 
 
 def _meet(low: float | None, high: float | None, true: Truth) -> bool:
@@ -119,5 +115,6 @@ def _in_words(scored: dict[str, Any], point: dict[str, Any], true: Truth) -> str
     votes = ""
     if scored["counted_low"] is not None:
         votes = f", votes [{scored['counted_low']:.3g}, {scored['counted_high']:.3g}]"
-    number = f"{scored['value']:.3g} [{scored['low']:.3g}, {scored['high']:.3g}] of class {point['predicted']}"
+    ends = "" if scored["low"] is None else f" [{scored['low']:.3g}, {scored['high']:.3g}]"
+    number = f"{scored['value']:.3g}{ends} of class {point['predicted']}"
     return f"{number}, {scored['status']}, {scored['evidence']}{votes}; {alone}"

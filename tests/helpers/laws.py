@@ -37,21 +37,22 @@ def estimate(
 
 
 def check_fields(found: Estimate, count: int) -> None:
-    """Every field is `[B]`; numbers are float64, and NaN exactly where the status carries none."""
+    """Every field is `[B]`; numbers are float64, NaN exactly where the status carries none, ends at most elsewhere."""
     for numbers in (found.value, found.low, found.high):
         assert numbers.shape == (count,)
         assert numbers.dtype == torch.float64
     assert found.status.shape == found.passes.shape == (count,)
     valued = torch.tensor([Status(code).has_value for code in found.status.tolist()])
     assert torch.equal(found.value.isfinite(), valued)
-    assert torch.equal(found.low.isfinite(), valued)
+    assert torch.equal(found.low.isnan(), found.high.isnan())
+    assert bool(found.low.isnan()[~valued].all())
 
 
 def check_interval(found: Estimate) -> None:
-    """`low <= value <= high`."""
-    valued = found.value.isfinite()
-    assert bool((found.low <= found.value)[valued].all())
-    assert bool((found.value <= found.high)[valued].all())
+    """`low <= value <= high`, where there is an interval."""
+    known = ~found.low.isnan()
+    assert bool((found.low <= found.value)[known].all())
+    assert bool((found.value <= found.high)[known].all())
 
 
 def check_probability(found: Estimate) -> None:

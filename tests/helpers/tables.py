@@ -229,17 +229,18 @@ def _rows(
     low, high = value - error, value + error
     passes = _PASSES[score] if score in _PASSES else _PASSES_PER_DRAW[score] * int(draws or 0)
     ok = [slug == "ok" for slug in slugs]
+    sampled = margin or draws is not None
 
-    def shown(numbers: np.ndarray) -> list[float | None]:
-        return [float(number) if good else None for number, good in zip(numbers, ok, strict=True)]
+    def shown(numbers: np.ndarray, known: bool = True) -> list[float | None]:
+        return [float(number) if good and known else None for number, good in zip(numbers, ok, strict=True)]
 
     return {
         "point": ids,
         "score": [score] * len(ids),
         "parameters": [parameters_json(entry.parameters)] * len(ids),
         "value": shown(value),
-        "low": shown(low if margin else np.clip(low, 0.0, 1.0)),
-        "high": shown(high if margin else np.clip(high, 0.0, 1.0)),
+        "low": shown(low if margin else np.clip(low, 0.0, 1.0), sampled),
+        "high": shown(high if margin else np.clip(high, 0.0, 1.0), sampled),
         "status": list(slugs),
         "detail": [None] * len(ids),
         "passes": [passes if good else 0 for good in ok],

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 import torch
@@ -23,7 +22,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.estimate import FLIP_PROBABILITY, Estimate, Evidence, Status
 from brittle.measure.noisy_margins import SpreadSums
-from brittle.noise import Gaussian, Laplace, Noise, Sphere, Uniform
+from brittle.noise import Gaussian, Laplace
 from brittle.report import wording
 from brittle.scores import (
     MMSE,
@@ -38,7 +37,6 @@ from brittle.scores import (
     Softmax,
     Taylor,
 )
-from brittle.scores.evidence import FEWEST_UNITS
 
 SIGMA, POINTS = 1.0, 200
 FLIPS = [score for score in EXAMPLES if score.quantity == FLIP_PROBABILITY]
@@ -97,20 +95,13 @@ def _needle() -> float:
                                    MMSE(SIGMA, draws=40), MMSEMargin(SIGMA)],
                          ids=lambda score: score.label)  # fmt: skip
 @pytest.mark.parametrize("bent", BENT, ids=lambda bent: bent.name)
-def test_a_wrong_number_is_told_or_held(bent: Bent, score: Score) -> None:
-    """At most 3% of the replicates are wrong and not told: 2% more than counting at 99% may miss.
-
-    Told are those that are contradicted or rest on a model alone; of the default none does.
-    """
+def test_an_interval_holds_where_the_model_does_not(bent: Bent, score: Score) -> None:
+    """At most 3% of the replicates are wrong, whatever is said of them: 2% more than counting at 99% may miss."""
     truth = bent.flip or _needle()
     found = replicates(bent.margin, bent.at, score)
     valued = found.value.isfinite()
     wrong = valued & ((found.low > truth) | (found.high < truth))
-    assert found.evidence is not None
-    told = found.status == int(Status.CONTRADICTED)
-    if not isinstance(score, Shrinkage):
-        told |= found.evidence == int(Evidence.EXTRAPOLATED)
-    assert float((wrong & ~told).double().mean()) <= 0.03
+    assert float(wrong.double().mean()) <= 0.03
     width = (found.high - found.low)[valued & (found.status == int(Status.OK))]
     assert not len(width) or float(width.median()) < 0.85
 
@@ -127,36 +118,6 @@ def test_what_the_votes_exclude_is_contradicted() -> None:
     assert all("of 1000 noisy copies flipped" in (found.detail[row] or "") for row in excluded.nonzero().flatten())
 
 
-def test_few_pairs_do_not_vouch_for_a_normal_model() -> None:
-    """On a linear network an interval holds that by counting at every point with 24 pairs, at hardly any with 25."""
-    classifier = brittle.Classifier(nn.Sequential(nn.Flatten(), linear_network(4, 36)))
-    for draws, few in ((2 * FEWEST_UNITS - 2, True), (2 * FEWEST_UNITS, False)):
-        found = estimate(classifier, inputs(40, dtype=torch.float64), Moments(0.2, draws=draws))
-        assert found.counted is not None
-        held = (found.low <= found.counted[0]) & (found.high >= found.counted[1])
-        assert bool(held.all()) if few else float(held.double().mean()) < 0.5
-
-
-class Crossed(nn.Module):
-    """Two margins `0.5 + u` and `0.5 + s u`, `s` a sign that other noise decides: each is normal, the two are not."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        sign = torch.where(x[:, 1].abs() > float(stats.norm.ppf(0.75)), 1.0, -1.0)
-        return torch.stack((torch.zeros_like(sign), -0.5 - x[:, 0], -0.5 - sign * x[:, 0]), dim=1)
-
-
-def test_a_share_of_flips_that_disagrees_is_a_doubt() -> None:
-    """No margin fails a test of normality more often than normal ones do, and yet the model is off by 0.06."""
-    x = torch.zeros(40, 2, dtype=torch.float64)
-    found = estimate(
-        brittle.Classifier(Crossed().double(), bounds=(-9, 9)), x, Moments(SIGMA, draws=1000), rows=MANY_ROWS
-    )
-    tail = float(stats.norm.cdf(-0.5))
-    truth = 0.5 * tail + 0.5 * 2 * tail
-    assert float((found.value - truth).abs().median()) > 0.04
-    assert float(((found.low <= truth) & (found.high >= truth)).double().mean()) > 0.9
-
-
 def test_right_numbers_are_hardly_ever_contradicted() -> None:
     """On a linear network the votes exclude the model with at most 1% probability; 12 of 400 happen once in 1e3."""
     network = linear_network(4, 36)
@@ -168,11 +129,17 @@ def test_right_numbers_are_hardly_ever_contradicted() -> None:
 
 @pytest.mark.parametrize("score", FLIPS, ids=lambda score: score.label)
 def test_every_flip_probability_says_what_stands_behind_it(score: Score) -> None:
+    """Where noisy copies were drawn its interval counts them, stretched to the number; where none was it has none."""
     found = estimate(small_classifier(), inputs(8), score)
     draws: int | None = getattr(score, "draws", None)
     assert found.evidence is not None
     rare = isinstance(score, RareEvent)
     assert (found.counted is None) == (draws is None and not rare)
+    if found.counted is None:
+        assert bool((found.low.isnan() & found.high.isnan() & found.value.isfinite()).all())
+    elif not rare:
+        assert torch.equal(found.low, torch.minimum(found.counted[0], found.value))
+        assert torch.equal(found.high, torch.maximum(found.counted[1], found.value))
     kinds = {Evidence(code) for code in found.evidence.tolist()}
     if isinstance(score, MonteCarlo):
         assert kinds == {Evidence.COUNTED}
@@ -189,15 +156,6 @@ def test_other_scores_have_no_evidence() -> None:
     for score in EXAMPLES:
         if score.quantity != FLIP_PROBABILITY and score.name in ("logit_margin", "probability_change", "laplacian"):
             assert estimate(small_classifier(), inputs(4), score).evidence is None
-
-
-def test_an_interval_of_no_width_has_a_reason() -> None:
-    """A linear network is linear over the noise, to rounding; one that bends is not, however its gradients look."""
-    network = nn.Sequential(nn.Flatten(), linear_network(3, 36))
-    exact = estimate(brittle.Classifier(network), inputs(6, dtype=torch.float64), MMSE(0.2, draws=60))
-    assert float(((exact.high - exact.low) / exact.value).max()) < 0.02
-    waves = replicates(lambda x: 0.5 + 0.6 * (20 * x).sin(), 0.0, MMSE(SIGMA, draws=20), 20)
-    assert float((waves.high - waves.low).min()) > 0.1  # 0.06 at most by the averaged gradients alone
 
 
 def test_the_nearest_margin_says_what_it_leaves_out() -> None:
@@ -286,9 +244,11 @@ def test_intervals_hold_on_linear_networks(classes: int, flip: float, draws: int
 
 
 def test_a_number_that_was_not_seen_is_shown_as_a_bound() -> None:
-    assert wording.extrapolated(2.7e-253, 3e-200, Moments.model) == "below 1e-12, by the normal model"
-    assert wording.extrapolated(1e-6, 2.5e-4, MMSE.model) == "below 3e-4, by the normal model"
-    assert wording.extrapolated(0.3, 0.3, Taylor.model) == "0.300, by the linear model"
+    assert wording.extrapolated(2.7e-253, 3e-200, Taylor.model) == "below 1e-12, by the linear model"
+    assert wording.extrapolated(1e-6, 2.5e-4, MMSE.model) == "below 3e-4, by counting"
+    assert wording.extrapolated(2.7e-7, math.nan, Taylor.model) == "below 3e-7, by the linear model"
+    assert wording.extrapolated(0.3, math.nan, Taylor.model) == "0.300, by the linear model"
+    assert wording.p_robust(2.7e-7, math.nan) == "above 1 − 3e-7"
     assert wording.p_robust(2.7e-253, 3e-200) == "above 1 − 1e-12"
     assert "e-253" not in wording.p_robust(2.7e-253, 0.02)
 
@@ -304,46 +264,6 @@ def test_what_looks_at_no_copy_is_extrapolated() -> None:
         assert found.evidence is not None
         assert set(found.evidence.tolist()) == {int(Evidence.EXTRAPOLATED)}
     assert MMSEMVS(SIGMA).draws > 0
-
-
-def _exact(noise: Noise, distance: float) -> float:
-    """Probability that the first coordinate of noise of sigma 1 in two dimensions lies below `-distance`."""
-    return {
-        "sphere": lambda: math.acos(min(1.0, distance / math.sqrt(2))) / math.pi,
-        "uniform": lambda: max(0.0, 0.5 - distance / math.sqrt(12)),
-        "laplace": lambda: 0.5 * math.exp(-math.sqrt(2) * distance),
-        "gaussian": lambda: float(stats.norm.sf(distance)),
-    }[noise.name]()
-
-
-@pytest.mark.every_other
-@pytest.mark.parametrize("family", [Sphere, Uniform, Laplace, Gaussian])
-@pytest.mark.parametrize("distance", [0.5, 1.0])
-def test_no_normal_model_is_trusted_where_the_noise_is_not_normal(family: type[Noise], distance: float) -> None:
-    """A linear network of few inputs is not normal under such noise: the counted interval is part of the other.
-
-    Each interval misses at most once in a hundred times, so more than 4 of 60 do with a chance of 4e-4 at most.
-    """
-    noise, x = family(1.0), torch.zeros(60, 2, dtype=torch.float64)
-    classifier = brittle.Classifier(Margin(lambda first: first + distance).double(), bounds=(-9, 9))
-    truth = _exact(noise, distance)
-    many: dict[str, Any] = {"noise": noise, "draws": 60}  # pairs enough to trust a model
-    scores = [Moments(noise=noise, draws=50), Moments(noise=noise, draws=200), MMSE(**many), MMSEMargin(**many)]
-    for score in (*scores, MMSEMVS(**many), Shrinkage(noise=noise, draws=200)):
-        found = estimate(classifier, x, score, rows=MANY_ROWS)
-        missed = int(((found.low > truth + 1e-6) | (found.high < truth - 1e-6)).sum())
-        assert missed <= 4, f"{score.label} misses {truth:.3g} in {missed} of 60"
-
-
-@pytest.mark.parametrize("distance", [0.3, 1.0, 2.0, 3.0])
-def test_the_formula_of_the_multivariate_sigmoid_has_an_error(distance: float) -> None:
-    """The truth of a linear network lies in the interval, which has a width; the draws are fixed."""
-    classifier = brittle.Classifier(Margin(lambda first: first + distance).double(), bounds=(-9, 9))
-    truth = float(stats.norm.sf(distance))
-    for draws in (20, 60):  # too few pairs to trust the formula by, and enough
-        found = estimate(classifier, torch.zeros(20, 2, dtype=torch.float64), MMSEMVS(1.0, draws=draws))
-        assert int(((found.low > truth) | (found.high < truth)).sum()) <= 2
-        assert bool((found.high > found.low).all())
 
 
 def test_a_family_that_draws_anew_is_normal_only_where_it_says_so() -> None:

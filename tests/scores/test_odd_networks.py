@@ -130,6 +130,8 @@ ROW: dict[str, Any] = {
     "status": "ok", "evidence": "modelled", "counted_low": 0.2, "counted_high": 0.4,
 }  # fmt: skip
 
+ENDS = ("low", "high", "counted_low", "counted_high")
+
 
 @pytest.mark.parametrize(
     ("change", "wrong"),
@@ -137,15 +139,12 @@ ROW: dict[str, Any] = {
         ({}, []),
         ({"low": 0.0, "high": 0.03}, [NUMBER]),
         ({"low": 0.4, "high": 0.5}, [NUMBER]),
-        ({"low": 0.0, "high": 0.03, "evidence": "extrapolated"}, []),
-        (
-            {"low": 0.0, "high": 0.05, "counted_high": 0.04, "counted_low": 0.0, "evidence": "extrapolated"},
-            [NUMBER, VOTES],
-        ),
+        ({"low": 0.0, "high": 0.03, "evidence": "extrapolated"}, [NUMBER]),
+        ({"low": 0.0, "high": 0.03, "evidence": "sampled"}, []),
         ({"low": 0.0, "high": 0.03, "status": "contradicted"}, []),
         ({"counted_low": 0.5, "counted_high": 0.6, "status": "contradicted"}, [VOTES]),
         ({"value": None, "low": None, "high": None, "status": "nonfinite_logits"}, []),
-        ({"score": "taylor", "evidence": "extrapolated", "counted_low": None, "counted_high": None}, []),
+        ({"score": "taylor", "evidence": "extrapolated"} | dict.fromkeys(ENDS), []),
     ],
     ids=repr,
 )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers.inputs import EXAMPLES
 from helpers.problems import inputs, small_classifier
@@ -15,7 +16,8 @@ import brittle
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import parameters_json
 from brittle.measure import Sample, SampleUntil
-from brittle.scores import LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax
+from brittle.scores import LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax, Taylor
+from brittle.store.columns import rests_on
 from brittle.store.schemas import SCORES
 
 TABLE = make_table(points=9, broken=2, scores=("moments", "taylor", "logit_margin"), sigmas=(0.1, 0.2), budgets=(10,))
@@ -136,13 +138,21 @@ def test_the_number_beside_a_name_is_sigma() -> None:
 
 
 def test_an_interval_that_holds_the_count_rests_on_it() -> None:
-    """Wherever it is no narrower, and on a model elsewhere; those of the default always, whatever its number does."""
-    table = brittle.score(small_classifier(), inputs(60), [Shrinkage(0.2), Moments(0.2)])
-    assert set(table["shrinkage"].rests_on) == {"counted"}
-    assert "extrapolated" in set(table["shrinkage"].rows["evidence"])
-    column = table["moments"]
-    rows = column.rows
-    narrower = (rows["low"] > rows["counted_low"]) | (rows["high"] < rows["counted_high"])
-    assert set(column.rests_on[~narrower]) == {"counted"}
-    assert set(column.rests_on[narrower]) == {"modelled", "extrapolated"}
-    assert 5 < narrower.tolist().count(True) < 60
+    """That of every score that looked at noisy copies, whatever its number does; others judge no point."""
+    table = brittle.score(small_classifier(), inputs(60), [Shrinkage(0.2), Moments(0.2), Taylor(0.2)])
+    for name in ("shrinkage", "moments"):
+        assert set(table[name].rests_on) == {"counted"}
+        assert {"modelled", "extrapolated"} <= set(table[name].rows["evidence"])
+        assert set(table[name].states(0.9)) <= {"holds", "breaks", "undecided"}
+    column = table["taylor"]
+    assert column.value.notna().all()
+    assert column.low.isna().all()
+    assert set(column.rests_on) == {"extrapolated"}
+    assert not column.judges
+    assert set(column.states(0.9)) == {None}
+
+
+def test_a_narrower_interval_rests_on_its_model() -> None:
+    """Such as a score of other people may give."""
+    rows = pd.DataFrame({"low": [0.1, 0.2], "high": [0.4, 0.3], "counted_low": 0.1, "counted_high": 0.4})
+    assert rests_on(rows.assign(evidence="modelled")).tolist() == ["counted", "modelled"]

@@ -48,7 +48,7 @@ def _parts(estimate: Estimate) -> list[Markup]:
 
 
 def _row(place: int, value: float, low: float, high: float, code: int, detail: str | None) -> list[Markup]:
-    interval = MISSING if value != value else reach(low, high, DIGITS)
+    interval = MISSING if low != low else reach(low, high, DIGITS)
     found = f"{_sentence(code)} Found: {detail}." if detail else _sentence(code)
     return [text(place), text(signed(value, DIGITS)), text(interval), text(found, LONGEST + len(_sentence(code)))]
 

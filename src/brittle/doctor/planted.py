@@ -168,6 +168,7 @@ def _plant(subject: Subject, score: Score, own: Estimate, clean: Clean, row: int
     else:
         slack = PROBABILITIES[type(score)]  # type: ignore[index]
         least, most = planted - slack, min(1.0, planted + (upper if upper == upper else 1.0)) + slack
+        low, high = (value if end != end else end for end in (low, high))  # the linear model has no interval
     status = Status(int(found.status[0])).slug
     return PlantResult(score.label, subject.batch.rows[row], planted, least, most, low, value, high, status)
 

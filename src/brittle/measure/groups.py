@@ -163,17 +163,6 @@ class NoisyPasses(Measurement, Generic[Result_co]):
         return at_budgets(chunks, first.sums(classifier, clean), budgets)
 
 
-def offsets(chunk: NoiseChunk, inputs: Tensor) -> Tensor:
-    """The noise of each copy of a chunk around the points `inputs` `[B, *shape]`, `[copies, n]`."""
-    points = inputs.flatten(1).repeat_interleave(chunk.units * chunk.members, dim=0)
-    return chunk.inputs.detach().flatten(1) - points
-
-
-def along(gradient: Tensor, noise: Tensor) -> Tensor:
-    """Each copy's gradient `[copies, *shape]` times its noise `[copies, n]`, `[copies]`, float64."""
-    return (gradient.flatten(1) * noise).sum(dim=1, dtype=torch.float64)
-
-
 def group_counts(units: int) -> Tensor:
     """Units in each group after `units` of them, `[GROUPS]`."""
     return torch.bincount(torch.arange(units) % GROUPS, minlength=GROUPS)

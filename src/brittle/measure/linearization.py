@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.measure.forward import Clean
-from brittle.measure.noisy_margins import NoisyMargins, Votes
+from brittle.measure.noisy_margins import Votes
 from brittle.noise import Noise
 
 COLUMNS = 2**14
@@ -43,9 +43,6 @@ class Linearization:
         quadratic_without_group: the same without one group of draws each, `[B, G, M, M]`; None at the point, and where
             there is one group only.
         votes: how the noisy copies voted; None at the point.
-        margins: mean and covariance of their margins; None at the point, and where the noise came in one unit only.
-        bend: mean square of what each competitor's margin at a noisy copy misses of its own tangent there, taken back
-            to the point, `[B, M - 1]`, in class order; 0 where the network is linear over the noise; None at the point.
     """
 
     logits: Tensor
@@ -62,8 +59,6 @@ class Linearization:
     quadratic_gram: Tensor | None = None
     quadratic_without_group: Tensor | None = None
     votes: Votes | None = None
-    margins: NoisyMargins | None = None
-    bend: Tensor | None = None
 
     @classmethod
     def concatenate(cls, parts: Sequence[Linearization]) -> Linearization:
@@ -97,8 +92,6 @@ class Linearization:
             quadratic_gram=None if self.quadratic_gram is None else _block(self.quadratic_gram, pair),
             quadratic_without_group=None if quadratic is None else _block(quadratic, pair),
             votes=votes,
-            margins=None if self.margins is None else self.margins.only_margin(number),
-            bend=None if self.bend is None else self.bend[:, one],
         )
 
     def quadratic(self) -> Linearization:
@@ -121,7 +114,7 @@ def _joined(values: Sequence[Any]) -> Any:
     first = values[0]
     if isinstance(first, Tensor):
         return torch.cat(list(values))
-    if isinstance(first, Votes | NoisyMargins):
+    if isinstance(first, Votes):
         return type(first).concatenate(values)
     return tuple(map(_joined, zip(*values, strict=True))) if isinstance(first, tuple) else first
 

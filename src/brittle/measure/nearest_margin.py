@@ -11,9 +11,9 @@ from torch import Tensor
 from brittle.measure.base import NetworkTraits, Passes
 from brittle.measure.forward import Clean
 from brittle.measure.gradient_variance import GradientGrams
-from brittle.measure.groups import GROUPS, NoiseChunk, NoisyPasses, along, leave_one_out_weights, offsets
+from brittle.measure.groups import GROUPS, NoiseChunk, NoisyPasses, leave_one_out_weights
 from brittle.measure.linearization import contract, shape_at
-from brittle.measure.noisy_margins import Spread, SpreadSums, Votes, VoteSums, parts
+from brittle.measure.noisy_margins import Votes, VoteSums
 from brittle.model.classifier import Classifier
 from brittle.noise import Noise
 
@@ -33,9 +33,6 @@ class SmoothedMargin:
         without_group: margin, variance and quadratic variance without one group of draws each, `[B, G]` each, or None
             with one group only.
         votes: how the noisy copies voted.
-        spread: mean and variance of `h` over them, `[B, 1]` each; None where there is one pair only.
-        bend: mean square of what `h` at a noisy copy misses of its own tangent there, taken back to the point,
-            `[B, 1]`.
         classes: number of classes.
     """
 
@@ -47,8 +44,6 @@ class SmoothedMargin:
     draws: int
     without_group: tuple[Tensor, Tensor, Tensor] | None
     votes: Votes
-    spread: Spread | None
-    bend: Tensor
     classes: int
 
 
@@ -84,9 +79,6 @@ class NearestMarginSums:
         gradients: of its gradient, `[B, GROUPS, n]`.
         grams: squared lengths of single gradients.
         votes: how the copies vote.
-        powers: of what `h` at the copies is above its value at the point.
-        origin: that value, `[B, 1]`; 0 where it is not finite.
-        bend: squares of what the tangents at the copies miss, `[B, 1]`.
     """
 
     classifier: Classifier
@@ -96,16 +88,11 @@ class NearestMarginSums:
     gradients: Tensor
     grams: GradientGrams
     votes: VoteSums
-    powers: SpreadSums
-    origin: Tensor
-    bend: Tensor
 
     @classmethod
     def start(cls, classifier: Classifier, clean: Clean, noise: Noise) -> NearestMarginSums:
         """No pairs yet."""
         points, device = len(clean.ids), clean.inputs.device
-        at_point = nearest_margin(clean.logits.double(), clean.predicted)
-        origin = at_point.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)[:, None]
         return cls(
             classifier,
             clean,
@@ -114,9 +101,6 @@ class NearestMarginSums:
             gradients=clean.inputs.new_zeros(points, GROUPS, clean.inputs[0].numel()),
             grams=GradientGrams.start(points, 1, shape_at(noise.shape, clean), device),
             votes=VoteSums.start(clean, 2),
-            powers=SpreadSums.start(points, 1, device),
-            origin=origin,
-            bend=torch.zeros_like(origin),
         )
 
     def add(self, chunk: NoiseChunk) -> None:
@@ -126,11 +110,7 @@ class NearestMarginSums:
         self.votes.add(chunk.unfold(logits.detach().double()))
         margin = nearest_margin(logits, clean.predicted.repeat_interleave(chunk.units * chunk.members))
         gradient = self.classifier.gradient(margin, inputs, keep=False)
-        exact = chunk.unfold(margin.detach().double())
-        self.margins.index_add_(1, chunk.groups, exact.mean(2))
-        self.powers.add(*parts(exact[..., None] - self.origin[:, None, None]))
-        missed = exact - self.origin[:, None] - chunk.unfold(along(gradient, offsets(chunk, clean.inputs)))
-        self.bend += missed.square().sum((1, 2))[:, None]
+        self.margins.index_add_(1, chunk.groups, chunk.unfold(margin.detach().double()).mean(2))
         by_unit = chunk.unfold(gradient.flatten(1))
         self.gradients.index_add_(1, chunk.groups, by_unit.mean(2))
         self.grams.add(chunk.groups, by_unit[:, :, :, None])
@@ -151,8 +131,6 @@ class NearestMarginSums:
             draws=2 * units,
             without_group=(means[:, 1:], variances[:, 1:], quadratic[:, 1:]) if len(weights) > 1 else None,
             votes=self.votes.read(units),
-            spread=self.powers.read(units, self.origin) if units > 1 else None,
-            bend=self.bend / (2 * units),
             classes=self.clean.logits.shape[1],
         )
 

@@ -83,11 +83,6 @@ class Spread:
         """The spread of one of the numbers, `[B]` each."""
         return Spread(*(getattr(self, name)[:, number] for name in self.__dataclass_fields__))
 
-    @classmethod
-    def concatenate(cls, parts: Sequence[Spread]) -> Spread:
-        """The spreads of the points of several batches."""
-        return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in cls.__dataclass_fields__))
-
     def first(self, count: int) -> Spread:
         """The spread of the first `count` numbers."""
         return Spread(*(getattr(self, name)[:, :count] for name in self.__dataclass_fields__))
@@ -106,17 +101,6 @@ class NoisyMargins:
     units: int
     spread: Spread
     covariance: Tensor
-
-    def only_margin(self, number: int) -> NoisyMargins:
-        """One of the margins."""
-        spread = Spread(*(getattr(self.spread, name)[:, number, None] for name in self.spread.__dataclass_fields__))
-        return NoisyMargins(self.units, spread, self.covariance[:, number, None, number, None])
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[NoisyMargins]) -> NoisyMargins:
-        """The margins of the points of several batches with the same number of units."""
-        spread = Spread.concatenate([part.spread for part in parts])
-        return cls(parts[0].units, spread, torch.cat([part.covariance for part in parts]))
 
 
 @dataclass

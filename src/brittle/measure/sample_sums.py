@@ -8,23 +8,10 @@ import torch
 from torch import Tensor
 
 from brittle.measure.forward import Clean
-from brittle.measure.noisy_margins import MarginSums, NoisyMargins, Spread, Votes, margins_of, nearest_margins
+from brittle.measure.noisy_margins import MarginSums, NoisyMargins, Spread, Votes, nearest_margins
 
 KEPT_DRAWS = 2000
 """Noisy copies of a point whose nearest margins are kept."""
-
-
-@dataclass(frozen=True)
-class OtherMargins:
-    """Means and standard deviations of the margins of the competitors that were not kept, `[B, C]` each.
-
-    Attributes:
-        mean: infinite for the kept competitors and the predicted class.
-        deviation: 0 where nothing varies.
-    """
-
-    mean: Tensor
-    deviation: Tensor
 
 
 @dataclass(frozen=True)
@@ -61,7 +48,7 @@ class Sampled:
         draws: number of noisy copies, in antithetic pairs or single.
         votes: how they voted.
         margins: mean and covariance of the margins of the kept competitors; None below two units.
-        others: the margins of the competitors that were not kept; None where all were, and below two units.
+        left_out: whether competitors were not kept.
         change: moments of the probability's change; None below two units.
         nearest: margin to the nearest competitor in each copy, `[B, draws]`; None above `KEPT_DRAWS` copies.
         tied: whether the prediction of the clean input was a tie, `[B]`.
@@ -71,7 +58,7 @@ class Sampled:
     draws: int
     votes: Votes
     margins: NoisyMargins | None
-    others: OtherMargins | None
+    left_out: bool
     change: ProbabilityMoments | None
     nearest: Tensor | None
     tied: Tensor
@@ -84,8 +71,6 @@ class SampleSums:
 
     clean: Clean
     margins: MarginSums
-    all_margins: Tensor
-    all_squares: Tensor
     doubt: Tensor
     soft: Tensor
     changes: Tensor
@@ -95,7 +80,7 @@ class SampleSums:
     @classmethod
     def start(cls, clean: Clean, members: int = 2) -> SampleSums:
         """No units of `members` copies yet."""
-        points, classes = clean.logits.shape
+        points = len(clean.logits)
 
         def zeros(*shape: int) -> Tensor:
             return torch.zeros(points, *shape, dtype=torch.float64, device=clean.logits.device)
@@ -104,7 +89,7 @@ class SampleSums:
         margins = MarginSums.start(clean, clean.competitors(), members, more=1)
         soft = soft_margin(logits, clean.predicted)
         changes = (torch.sigmoid(-soft), soft, zeros(3), zeros(3, 3))
-        return cls(clean, margins, zeros(classes), zeros(classes), *changes, nearest=[])
+        return cls(clean, margins, *changes, nearest=[])
 
     def add(self, logits: Tensor) -> None:
         """Add the logits `[B, units, members, C]` of some units."""
@@ -117,20 +102,15 @@ class SampleSums:
         self.change_products += averages.mT @ averages
         if sum(kept.shape[1] for kept in self.nearest) < KEPT_DRAWS:
             self.nearest.append(nearest_margins(logits, self.margins.predicted[:, None, None]).flatten(1))
-        if self.margins.competitors.shape[1] < logits.shape[3] - 1:
-            shifted = margins_of(logits, predicted) - self.margins.origin[:, None, None]
-            self.all_margins += shifted.sum((1, 2))
-            self.all_squares += shifted.square().sum((1, 2))
 
     def read(self, units: int) -> Sampled:
         """What the units so far showed."""
         margins, votes = self.margins.read(units), self.margins.votes.read(units)
-        every = margins is None or self.margins.competitors.shape[1] == self.margins.origin.shape[1] - 1
         return Sampled(
             draws=votes.draws,
             votes=votes,
             margins=margins,
-            others=None if every else self._left_out(votes.draws),
+            left_out=self.margins.competitors.shape[1] < self.margins.origin.shape[1] - 1,
             change=None if margins is None else self._change(units, margins),
             nearest=torch.cat(self.nearest, dim=1) if votes.draws <= KEPT_DRAWS else None,
             tied=self.clean.tied,
@@ -146,12 +126,6 @@ class SampleSums:
         steepest = deviation.gather(1, nearest)[:, 0]
         draws = units * self.margins.votes.flips.shape[1] - units
         return ProbabilityMoments(mean, spread / (units - 1), units, draws, self.doubt, soft, steepest)
-
-    def _left_out(self, draws: int) -> OtherMargins:
-        mean = self.all_margins / draws
-        variance = (self.all_squares / draws - mean.square()).clamp_min(0.0)
-        known = torch.cat((self.margins.competitors, self.margins.predicted[:, None]), dim=1)
-        return OtherMargins((mean + self.margins.origin).scatter(1, known, torch.inf), variance.sqrt())
 
 
 def soft_margin(logits: Tensor, predicted: Tensor) -> Tensor:

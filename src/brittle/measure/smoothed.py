@@ -9,9 +9,9 @@ from torch import Tensor
 
 from brittle.measure.forward import Clean
 from brittle.measure.gradient_variance import GradientGrams
-from brittle.measure.groups import GROUPS, NoiseChunk, along, leave_one_out_weights, offsets
-from brittle.measure.linearization import Linearization, contract, last, shape_at
-from brittle.measure.noisy_margins import MarginSums
+from brittle.measure.groups import GROUPS, NoiseChunk, leave_one_out_weights
+from brittle.measure.linearization import Linearization, contract, shape_at
+from brittle.measure.noisy_margins import VoteSums
 from brittle.model.classifier import Classifier
 from brittle.noise import Noise
 
@@ -29,8 +29,7 @@ class LinearSums:
         logits: `[B, GROUPS, C]`, float64.
         jacobian: `[B, GROUPS, M, n]`.
         grams: of the Jacobians at single copies.
-        margins: what the copies show of the margins.
-        bend: squares of what the tangents at the copies miss of each margin, `[B, M - 1]`, float64.
+        votes: how the copies vote.
     """
 
     classifier: Classifier
@@ -41,15 +40,13 @@ class LinearSums:
     logits: Tensor
     jacobian: Tensor
     grams: GradientGrams
-    margins: MarginSums
-    bend: Tensor
+    votes: VoteSums
 
     @classmethod
     def start(cls, classifier: Classifier, clean: Clean, kept: Tensor, shape: Noise | None, members: int) -> LinearSums:
         """No units yet."""
         points, classes = kept.shape
         shape = shape_at(shape, clean)
-        competitors = kept.gather(1, last(kept, clean.predicted)[:, :-1])
         return cls(
             classifier,
             clean,
@@ -59,8 +56,7 @@ class LinearSums:
             logits=clean.logits.new_zeros(points, GROUPS, clean.logits.shape[1], dtype=torch.float64),
             jacobian=clean.inputs.new_zeros(points, GROUPS, classes, clean.inputs[0].numel()),
             grams=GradientGrams.start(points, classes, shape, clean.inputs.device),
-            margins=MarginSums.start(clean, competitors, members),
-            bend=clean.logits.new_zeros(points, classes - 1, dtype=torch.float64),
+            votes=VoteSums.start(clean, members),
         )
 
     def add(self, chunk: NoiseChunk) -> None:
@@ -69,25 +65,13 @@ class LinearSums:
         values = clean.logits_of(self.classifier, inputs, chunk.rows)
         exact = chunk.unfold(values.detach().double())
         self.logits.index_add_(1, chunk.groups, exact.sum(2))
-        self.margins.add(exact)
-        missed = exact.gather(3, kept[:, None, None].expand(*exact.shape[:3], -1))
-        missed = missed - clean.logits.double().gather(1, kept)[:, None, None]
-        self._add_gradients(chunk, inputs, values, missed)
-        order = last(kept, clean.predicted)
-        missed = missed.gather(3, order[:, None, None].expand_as(missed))
-        self.bend += (missed[..., -1:] - missed[..., :-1]).square().sum((1, 2))
-
-    def _add_gradients(self, chunk: NoiseChunk, inputs: Tensor, values: Tensor, missed: Tensor) -> None:
-        """Add the gradients of `values` at `inputs`; takes from `missed` `[B, units, members, M]` what they explain."""
-        count = self.kept.shape[1]
-        copies = self.kept.repeat_interleave(chunk.units * chunk.members, dim=0)
-        noise = offsets(chunk, self.clean.inputs)
-        gradients = inputs.new_empty(len(inputs), count, noise.shape[1])
+        self.votes.add(exact)
+        count = kept.shape[1]
+        copies = kept.repeat_interleave(chunk.units * chunk.members, dim=0)
+        gradients = inputs.new_empty(len(inputs), count, inputs[0].numel())
         for number in range(count):
             chosen = values.gather(1, copies[:, number : number + 1])[:, 0]
-            gradient = self.classifier.gradient(chosen, inputs, keep=number + 1 < count)
-            gradients[:, number] = gradient.flatten(1)
-            missed[..., number] -= chunk.unfold(along(gradient, noise))
+            gradients[:, number] = self.classifier.gradient(chosen, inputs, keep=number + 1 < count).flatten(1)
         by_unit = chunk.unfold(gradients)
         self.jacobian.index_add_(1, chunk.groups, by_unit.sum(2))
         self.grams.add(chunk.groups, by_unit)
@@ -98,7 +82,7 @@ class LinearSums:
         weights = leave_one_out_weights(units).to(self.kept.device)
         means, grams = self._means(weights)
         quadratic = self.grams.read(grams, weights)
-        votes = self.margins.votes.read(units)
+        votes = self.votes.read(units)
         return Linearization(
             logits=means[:, 0],
             gram=grams[:, 0],
@@ -113,8 +97,6 @@ class LinearSums:
             quadratic_gram=quadratic[:, 0],
             quadratic_without_group=quadratic[:, 1:] if means.shape[1] > 1 else None,
             votes=votes,
-            margins=self.margins.read(units),
-            bend=self.bend / draws,
         )
 
     def _means(self, weights: Tensor) -> tuple[Tensor, Tensor]:

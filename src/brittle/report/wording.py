@@ -93,9 +93,11 @@ def percent_interval(low: float, high: float) -> str:
 def p_robust(flip: float, bound: float | None = None) -> str:
     """`1 - flip`; as a difference where rounding would hide the flip probability.
 
-    Where a model alone says that it is small, `bound` is the largest flip probability that it allows, and is shown.
+    Where a model alone says that it is small, `bound` is the upper end of its interval, NaN where it has none, and the
+    bound is shown.
     """
     if bound is not None and flip < NEAR_ONE:
+        bound = flip if math.isnan(bound) else bound
         high = at_most(max(bound, SMALLEST))
         return f"above 1 − {high}" if bound < NEAR_ONE else f"above {fixed(1.0 - float(high))}"
     return f"1 − {short(flip)}" if 0.0 < flip < NEAR_ONE else fixed(1.0 - flip)
@@ -106,13 +108,14 @@ SMALLEST = 1e-12
 
 
 def extrapolated(flip: float, high: float, model: str | None) -> str:
-    """A flip probability that no noisy copy showed: the bound that the model gives, where it is small, and which model.
+    """A flip probability that no noisy copy showed: a bound, where it is small, and what says it.
 
     Args:
         flip: the flip probability.
-        high: upper end of its interval.
-        model: what says it, such as `the normal model`.
+        high: upper end of its interval; NaN where it has none.
+        model: what says it, such as `the linear model`.
     """
+    high = flip if math.isnan(high) else high
     model = show(model or "its model", 40)
     if flip < NEAR_ONE:
         return f"below {at_most(max(high, SMALLEST))}, by {model}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -114,7 +115,8 @@ def cells(estimate: Estimate) -> dict[str, list[Any]]:
     status = [Status(code) for code in estimate.status.tolist()]
 
     def numbers(values: Tensor) -> list[float | None]:
-        return [value if state.has_value else None for value, state in zip(values.tolist(), status, strict=True)]
+        numbered = zip(values.tolist(), status, strict=True)
+        return [value if state.has_value and not math.isnan(value) else None for value, state in numbered]
 
     return {
         "value": numbers(estimate.value),

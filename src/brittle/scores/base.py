@@ -18,7 +18,6 @@ from brittle.data.points import Points
 from brittle.decisions import OneLabel
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE, FLIP_PROBABILITY, Direction, Estimate, Parameters, Status, score_label
-from brittle.intervals import jackknife
 from brittle.measure import Clean, Measurement, NearestPoint
 from brittle.measure.rows import join, pick
 from brittle.model.classifier import Classifier
@@ -27,9 +26,6 @@ from brittle.scores.call import apply, called_with
 from brittle.scores.options import NO_OPTION, options_of
 from brittle.scores.serving import Serves, check_serves
 from brittle.scores.sound import check_parameters, estimate_of, needs_of
-
-LARGEST_PROBIT = 37.5
-"""Probits beyond which a probability is 0 or 1 in double precision."""
 
 GRAVE = (Status.VACUOUS, Status.NOISY_TIES, Status.CONTRADICTED, Status.REFUTED, Status.TIE)
 """Outcomes with a number that say more than that something was left out or not found; the last is the gravest."""
@@ -52,8 +48,8 @@ class Score(ABC):
         colour: its place in the palette of a report; None for the next free place.
         preference: its place among the estimators that may speak for a run, the smallest first; None where it never
             does.
-        model: what says a flip probability that no noisy copy showed, such as `the normal model`; None where nothing
-            does.
+        model: what says of a flip probability that no noisy copy showed how large it is at most, such as `counting`;
+            None where nothing does.
         serves: which decisions of a classifier it is about: `all` that have margins, those with a `probability` of
             their own (the predicted class, one logit, one label), or `classes` alone.
     """
@@ -231,14 +227,15 @@ def finish(
 ) -> Estimate:
     """An `Estimate` whose rows without a number hold NaN, and whose intervals hold their value despite rounding.
 
-    A number that came out as NaN under a status that promises one is a defect of ours, and raises.
+    Both ends are NaN where nothing is known of the error of a number. A number that came out as NaN under a status that
+    promises one, or one end without the other, is a defect of ours, and raises.
     """
     low, high = torch.minimum(low, value), torch.maximum(high, value)
     valued = torch.tensor([Status(code).has_value for code in status.tolist()], device=value.device)
     missing = torch.full_like(value, torch.nan)
     value, low, high = (torch.where(valued, number, missing) for number in (value, low, high))
-    if bool(torch.stack((value, low, high))[:, valued].isnan().any()):
-        raise AssertionError("a score gave NaN with a status that promises a number")
+    if bool(value[valued].isnan().any()) or not torch.equal(low.isnan(), high.isnan()):
+        raise AssertionError("a score gave NaN with a status that promises a number, or as one end of an interval")
     spent = passes.to(status) if isinstance(passes, Tensor) else torch.full_like(status, passes)
     if counted is not None:
         counted = (torch.where(valued, counted[0], missing), torch.where(valued, counted[1], missing))
@@ -289,29 +286,3 @@ def nonfinite_detail(counts: Tensor, draws: int | None) -> tuple[str | None, ...
         else f"{'the clean pass' if draws is None else f'{count} of {draws} noisy copies'} gave NaN or infinite logits"
         for count in counts.tolist()
     )
-
-
-def probit(flips: Tensor, survives: Tensor) -> Tensor:
-    """`Phi^-1(1 - flips)` to full relative precision at both ends, `[...]`; `survives` is `1 - flips`."""
-    number = torch.where(flips < 0.5, -torch.special.ndtri(flips), torch.special.ndtri(survives))
-    return number.clamp(-LARGEST_PROBIT, LARGEST_PROBIT)
-
-
-def sampling_interval(probits: Tensor, without_group: Tensor | None, confidence: float) -> tuple[Tensor, Tensor]:
-    """Interval of a flip probability from its probit and those without one group of draws each.
-
-    A delete-one-group jackknife on the scale of the probit `Phi^-1(1 - flip)`, on which an estimate of a normal model
-    is a mean over a standard deviation: the interval cannot leave [0, 1], and is as wide on one side as on the other.
-    It covers the sampling error of the estimate, not the error of its model of the network.
-
-    Args:
-        probits: `[B]`.
-        without_group: `[B, G]`, or None where there was one group only: the interval is then [0, 1].
-        confidence: between 0 and 1.
-    """
-    if without_group is None:
-        return torch.zeros_like(probits), torch.ones_like(probits)
-    groups = (~without_group.isnan()).sum(dim=1)
-    half = jackknife(without_group.cpu().numpy(), groups.cpu().numpy(), confidence)
-    width = torch.from_numpy(half).to(probits)
-    return torch.special.ndtr(-probits - width), torch.special.ndtr(width - probits)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 import torch
-from torch import Tensor, special
+from torch import special
 
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Parameters, Status
@@ -15,15 +15,12 @@ from brittle.measure import Linearization, Linearize, Measurement, NearestMargin
 from brittle.measure.base import check_classes, check_draws
 from brittle.measure.nearest_margin import SmoothedMargin
 from brittle.scores.base import (
-    LARGEST_PROBIT,
     NoiseScore,
     initial_status,
     mark,
     nonfinite_detail,
-    sampling_interval,
 )
-from brittle.scores.by_copies import Draft, NoisyCopies, conclude
-from brittle.scores.evidence import Interval, modelled_by_one
+from brittle.scores.evidence import conclude
 from brittle.scores.linear import orthant_flips, sigmoid_flips
 from brittle.scores.options import option
 from brittle.scores.serving import Serves
@@ -100,9 +97,7 @@ class MMSE(_Smoothed):
     are also exact, but for sampling, where the margins are quadratic in normal noise; these are then not normal, and
     with two competitors or more no normal model is exact. The form `linear` has a bias on every network that bends,
     which more draws do not remove; the form `quadratic` keeps that of margins with terms of higher order, of kinks, and
-    of margins that are not normal. The interval covers the quadrature error, the classes left out and the sampling
-    error (jackknife over groups of draws); where the margins bend within the noise, the noise is not normal, or there
-    are fewer than 25 pairs, it reaches out to what the same copies say (`brittle.scores.by_copies.widen_by_copies`).
+    of margins that are not normal. The interval is that of counting the same copies, stretched to the value.
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
     definition 3, is the form `linear`; the form `quadratic` is of this library.
@@ -131,7 +126,7 @@ class MMSE(_Smoothed):
     )
     colour: ClassVar[int | None] = 2
     preference: ClassVar[float | None] = 2
-    model: ClassVar[str | None] = "the normal model"
+    model: ClassVar[str | None] = "counting"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -157,8 +152,7 @@ class MMSEMVS(_Smoothed):
 
     Validity: an approximation of `MMSE` without an integral. There is no form `quadratic`: the sigmoid puts too much
     into the tails already, and a larger variance made its error larger on all of the four networks that were measured.
-    The interval covers the sampling error, the classes left out and the error of the formula: it reaches out to the
-    normal model of the same copies' margins everywhere, and to their votes as that of `MMSE` does.
+    The interval is that of `MMSE`.
 
     Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
 
@@ -180,7 +174,7 @@ class MMSEMVS(_Smoothed):
     explanation: ClassVar[str] = "As mmse, with a logistic formula in place of the normal integral."
     colour: ClassVar[int | None] = 3
     preference: ClassVar[float | None] = 4
-    model: ClassVar[str | None] = "the linear model"
+    model: ClassVar[str | None] = "counting"
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The multivariate sigmoid of the linear model averaged over the copies."""
@@ -197,8 +191,7 @@ class MMSEMargin(NoiseScore):
     `||mean_j grad h||^2`.
 
     Validity: exact for linear models with two classes. With more, what several competitors do together is left out, and
-    the status `nearest_margin` says so. The interval covers the sampling error (jackknife over groups of draws), and
-    where the network bends it reaches out as that of `MMSE` does.
+    the status `nearest_margin` says so. The interval is that of counting the same copies, stretched to the value.
 
     Source: this library; `MMSE` applied to one function.
 
@@ -226,7 +219,7 @@ class MMSEMargin(NoiseScore):
     colour: ClassVar[int | None] = 4
     preference: ClassVar[float | None] = 3
     uses_pairs: ClassVar[bool] = True
-    model: ClassVar[str | None] = "the normal model"
+    model: ClassVar[str | None] = "counting"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -247,29 +240,10 @@ class MMSEMargin(NoiseScore):
         """The normal tail of the averaged margin over its deviation."""
         found: SmoothedMargin = measured[self.needs[0]]
         variance = found.quadratic_variance if self.form == "quadratic" else found.variance
-        ratio = self._ratio(found.margin, variance)
-        rest = None
-        if found.without_group is not None:
-            margin, linear, quadratic = found.without_group
-            rest = self._ratio(margin, quadratic if self.form == "quadratic" else linear)
-            rest = rest.clamp(-LARGEST_PROBIT, LARGEST_PROBIT)
-        probits = ratio.clamp(-LARGEST_PROBIT, LARGEST_PROBIT)
-        value = special.ndtr(-ratio)
+        value = special.ndtr(-found.margin / (self.noise.sigma * variance.clamp_min(0.0).sqrt()))
         status = mark(initial_status(found.tied), ~found.margin.isfinite(), Status.NONFINITE_LOGITS)
         status = mark(status, ~variance.isfinite(), Status.NONFINITE_GRADIENT)
         status = mark(status, variance <= 0, Status.ZERO_GRADIENT)
+        status = mark(status, torch.full_like(found.tied, found.classes > 2), Status.NEAREST_MARGIN)
         detail = nonfinite_detail(found.votes.nonfinite, found.draws)
-        alone = (torch.full_like(found.tied, found.classes > 2), Status.NEAREST_MARGIN)
-        interval = Interval(*sampling_interval(probits, rest, confidence))
-        draft = Draft(value, interval, status, detail, alone, found.passes, exact=True)
-        return conclude(draft, self._copies(found, confidence), confidence)
-
-    def _ratio(self, margin: Tensor, variance: Tensor) -> Tensor:
-        """The margin over its standard deviation."""
-        return margin / (self.noise.sigma * variance.clamp_min(0.0).sqrt())
-
-    def _copies(self, found: SmoothedMargin, confidence: float) -> NoisyCopies:
-        """The noisy copies that the margin was differentiated at."""
-        votes, spread = found.votes, found.spread
-        by_model = None if spread is None else modelled_by_one(spread.column(0), votes.units, confidence)
-        return NoisyCopies(votes, by_model, spread, found.bend, normal=self.noise.is_normal)
+        return conclude(value, status, detail, found.passes, found.votes, confidence)

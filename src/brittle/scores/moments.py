@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, special
+from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Evidence, Status
 from brittle.measure import Measurement, Sampled
 from brittle.orthant import ILL_CONDITIONED_ABOVE, orthant_probability
-from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
-from brittle.scores.evidence import Interval, counted, doubtful, evidence_of, judge, modelled, vote_detail
+from brittle.scores.base import initial_status, mark, nonfinite_detail
+from brittle.scores.evidence import conclude, evidence_of
 from brittle.scores.monte_carlo import SampledScore
 from brittle.scores.serving import Serves
 
@@ -28,16 +28,12 @@ class NormalModel:
 
     Attributes:
         value: flip probability.
-        error: of the quadrature.
-        by_votes: the interval by counting.
         flat: where no copy changed a margin, so that it says nothing.
         indefinite: where it has no number.
         ill_conditioned: where the margins are almost linearly dependent.
     """
 
     value: Tensor
-    error: Tensor
-    by_votes: Interval
     flat: Tensor
     indefinite: Tensor
     ill_conditioned: Tensor
@@ -49,14 +45,14 @@ class ModelledScore(SampledScore):
 
     draws: int = DRAWS
 
-    model: ClassVar[str | None] = "the normal model"
+    model: ClassVar[str | None] = "counting"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.draws < 4:
             raise ParameterError("draws", f"{self.name} needs at least 4 draws (two pairs); found {self.draws}")
 
-    def normal_model(self, sampled: Sampled, confidence: float) -> NormalModel:
+    def normal_model(self, sampled: Sampled) -> NormalModel:
         """The orthant probability of a normal distribution with the moments of the sampled margins."""
         margins = sampled.margins
         assert margins is not None
@@ -64,44 +60,29 @@ class ModelledScore(SampledScore):
         value = orthant.complement
         return NormalModel(
             value=value,
-            error=orthant.error,
-            by_votes=counted(sampled.votes, confidence)[1],
             flat=margins.spread.variance.amax(dim=1) <= 0,
             indefinite=value.isnan(),
             ill_conditioned=orthant.condition > ILL_CONDITIONED_ABOVE,
         )
 
 
-def conclude(
-    sampled: Sampled, model: NormalModel, value: Tensor, interval: Interval, only_counted: Tensor | None = None
+def concluded(
+    sampled: Sampled, model: NormalModel, value: Tensor, confidence: float, only_counted: Tensor | None = None
 ) -> Estimate:
-    """`value` and `interval` with what the copies, their votes and the model say of them.
+    """`value` with what the copies, their votes and the model say of it.
 
-    Where a value is `only_counted`, the model says nothing and is not asked.
+    Where it is `only_counted`, `[B]`, the model says nothing and is not asked.
     """
-    votes, by_votes = sampled.votes, model.by_votes
+    votes = sampled.votes
     by_model = torch.ones_like(model.flat) if only_counted is None else ~only_counted
     status = mark(initial_status(sampled.tied), votes.nonfinite > 0, Status.NONFINITE_LOGITS)
     status = mark(status, model.flat & by_model, Status.NO_VARIATION)
     status = mark(status, model.indefinite & by_model, Status.INDEFINITE)
-    status = judge(status, value, interval, votes, by_votes)
     status = mark(status, model.ill_conditioned & by_model, Status.ILL_CONDITIONED)
-    status = mark(status, torch.full_like(sampled.tied, sampled.others is not None), Status.CLASSES_KEPT)
-    detail = vote_detail(status, votes, by_votes, nonfinite_detail(votes.nonfinite, votes.draws))
+    status = mark(status, torch.full_like(sampled.tied, sampled.left_out), Status.CLASSES_KEPT)
     evidence = torch.where(by_model, evidence_of(value, votes.draws), int(Evidence.COUNTED))
-    ends = (by_votes.low, by_votes.high)
-    return finish(value, interval.low, interval.high, status, sampled.passes, detail, evidence, ends)
-
-
-def _interval(sampled: Sampled, confidence: float, error: Tensor) -> Interval:
-    """The interval of the normal model, with the errors of the quadrature and of the classes left out."""
-    assert sampled.margins is not None
-    found = modelled(sampled.margins, confidence)
-    left_out = torch.zeros_like(error)
-    if sampled.others is not None:
-        ratio = sampled.others.mean / sampled.others.deviation.clamp_min(1e-300)
-        left_out = special.ndtr(-ratio).sum(dim=1)
-    return Interval((found.low - error).clamp_min(0.0), (found.high + error + left_out).clamp_max(1.0))
+    detail = nonfinite_detail(votes.nonfinite, votes.draws)
+    return conclude(value, status, detail, sampled.passes, votes, confidence, evidence)
 
 
 @dataclass(frozen=True)
@@ -113,10 +94,8 @@ class Moments(ModelledScore):
     half-differences. It keeps the part of the variance that a linearisation throws away, and needs no gradient.
 
     Validity: exact for linear models and normal noise as the draws grow; elsewhere as good as the margins are
-    normal. The interval covers the sampling error of mean and variance (`brittle.scores.evidence.modelled`), the
-    quadrature error and the classes left out. Where the copies give cause to doubt the normal model
-    (`brittle.scores.evidence.doubtful`), or their votes exclude the estimate (status `contradicted`), and everywhere
-    under noise that is not normal or is clipped, it reaches out to the interval by counting.
+    normal, which no test on these copies can vouch for. The interval is that by counting
+    (`brittle.scores.evidence.counted`), stretched to the value, so that it holds for every model.
 
     Source: this library.
 
@@ -145,12 +124,5 @@ class Moments(ModelledScore):
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The number of the normal model."""
         sampled: Sampled = measured[self.needs[0]]
-        model = self.normal_model(sampled, confidence)
-        interval = _interval(sampled, confidence, model.error)
-        return conclude(sampled, model, model.value, interval.hull(model.by_votes, self._doubt(sampled, model)))
-
-    def _doubt(self, sampled: Sampled, model: NormalModel) -> Tensor:
-        """Where the model may not hold, by the same copies or because the noise is not normal, `[B]`."""
-        assert sampled.margins is not None
-        doubt = doubtful(model.value, sampled.margins.spread, sampled.votes) | model.by_votes.excludes(model.value)
-        return doubt | torch.tensor(self.clip or not self.noise.is_normal)
+        model = self.normal_model(sampled)
+        return concluded(sampled, model, model.value, confidence)

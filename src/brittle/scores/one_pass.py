@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from brittle.estimate import Direction, Estimate
+from brittle.estimate import FLIP_PROBABILITY, Direction, Estimate
 from brittle.measure import Clean, Features, Forward, HeadInputs, Measurement
 from brittle.scores.base import Score, clean_status, finish
+from brittle.scores.evidence import no_interval
 
 LARGEST = float.fromhex("0x1.fffffep+127")
 """The largest number of single precision, in which inputs and logits are."""
@@ -105,7 +106,7 @@ class OnePassScore(Score):
         return (Features(),) if self.uses_features else (Forward(),)
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The value of the formula, with an interval of no width."""
+        """The value of the formula: as a flip probability without an interval, else with one of no width."""
         found: Clean | HeadInputs = measured[self.needs[0]]
         if isinstance(found, HeadInputs):
             clean, one = found.clean, OnePass(found.clean.logits, found.features, found.weight)
@@ -113,4 +114,5 @@ class OnePassScore(Score):
             clean, one = found, OnePass(found.logits)
         value = self.checked_value(one).to(clean.logits.device)
         status = self.judge(clean_status(clean), value)
-        return finish(value, value, value, status, found.passes, evidence=self.evidence(value))
+        low, high = no_interval(value) if self.quantity == FLIP_PROBABILITY else (value, value)
+        return finish(value, low, high, status, found.passes, evidence=self.evidence(value))

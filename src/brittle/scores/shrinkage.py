@@ -14,7 +14,7 @@ from brittle.estimate import Estimate
 from brittle.measure import Measurement, Sample, Sampled, SampledInStages, Spread
 from brittle.scores.base import in_place
 from brittle.scores.evidence import counted
-from brittle.scores.moments import ModelledScore, conclude
+from brittle.scores.moments import ModelledScore, concluded
 from brittle.scores.options import option
 from brittle.scores.serving import Serves
 
@@ -57,7 +57,7 @@ class Shrinkage(ModelledScore):
     normal model is off, `T` grows with them. The divisor 5 and the squares were found by trials
     (`docs/estimators.md`). The interval is that by counting (`brittle.scores.evidence.counted`), stretched to the
     value, so that it holds for every model: no test on a few hundred copies can vouch for a normal model to within less
-    than what counting tells. `Moments` has the interval of the normal model.
+    than what counting tells.
 
     `adaptive`, a point has a first stage of three tenths of the draws, independent ones, and all of them, in antithetic
     pairs, only where its nearest margin then has a mean within 3 of its standard deviations from 0. The first stage and
@@ -98,7 +98,6 @@ class Shrinkage(ModelledScore):
     )
     colour: ClassVar[int | None] = 20
     preference: ClassVar[float | None] = 0.5
-    model: ClassVar[str | None] = "counting"
 
     @property
     def needs(self) -> tuple[Measurement]:
@@ -115,7 +114,7 @@ class Shrinkage(ModelledScore):
 
     def _of(self, sampled: Sampled, confidence: float) -> Estimate:
         """The mixture where all points have as many copies."""
-        model = self.normal_model(sampled, confidence)
+        model = self.normal_model(sampled)
         assert sampled.margins is not None
         share = smoothed_share(sampled)
         spread = sampled.margins.spread
@@ -124,7 +123,7 @@ class Shrinkage(ModelledScore):
         silent = model.flat | model.indefinite
         value = torch.where(ratio.isfinite(), (model.value + ratio * share) / (1 + ratio), share)
         value = torch.where(silent, counted(sampled.votes, confidence)[0], value)
-        return conclude(sampled, model, value, model.by_votes, only_counted=silent)
+        return concluded(sampled, model, value, confidence, only_counted=silent)
 
 
 def smoothed_share(sampled: Sampled) -> Tensor:

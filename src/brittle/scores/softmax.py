@@ -21,7 +21,7 @@ class Softmax(OnePassScore):
     """One minus the softmax probability of the predicted class, `S / (1 + S)`, `S = sum_i exp(-g_i / T)`.
 
     Validity: equals `TaylorMVS` where the gradients of all margins have one norm and `T = sigma ||grad g||`; in
-    general a poor estimate of robustness, and the same at every sigma. The interval has no width: nothing is sampled.
+    general a poor estimate of robustness, and the same at every sigma. It has no interval: nothing is sampled.
 
     Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3; (ICML workshop 2023), lemma 3.2.
 

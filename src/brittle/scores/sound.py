@@ -206,10 +206,10 @@ def _fault_of_numbers(found: Estimate, is_probability: bool) -> str | None:
     """What is wrong with the numbers of the points whose status promises one."""
     valued = torch.tensor([Status(code).has_value for code in found.status.tolist()], dtype=torch.bool)
     value, low, high = (getattr(found, name).detach().cpu() for name in NUMBERS)
-    ordered = (low <= value) & (value <= high)
+    ordered = (low <= value) & (value <= high) | low.isnan() & high.isnan() & ~value.isnan()
     within = (value >= 0) & (value <= 1) if is_probability else torch.ones_like(ordered)
     for right, expected in (
-        (ordered, "low <= value <= high, and NaN only under a status that carries no number"),
+        (ordered, "low <= value <= high, or NaN at both ends; a NaN value only under a status that carries no number"),
         (within, "a flip probability within [0, 1]"),
     ):
         wrong = (valued & ~right).nonzero().flatten().tolist()

@@ -31,8 +31,8 @@ class Taylor(_AtPoint):
 
     `1 - P(g > 0)` with `g ~ N(g(x), sigma^2 D J K J^T D^T)`, `g_i = z_t - z_i`, `J` the Jacobian at the point.
 
-    Validity: exact for linear models and normal noise. On real networks it can be useless away from small sigma: the
-    interval covers the quadrature error and the classes left out, not the network's curvature.
+    Validity: exact for linear models and normal noise. On real networks it can be useless away from small sigma. It has
+    no interval: nothing is sampled, and the network's curvature is not known.
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
     definition 2.
@@ -69,8 +69,8 @@ class TaylorMVS(_AtPoint):
 
     `S / (1 + S)` with `S = sum_i exp(-g_i(x) / (sigma ||grad g_i(x)||))` in the place of the orthant probability.
 
-    Validity: an approximation of `Taylor` without an integral; it ignores how the margins depend on each other. The
-    interval covers the classes left out and has no width without them: the error of the formula is not known.
+    Validity: an approximation of `Taylor` without an integral; it ignores how the margins depend on each other. It has
+    no interval, as that has none.
 
     Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
 

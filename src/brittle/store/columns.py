@@ -208,11 +208,13 @@ class Column:
 
     @property
     def judges(self) -> bool:
-        """Whether it says of points that they hold or break: a flip probability under noise, or one with intervals.
+        """Whether it says of points that they hold or break: a flip probability with intervals.
 
-        The network's own confidence, such as `softmax`, is neither: it is a number that no noise was drawn for.
+        The network's own confidence, such as `softmax`, has none, nor has its tangent, `taylor`: no noise was drawn.
         """
-        return self.is_probability and (self.noise is not None or bool((self.high > self.low).any()))
+        if not self.is_probability or bool((self.value.notna() & self.high.isna()).any()):
+            return False
+        return self.noise is not None or bool((self.high > self.low).any())
 
     def states(self, limit: float) -> pd.Series:
         """Whether each point holds: is its prediction kept with probability `limit` or more?

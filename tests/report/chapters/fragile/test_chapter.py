@@ -20,7 +20,7 @@ def test_a_number_that_was_not_seen_is_a_bound() -> None:
     assert (column == "extrapolated").any()
     shown = [row for row in rows if "extrapolated" in row]
     assert len(shown) == (column == "extrapolated").sum()
-    assert all(row[6].endswith(", by the normal model") for row in shown)
+    assert all(row[6].endswith(", by counting") for row in shown)
     assert any(row[5].startswith("above ") and row[6].startswith("below ") for row in shown)
     assert not any(re.search(r"e-[2-9]\d", cell) for row in shown for cell in (row[5], row[6]))
 
