@@ -21,7 +21,7 @@ from brittle.measure.nearest import Nearest, NearestPoint
 from brittle.measure.nearest_margin import NearestMargin
 from brittle.measure.noisy_margins import NoisyMargins, Spread, Votes
 from brittle.measure.rare import RareFlips, RareSampled
-from brittle.measure.sample_sums import ProbabilityMoments, Sampled
+from brittle.measure.sample_sums import ProbabilityChanges, Sampled
 from brittle.measure.sampling import Sample, SampledInStages
 from brittle.measure.stopping import SampleUntil, StoppedVotes
 
@@ -46,7 +46,7 @@ __all__ = [
     "NetworkTraits",
     "NoisyMargins",
     "Passes",
-    "ProbabilityMoments",
+    "ProbabilityChanges",
     "RareFlips",
     "RareSampled",
     "Sample",

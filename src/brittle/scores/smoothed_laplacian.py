@@ -96,5 +96,6 @@ class SmoothedLaplacian(ChangeScore):
             detail = nonfinite_detail(found.nonfinite, 2 * found.pairs)
             return finish(value, value - half, value + half, status, found.passes, detail)
         scale = 2.0 / self.noise.sigma**2
-        value, low, high = (scale * number for number in change_interval(found, "mean", confidence))
-        return finish(value, low, high, change_status(found), found.passes, change_detail(found))
+        value, low, high, vacuous = change_interval(found, "mean", confidence)
+        status = change_status(found, vacuous)
+        return finish(scale * value, scale * low, scale * high, status, found.passes, change_detail(found))
