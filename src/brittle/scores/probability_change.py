@@ -12,7 +12,7 @@ from torch import Tensor
 from brittle.errors import ParameterError
 from brittle.estimate import Direction, Estimate, Parameters, Status
 from brittle.intervals import bounded_mean
-from brittle.measure import Measurement, ProbabilityChanges, Sampled
+from brittle.measure import Measurement, Sampled
 from brittle.scores.base import finish, initial_status, mark, nonfinite_detail
 from brittle.scores.evidence import VACUOUS_FROM
 from brittle.scores.monte_carlo import SampledScore
@@ -118,9 +118,9 @@ def check_statistic(statistic: str, known: tuple[str, ...]) -> None:
 def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """A moment of `dp` over the noise, its interval, and whether that is too wide to say anything, `[B]` each.
 
-    `dp` lies in `[d - 1, d]`, `d = 1 - p_c(x)`, `|dp|` in `[0, m]` and `dp^2` in `[0, m^2]`, `m` the larger of `d` and
-    `1 - d`: each is the mean over units of numbers whose bounds are known (`bounded_mean`). The variance, at most 1/4,
-    is the second moment less the square of the mean, whose intervals hold together.
+    Each is the mean of independent numbers whose bounds are known (`bounded_mean`). With `d = 1 - p_c`, `E[dp]` is
+    `d(x) - E[d(x + e)]`; `|dp|` is at most the larger of `d(x)` and `1 - d(x)`; and `Var[dp]` is half the mean of
+    `(d(x + e) - d(x + e'))^2`, `e` and `e'` of two units, so that half as many numbers speak for it.
 
     Args:
         sampled: what the noisy copies showed, of at least two units.
@@ -130,34 +130,21 @@ def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tupl
     change = sampled.change
     assert change is not None
     mean, square, absolute = change.mean.unbind(dim=1)
-    most = torch.maximum(change.doubt, 1.0 - change.doubt)
+    doubt, doubts = change.doubt, change.doubts
+    units = doubts.shape[1]
+    if statistic == "mean":
+        low, high = bounded_mean(doubts.mean(dim=2), confidence)
+        return mean, doubt - high, doubt - low, high - low >= VACUOUS_FROM
     if statistic == "absolute":
-        value, span = absolute, most
-        low, high = _sized_mean(change, 1, most, confidence)
-    elif statistic == "variance":
-        both = (1.0 + confidence) / 2.0
-        value = (square - mean.square() + change.between / change.doubts.shape[1]).clamp_min(0.0)
-        span = torch.full_like(value, LARGEST_VARIANCE)
-        (low, high), (least, greatest) = _sized_mean(change, 2, most, both), _mean_ends(change, both)
-        low = (low - torch.maximum(least.square(), greatest.square())).clamp_min(0.0)
-        high = torch.minimum(high - torch.maximum(least, -greatest).clamp_min(0.0).square(), span)
-    else:
-        value, span = mean, torch.ones_like(mean)
-        low, high = _mean_ends(change, confidence)
-    return value, low, high, high - low >= VACUOUS_FROM * span
-
-
-def _mean_ends(change: ProbabilityChanges, confidence: float) -> tuple[Tensor, Tensor]:
-    """The interval of `E[dp] = d - E[1 - p_c(x + e)]`, `[B]` each."""
-    low, high = bounded_mean(change.doubts.mean(dim=2), confidence)
-    return change.doubt - high, change.doubt - low
-
-
-def _sized_mean(change: ProbabilityChanges, power: int, most: Tensor, confidence: float) -> tuple[Tensor, Tensor]:
-    """The interval of the mean of `|dp|` to a power, `[B]` each."""
-    sizes = (change.doubt[:, None, None] - change.doubts).abs() / most[:, None, None]
-    low, high = bounded_mean((sizes**power).mean(dim=2), confidence)
-    return low * most**power, high * most**power
+        most = torch.maximum(doubt, 1.0 - doubt)
+        sizes = (doubt[:, None, None] - doubts).abs().mean(dim=2) / most[:, None]
+        low, high = bounded_mean(sizes, confidence)
+        return absolute, low * most, high * most, high - low >= VACUOUS_FROM
+    value = (square - mean.square() + change.between / units).clamp_min(0.0)
+    one, other = doubts[:, : units // 2, :, None], doubts[:, units // 2 : units // 2 * 2, None]
+    low, high = bounded_mean((one - other).square().mean(dim=(2, 3)), confidence)
+    low, high = low / 2.0, (high / 2.0).clamp_max(LARGEST_VARIANCE)
+    return value, low, high, high - low >= VACUOUS_FROM * LARGEST_VARIANCE
 
 
 def change_status(sampled: Sampled, vacuous: Tensor) -> Tensor:
