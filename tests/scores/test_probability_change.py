@@ -111,7 +111,6 @@ def long_run(score: ChangeScore) -> float:
     ]
     + [
         (SmoothedLaplacian(0.2, draws=100), SmoothedLaplacian(0.2)),
-        (SmoothedLaplacian(0.2, draws=100, form="gradient"), SmoothedLaplacian(0.2, form="gradient")),
     ],
     ids=lambda value: value.label if isinstance(value, Score) else None,
 )
@@ -135,8 +134,6 @@ def test_covers(score: ChangeScore, limit: ChangeScore) -> None:
         lambda: ProbabilityChange(0.1, draws=5),
         lambda: ProbabilityChange(),
         lambda: FirstOrderChange(0.1, statistic="mean"),
-        lambda: SmoothedLaplacian(0.1, form="hessian"),
-        lambda: SmoothedLaplacian(0.1, form="gradient", clip=True),
         lambda: SmoothedLaplacian(0.1, draws=2),
     ],
 )

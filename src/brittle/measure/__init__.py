@@ -11,7 +11,6 @@ from __future__ import annotations
 from brittle.measure.base import Measurement, NetworkTraits, Passes, passes_of, take
 from brittle.measure.certified import Certified, CertifiedRadius
 from brittle.measure.curvature import Curvature, Curved
-from brittle.measure.directional import Directional, SampleGradient
 from brittle.measure.features import Features, Forward, HeadInputs
 from brittle.measure.forward import Clean
 from brittle.measure.hessian_columns import Columns, HessianColumns
@@ -32,7 +31,6 @@ __all__ = [
     "Columns",
     "Curvature",
     "Curved",
-    "Directional",
     "Features",
     "Forward",
     "HeadInputs",
@@ -50,7 +48,6 @@ __all__ = [
     "RareFlips",
     "RareSampled",
     "Sample",
-    "SampleGradient",
     "SampleUntil",
     "Sampled",
     "SampledInStages",
