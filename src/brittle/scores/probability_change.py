@@ -142,9 +142,8 @@ def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tupl
         return absolute, low * most, high * most, high - low >= VACUOUS_FROM
     value = (square - mean.square() + change.between / units).clamp_min(0.0)
     one, other = doubts[:, : units // 2, :, None], doubts[:, units // 2 : units // 2 * 2, None]
-    low, high = bounded_mean((one - other).square().mean(dim=(2, 3)), confidence)
-    low, high = low / 2.0, (high / 2.0).clamp_max(LARGEST_VARIANCE)
-    return value, low, high, high - low >= VACUOUS_FROM * LARGEST_VARIANCE
+    low, high = (end / 2.0 for end in bounded_mean((one - other).square().mean(dim=(2, 3)), confidence))
+    return value, low, high.clamp_max(LARGEST_VARIANCE), high - low >= VACUOUS_FROM * LARGEST_VARIANCE
 
 
 def change_status(sampled: Sampled, vacuous: Tensor) -> Tensor:
