@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from numbers import Real
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
-from torch import Tensor
 
 from brittle.errors import ParameterError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 BISECTIONS = 60
 """Halvings in the search for the end of an interval, which then is right to double precision."""
@@ -244,14 +247,14 @@ def _lower_mean(values: Tensor, level: float) -> Tensor:
     bets, smallest = list(BETS), SMALLEST_BET / values.shape[1] ** 0.5
     while bets[-1] > smallest:
         bets.append(bets[-1] * SHRINK)
-    shares = values.new_tensor([0.5, *[0.5 / (len(bets) - 1)] * (len(bets) - 1)]).log()[:, None]
-    low, high = torch.zeros_like(values[:, 0]), values.mean(dim=1)
+    shares = np.log([0.5, *[0.5 / (len(bets) - 1)] * (len(bets) - 1)]).tolist()
+    low, high = values.new_zeros(len(values)), values.mean(dim=1)
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
         gains = values / middle.clamp_min(1e-300)[:, None] - 1.0
-        wealth = torch.stack([(bet * gains).log1p().sum(dim=1) for bet in bets])
-        excluded = (shares + wealth).logsumexp(dim=0) >= level
-        low, high = torch.where(excluded, middle, low), torch.where(excluded, high, middle)
+        wealth = [(bet * gains).log1p().sum(dim=1) + share for bet, share in zip(bets, shares, strict=True)]
+        excluded = reduce(lambda one, other: one.logaddexp(other), wealth) >= level
+        low, high = middle.where(excluded, low), high.where(excluded, middle)
     return low
 
 

@@ -79,6 +79,10 @@ class Spread:
     skewness: Tensor
     kurtosis: Tensor
 
+    def column(self, number: int) -> Spread:
+        """The spread of one of the numbers, `[B]` each."""
+        return Spread(*(getattr(self, name)[:, number] for name in self.__dataclass_fields__))
+
     @classmethod
     def concatenate(cls, parts: Sequence[Spread]) -> Spread:
         """The spreads of the points of several batches."""
